@@ -1,0 +1,68 @@
+# All that a contributor runs. Everything is installed into .venv, once for each pyproject.toml.
+
+PYTHON ?= python3
+# Installed before the rest, since an open range may bring gigabytes of GPU libraries.
+# After changing it: make clean.
+TORCH ?= torch==2.13.0
+
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip install -qq --disable-pip-version-check
+
+.DEFAULT_GOAL := help
+.PHONY: help install demo test slow check lint types format bench clean
+.DELETE_ON_ERROR:
+
+help:  ## show this list
+	@echo "usage: make TARGET [PYTHON=$(PYTHON)] [TORCH=$(TORCH)]"
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-9s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+
+install: $(VENV)/.core  ## install Pellucid into .venv
+
+demo: $(VENV)/.core  ## train a small model and show what it does
+	$(BIN)/pellucid demo
+
+test: $(VENV)/.dev  ## run the tests (under 3 minutes)
+	$(BIN)/python -m pytest
+
+slow: $(VENV)/.dev  ## run the slow tests
+	$(BIN)/python -m pytest -m slow
+
+check: lint types test  ## all that must pass before a change: format, lint, types, tests
+
+lint: $(VENV)/.dev  ## check format and style
+	$(BIN)/ruff format --check
+	$(BIN)/ruff check
+
+types: $(VENV)/.dev  ## check the types
+	$(BIN)/mypy
+
+format: $(VENV)/.dev  ## rewrite the code in the project's format
+	$(BIN)/ruff format
+	$(BIN)/ruff check --fix
+
+bench: $(VENV)/.bench  ## measure training and decoding speed
+	$(BIN)/python benchmarks/training_speed.py
+	$(BIN)/python benchmarks/decoding_speed.py
+
+clean:  ## remove .venv and caches
+	rm -rf $(VENV) build dist src/*.egg-info .pytest_cache .hypothesis .mypy_cache .ruff_cache
+
+# The stamps form a chain, so that `make -j` never runs two installations at once.
+$(VENV)/.core: pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "error: Python %d.%d is too old, Pellucid needs 3.11 or later\nhint: make PYTHON=python3.12 ..." % sys.version_info[:2])'
+	@test -x $(BIN)/pip || $(PYTHON) -m venv $(VENV)
+	@echo "installing $(TORCH) and Pellucid into $(VENV) (some minutes the first time)"
+	@$(PIP) "$(TORCH)"
+	@$(PIP) --editable .
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/.core
+	@echo "installing what the tests need into $(VENV)"
+	@$(PIP) --editable ".[dev]"
+	@touch $@
+
+$(VENV)/.bench: $(VENV)/.dev
+	@echo "installing what is measured against into $(VENV)"
+	@$(PIP) --editable ".[bench]"
+	@touch $@

@@ -1,0 +1,61 @@
+"""Pellucid: a Transformer toolkit that reads like the paper and runs like an engine.
+
+    import pellucid
+
+    pellucid.train("multi30k-de-en", "run", data_dir="data")
+    translator = pellucid.Translator.load("run")
+    translator.translate(["Ein Hund läuft über eine Wiese."])[0].text
+
+Names are imported when they are first used: `import pellucid` itself loads no torch.
+"""
+
+from importlib import import_module
+from importlib.metadata import version
+from typing import Any
+
+_HOMES = {
+    "BatchOrder": "pellucid.data.batching",
+    "CheckpointError": "pellucid.errors",
+    "ConfigError": "pellucid.errors",
+    "DataConfig": "pellucid.config",
+    "DataError": "pellucid.errors",
+    "DecodeConfig": "pellucid.config",
+    "DecodingError": "pellucid.errors",
+    "DecoderLayer": "pellucid.model.layers",
+    "EncoderLayer": "pellucid.model.layers",
+    "FeedForward": "pellucid.model.feed_forward",
+    "ModelConfig": "pellucid.config",
+    "MultiHeadAttention": "pellucid.model.attention",
+    "PellucidError": "pellucid.errors",
+    "Recipe": "pellucid.config",
+    "SamplingConfig": "pellucid.decoding.sampling",
+    "Scores": "pellucid.evaluation.scores",
+    "TrainConfig": "pellucid.config",
+    "Transformer": "pellucid.model.transformer",
+    "Translation": "pellucid.tasks.translator",
+    "Translator": "pellucid.tasks.translator",
+    "attention": "pellucid.model.attention",
+    "attention_weights": "pellucid.model.attention",
+    "causal_mask": "pellucid.model.masks",
+    "evaluate": "pellucid.workflow.evaluate",
+    "learning_rate": "pellucid.training.schedule",
+    "padding_mask": "pellucid.model.masks",
+    "projected_cross_entropy": "pellucid.training.loss",
+    "sinusoids": "pellucid.model.embeddings",
+    "smoothed_cross_entropy": "pellucid.training.loss",
+    "train": "pellucid.workflow.train",
+}
+
+__all__ = sorted(_HOMES)  # noqa: PLE0605
+
+
+def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        return version("pellucid")
+    if name not in _HOMES:
+        raise AttributeError(f"module `pellucid` has no attribute `{name}`")
+    return getattr(import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]

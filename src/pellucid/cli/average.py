@@ -1,0 +1,25 @@
+"""`pellucid average`."""
+
+from typing import Annotated
+
+import tyro
+
+
+def average(
+    run: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="RUN", help="a run folder")],
+    /,
+    *,
+    out: Annotated[str, tyro.conf.arg(metavar="FOLDER", help="the model folder to write")],
+    last: Annotated[int | None, tyro.conf.arg(help="checkpoints to average; as many as the recipe says")] = None,
+) -> int:
+    """Write the mean of a run's last checkpoints as a model folder of its own.
+
+    example: pellucid average run --last 3 --out averaged
+    """
+    import sys
+
+    from pellucid.workflow.average import average_run
+
+    count = average_run(run, out, last)
+    print(f"{out}: the mean of the last {count} checkpoints of {run}", file=sys.stderr)
+    return 0

@@ -1,0 +1,91 @@
+"""`pellucid VERB ...`: finds the verb, runs it, and turns what goes wrong into a sentence and an exit status."""
+
+import os
+import signal
+import sys
+import warnings
+from collections.abc import Sequence
+from importlib import import_module
+from importlib.metadata import version
+
+from pellucid.errors import PellucidError, did_you_mean
+
+VERBS = {
+    "demo": "train and show a small model on data that comes with it",
+    "train": "train a translator from two text files, or from a recipe",
+    "translate": "translate lines of text",
+    "score": "log-probabilities of given translations",
+    "evaluate": "BLEU and chrF of a model on a test set",
+    "recipes": "list the shipped recipes, or show one",
+    "info": "a model's parameters, or each step of a pass through it",
+    "average": "the mean of a run's last checkpoints as a model",
+}
+
+USAGE = """usage: pellucid VERB [OPTIONS]
+
+{verbs}
+
+Each verb has help with an example: pellucid VERB --help
+Data goes to standard output, everything else to standard error. --debug shows tracebacks; --version the version.
+
+example: pellucid train --src train.de --tgt train.en --out run
+"""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs the command line; returns the exit status: 0, 2 for a user's mistake, 1 for a failure, 130, 143 for signals."""
+    args = list(sys.argv[1:] if argv is None else argv)
+    debug = "--debug" in args
+    args = [arg for arg in args if arg != "--debug"]
+    warnings.showwarning = _show_warning
+    try:
+        return _dispatch(args)
+    except PellucidError as error:
+        if debug:
+            raise
+        return _complain(str(error), error.hint, error.exit_status)
+    except BrokenPipeError:
+        # The reader has gone; what is still buffered must not fail once more when Python exits.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except KeyboardInterrupt:
+        return 128 + signal.SIGINT
+    except (OSError, MemoryError, RuntimeError) as error:
+        if debug:
+            raise
+        return _complain(f"{type(error).__name__}: {error}", "run it again with --debug to see where", 1)
+
+
+def _dispatch(args: list[str]) -> int:
+    if not args or args[0] in ("-h", "--help"):
+        print(USAGE.format(verbs="\n".join(f"  {verb:<10} {text}" for verb, text in VERBS.items())), end="")
+        return 0 if args else 2
+    if args[0] == "--version":
+        print(f"pellucid {version('pellucid')}")
+        return 0
+    if args[0] not in VERBS:
+        return _complain(f"unknown verb `{args[0]}`{did_you_mean(args[0], VERBS)}", f"verbs: {', '.join(VERBS)}", 2)
+    return _run(args[0], args[1:])
+
+
+def _run(verb: str, args: list[str]) -> int:
+    import tyro
+
+    command = getattr(import_module(f"pellucid.cli.{verb}"), verb)
+    try:
+        status = tyro.cli(
+            command, prog=f"pellucid {verb}", args=args, description=command.__doc__, config=(tyro.conf.FlagCreatePairsOff,)
+        )
+    except SystemExit as exit_:
+        return exit_.code if isinstance(exit_.code, int) else 1
+    sys.stdout.flush()
+    return int(status or 0)
+
+
+def _complain(message: str, hint: str, status: int) -> int:
+    print(f"error: {message}" + (f"\n\nhint: {hint}" if hint else ""), file=sys.stderr)
+    return status
+
+
+def _show_warning(message: Warning | str, *_: object) -> None:
+    print(f"warning: {message}", file=sys.stderr)

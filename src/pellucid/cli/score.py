@@ -1,0 +1,29 @@
+"""`pellucid score`."""
+
+from typing import Annotated
+
+import tyro
+
+from pellucid.cli.options import Device, Dtype, Model
+
+
+def score(
+    model: Model,
+    /,
+    *,
+    src: Annotated[str, tyro.conf.arg(metavar="FILE", help="source sentences, one a line")],
+    tgt: Annotated[str, tyro.conf.arg(metavar="FILE", help="their translations, line by line")],
+    device: Device = "auto",
+    dtype: Dtype = None,
+) -> int:
+    """Print the log-probability of each translation given its source, end token included: one number a line.
+
+    example: pellucid score run --src test.de --tgt test.en > scores.txt
+    """
+    from pellucid.data.corpus import read_pairs
+    from pellucid.tasks.translator import Translator
+
+    sources, targets = zip(*read_pairs(src, tgt), strict=True)
+    for value in Translator.load(model, device, dtype).score(sources, targets):
+        print(f"{value:.4f}")
+    return 0

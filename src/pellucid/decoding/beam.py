@@ -1,0 +1,179 @@
+"""Beam search (section 6.1), batched over sentences, with the hypotheses of a sentence side by side.
+
+A step takes the 2W best continuations of each sentence. Those among the first W that end are finished; the first W that
+do not end live on. A sentence is done when W hypotheses have finished, or when no live one can still enter the n best:
+log-probability only falls, so what a live one can reach at most is known.
+"""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from pellucid.config import DecodeConfig, ModelConfig
+from pellucid.decoding.hypothesis import Found, Hypothesis, length_limits, next_log_probs
+from pellucid.model.cache import DecoderCache
+from pellucid.model.transformer import Transformer
+
+
+@dataclass
+class BeamState:
+    """The sentences still searched."""
+
+    rows: list[int]  # which source each is
+    limits: list[int]  # its most tokens
+    finished: list[list[Hypothesis]]
+    ids: Tensor  # (B, W, T) tokens so far, the start token first
+    scores: Tensor  # (B, W) sums of log-probabilities; minus infinity: no hypothesis
+    margins: Tensor  # (B,) the smallest gap that decided what finished and what lived on
+
+    @property
+    def length(self) -> int:
+        """Tokens so far, without the start token."""
+        return self.ids.size(2) - 1
+
+
+@dataclass
+class Continuations:
+    """The best continuations of each sentence, best first, k of them: all (B, k)."""
+
+    scores: Tensor
+    parents: Tensor  # which hypothesis each continues
+    tokens: Tensor
+    ends: Tensor  # bool: the token is the end token
+
+
+@torch.inference_mode()
+def beam_search(model: Transformer, src: Tensor, config: DecodeConfig) -> list[Found]:
+    """The `n_best` hypotheses of each of the sources (B, S), by the definitions of DecodeConfig."""
+    state = _start(src, config, model.config)
+    cache = model.start(src, config.beam_size)
+    found: dict[int, Found] = {}
+    while state.rows:
+        at_limit = [state.length >= limit for limit in state.limits]
+        log_probs = next_log_probs(model.step(state.ids[:, :, -1], cache), at_limit, model.config)  # (B, W, V)
+        best = _continuations(state, log_probs, config.beam_size, model.config.eos_id)
+        _finish(state, best, config.beam_size)
+        _advance(state, best, config.beam_size, cache)
+        found |= _release(state, config, cache)
+    return [found[row] for row in range(src.size(0))]
+
+
+def _start(src: Tensor, config: DecodeConfig, model_config: ModelConfig) -> BeamState:
+    batch, width = src.size(0), config.beam_size
+    scores = torch.full((batch, width), -torch.inf, device=src.device)
+    scores[:, 0] = 0.0  # the others would be the same hypothesis again
+    return BeamState(
+        rows=list(range(batch)),
+        limits=length_limits(src, config.max_length, model_config),
+        finished=[[] for _ in range(batch)],
+        ids=src.new_full((batch, width, 1), model_config.bos_id),
+        scores=scores,
+        margins=torch.full((batch,), torch.inf, device=src.device),
+    )
+
+
+def _continuations(state: BeamState, log_probs: Tensor, width: int, eos_id: int) -> Continuations:
+    """The 2W + 1 best; the last one only tells how near the choice was."""
+    vocab_size = log_probs.size(-1)
+    totals = (state.scores[:, :, None] + log_probs).flatten(1)  # (B, W * V)
+    scores, places = top_by_place(totals, min(2 * width + 1, totals.size(1)))
+    tokens = places % vocab_size
+    return Continuations(scores, places // vocab_size, tokens, tokens == eos_id)
+
+
+def top_by_place(values: Tensor, k: int) -> tuple[Tensor, Tensor]:
+    """The k largest of each row, (B, N) -> (B, k) and their places; of equal ones the first, whatever the device."""
+    top, places = values.topk(k)
+    tied = (values >= top[:, -1:]).sum(dim=1) > k  # topk chose among equal ones
+    if tied.any():
+        places[tied] = values[tied].sort(dim=1, descending=True, stable=True).indices[:, :k]
+    places = places.sort(dim=1).values
+    top, order = values.gather(1, places).sort(dim=1, descending=True, stable=True)
+    return top, places.gather(1, order)
+
+
+def _finish(state: BeamState, found: Continuations, width: int) -> None:
+    """Collects the continuations among the first W that end."""
+    ended = (found.ends & found.scores.isfinite())[:, :width]
+    places, ranks = ended.nonzero(as_tuple=True)
+    ids = state.ids[places, found.parents[places, ranks], 1:].tolist()
+    for place, words, score in zip(places.tolist(), ids, found.scores[places, ranks].tolist(), strict=True):
+        state.finished[place].append(Hypothesis(words, score))
+
+
+def _advance(state: BeamState, found: Continuations, width: int, cache: DecoderCache) -> None:
+    """Goes on with the first W continuations that do not end."""
+    order = found.ends.int().argsort(dim=1, stable=True)[:, :width]  # (B, W)
+    parents, tokens = found.parents.gather(1, order), found.tokens.gather(1, order)
+    state.scores = found.scores.masked_fill(found.ends, -torch.inf).gather(1, order)
+    state.margins = torch.minimum(state.margins, _margin(found, width))
+    ids = state.ids.gather(1, parents[:, :, None].expand(-1, -1, state.ids.size(2)))
+    state.ids = torch.cat([ids, tokens[:, :, None]], dim=2)
+    cache.reorder(parents)
+
+
+def _margin(found: Continuations, width: int) -> Tensor:
+    """How near each sentence's choices were, (B,): the least gap whose loss would change what finishes or lives on."""
+    scores, ends = found.scores, found.ends
+    living = scores.masked_fill(ends, -torch.inf).sort(dim=1, descending=True).values
+    last_finished = scores[:, :width].masked_fill(~ends[:, :width], torch.inf).amin(dim=1)
+    first_refused = scores[:, width:].masked_fill(~ends[:, width:], -torch.inf).amax(dim=1)
+    gaps = torch.stack(
+        [
+            living[:, width - 1] - living[:, width],
+            last_finished - scores[:, width],
+            scores[:, width - 1] - first_refused,
+        ]
+    )
+    return gaps.masked_fill(gaps.isnan(), torch.inf).amin(dim=0)  # NaN: two that are no hypotheses
+
+
+def _release(state: BeamState, config: DecodeConfig, cache: DecoderCache) -> dict[int, Found]:
+    """Takes the sentences that are done out of the batch; returns what was found, by source."""
+    best, margins = state.scores.amax(dim=1).tolist(), state.margins.tolist()
+    found, keep = {}, []
+    for place, (row, finished) in enumerate(zip(state.rows, state.finished, strict=True)):
+        reachable = _reachable(best[place], state.length, state.limits[place], config.length_penalty)
+        if _is_done(finished, reachable, config):
+            found[row] = _n_best(finished, reachable, margins[place], config)
+        else:
+            keep.append(place)
+    if found:
+        index = torch.tensor(keep, dtype=torch.long, device=state.ids.device)
+        state.rows = [state.rows[place] for place in keep]
+        state.limits = [state.limits[place] for place in keep]
+        state.finished = [state.finished[place] for place in keep]
+        state.ids, state.scores, state.margins = state.ids[index], state.scores[index], state.margins[index]
+        cache.select(index)
+    return found
+
+
+def _reachable(score: float, length: int, limit: int, length_penalty: float) -> Hypothesis:
+    """A bound for what lives: it loses nothing more, and ends where that ranks highest."""
+    end = limit if length_penalty > 0 else length
+    return Hypothesis([0] * end, score)
+
+
+def _is_done(finished: list[Hypothesis], reachable: Hypothesis, config: DecodeConfig) -> bool:
+    """Whether nothing that still lives may change the n best."""
+    if reachable.score == -torch.inf or len(finished) >= config.beam_size:
+        return True
+    bound = reachable.rank(config.length_penalty)
+    return sum(hypothesis.rank(config.length_penalty) > bound for hypothesis in finished) >= config.n_best
+
+
+def _n_best(finished: list[Hypothesis], reachable: Hypothesis, margin: float, config: DecodeConfig) -> Found:
+    """The n best by rank, equal ones by their ids; the margin includes how far those behind are from them."""
+    ranked = sorted(finished, key=lambda h: (-h.rank(config.length_penalty), h.ids))
+    behind = [*ranked, reachable] if len(finished) < config.beam_size else ranked
+    for place, hypothesis in enumerate(ranked[: config.n_best]):
+        for other in behind[place + 1 :]:
+            margin = min(margin, _lead(hypothesis, other, config.length_penalty))
+    return Found(ranked[: config.n_best], margin)
+
+
+def _lead(first: Hypothesis, second: Hypothesis, length_penalty: float) -> float:
+    """Twice the change that, taken from the first score and added to the second, makes them rank alike."""
+    gap = first.rank(length_penalty) - second.rank(length_penalty)
+    return 2 * gap / (1 / first.divisor(length_penalty) + 1 / second.divisor(length_penalty))

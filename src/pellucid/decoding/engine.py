@@ -1,0 +1,120 @@
+"""Many sentences through a search: batches of similar length, results in the order of the input.
+
+A sentence's result must not depend on its neighbours, yet the last digits of a matrix product depend on how many rows
+it has. So a sentence whose search came so near to another outcome that these digits could decide it is searched again,
+alone.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import TypeVar
+
+import torch
+from torch import Tensor
+
+from pellucid.config import DecodeConfig
+from pellucid.decoding.beam import beam_search
+from pellucid.decoding.greedy import greedy_search
+from pellucid.decoding.hypothesis import Found, Hypothesis
+from pellucid.decoding.sampling import SamplingConfig, sample
+from pellucid.decoding.scoring import forced_scores
+from pellucid.model.padding import pad
+from pellucid.model.transformer import Transformer
+
+NEAR_TIE = 1e-4  # nats; sums of log-probabilities differ by about 1e-5 between batches in single precision
+
+Result = TypeVar("Result")
+Shape = tuple[int, ...]
+"""The lengths of what a sentence brings, without start and end tokens: its source, and its target where it is given."""
+
+
+def search(model: Transformer, sources: Sequence[Sequence[int]], config: DecodeConfig) -> list[list[Hypothesis]]:
+    """The `n_best` hypotheses of each source (ids, without the end token), best first; greedy for a beam of one."""
+
+    def run(src: Tensor, places: list[int]) -> list[Found]:
+        return (
+            greedy_search(model, src, config.max_length) if config.beam_size == 1 else beam_search(model, src, config)
+        )
+
+    return _search(model, sources, config.batch_tokens // config.beam_size, run)
+
+
+def sample_outputs(
+    model: Transformer,
+    sources: Sequence[Sequence[int]],
+    config: SamplingConfig,
+    max_length: int | None = None,
+    batch_tokens: int = 4096,
+) -> list[Hypothesis]:
+    """One drawn output for each source (ids, without the end token)."""
+
+    def run(src: Tensor, places: list[int]) -> list[Found]:
+        return sample(model, src, config, places, max_length)
+
+    return [hypotheses[0] for hypotheses in _search(model, sources, batch_tokens, run)]
+
+
+def score_outputs(
+    model: Transformer, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]], batch_tokens: int = 4096
+) -> list[float]:
+    """The log-probability of each target given its source (ids, without start and end tokens)."""
+    config = model.config
+
+    def run(places: list[int]) -> list[float]:
+        src = _padded(model, [[*sources[i], config.eos_id] for i in places])
+        tgt_in = _padded(model, [[config.bos_id, *targets[i]] for i in places])
+        tgt_out = _padded(model, [[*targets[i], config.eos_id] for i in places])
+        return forced_scores(model, src, tgt_in, tgt_out, [len(targets[i]) + 1 for i in places])
+
+    shapes = [(len(s), len(t)) for s, t in zip(sources, targets, strict=True)]
+    return _by_length(model, shapes, batch_tokens, run)
+
+
+def _search(
+    model: Transformer,
+    sources: Sequence[Sequence[int]],
+    budget: int,
+    run: Callable[[Tensor, list[int]], list[Found]],
+) -> list[list[Hypothesis]]:
+    """What `run` finds for each source, again and alone where it was near to finding something else."""
+
+    def found(places: list[int]) -> list[Found]:
+        return run(_padded(model, [[*sources[i], model.config.eos_id] for i in places]), places)
+
+    def settled(places: list[int]) -> list[Found]:
+        if len(places) == 1:
+            return found(places)
+        return [found([i])[0] if f.margin < NEAR_TIE else f for i, f in zip(places, found(places), strict=True)]
+
+    return [f.hypotheses for f in _by_length(model, [(len(source),) for source in sources], budget, settled)]
+
+
+def _by_length(
+    model: Transformer, shapes: Sequence[Shape], budget: int, run: Callable[[list[int]], list[Result]]
+) -> list[Result]:
+    """The results of `run` over batches of similar length, each of at most `budget` tokens with padding."""
+    results: dict[int, Result] = {}
+    for places in _batches(shapes, budget, padded=model.config.pad_id is not None):
+        results.update(zip(places, run(places), strict=True))
+    return [results[i] for i in range(len(shapes))]
+
+
+def _batches(shapes: Sequence[Shape], budget: int, padded: bool) -> Iterator[list[int]]:
+    """Places by falling length: memory is used to the full at once, so what fits first fits to the end.
+
+    A model that takes every id for a word cannot be given padding: its batches hold one shape each.
+    """
+    batch: list[int] = []
+    for place in sorted(range(len(shapes)), key=lambda i: (-max(shapes[i]), shapes[i], i)):
+        if batch:
+            full = (max(shapes[batch[0]]) + 1) * (len(batch) + 1) > budget
+            if full or not (padded or shapes[place] == shapes[batch[0]]):
+                yield batch
+                batch = []
+        batch.append(place)
+    if batch:
+        yield batch
+
+
+def _padded(model: Transformer, rows: Sequence[Sequence[int]]) -> Tensor:
+    device = next(model.parameters()).device
+    return pad(rows, model.config.pad_id or 0).to(device, torch.long)

@@ -1,0 +1,72 @@
+"""Sampled outputs: temperature, top-k and top-p (nucleus) sampling.
+
+The token of the largest log-probability plus Gumbel noise is a draw from the distribution. Drawn so, other last digits
+of the log-probabilities seldom mean another token, and the margin of greedy search tells when they could.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from pellucid.decoding.greedy import greedy_search
+from pellucid.decoding.hypothesis import Found
+from pellucid.errors import DecodingError
+from pellucid.model.transformer import Transformer
+from pellucid.tables import check_fields
+
+
+@dataclass(frozen=True, kw_only=True)
+class SamplingConfig:
+    """How to draw. Filters apply after the temperature: first top-k, then top-p."""
+
+    temperature: float = 1.0
+    """Divides the logits: below 1 sharper, above 1 flatter."""
+    top_k: int = 0
+    """Draw from so many most probable tokens; 0: from all."""
+    top_p: float = 1.0
+    """Draw from the fewest tokens that together have this probability."""
+    seed: int = 1
+    """Each sentence has random numbers of its own, from (seed, its place), whatever stands beside it."""
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        if self.temperature <= 0:
+            raise DecodingError(f"`temperature` ({self.temperature}) must be above 0", "use greedy search for 0")
+        for name in ("top_k", "seed"):
+            if getattr(self, name) < 0:
+                raise DecodingError(f"`{name}` ({getattr(self, name)}) must be at least 0")
+        if not 0 < self.top_p <= 1:
+            raise DecodingError(f"`top_p` ({self.top_p}) must be above 0 and at most 1")
+
+
+def sample(
+    model: Transformer, src: Tensor, config: SamplingConfig, places: list[int], max_length: int | None = None
+) -> list[Found]:
+    """One drawn output for each of the sources (B, S); `places` are their numbers in the whole input.
+
+    The score is the sum of the model's own log-probabilities, before temperature and filters.
+    """
+    generators = [np.random.default_rng([config.seed, place]) for place in places]
+
+    def draw(log_probs: Tensor, rows: list[int]) -> Tensor:
+        noise = np.stack([-np.log(generators[row].standard_exponential(log_probs.size(1))) for row in rows])
+        return filtered(log_probs, config) + torch.from_numpy(noise).float().to(log_probs.device)
+
+    return greedy_search(model, src, max_length, draw)
+
+
+def filtered(log_probs: Tensor, config: SamplingConfig) -> Tensor:
+    """Log-probabilities (B, V) after temperature, top-k and top-p, up to a constant; minus infinity: left out."""
+    scores = (log_probs - log_probs.amax(dim=1, keepdim=True)) / config.temperature  # (B, V)
+    if not config.top_k and config.top_p == 1:
+        return scores
+    ordered, order = scores.sort(dim=1, descending=True, stable=True)
+    if config.top_k:
+        ordered[:, config.top_k :] = -torch.inf
+    if config.top_p < 1:
+        probs = ordered.softmax(dim=1)
+        outside = probs.cumsum(dim=1) - probs >= config.top_p  # the token that reaches top_p stays
+        ordered = ordered.masked_fill(outside, -torch.inf)
+    return scores.scatter(1, order, ordered)

@@ -1,0 +1,39 @@
+"""Section 3.3: the position-wise feed-forward network."""
+
+from collections.abc import Callable
+
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from pellucid.model.dropout import Dropout
+
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"relu": F.relu, "gelu": F.gelu, "silu": F.silu}
+
+
+class FeedForward(nn.Module):
+    """activation(x W1 + b1) W2 + b2, equation 2 of the paper; gated: (activation(x Wg + bg) * (x W1 + b1)) W2 + b2."""
+
+    def __init__(
+        self,
+        d_model: int,
+        d_ff: int,
+        activation: str = "relu",
+        gated: bool = False,
+        dropout: float = 0.0,
+        bias: bool = True,
+    ) -> None:
+        super().__init__()
+        self.activation = ACTIVATIONS[activation]
+        self.dropout = Dropout(dropout)
+        self.gate_proj = nn.Linear(d_model, d_ff, bias=bias) if gated else None
+        self.up_proj = nn.Linear(d_model, d_ff, bias=bias)
+        self.down_proj = nn.Linear(d_ff, d_model, bias=bias)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(B, L, D) -> (B, L, D)."""
+        if self.gate_proj is None:
+            inner = self.activation(self.up_proj(x))  # (B, L, F)
+        else:
+            inner = self.activation(self.gate_proj(x)) * self.up_proj(x)  # (B, L, F)
+        output: Tensor = self.down_proj(self.dropout(inner))  # (B, L, D)
+        return output

@@ -1,0 +1,165 @@
+"""Tables of keys to configurations and back: TOML files, `--set section.key=value`, and the checks of every field."""
+
+import json
+import math
+import tomllib
+import types
+import typing
+from collections.abc import Collection, Mapping
+from dataclasses import fields
+from importlib import resources
+from pathlib import Path
+from typing import Any, Literal
+
+from pellucid.errors import ConfigError, did_you_mean
+
+_Config = typing.TypeVar("_Config")
+
+_TYPE_NAMES = {
+    int: "a whole number",
+    float: "a number",
+    bool: "true or false",
+    str: "a string",
+    types.NoneType: '"none"',
+}
+
+
+def from_table(cls: type[_Config], table: Any, where: str) -> _Config:
+    """The dataclass `cls` from the keys of a table. Raises ConfigError for an unknown key, naming the nearest."""
+    if not isinstance(table, dict):
+        raise ConfigError(f"{where} must be a table of keys, not {table!r}")
+    known = [f.name for f in fields(cls)]  # type: ignore[arg-type]
+    for key in table:
+        if key not in known:
+            raise ConfigError(f"unknown key `{key}` in {where}{did_you_mean(key, known)}", f"keys: {', '.join(known)}")
+    hints = typing.get_type_hints(cls)
+    return cls(**{key: _coerced(value, hints[key]) for key, value in table.items()})
+
+
+def to_table(config: Any) -> dict[str, Any]:
+    """The fields of a configuration as a plain dict, in their order."""
+    return {f.name: getattr(config, f.name) for f in fields(config)}
+
+
+def toml_line(key: str, value: str | bool | int | float | None) -> str:
+    """`key = value` as TOML, which has no word for None: it is written as "none", and `from_table` knows."""
+    text = json.dumps("none" if value is None else value, ensure_ascii=False)
+    return f"{key} = {text}".replace("\x7f", "\\u007f")  # JSON allows this control character, TOML does not
+
+
+def shipped_recipes() -> dict[str, Path]:
+    """The names of the recipes that come with the package, with their files."""
+    folder = Path(str(resources.files("pellucid") / "recipes"))
+    return {path.stem: path for path in sorted(folder.glob("*.toml"))}
+
+
+def read_tables(name_or_path: str | Path) -> dict[str, Any]:
+    """The tables of a TOML file or of a shipped recipe's name. Raises ConfigError where there is neither."""
+    shipped = shipped_recipes()
+    path = shipped.get(str(name_or_path), Path(name_or_path))
+    if not path.is_file():
+        raise ConfigError(
+            f"no recipe `{name_or_path}`: neither a TOML file nor a shipped recipe"
+            f"{did_you_mean(str(name_or_path), shipped)}",
+            f"shipped recipes: {', '.join(shipped)}",
+        )
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"`{path}` is not valid TOML: {error}") from error
+
+
+def split_override(text: str, keys: Mapping[str, Collection[str]]) -> tuple[str, str, Any]:
+    """`train.steps=100` as ("train", "steps", 100); what is no TOML value is a string.
+
+    Args:
+        text: section.key=value, or key=value where the key needs no section.
+        keys: the keys of each section; those without a section are under "".
+
+    Raises ConfigError where there is no value, or no such section.
+    """
+    name, equals, value = text.partition("=")
+    if not equals:
+        raise ConfigError(f"`--set {text}` has no value", "write `--set section.key=value`, as in train.steps=500")
+    section, _, key = name.strip().rpartition(".")
+    sections = [known for known in keys if known]
+    if section not in keys:
+        raise ConfigError(
+            f"unknown section `{section}` in `--set {text}`{did_you_mean(section, sections)}",
+            f"sections: {', '.join(sections)}",
+        )
+    if not section and key not in keys[""]:
+        owners = [f"`{owner}.{key}={value}`" for owner in sections if key in keys[owner]]
+        hint = " or ".join(owners) or f"section.key=value; the sections are {', '.join(sections)}"
+        raise ConfigError(f"`--set {text}` names no section", f"write {hint}")
+    return section, key, _parsed(value.strip())
+
+
+def check_fields(config: Any) -> None:
+    """Raises ConfigError for a field whose value is not of its declared type or choices, or is no finite number."""
+    hints = typing.get_type_hints(type(config))
+    for f in fields(config):
+        value, hint = getattr(config, f.name), hints[f.name]
+        if typing.get_origin(hint) is Literal:
+            _check_choice(f.name, value, typing.get_args(hint))
+        elif not _fits(value, hint):
+            raise ConfigError(f"`{f.name}` must be {_type_name(hint)}, not {value!r}")
+        elif isinstance(value, float) and not math.isfinite(value):
+            raise ConfigError(f"`{f.name}` ({value}) must be finite")
+
+
+def check_at_least(config: Any, names: Collection[str], smallest: int) -> None:
+    """Raises ConfigError where one of the fields `names` is below `smallest`; None passes."""
+    for name in names:
+        value = getattr(config, name)
+        if value is not None and value < smallest:
+            raise ConfigError(f"`{name}` ({value}) must be at least {smallest}")
+
+
+def check_probabilities(config: Any, names: Collection[str]) -> None:
+    """Raises ConfigError where one of the fields `names` is negative, or 1 and above."""
+    for name in names:
+        value = getattr(config, name)
+        if not 0 <= value < 1:
+            raise ConfigError(f"`{name}` ({value}) must be at least 0 and below 1")
+
+
+def _parsed(text: str) -> Any:
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return text
+
+
+def _coerced(value: Any, hint: Any) -> Any:
+    """What TOML cannot say: None as "none", a whole number where a float is wanted."""
+    allowed = _members(hint)
+    if value == "none" and types.NoneType in allowed:
+        return None
+    if isinstance(value, int) and not isinstance(value, bool) and float in allowed and int not in allowed:
+        return float(value)
+    return value
+
+
+def _check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
+    if value not in choices:
+        listed = ", ".join(f'"{choice}"' for choice in choices)
+        raise ConfigError(f'unknown `{name}` "{value}"{did_you_mean(str(value), choices)}', f"choose one of {listed}")
+
+
+def _members(hint: Any) -> tuple[Any, ...]:
+    return typing.get_args(hint) if isinstance(hint, types.UnionType) else (hint,)
+
+
+def _fits(value: Any, hint: Any) -> bool:
+    """Whether `value` is of the declared type; a whole number is a number, but true and false are not."""
+    for member in _members(hint):
+        if member is float and isinstance(value, int | float) and not isinstance(value, bool):
+            return True
+        if type(value) is member or (member not in (int, float, bool) and isinstance(value, member)):
+            return True
+    return False
+
+
+def _type_name(hint: Any) -> str:
+    return " or ".join(_TYPE_NAMES.get(member, getattr(member, "__name__", str(member))) for member in _members(hint))

@@ -1,0 +1,1 @@
+"""The front doors: a model, a tokenizer and a search as one object."""

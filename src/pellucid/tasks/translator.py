@@ -1,0 +1,147 @@
+"""Text in, text out: a Transformer with its tokenizers and a search."""
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Self
+
+import torch
+
+from pellucid.config import DecodeConfig
+from pellucid.decoding.engine import sample_outputs, score_outputs, search
+from pellucid.decoding.hypothesis import Hypothesis
+from pellucid.decoding.sampling import SamplingConfig
+from pellucid.errors import DataError
+from pellucid.model.transformer import Transformer
+from pellucid.tables import from_table, to_table
+from pellucid.tasks.devices import find_device, find_dtype
+from pellucid.tasks.pieces import cut
+from pellucid.text.tokenizers import Tokenizers
+from pellucid.weights.folder import load_folder
+
+
+@dataclass(frozen=True)
+class Translation:
+    """One translation of a line."""
+
+    text: str
+    """One line: where the model wrote a line's end, a space stands."""
+    score: float
+    """The sum of its tokens' log-probabilities, end token included."""
+    tokens: list[str]
+    """Its target tokens."""
+    alternatives: list["Translation"] = field(default_factory=list, repr=False)
+    """The n best, itself included."""
+
+
+class Translator:
+    """A trained translator.
+
+        translator = Translator.load("run")
+        translator.translate(["Ein Hund läuft ."])[0].text
+
+    It puts its model into evaluation mode: dropout has no place in a translation.
+    """
+
+    def __init__(self, model: Transformer, tokenizers: Tokenizers, decode: DecodeConfig | None = None) -> None:
+        self.model = model.eval()
+        self.tokenizers = tokenizers
+        self.decode = decode or DecodeConfig()
+
+    @classmethod
+    def load(
+        cls, folder: str | Path, device: str | torch.device = "auto", dtype: str | torch.dtype | None = None
+    ) -> Self:
+        """The translator of a run or model folder. Raises CheckpointError where there is none, or it is damaged."""
+        saved = load_folder(Path(folder), find_device(str(device)), find_dtype(dtype))
+        return cls(saved.model, saved.tokenizers, saved.decode)
+
+    def translate(self, sources: Sequence[str], **options: Any) -> list[Translation]:
+        """The best translation of each line; an empty line gives an empty one.
+
+        Args:
+            sources: lines of text. A line beyond `max_source_length` tokens is translated in pieces, with a warning.
+            options: fields of DecodeConfig that differ from the model's own: beam_size, n_best, length_penalty,
+                max_length, batch_tokens, max_source_length. None leaves one as it is; `max_length=None` sets no limit
+                but twice the source's tokens + 50.
+
+        Raises ConfigError for an option that there is not, or a value that cannot work.
+        """
+        config = self._config(options)
+        lines = self._pieces(sources, config.max_source_length)
+        found = iter(search(self.model, [piece for line in lines for piece in line], config))
+        return [self._translation([next(found) for _ in line]) for line in lines]
+
+    def sample(
+        self, sources: Sequence[str], config: SamplingConfig | None = None, max_length: int | None = None
+    ) -> list[Translation]:
+        """One drawn translation of each line; lines as `translate` takes them."""
+        decode = self._config({"max_length": max_length})
+        lines = self._pieces(sources, decode.max_source_length)
+        pieces = [piece for line in lines for piece in line]
+        drawn = sample_outputs(self.model, pieces, config or SamplingConfig(), max_length, decode.batch_tokens)
+        found = iter(drawn)
+        return [self._translation([[next(found)] for _ in line]) for line in lines]
+
+    def score(self, sources: Sequence[str], targets: Sequence[str]) -> list[float]:
+        """The log-probability of each target given its source, end token included; what `Translation.score` is.
+
+        Raises DataError where the lists differ in length, or a text is longer than the model takes.
+        """
+        src = self.tokenizers.source.encode_lines(_lines(sources))
+        tgt = self.tokenizers.target.encode_lines(_lines(targets))
+        if len(src) != len(tgt):
+            raise DataError(f"{len(src)} sources and {len(tgt)} targets: each source needs one target")
+        limit = self.model.config.max_positions - 1
+        for side, texts in (("source", src), ("target", tgt)):
+            for number, ids in enumerate(texts, start=1):
+                if len(ids) > limit:
+                    raise DataError(
+                        f"{side} {number} has {len(ids):,} tokens, the model takes at most {limit:,}", "cut the text"
+                    )
+        return score_outputs(self.model, src, tgt, self.decode.batch_tokens)
+
+    def _config(self, options: dict[str, Any]) -> DecodeConfig:
+        """The model's own settings with `options` in place of some."""
+        given = {name: value for name, value in options.items() if value is not None or name == "max_length"}
+        return from_table(DecodeConfig, to_table(self.decode) | given, "the options of translate")
+
+    def _pieces(self, sources: Sequence[str], max_source_length: int) -> list[list[list[int]]]:
+        """The ids of each line, in one piece or in as many as the model needs; none for an empty line."""
+        limit = max(1, min(max_source_length, self.model.config.max_positions - 1))
+        tokenizer, lines = self.tokenizers.source, []
+        texts = _lines(sources)
+        for text, ids in zip(texts, tokenizer.encode_lines(texts), strict=True):
+            pieces = [ids] if ids and text.strip() else []
+            if pieces and len(ids) > limit:
+                pieces = cut(ids, tokenizer.tokens(ids), limit)
+                warnings.warn(
+                    f"a line of {len(ids):,} tokens is longer than the model takes ({limit:,}); "
+                    f"it is translated in {len(pieces)} pieces",
+                    stacklevel=3,
+                )
+            lines.append(pieces)
+        return lines
+
+    def _translation(self, pieces: list[list[Hypothesis]]) -> Translation:
+        """One line's translation from the n best of each of its pieces."""
+        count = min((len(hypotheses) for hypotheses in pieces), default=1)
+        ranked = [self._joined([hypotheses[i] for hypotheses in pieces]) for i in range(count)]
+        return replace(ranked[0], alternatives=ranked)
+
+    def _joined(self, pieces: list[Hypothesis]) -> Translation:
+        target = self.tokenizers.target
+        texts = (" ".join(target.decode(h.ids).splitlines()) for h in pieces)
+        return Translation(
+            text=" ".join(text for text in texts if text),
+            score=float(sum(h.score for h in pieces)),
+            tokens=[token for h in pieces for token in target.tokens(h.ids)],
+        )
+
+
+def _lines(texts: Sequence[str]) -> list[str]:
+    """A list of lines. Raises DataError for a single text, whose characters would pass for lines."""
+    if isinstance(texts, str):
+        raise DataError(f"a list of lines is wanted, not one text of {len(texts):,} characters", "write [text]")
+    return list(texts)

@@ -1,0 +1,90 @@
+"""Subwords: a SentencePiece model, trained here (bpe, unigram) or by somebody else."""
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from sentencepiece import SentencePieceProcessor
+
+from pellucid.errors import CheckpointError
+from pellucid.text.tokenizer import SPECIAL_TOKENS
+
+SUBWORD_KINDS = ("bpe", "unigram")
+FOREIGN_KIND = "sentencepiece"
+_SPACE_MARK = "▁"
+_ESCAPE = "\x1b"
+
+
+class Subwords:
+    """A SentencePiece model as a tokenizer.
+
+    A bpe or unigram model with byte fallback writes any text exactly: SentencePiece itself reads `▁` (U+2581) as a
+    space, so such a model sees `▁` behind an escape character (U+001B, doubled where the text has one). Without byte
+    fallback `▁` reads as a space and a character unseen in training as `<unk>`. A model that came from elsewhere
+    (`kind="sentencepiece"`) reads and writes exactly what SentencePiece does with it, its normalisation included.
+
+    Special ids are the model's own; one that it lacks gets an id behind its last piece, in the order pad, begin, end.
+    """
+
+    def __init__(self, proto: bytes, kind: str, name: str = "the model") -> None:
+        """Takes the bytes of a `.model` file; `name` is what an error calls them. Raises CheckpointError for others."""
+        self.kind = kind
+        self._proto = proto
+        self._model = SentencePieceProcessor()
+        try:
+            self._model.LoadFromSerializedProto(proto)
+        except RuntimeError as error:
+            raise CheckpointError(
+                f"`{name}` is not a whole SentencePiece model ({len(proto)} bytes)", "copy the file again"
+            ) from error
+        self.size = self._model.get_piece_size()
+        self.pad_id = self._own_or_next(self._model.pad_id())
+        self.bos_id = self._own_or_next(self._model.bos_id())
+        self.eos_id = self._own_or_next(self._model.eos_id())
+        self.unk_id = self._model.unk_id()
+        self._shown = dict(zip((self.pad_id, self.bos_id, self.eos_id, self.unk_id), SPECIAL_TOKENS, strict=True))
+        self._silent = {self.pad_id, self.bos_id, self.eos_id}
+        self._escapes = kind in SUBWORD_KINDS and self._model.is_byte(self._model.piece_to_id("<0x00>"))
+
+    def _own_or_next(self, special_id: int) -> int:
+        if special_id < 0:
+            special_id = self.size
+            self.size += 1
+        return special_id
+
+    def encode(self, text: str) -> list[int]:
+        ids: list[int] = self._model.encode(self._prepared(text))
+        return ids
+
+    def encode_lines(self, lines: Sequence[str]) -> list[list[int]]:
+        """encode() of each line, on all cores."""
+        ids: list[list[int]] = self._model.encode([self._prepared(line) for line in lines])
+        return ids
+
+    def decode(self, ids: Sequence[int]) -> str:
+        text: str = self._model.decode([int(i) for i in ids if int(i) not in self._silent])
+        return unescape(text) if self._escapes else text
+
+    def tokens(self, ids: Sequence[int]) -> list[str]:
+        return [self._shown.get(int(i)) or self._model.id_to_piece(int(i)) for i in ids]
+
+    def save(self, path: Path) -> Path:
+        """Writes the model as SentencePiece does, readable by its own tools."""
+        file = path.with_suffix(".model")
+        file.write_bytes(self._proto)
+        return file
+
+    def _prepared(self, text: str) -> bytes:
+        return (escape(text) if self._escapes else text).encode("utf-8", "replace")
+
+
+def escape(text: str) -> str:
+    """`text` in which no `▁` is left; unescape() gives it back."""
+    return text.replace(_ESCAPE, _ESCAPE + _ESCAPE).replace(_SPACE_MARK, _ESCAPE + "_")
+
+
+def unescape(text: str) -> str:
+    """What escape() was given. Any text is allowed; an escape that escapes nothing stays."""
+    if _ESCAPE not in text:
+        return text
+    return re.sub(f"{_ESCAPE}([_{_ESCAPE}])", lambda match: _SPACE_MARK if match[1] == "_" else _ESCAPE, text)

@@ -1,0 +1,1 @@
+"""Models on disk: tensors in safetensors files, and the model folder."""

@@ -1,0 +1,45 @@
+"""Files that are whole or not there: written beside their place, flushed, then renamed."""
+
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """A temporary path to write to; on success it takes the place of `path`, else it is removed."""
+    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    os.close(handle)
+    temporary = Path(name)
+    try:
+        yield temporary
+        temporary.chmod(0o644)
+        move_into_place(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def move_into_place(temporary: Path, path: Path) -> None:
+    """Has a finished file take the place of `path` in one piece, and for good."""
+    flush(temporary)
+    os.replace(temporary, path)
+    flush(path.parent)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Writes a UTF-8 file in one piece."""
+    with replacing(path) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+
+
+def flush(path: Path) -> None:
+    """Has the operating system put a file, or a folder's entries, on the disk."""
+    if path.is_dir() and os.name == "nt":
+        return  # Windows cannot open folders, and orders renames by itself
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

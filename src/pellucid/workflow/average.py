@@ -1,0 +1,38 @@
+"""`pellucid average`: the mean of a run's checkpoints as a model folder."""
+
+from pathlib import Path
+
+import torch
+
+from pellucid.errors import CheckpointError, ConfigError
+from pellucid.training.loop import average_into
+from pellucid.training.state import Checkpoints
+from pellucid.weights.folder import load_folder, save_description, save_weights
+from pellucid.workflow.card import model_card
+from pellucid.workflow.run_folder import checkpoints_of, stored_recipe
+
+
+def average_run(run: str | Path, out: str | Path, last: int | None = None) -> int:
+    """Averages the `last` checkpoints of a run into the model folder `out`; returns how many they were.
+
+    Raises CheckpointError where the run has none, or fewer than asked for; ConfigError where `out` is taken.
+    """
+    folder, target = Path(run), Path(out)
+    recipe = stored_recipe(folder)
+    place, every, count = checkpoints_of(folder, recipe)
+    if target.exists() and (not target.is_dir() or any(target.iterdir())):
+        raise ConfigError(f"`{target}` is there already", "choose another `--out`")
+    if last is not None and last < 1:
+        raise ConfigError(f"`--last` ({last}) must be at least 1")
+    paths = Checkpoints(place, every, last or count).to_average()
+    if not paths or (last and len(paths) < last):
+        raise CheckpointError(
+            f"`{folder}` has {len(paths)} checkpoints to average, not {last or count}",
+            "a run keeps as many as its `train.average` says, and at least two",
+        )
+    saved = load_folder(folder, torch.device("cpu"))
+    average_into(saved.model, paths)
+    config = saved.model.config
+    save_description(target, config, saved.tokenizers, saved.decode, model_card(recipe, config))
+    save_weights(target, saved.model)
+    return len(paths)

@@ -1,0 +1,22 @@
+"""What a command sets for its own process before it computes. Importing Pellucid changes nothing of it."""
+
+import ctypes
+import sys
+
+M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
+ONE_GIGABYTE = 1 << 30
+
+
+def keep_freed_memory() -> bool:
+    """Has glibc keep freed blocks for the next allocation instead of handing each large one back to the kernel.
+
+    A training step frees and takes the same large blocks hundreds of times; fresh pages cost more than the arithmetic on
+    them (benchmarks/training_speed.py). Returns whether it could be set: with glibc on Linux alone.
+    """
+    if not sys.platform.startswith("linux"):
+        return False
+    try:
+        mallopt = ctypes.CDLL(None).mallopt
+    except AttributeError:  # another C library, as musl
+        return False
+    return bool(mallopt(M_MMAP_THRESHOLD, ONE_GIGABYTE)) and bool(mallopt(M_TRIM_THRESHOLD, ONE_GIGABYTE))

@@ -1,0 +1,126 @@
+"""`pellucid train`: from a recipe to a run folder, in one command that also resumes."""
+
+import json
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import torch
+
+from pellucid.config import DecodeConfig, ModelConfig, Recipe
+from pellucid.model.transformer import Transformer
+from pellucid.tasks.devices import find_device
+from pellucid.text.tokenizers import Tokenizers
+from pellucid.training.log import RunLog
+from pellucid.training.loop import Trainer, Validation
+from pellucid.training.state import Checkpoints
+from pellucid.weights.folder import CONFIG, read_config, save_description, save_weights
+from pellucid.workflow.card import model_card
+from pellucid.workflow.locate import locate
+from pellucid.workflow.prepare import Corpus, Prepared, open_corpus, prepare, train_tokenizers
+from pellucid.workflow.process import keep_freed_memory
+from pellucid.workflow.run_folder import RunFolder, RunResult, checkpoints_of
+from pellucid.workflow.validate import Validator
+
+
+def train(
+    recipe: Recipe | str | Path,
+    out: str | Path = "run",
+    *,
+    overrides: Sequence[str] = (),
+    data_dir: str | Path | None = None,
+    device: str = "auto",
+    fresh: bool = False,
+    quiet: bool = False,
+) -> RunResult:
+    """Trains a model into the folder `out`; called again with the same recipe, goes on where the run stands.
+
+    Args:
+        recipe: a Recipe, the name of a shipped one, or a TOML file.
+        overrides: `section.key=value` settings that win over a named recipe's.
+        data_dir: where the recipe's texts are looked for, after the paths as they are.
+        fresh: removes an earlier run from `out` first.
+
+    Raises ConfigError, DataError: a setting or a text that cannot be used, before anything is written or trained;
+    Interrupted after SIGINT or SIGTERM, with the state saved.
+    """
+    if not isinstance(recipe, Recipe):
+        recipe = Recipe.load(recipe, list(overrides))
+    target = find_device(device)
+    recipe = replace(recipe, data=locate(recipe.data, data_dir))
+    corpus = open_corpus(recipe.data)
+    run = RunFolder(Path(out))
+    resuming = run.claim(recipe, fresh)
+    if run.result is not None:
+        return replace(run.result, folder=str(out))
+    keep_freed_memory()
+    log = RunLog(run.path, recipe.train.steps, quiet)
+    try:
+        return _train(recipe, run, corpus, log, target, resuming)
+    finally:
+        log.close()
+
+
+def _train(recipe: Recipe, run: RunFolder, corpus: Corpus, log: RunLog, device: torch.device, resuming: bool) -> RunResult:
+    prepared = prepare(corpus, _tokenizers(run.path, corpus, log), run.path / "data", log, resuming)
+    config = resolved_model(recipe.model, prepared.tokenizers)
+    decode = replace(recipe.decode, max_source_length=min(recipe.data.max_length, config.max_positions - 1))
+    torch.manual_seed(recipe.train.seed)
+    model = Transformer(config).to(device)
+    log.say(f"model: {sum(p.numel() for p in model.parameters()):,} parameters on {device}")
+
+    def keep() -> None:
+        save_description(run.path, config, prepared.tokenizers, decode, model_card(recipe, config))
+        save_weights(run.path, model)
+
+    started = time.perf_counter()
+    trainer = Trainer(
+        model=model,
+        shard=prepared.train,
+        config=recipe.train,
+        checkpoints=Checkpoints(*checkpoints_of(run.path, recipe)),
+        log=log,
+        validate=Validator(model, prepared, recipe.train),
+        keep=keep,
+    )
+    state = trainer.train()
+    found = _last_validation(run.path)
+    result = RunResult(
+        folder=str(run.path), steps=state.step, tokens=state.tokens, seconds=round(state.seconds, 1),
+        best_step=state.best_step, valid_loss=found.loss, valid_bleu=found.bleu,
+    )  # fmt: skip
+    run.finish(result)
+    log.say(f"finished after {time.perf_counter() - started:,.0f} s; the model is in {run.path}")
+    return result
+
+
+def resolved_model(config: ModelConfig, tokenizers: Tokenizers) -> ModelConfig:
+    """The model's shape with the sizes and special ids of its tokenizers."""
+    target = tokenizers.target
+    return replace(
+        config,
+        src_vocab_size=tokenizers.source.size,
+        tgt_vocab_size=target.size,
+        pad_id=target.pad_id,
+        bos_id=target.bos_id,
+        eos_id=target.eos_id,
+    )
+
+
+def _tokenizers(folder: Path, corpus: Corpus, log: RunLog) -> Tokenizers:
+    """The run's tokenizers: those in its folder, else new ones."""
+    if (folder / CONFIG).is_file():
+        return Tokenizers.load(folder, read_config(folder)["tokenizer"])
+    log.say(f"training the tokenizer ({corpus.data.tokenizer})")
+    tokenizers = train_tokenizers(corpus)
+    sizes = {tokenizers.source.size, tokenizers.target.size}
+    log.say(f"vocabulary: {' and '.join(f'{size:,}' for size in sorted(sizes))} (upper bound {corpus.data.vocab_size:,})")
+    return tokenizers
+
+
+def _last_validation(folder: Path) -> Validation:
+    """The last validation or average in the metrics log: what the model in the folder scores."""
+    lines = (folder / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
+    table = next(t for t in map(json.loads, reversed(lines)) if t["event"] in ("validation", "average"))
+    return Validation(table["loss"], table["bleu"])

@@ -1,0 +1,90 @@
+"""`pellucid translate`: lines from a stream through a translator, in their order, a stretch at a time."""
+
+import json
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from itertools import islice
+from pathlib import Path
+from typing import TextIO
+
+from pellucid.data.corpus import decode_line, read_lines
+from pellucid.decoding.sampling import SamplingConfig
+from pellucid.tasks.translator import Translation, Translator
+from pellucid.weights.files import replacing
+from pellucid.workflow.process import keep_freed_memory
+
+STRETCH = 2048  # lines translated together: enough to sort by length, few enough to see output soon
+FIRST_STRETCH = 64
+
+
+@dataclass(frozen=True)
+class SearchOptions:
+    """What the command line may set of a search; None: as the model has it."""
+
+    beam_size: int | None = None
+    n_best: int | None = None
+    length_penalty: float | None = None
+    max_length: int | None = None
+    batch_tokens: int | None = None
+
+
+def translate_stream(
+    folder: str,
+    input_path: str,
+    output_path: str,
+    search: SearchOptions,
+    sampling: SamplingConfig | None,
+    *,
+    as_json: bool,
+    device: str,
+    dtype: str | None,
+) -> None:
+    """Translates the lines of a file, or of standard input for "-", to a file or standard output."""
+    keep_freed_memory()
+    translator = Translator.load(folder, device, dtype)
+    with _writer(output_path) as file:
+        for lines in _stretches(read_stream(input_path)):
+            if sampling is None:
+                found = translator.translate(lines, **asdict(search))
+            else:
+                found = translator.sample(lines, sampling, search.max_length)
+            for translation in found:
+                file.write((_as_json(translation) if as_json else translation.text) + "\n")
+            file.flush()
+
+
+def read_stream(path: str) -> Iterator[str]:
+    """The lines of a text file, or of standard input for "-"."""
+    if path != "-":
+        return read_lines(path)
+    numbered = enumerate(sys.stdin.buffer, start=1)
+    return (decode_line(raw, number, "standard input") for number, raw in numbered)
+
+
+def _stretches(lines: Iterable[str]) -> Iterator[list[str]]:
+    stream = iter(lines)
+    size = FIRST_STRETCH
+    while stretch := list(islice(stream, size)):
+        yield stretch
+        size = STRETCH
+
+
+@contextmanager
+def _writer(path: str) -> Iterator[TextIO]:
+    """Standard output as UTF-8, or a file that is there only when all of it is."""
+    if path == "-":
+        sys.stdout.reconfigure(encoding="utf-8", newline="\n")  # type: ignore[union-attr]
+        yield sys.stdout
+        return
+    with replacing(Path(path)) as temporary, temporary.open("w", encoding="utf-8", newline="\n") as file:
+        yield file
+
+
+def _as_json(translation: Translation) -> str:
+    def table(t: Translation) -> dict[str, object]:
+        return {"text": t.text, "score": round(t.score, 5), "tokens": t.tokens}
+
+    others = [table(t) for t in translation.alternatives]
+    return json.dumps(table(translation) | ({"alternatives": others} if len(others) > 1 else {}), ensure_ascii=False)

@@ -1,0 +1,15 @@
+"""What all tests share: nothing in them is left to chance."""
+
+import pytest
+import torch
+from hypothesis import settings
+
+# The same examples each time, and no verdict that hangs on the speed of the machine.
+settings.register_profile("pellucid", derandomize=True, deadline=None)
+settings.load_profile("pellucid")
+
+
+@pytest.fixture(autouse=True)
+def _seed() -> None:
+    """The same random numbers in each test, whatever ran before it."""
+    torch.manual_seed(0)

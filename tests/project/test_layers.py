@@ -1,0 +1,204 @@
+"""Imports go one way: each area of the package imports from the areas below it, and nothing else."""
+
+import ast
+import re
+import sys
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PACKAGE = ROOT / "src" / "pellucid"
+
+_MODEL = {"errors", "tables", "config"}
+_DATA = _MODEL | {"model", "text"}
+_TRAINING = _DATA | {"data", "decoding", "weights", "tracing"}
+_EVALUATION = _TRAINING | {"training", "tasks"}
+_INSPECTION = _EVALUATION | {"evaluation"}
+
+MAY_IMPORT: dict[str, set[str]] = {
+    "errors": set(),
+    "tables": {"errors"},
+    "config": {"errors", "tables"},
+    "model": _MODEL,
+    "text": _MODEL,
+    "data": _DATA,
+    "decoding": _DATA - {"text"},  # ids in, ids out
+    "weights": _DATA,
+    "tracing": _DATA,
+    "training": _TRAINING,
+    "tasks": _TRAINING,
+    "evaluation": _EVALUATION,
+    "inspection": _INSPECTION,
+    "workflow": _INSPECTION | {"inspection"},
+    "studio": _INSPECTION | {"inspection", "workflow"},
+    "cli": _INSPECTION | {"inspection", "workflow", "studio", "pellucid"},
+    # The package itself hands out names of all areas, when they are asked for.
+    "pellucid": _INSPECTION | {"inspection", "workflow", "studio", "cli"},
+}
+
+_PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+
+
+def _import_names(requirements: list[str]) -> set[str]:
+    return {re.split(r"[^\w.-]", requirement)[0].replace("-", "_") for requirement in requirements}
+
+
+REQUIRED = _import_names(_PROJECT["dependencies"])
+EXTRAS = {
+    name
+    for extra, requirements in _PROJECT["optional-dependencies"].items()
+    if extra != "dev"
+    for name in _import_names(requirements)
+}
+
+
+def violations(path: Path, source: str) -> list[str]:
+    """The imports of a module at `path`, relative to the package, that the rules above forbid."""
+    area = _area_of(path)
+    found = []
+    for node, inside_function in _imports(ast.parse(source)):
+        for name in _imported_names(node):
+            if reason := _objection(area, name, inside_function):
+                found.append(f"{path}:{node.lineno}: {reason}")
+    return found
+
+
+def _area_of(path: Path) -> str:
+    if path.name == "__main__.py" and len(path.parts) == 1:
+        return "cli"
+    return "pellucid" if path.name == "__init__.py" and len(path.parts) == 1 else path.with_suffix("").parts[0]
+
+
+def _imports(tree: ast.AST, inside_function: bool = False) -> Iterator[tuple[ast.Import | ast.ImportFrom, bool]]:
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            yield node, inside_function
+        else:
+            is_function = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+            yield from _imports(node, inside_function or is_function)
+
+
+def _imported_names(node: ast.Import | ast.ImportFrom) -> list[str]:
+    """Dotted names; `from pellucid import model` imports `pellucid.model`."""
+    if isinstance(node, ast.Import):
+        return [alias.name for alias in node.names]
+    if node.level:
+        return ["." * node.level + (node.module or "")]
+    if node.module == "pellucid":
+        return [f"pellucid.{alias.name}" for alias in node.names]
+    return [node.module or ""]
+
+
+def _objection(area: str, name: str, inside_function: bool) -> str:
+    """Why `area` may not import `name`, or an empty string."""
+    root, _, rest = name.partition(".")
+    if not root:
+        return f"`{name}` is relative; write it as pellucid..."
+    if root != "pellucid":
+        return _objection_to_others(root, inside_function)
+    imported = rest.partition(".")[0]
+    imported = imported if imported in MAY_IMPORT else "pellucid"
+    if imported == area or imported in MAY_IMPORT[area]:
+        return ""
+    return f"`{area}` imports `{imported}`; it may import {', '.join(sorted(MAY_IMPORT[area])) or 'nothing'}"
+
+
+def _objection_to_others(root: str, inside_function: bool) -> str:
+    if root in sys.stdlib_module_names or root in REQUIRED or (root in EXTRAS and inside_function):
+        return ""
+    if root in EXTRAS:
+        return f"`{root}` is an extra: import it inside the function that needs it"
+    return f"`{root}` is no dependency in pyproject.toml"
+
+
+def test_imports_go_one_way() -> None:
+    found = [
+        line
+        for path in sorted(PACKAGE.rglob("*.py"))
+        for line in violations(path.relative_to(PACKAGE), path.read_text(encoding="utf-8"))
+    ]
+    assert not found, "\n".join(found)
+
+
+def test_each_area_has_its_place_in_the_order() -> None:
+    folders = {path.parent.name for path in PACKAGE.glob("*/__init__.py")}
+    modules = {path.stem for path in PACKAGE.glob("*.py")} - {"__init__", "__main__"}
+    assert folders | modules <= set(MAY_IMPORT)
+
+
+def test_the_order_has_no_cycle() -> None:
+    done: set[str] = set()
+    remaining = {area: allowed - {"pellucid"} for area, allowed in MAY_IMPORT.items()}
+    while remaining:
+        ready = {area for area, allowed in remaining.items() if allowed <= done}
+        assert ready, f"these import each other: {sorted(remaining)}"
+        done |= ready
+        remaining = {area: allowed for area, allowed in remaining.items() if area not in ready}
+
+
+@pytest.mark.parametrize(
+    ("path", "source", "objection"),
+    [
+        (
+            "model/x.py",
+            "from pellucid.training.loop import run",
+            "`model` imports `training`; it may import config, errors, tables",
+        ),
+        ("model/x.py", "def f():\n import pellucid.weights", "`model` imports `weights`"),
+        (
+            "model/x.py",
+            "class A:\n async def f(self):\n  if self:\n   from pellucid import text",
+            "`model` imports `text`",
+        ),
+        ("model/x.py", "from pellucid import Translator", "`model` imports `pellucid`"),
+        ("decoding/x.py", "from pellucid.text.kinds import load", "`decoding` imports `text`"),
+        ("data/x.py", "from pellucid.decoding import beam", "`data` imports `decoding`"),
+        ("tasks/x.py", "import pellucid.training", "`tasks` imports `training`"),
+        ("errors.py", "from pellucid.config import Recipe", "`errors` imports `config`; it may import nothing"),
+        ("model/x.py", "from . import attention", "is relative"),
+        ("model/x.py", "from ..text import kinds", "is relative"),
+        ("text/x.py", "import regex", "`regex` is no dependency"),
+        ("weights/x.py", "import transformers", "`transformers` is an extra: import it inside"),
+        ("weights/x.py", "def f():\n import pytest", "`pytest` is no dependency"),
+    ],
+)
+def test_a_forbidden_import_is_found(path: str, source: str, objection: str) -> None:
+    found = violations(Path(path), source)
+    assert len(found) == 1
+    assert objection in found[0]
+
+
+@pytest.mark.parametrize(
+    ("path", "source"),
+    [
+        ("model/x.py", "import math\nimport torch.nn.functional as F\nfrom pellucid.model.masks import causal_mask"),
+        ("weights/x.py", "def f():\n from transformers import AutoModel"),
+        ("training/x.py", "from pellucid import data\nimport pellucid.model.transformer"),
+        ("cli/train.py", "from pellucid import __version__\ndef f():\n from pellucid.studio import server"),
+        ("__main__.py", "from pellucid.cli.main import main"),
+        ("__init__.py", "def __getattr__(name):\n from pellucid.workflow import train"),
+    ],
+)
+def test_an_allowed_import_is_not(path: str, source: str) -> None:
+    assert violations(Path(path), source) == []
+
+
+def layer_table() -> str:
+    """The table of CONTRIBUTING.md."""
+    areas = [area for area in MAY_IMPORT if area != "pellucid"]
+    rows = [f"| `{area}` | {_in_words(MAY_IMPORT[area], areas[:index])} |" for index, area in enumerate(areas)]
+    return "\n".join(["| area | may import |", "| --- | --- |", *rows])
+
+
+def _in_words(allowed: set[str], above: list[str]) -> str:
+    missing = ", ".join(f"`{area}`" for area in above if area not in allowed)
+    if not above:
+        return "nothing"
+    return f"all above but {missing}" if missing else "all above"
+
+
+def test_contributing_shows_the_order() -> None:
+    assert layer_table() in (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8"), f"it should show:\n{layer_table()}"

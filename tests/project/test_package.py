@@ -1,0 +1,44 @@
+"""The package: its version has an entry in the changelog, and what is built holds each of its files."""
+
+import shutil
+import subprocess
+import sys
+import tomllib
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_the_changelog_has_the_version() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert f"\n## [{project['version']}]" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+
+
+@pytest.fixture
+def wheel(tmp_path: Path) -> Path:
+    """A wheel, built from a copy, since building leaves files behind."""
+    source = tmp_path / "source"
+    ignored = shutil.ignore_patterns("*.egg-info")
+    shutil.copytree(ROOT / "src", source / "src", ignore=ignored)
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, source)
+    # torch requires setuptools, so the build needs no download.
+    build = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation"]
+    subprocess.run([*build, "--wheel-dir", str(tmp_path), str(source)], check=True, stdin=subprocess.DEVNULL)
+    return next(tmp_path.glob("*.whl"))
+
+
+@pytest.mark.slow
+def test_the_wheel_holds_each_file_of_the_package(wheel: Path) -> None:
+    package = ROOT / "src" / "pellucid"
+    written = {
+        f"pellucid/{path.relative_to(package).as_posix()}"
+        for path in package.rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts
+    }
+    built = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
+    assert built == written
+    assert "pellucid/py.typed" in built

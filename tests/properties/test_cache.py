@@ -1,0 +1,133 @@
+"""Cache = no cache: a step's logits are those of decoding each hypothesis' prefix from scratch."""
+
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from pellucid.errors import DataError
+from pellucid.model.cache import DecoderCache
+from pellucid.model.transformer import Transformer
+from tests.tiny_model import SRC_VOCAB_SIZE, TGT_VOCAB_SIZE, padded, tiny_model, words
+
+VARIANTS: list[dict[str, Any]] = [
+    {},
+    {"norm": "pre", "positions": "learned", "embedding_norm": True, "gated": True},
+    {"pad_id": None, "bias": False, "output_bias": True, "num_decoder_layers": 3},
+]
+each_variant = pytest.mark.parametrize("fields", VARIANTS, ids=str)
+each_width = pytest.mark.parametrize("width", [1, 3])
+
+STEPS = 20  # more than the cache has room for at first
+
+
+def sources(batch: int) -> Tensor:
+    return padded(words(SRC_VOCAB_SIZE, batch, 6), [6, 2, 4, 5][:batch])
+
+
+def from_scratch(model: Transformer, src: Tensor, prefixes: Tensor) -> Tensor:
+    """Logits (B, W, V) after the prefixes (B, W, T) of each sentence's hypotheses."""
+    batch, width, length = prefixes.shape
+    repeated = src.repeat_interleave(width, dim=0)
+    logits = model(repeated, prefixes.view(batch * width, length))[:, -1]
+    return logits.view(batch, width, -1)
+
+
+def close(actual: Tensor, expected: Tensor) -> None:
+    torch.testing.assert_close(actual, expected, rtol=1e-5, atol=1e-5)
+
+
+def reordered(prefixes: Tensor, parents: Tensor) -> Tensor:
+    return prefixes.gather(1, parents[:, :, None].expand_as(prefixes))
+
+
+@torch.no_grad()
+@each_variant
+def test_steps_are_decode(fields: dict[str, Any]) -> None:
+    model = tiny_model(**fields)
+    src, tgt = sources(3), words(TGT_VOCAB_SIZE, 3, STEPS)
+    cache = model.start(src)
+    steps = [model.step(tgt[:, t : t + 1], cache) for t in range(STEPS)]
+    close(torch.cat(steps, dim=1), model.decode(tgt, model.encode(src), src))
+    assert cache.length == STEPS
+
+
+@torch.no_grad()
+@each_width
+@each_variant
+def test_hypotheses_that_change_places(fields: dict[str, Any], width: int) -> None:
+    """Random parents each step: some hypotheses die out, others go on several times."""
+    model = tiny_model(**fields)
+    src = sources(3)
+    cache = model.start(src, beam_size=width)
+    prefixes = torch.empty(3, width, 0, dtype=torch.int64)
+    for _ in range(STEPS):
+        tokens = words(TGT_VOCAB_SIZE, 3, width)
+        prefixes = torch.cat([prefixes, tokens[:, :, None]], dim=2)
+        close(model.step(tokens, cache), from_scratch(model, src, prefixes))
+        parents = torch.randint(0, width, (3, width))
+        cache.reorder(parents)
+        prefixes = reordered(prefixes, parents)
+
+
+@torch.no_grad()
+@each_width
+@each_variant
+def test_sentences_that_leave(fields: dict[str, Any], width: int) -> None:
+    """Some go before the first step, some in between, and those that stay change their order."""
+    model = tiny_model(**fields)
+    src = sources(4)
+    cache = model.start(src, beam_size=width)
+    prefixes = torch.empty(4, width, 0, dtype=torch.int64)
+    for keep in ([3, 0, 1], [0, 1, 2], [2, 0], [1]):
+        index = torch.tensor(keep)
+        cache.select(index)
+        src, prefixes = src[index], prefixes[index]
+        for _ in range(6):
+            tokens = words(TGT_VOCAB_SIZE, len(keep), width)
+            prefixes = torch.cat([prefixes, tokens[:, :, None]], dim=2)
+            close(model.step(tokens, cache), from_scratch(model, src, prefixes))
+            parents = torch.randint(0, width, (len(keep), width))
+            cache.reorder(parents)
+            prefixes = reordered(prefixes, parents)
+    assert cache.memory.size(0) == cache.ancestors.size(0) == 1
+
+
+@torch.no_grad()
+def test_a_model_has_no_memory_of_an_earlier_search() -> None:
+    model = tiny_model()
+    src, tokens = sources(2), words(TGT_VOCAB_SIZE, 2, 3)
+    first = model.step(tokens, model.start(src, beam_size=3))
+    busy = model.start(sources(3), beam_size=3)
+    model.step(words(TGT_VOCAB_SIZE, 3, 3), busy)
+    assert torch.equal(model.step(tokens, model.start(src, beam_size=3)), first)
+
+
+@torch.no_grad()
+def test_two_searches_at_a_time() -> None:
+    model = tiny_model()
+    src, tgt = sources(2), words(TGT_VOCAB_SIZE, 2, 6)
+    one, other = model.start(src), model.start(src.flip(0))
+    for t in range(6):
+        logits = model.step(tgt[:, t : t + 1], one), model.step(tgt[:, t : t + 1].flip(0), other)
+        close(logits[0], logits[1].flip(0))
+
+
+def test_each_hypothesis_sees_its_ancestors_alone() -> None:
+    cache = DecoderCache(torch.zeros(1, 2, 4), None, num_layers=1, beam_size=2)
+    assert cache.grow().tolist() == [[[[True, False], [False, True]]]]
+    cache.reorder(torch.tensor([[1, 1]]))
+    assert cache.grow().tolist() == [[[[False, True, True, False], [False, True, False, True]]]]
+    cache.reorder(torch.tensor([[1, 0]]))
+    assert cache.ancestors.tolist() == [[[[False, True, False, True], [False, True, True, False]]]]
+
+
+def test_a_step_beyond_the_last_position_says_so() -> None:
+    model = tiny_model(max_positions=2, src_vocab_size=5)
+    cache = model.start(torch.tensor([[3, 4]]))
+    token = torch.tensor([[3]])
+    for _ in range(2):
+        model.step(token, cache)
+    with pytest.raises(DataError, match=r"a sequence of 3 tokens is longer than the model's `max_positions` \(2\)"):
+        model.step(token, cache)

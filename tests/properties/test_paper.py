@@ -1,0 +1,59 @@
+"""What the paper says about its models: how many parameters they have; and where learning must begin."""
+
+import math
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from pellucid.config import ModelConfig
+from pellucid.model.transformer import Transformer
+
+VOCAB_SIZE = 37_000
+"""Section 5.1: about so many word pieces, shared by source and target."""
+
+
+@pytest.mark.parametrize(
+    ("preset", "millions", "millions_in_the_paper"), [("base", 63.1, 65), ("big", 214.2, 213)]
+)
+def test_the_parameters_of_table_3(preset: str, millions: float, millions_in_the_paper: float) -> None:
+    config = ModelConfig.preset(preset, src_vocab_size=VOCAB_SIZE, tgt_vocab_size=VOCAB_SIZE)
+    with torch.device("meta"):
+        model = Transformer(config)
+    count = sum(parameter.numel() for parameter in model.parameters())
+    assert count == expected_count(config)
+    assert round(count / 1e6, 1) == millions
+    assert abs(count / 1e6 / millions_in_the_paper - 1) < 0.03
+
+
+def expected_count(config: ModelConfig) -> int:
+    """By hand: one matrix of embeddings, N layers of blocks with their biases and norms."""
+    d, d_ff = config.d_model, config.d_ff
+    attention, feed_forward, norm = 4 * (d * d + d), 2 * d * d_ff + d_ff + d, 2 * d
+    encoder_layer = attention + feed_forward + 2 * norm
+    decoder_layer = 2 * attention + feed_forward + 3 * norm
+    return VOCAB_SIZE * d + config.num_encoder_layers * encoder_layer + config.num_decoder_layers * decoder_layer
+
+
+def first_loss(config: ModelConfig, batch: int, length: int) -> float:
+    """The cross-entropy, in training, of random targets, shifted by the start token."""
+    model = Transformer(config).train()
+    src, tgt_out = torch.randint(3, config.tgt_vocab_size, (2, batch, length))
+    start = torch.full((batch, 1), config.bos_id)
+    with torch.no_grad():
+        logits = model(src, torch.cat([start, tgt_out[:, :-1]], dim=1))
+    return F.cross_entropy(logits.flatten(0, 1), tgt_out.flatten()).item()
+
+
+@pytest.mark.parametrize("overrides", [{}, {"norm": "pre"}, {"positions": "learned"}, {"tie_embeddings": "none"}], ids=str)
+def test_learning_begins_at_the_uniform_distribution(overrides: dict[str, Any]) -> None:
+    """A loss far above ln V would first have to unlearn what the initial weights claim."""
+    sizes = {"src_vocab_size": 2000, "tgt_vocab_size": 2000, "num_encoder_layers": 2, "num_decoder_layers": 2}
+    config = ModelConfig.preset("base", **sizes | overrides)
+    assert math.log(2000) - 0.1 < first_loss(config, batch=4, length=25) < math.log(2000) + 0.7
+
+
+def test_the_base_model_begins_at_the_uniform_distribution() -> None:
+    config = ModelConfig.preset("base", src_vocab_size=VOCAB_SIZE, tgt_vocab_size=VOCAB_SIZE)
+    assert math.log(VOCAB_SIZE) - 0.1 < first_loss(config, batch=2, length=20) < math.log(VOCAB_SIZE) + 0.7

@@ -1,0 +1,29 @@
+"""Beam search written down as plainly as possible, without the early exit: what beam.py is compared with."""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from pellucid.config import DecodeConfig
+from tests.unit.decoding.models import BOS, EOS, PAD, Ids
+
+
+def plain_search(logits: Callable[[Ids], list[float]], limit: int, config: DecodeConfig) -> list[tuple[Ids, float]]:
+    """The n best (ids, score) of one sentence."""
+    live: list[tuple[Ids, float]] = [((), 0.0)]
+    finished: list[tuple[Ids, float]] = []
+    while live and len(finished) < config.beam_size:
+        at_limit = len(live[0][0]) == limit
+        candidates = []
+        for place, (ids, score) in enumerate(live):
+            values = np.array(logits(ids))
+            log_probs = values - np.logaddexp.reduce(values)
+            for token in range(len(values)):
+                if token not in (PAD, BOS) and (token == EOS or not at_limit):
+                    candidates.append((score + float(log_probs[token]), place, token))
+        candidates.sort(key=lambda c: (-c[0], c[1], c[2]))
+        finished += [(live[place][0], s) for s, place, token in candidates[: config.beam_size] if token == EOS]
+        going_on = [((*live[place][0], token), s) for s, place, token in candidates if token != EOS]
+        live = going_on[: config.beam_size]
+    finished.sort(key=lambda found: (-found[1] / (len(found[0]) + 1) ** config.length_penalty, found[0]))
+    return finished[: config.n_best]

@@ -1,0 +1,209 @@
+"""Equation 1 by hand, the two paths against each other, masks, the observer, and multi-head attention's packing."""
+
+import math
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from pellucid.errors import ConfigError
+from pellucid.model.attention import MultiHeadAttention, attention, attention_weights, observing
+from pellucid.model.cache import LayerCache
+from pellucid.model.dropout import dropout
+from pellucid.model.masks import causal_mask
+
+B, H, L, M, K = 3, 2, 5, 7, 4
+MASK_SHAPES = [(B, H, L, M), (B, 1, 1, M), (1, 1, L, M), (B, 1, L, M), (L, M), (B, H, L, 1)]
+
+
+def heads(length: int, width: int = K) -> Tensor:
+    return torch.randn(B, H, length, width)
+
+
+def random_mask(*shape: int) -> Tensor:
+    """Half of it may be attended to; the first row has nothing, the last has all."""
+    mask = torch.rand(shape) < 0.5
+    rows = mask.view(-1, shape[-1])
+    rows[-1] = True
+    rows[0] = False
+    return mask
+
+
+def test_equation_1_by_hand() -> None:
+    q, k, v = heads(L), heads(M), heads(M)
+    for b, h, i in [(0, 0, 0), (2, 1, 4), (1, 0, 3)]:
+        scores = [sum(q[b, h, i, d].item() * k[b, h, j, d].item() for d in range(K)) / math.sqrt(K) for j in range(M)]
+        total = sum(math.exp(score) for score in scores)
+        row = [sum(math.exp(s) / total * v[b, h, j, d].item() for j, s in enumerate(scores)) for d in range(K)]
+        torch.testing.assert_close(attention(q, k, v)[b, h, i], torch.tensor(row), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("shape", [None, *MASK_SHAPES], ids=str)
+@pytest.mark.parametrize("width", [1, 4, 16])
+def test_fused_and_explicit_paths_agree(shape: tuple[int, ...] | None, width: int) -> None:
+    mask = None if shape is None else random_mask(*shape)
+    data = heads(L, width), heads(M, width), heads(M, width)
+    direction = torch.randn(B, H, L, width)
+    results = []
+    for fused in (True, False):
+        q, k, v = (part.clone().requires_grad_() for part in data)
+        output = attention(q, k, v, mask, fused=fused)
+        (output * direction).sum().backward()
+        results.append([output, q.grad, k.grad, v.grad])
+    for one, other in zip(*results, strict=True):
+        assert torch.isfinite(one).all()
+        torch.testing.assert_close(one, other, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("fused", [True, False])
+def test_a_query_that_may_attend_to_nothing_gets_zeros_and_moves_nothing(fused: bool) -> None:
+    mask = torch.ones(B, H, L, M, dtype=torch.bool)
+    mask[1, :, 2] = False
+    q, k, v = (part.requires_grad_() for part in (heads(L), heads(M), heads(M)))
+    output = attention(q, k, v, mask, fused=fused)
+    assert torch.equal(output[1, :, 2], torch.zeros(H, K))
+    assert (output[0] != 0).all()
+    for gradient in torch.autograd.grad(output[1, :, 2].sum(), (q, k, v)):
+        assert torch.equal(gradient, torch.zeros_like(gradient))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16, torch.float16])
+def test_masked_rows_have_no_nan_in_any_precision(dtype: torch.dtype) -> None:
+    q, k, v = (part.to(dtype).mul(30).requires_grad_() for part in (heads(L), heads(M), heads(M)))
+    output = attention(q, k, v, torch.zeros(L, M, dtype=torch.bool), fused=False)
+    output.sum().backward()
+    assert output.dtype == dtype
+    for tensor in (output, q.grad, k.grad, v.grad):
+        assert torch.equal(tensor, torch.zeros_like(tensor))
+
+
+@pytest.mark.parametrize("shape", MASK_SHAPES, ids=str)
+def test_rows_of_weights_sum_to_one_or_to_zero(shape: tuple[int, ...]) -> None:
+    mask = random_mask(*shape)
+    weights = attention_weights(heads(L), heads(M), mask)
+    full = mask.expand(B, H, L, M)
+    assert (weights[~full] == 0).all()
+    assert (weights[full] > 0).all()
+    torch.testing.assert_close(weights.sum(-1), full.any(-1).float(), rtol=1e-5, atol=1e-6)
+    assert not full.any(-1).all()
+    assert full.any(-1).any()
+
+
+def test_without_a_mask_all_keys_count() -> None:
+    q, k = heads(L), heads(M)
+    assert torch.equal(attention_weights(q, k), attention_weights(q, k, torch.ones(L, M, dtype=torch.bool)))
+
+
+def test_weights_do_not_change_when_all_scores_grow_alike() -> None:
+    """A softmax ignores what its scores have in common, however large: no overflow."""
+    q, k = heads(L), heads(M)
+    far = k + 1e4 * q[:, :, :1] / q[:, :, :1].norm(dim=-1, keepdim=True)
+    weights = attention_weights(q[:, :, :1], far)
+    assert torch.isfinite(weights).all()
+    torch.testing.assert_close(weights, attention_weights(q[:, :, :1], k), rtol=0.02, atol=0.02)
+
+
+def test_dropout_falls_on_the_weights() -> None:
+    q, k, v = heads(L), heads(M), heads(M)
+    torch.manual_seed(3)
+    output = attention(q, k, v, dropout_p=0.4, fused=False)
+    torch.manual_seed(3)
+    assert torch.equal(output, dropout(attention_weights(q, k), 0.4) @ v)
+    assert not torch.equal(output, attention(q, k, v, fused=False))
+
+
+@pytest.mark.parametrize(("fused", "kernel_calls"), [(None, 0), (False, 0), (True, 1)])
+def test_a_cpu_takes_the_explicit_path_unless_told(
+    monkeypatch: pytest.MonkeyPatch, fused: bool | None, kernel_calls: int
+) -> None:
+    calls: list[object] = []
+    kernel = F.scaled_dot_product_attention
+    monkeypatch.setattr(F, "scaled_dot_product_attention", lambda *a, **kw: (calls.append(a), kernel(*a, **kw))[1])
+    attention(heads(L), heads(M), heads(M), fused=fused)
+    assert len(calls) == kernel_calls
+
+
+@pytest.mark.parametrize("fused", [True, False])
+def test_the_observer_sees_what_the_call_works_on(fused: bool) -> None:
+    q, k, v, mask = heads(L), heads(M), heads(M), random_mask(B, 1, L, M)
+    calls: list[tuple[Tensor | None, ...]] = []
+    with observing(lambda *seen: calls.append(seen)):
+        output = attention(q, k, v, mask, fused=fused)
+    assert len(calls) == 1
+    for seen, expected in zip(calls[0], (q, k, v, mask, output), strict=True):
+        assert seen is expected
+
+
+def test_the_observer_is_gone_after_the_context_and_the_outer_one_is_back() -> None:
+    q, k, v = heads(L), heads(M), heads(M)
+    calls: list[str] = []
+    with observing(lambda *_: calls.append("outer")):
+        with observing(lambda *_: calls.append("inner")):
+            attention(q, k, v)
+        attention(q, k, v)
+    attention(q, k, v)
+    assert calls == ["inner", "outer"]
+
+
+def test_the_observer_is_gone_after_an_exception() -> None:
+    calls: list[str] = []
+    with pytest.raises(RuntimeError), observing(lambda *_: calls.append("seen")):
+        attention(heads(L), heads(M), heads(M))
+        attention(heads(L), heads(M, K + 1), heads(M))
+    attention(heads(L), heads(M), heads(M))
+    assert calls == ["seen"]
+
+
+def test_packed_rows_are_query_key_value() -> None:
+    block = MultiHeadAttention(12, 3)
+    x, memory = torch.randn(2, L, 12), torch.randn(2, M, 12)
+    (q_rows, k_rows, v_rows), biases = block.qkv_proj.weight.chunk(3), block.qkv_proj.bias.chunk(3)
+    seen: list[Tensor] = []
+    with observing(lambda q, k, v, mask, output: seen.extend((q, k, v))):
+        block(x, memory)
+        block(x, x)
+        block(x)
+    for source, rows, bias, projected in zip((x, memory, memory), (q_rows, k_rows, v_rows), biases, seen, strict=False):
+        expected = (source @ rows.T + bias).view(2, -1, 3, 4).transpose(1, 2)
+        torch.testing.assert_close(projected, expected, rtol=1e-5, atol=1e-5)
+    for as_memory, by_itself in zip(seen[3:6], seen[6:9], strict=True):
+        torch.testing.assert_close(as_memory, by_itself, rtol=1e-5, atol=1e-5)
+
+
+def test_heads_are_split_and_joined_without_loss() -> None:
+    block = MultiHeadAttention(12, 3)
+    x = torch.randn(2, L, 12)
+    split = block.split_heads(x)
+    assert split.shape == (2, 3, L, 4)
+    assert torch.equal(split[:, 1], x[..., 4:8])
+    assert torch.equal(block.join_heads(split), x)
+
+
+def test_weights_are_dropped_in_training_only() -> None:
+    block = MultiHeadAttention(12, 3, dropout=0.5)
+    x = torch.randn(2, L, 12)
+    assert not torch.equal(block.train()(x), block(x))
+    assert torch.equal(block.eval()(x), block(x))
+
+
+def test_a_cache_gives_what_the_whole_sequence_gives() -> None:
+    block = MultiHeadAttention(12, 3).eval()
+    x, memory = torch.randn(2, 20, 12), torch.randn(2, M, 12)
+    cache = LayerCache()
+    with torch.no_grad():
+        steps = [(block(x[:, t : t + 1], cache=cache), block(x[:, t : t + 1], memory, cache=cache)) for t in range(20)]
+        whole = block(x, mask=causal_mask(20)), block(x, memory)
+    for stepwise, expected in zip(zip(*steps, strict=True), whole, strict=True):
+        torch.testing.assert_close(torch.cat(stepwise, dim=1), expected, rtol=1e-5, atol=1e-5)
+
+
+def test_the_width_must_be_divisible_by_the_heads() -> None:
+    with pytest.raises(ConfigError, match=r"`d_model` \(10\) must be divisible by `num_heads` \(4\)"):
+        MultiHeadAttention(10, 4)
+
+
+def test_without_biases() -> None:
+    block = MultiHeadAttention(12, 3, bias=False)
+    assert [name for name, _ in block.named_parameters()] == ["qkv_proj.weight", "out_proj.weight"]
+    assert torch.equal(block(torch.zeros(1, L, 12)), torch.zeros(1, L, 12))

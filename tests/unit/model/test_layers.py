@@ -1,0 +1,91 @@
+"""The order of sublayer, dropout, residual sum and norm."""
+
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from pellucid.model.layers import DecoderLayer, EncoderLayer, Sublayers
+from pellucid.model.masks import causal_mask
+from tests.tiny_model import tiny_config
+
+D = 12
+
+
+class Double(nn.Module):
+    """A norm that can be followed by eye."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return 2 * x
+
+
+def add_ten(x: Tensor) -> Tensor:
+    return x + 10
+
+
+@pytest.mark.parametrize(("norm", "expected"), [("post", 2 * (3 + 13)), ("pre", 3 + (2 * 3 + 10))])
+def test_where_the_norm_stands(norm: str, expected: float) -> None:
+    assert Sublayers(0.0, norm).add(torch.tensor([3.0]), Double(), add_ten).item() == expected
+
+
+@pytest.mark.parametrize("norm", ["post", "pre"])
+def test_dropout_falls_on_the_sublayer_not_on_the_residual(norm: str) -> None:
+    x = torch.ones(1000)
+    output = Sublayers(0.5, norm).add(x, nn.Identity(), add_ten)
+    assert set(output.tolist()) == {1.0, 23.0}
+
+
+def layer_inputs() -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Target, memory, causal mask, mask of the memory."""
+    memory_mask = torch.tensor([[True, True, False], [True, False, False]])[:, None, None]
+    return torch.randn(2, 4, D), torch.randn(2, 3, D), causal_mask(4), memory_mask
+
+
+@pytest.mark.parametrize("norm", ["post", "pre"])
+def test_the_encoder_layer_step_by_step(norm: str) -> None:
+    layer = EncoderLayer.from_config(tiny_config(norm=norm))
+    x = torch.randn(2, 3, D)
+    mask = torch.tensor([[True, True, False], [True, True, True]])[:, None, None]
+    first = layer.add(x, layer.self_attn_norm, lambda x: layer.self_attn(x, None, mask))
+    expected = layer.add(first, layer.feed_forward_norm, layer.feed_forward)
+    assert torch.equal(layer(x, mask), expected)
+    assert not torch.equal(layer(x, None), expected)
+
+
+@pytest.mark.parametrize("norm", ["post", "pre"])
+def test_the_decoder_layer_step_by_step(norm: str) -> None:
+    layer = DecoderLayer.from_config(tiny_config(norm=norm))
+    x, memory, mask, memory_mask = layer_inputs()
+    first = layer.add(x, layer.self_attn_norm, lambda x: layer.self_attn(x, None, mask))
+    second = layer.add(first, layer.cross_attn_norm, lambda x: layer.cross_attn(x, memory, memory_mask))
+    expected = layer.add(second, layer.feed_forward_norm, layer.feed_forward)
+    assert torch.equal(layer(x, memory, mask, memory_mask), expected)
+    assert not torch.equal(layer(x, memory, None, memory_mask), expected)
+    assert not torch.equal(layer(x, memory, mask, None), expected)
+
+
+@pytest.mark.parametrize(
+    ("field", "place"),
+    [
+        ("dropout", "dropout"),
+        ("attention_dropout", "self_attn.dropout"),
+        ("attention_dropout", "cross_attn.dropout"),
+        ("feed_forward_dropout", "feed_forward.dropout"),
+    ],
+)
+def test_each_dropout_has_its_place(field: str, place: str) -> None:
+    fields: dict[str, Any] = {"dropout": 0.0, field: 0.25}
+    layer = DecoderLayer.from_config(tiny_config(**fields))
+    rates = {name: module.p for name, module in layer.named_modules() if name.endswith("dropout")}
+    assert rates.pop(place) == 0.25
+    others = {name for name, rate in rates.items() if rate}
+    assert others == ({"self_attn.dropout", "cross_attn.dropout"} - {place} if field == "attention_dropout" else set())
+
+
+@pytest.mark.parametrize("layer_class", [EncoderLayer, DecoderLayer])
+def test_the_norms_follow_the_biases_and_the_epsilon(layer_class: type[EncoderLayer | DecoderLayer]) -> None:
+    layer = layer_class.from_config(tiny_config(bias=False, norm_eps=0.125))
+    norms = [module for module in layer.modules() if isinstance(module, nn.LayerNorm)]
+    assert len(norms) == (2 if layer_class is EncoderLayer else 3)
+    assert {(norm.eps, norm.bias) for norm in norms} == {(0.125, None)}
