@@ -59,7 +59,10 @@ def test_pads_get_no_gradient(fields: dict[str, Any]) -> None:
 
 @each_variant
 @settings(max_examples=30)
-@given(seed=st.integers(0, 10**6), lengths=st.lists(st.tuples(st.integers(1, 8), st.integers(1, 8)), min_size=1, max_size=4))
+@given(
+    seed=st.integers(0, 10**6),
+    lengths=st.lists(st.tuples(st.integers(1, 8), st.integers(1, 8)), min_size=1, max_size=4),
+)
 def test_a_sentence_does_not_depend_on_its_neighbours(
     fields: dict[str, Any], seed: int, lengths: list[tuple[int, int]]
 ) -> None:

@@ -22,6 +22,8 @@ _APPLIES_TO = {
     "min_frequency": ("words", "spaces"),
     "byte_fallback": ("bpe", "unigram", "characters"),
 }
+_PART_LENGTH = 2000
+"""Characters of a line that SentencePiece learns from at a time; far fewer than one in its rarest ten-thousandth."""
 
 
 def train_tokenizer(
@@ -128,7 +130,7 @@ def _train_subwords(kind: str, lines: Iterator[str], vocab_size: int, byte_fallb
             byte_fallback=byte_fallback,
             # The rarest characters, a ten-thousandth of the text together, are better written as bytes.
             character_coverage=0.9999 if byte_fallback else 1.0,
-            max_sentence_length=2**30,
+            max_sentence_length=4 * _PART_LENGTH + 1,
             # More threads would add up the same numbers in another order: another file on another machine.
             num_threads=1,
             minloglevel=2,
@@ -138,17 +140,24 @@ def _train_subwords(kind: str, lines: Iterator[str], vocab_size: int, byte_fallb
             raise failures[0] from None
         if least := re.search(r"smaller than required_chars\. \d+ vs (\d+)", str(error)):
             raise _too_small(vocab_size, int(least[1]), byte_fallback) from error
-        raise
+        raise DataError(
+            f"SentencePiece cannot learn `{kind}` from this text: {error}", "try the tokenizer `characters` or `bytes`"
+        ) from error
     return Subwords(model.getvalue(), kind)
 
 
 def _sentences(lines: Iterator[str], byte_fallback: bool, failures: list[BaseException]) -> Iterator[str]:
-    """The lines as SentencePiece takes them. It drops a line with its own mark for the unknown, U+2585, and hides an
-    exception of the reader behind one of its own, so the one becomes a space and the other is kept in `failures`."""
+    """The lines as SentencePiece takes them.
+
+    It drops a line with its own mark for the unknown, U+2585, so that becomes a space. It cannot count over very long
+    words, and in a long text without any space finds the space too rare for a piece, so long lines come in parts. It
+    hides an exception of the reader behind one of its own, so that is kept in `failures`.
+    """
     try:
         for line in lines:
             sentence = line.replace("\u2585", " ")
-            yield escape(sentence) if byte_fallback else sentence
+            sentence = escape(sentence) if byte_fallback else sentence
+            yield from (sentence[i : i + _PART_LENGTH] for i in range(0, len(sentence), _PART_LENGTH))
     except (Exception, KeyboardInterrupt) as failure:
         failures.append(failure)
         raise

@@ -104,6 +104,14 @@ def test_weights_do_not_change_when_all_scores_grow_alike() -> None:
     torch.testing.assert_close(weights, attention_weights(q[:, :, :1], k), rtol=0.02, atol=0.02)
 
 
+def test_a_mask_wins_over_any_score() -> None:
+    """What may be attended to scores a million below what may not."""
+    q = torch.full((1, 1, 1, 1), 1e3)
+    k = torch.tensor([-1e3, 1e3, -1e3])[None, None, :, None]
+    mask = torch.tensor([True, False, True])
+    assert attention_weights(q, k, mask).flatten().tolist() == [0.5, 0.0, 0.5]
+
+
 def test_dropout_falls_on_the_weights() -> None:
     q, k, v = heads(L), heads(M), heads(M)
     torch.manual_seed(3)
@@ -148,9 +156,8 @@ def test_the_observer_is_gone_after_the_context_and_the_outer_one_is_back() -> N
 
 def test_the_observer_is_gone_after_an_exception() -> None:
     calls: list[str] = []
-    with pytest.raises(RuntimeError), observing(lambda *_: calls.append("seen")):
-        attention(heads(L), heads(M), heads(M))
-        attention(heads(L), heads(M, K + 1), heads(M))
+    with pytest.raises(RuntimeError, match=r"shape|size"), observing(lambda *_: calls.append("seen")):
+        _ = attention(heads(L), heads(M), heads(M)), attention(heads(L), heads(M, K + 1), heads(M))
     attention(heads(L), heads(M), heads(M))
     assert calls == ["seen"]
 

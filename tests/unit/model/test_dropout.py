@@ -24,6 +24,14 @@ def test_the_rate(p: float) -> None:
     assert abs(keep.mean().item() - (1 - p)) < SIGMAS * math.sqrt(p * (1 - p) / keep.numel()) + 2**-17
 
 
+@pytest.mark.parametrize("p", [2**-16, 1 - 2**-16])
+def test_the_finest_rate(p: float) -> None:
+    """One level more or less of 65536 would halve or double what is rare here."""
+    stay = int(dropout(torch.ones(2**22), p).count_nonzero())
+    rare = stay if p > 0.5 else 2**22 - stay
+    assert abs(rare - 64) < SIGMAS * math.sqrt(64)
+
+
 @pytest.mark.parametrize("p", [0.1, 0.25, 0.5, 0.9])
 def test_what_stays_is_scaled_so_that_the_mean_does_too(p: float) -> None:
     x = torch.randn(100, 100)

@@ -105,7 +105,9 @@ def test_a_sequence_beyond_the_last_position(positions: str) -> None:
         module(words(VOCAB_SIZE, 1, 1), position=6)
 
 
-@pytest.mark.parametrize("positions", [SinusoidalPositions(10, D), LearnedPositions(10, D)], ids=["sinusoidal", "learned"])
+@pytest.mark.parametrize(
+    "positions", [SinusoidalPositions(10, D), LearnedPositions(10, D)], ids=["sinusoidal", "learned"]
+)
 def test_rows_of_positions(positions: SinusoidalPositions | LearnedPositions) -> None:
     table: Tensor = positions(0, 10)
     assert torch.equal(positions(3, 7), table[3:7])

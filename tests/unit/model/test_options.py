@@ -24,7 +24,11 @@ NEW_PARAMETERS: list[tuple[dict[str, Any], list[str], list[str]]] = [
     ({"norm": "pre", "final_norm": False}, [], []),
     ({"embedding_norm": True}, [f"{side}.norm.{part}" for side in EMBEDDINGS for part in ("weight", "bias")], []),
     ({"positions": "learned"}, [f"{side}.positions.weight" for side in EMBEDDINGS], []),
-    ({"gated": True}, [f"{layer}.feed_forward.gate_proj.{part}" for layer in LAYERS for part in ("weight", "bias")], []),
+    (
+        {"gated": True},
+        [f"{layer}.feed_forward.gate_proj.{part}" for layer in LAYERS for part in ("weight", "bias")],
+        [],
+    ),
     ({"bias": False}, [], BIASES),
     ({"bias": False, "output_bias": True}, ["output_projection.bias"], BIASES),
     ({"output_bias": True}, ["output_projection.bias"], []),

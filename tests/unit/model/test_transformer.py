@@ -70,11 +70,14 @@ def test_what_is_tied(tie: str) -> None:
     assert (src is tgt) == (tie == "all")
     names = [name for name, _ in model.named_parameters()]
     tokens = [name for name in names if name.endswith("tokens.weight") or name == "output_projection.weight"]
-    assert tokens == {
-        "none": ["src_embedding.tokens.weight", "tgt_embedding.tokens.weight", "output_projection.weight"],
-        "decoder": ["src_embedding.tokens.weight", "tgt_embedding.tokens.weight"],
-        "all": ["src_embedding.tokens.weight"],
-    }[tie]
+    assert (
+        tokens
+        == {
+            "none": ["src_embedding.tokens.weight", "tgt_embedding.tokens.weight", "output_projection.weight"],
+            "decoder": ["src_embedding.tokens.weight", "tgt_embedding.tokens.weight"],
+            "all": ["src_embedding.tokens.weight"],
+        }[tie]
+    )
     assert len({id(parameter) for parameter in model.parameters()}) == len(names)
 
 
@@ -82,7 +85,9 @@ def test_what_is_tied(tie: str) -> None:
 def test_the_state_dict_has_all_names_and_the_embeddings_come_before_the_output(tie: str) -> None:
     model = tiny_model(tie_embeddings=tie, src_vocab_size=19, tgt_vocab_size=19)
     names = list(model.state_dict())
-    order = [names.index(f"{name}.weight") for name in ("src_embedding.tokens", "tgt_embedding.tokens", "output_projection")]
+    order = [
+        names.index(f"{name}.weight") for name in ("src_embedding.tokens", "tgt_embedding.tokens", "output_projection")
+    ]
     assert order == sorted(order)
     assert order[-1] == len(names) - 1
 

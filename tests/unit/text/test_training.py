@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sentencepiece import SentencePieceTrainer
 
 import pellucid
 from pellucid.errors import CheckpointError, ConfigError, DataError
@@ -98,6 +99,14 @@ assert "torch" not in sys.modules
 
 
 @pytest.mark.parametrize("kind", ["bpe", "unigram"])
+def test_a_long_line_without_spaces(kind: str) -> None:
+    line = "".join(chr(ord("a") + i * i % 7) for i in range(12_000))
+    tokenizer = train(kind, [line], vocab_size=300)
+    assert tokenizer.decode(tokenizer.encode("abc")) == "abc"
+    assert tokenizer.decode(tokenizer.encode(line)) == line
+
+
+@pytest.mark.parametrize("kind", ["bpe", "unigram"])
 def test_training_is_silent(kind: str, capfd: pytest.CaptureFixture[str]) -> None:
     train(kind)
     assert capfd.readouterr() == ("", "")
@@ -180,6 +189,17 @@ def test_subwords_without_room_for_the_characters(kind: str, byte_fallback: bool
     assert f"use at least {least}" in caught.value.hint
     assert ("byte_fallback" in caught.value.hint) is not byte_fallback
     assert train(kind, ["abc"], vocab_size=least, byte_fallback=byte_fallback).size == least
+
+
+def test_what_sentencepiece_cannot_learn(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(**options: Any) -> None:
+        raise RuntimeError("INTERNAL: score is not finite")
+
+    monkeypatch.setattr(SentencePieceTrainer, "train", refuse)
+    with pytest.raises(
+        DataError, match="SentencePiece cannot learn `bpe` from this text: INTERNAL: score is not finite"
+    ):
+        train("bpe")
 
 
 def test_a_minimum_frequency_that_nothing_reaches() -> None:
