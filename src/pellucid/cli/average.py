@@ -4,13 +4,15 @@ from typing import Annotated
 
 import tyro
 
+from pellucid.cli.options import optional
+
 
 def average(
     run: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="RUN", help="a run folder")],
     /,
     *,
     out: Annotated[str, tyro.conf.arg(metavar="FOLDER", help="the model folder to write")],
-    last: Annotated[int | None, tyro.conf.arg(help="checkpoints to average; as many as the recipe says")] = None,
+    last: Annotated[int | None, optional("N", "checkpoints to average", "as many as the recipe says")] = None,
 ) -> int:
     """Write the mean of a run's last checkpoints as a model folder of its own.
 

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import tyro
 
-from pellucid.cli.options import Device, Dtype, Model
+from pellucid.cli.options import BeamSize, Device, Dtype, LengthPenalty, Model
 
 
 def evaluate(
@@ -13,8 +13,8 @@ def evaluate(
     *,
     src: Annotated[str, tyro.conf.arg(metavar="FILE", help="source sentences of the test")],
     ref: Annotated[str, tyro.conf.arg(metavar="FILE", help="their reference translations")],
-    beam_size: Annotated[int | None, tyro.conf.arg(help="hypotheses kept a step; 1 is greedy")] = None,
-    length_penalty: Annotated[float | None, tyro.conf.arg(help="rank by log-probability / length ** this")] = None,
+    beam_size: BeamSize = None,
+    length_penalty: LengthPenalty = None,
     json: Annotated[bool, tyro.conf.arg(help="print one JSON object")] = False,
     device: Device = "auto",
     dtype: Dtype = None,
@@ -31,8 +31,8 @@ def evaluate(
     from pellucid.workflow.process import keep_freed_memory
 
     keep_freed_memory()
-    translator = Translator.load(model, device, dtype)
     sources, references = zip(*read_pairs(src, ref), strict=True)
+    translator = Translator.load(model, device, dtype)
     scores = evaluate_translator(translator, sources, references, beam_size=beam_size, length_penalty=length_penalty)
     print(dumps(scores.to_json()) if json else scores.report())
     return 0

@@ -12,7 +12,7 @@ def info(
     /,
     *,
     walk: Annotated[str, tyro.conf.arg(metavar="TEXT", help="print each step of a pass for this sentence")] = "",
-    target: Annotated[str, tyro.conf.arg(metavar="TEXT", help="with --walk: the translation; else the model's own")] = "",
+    target: Annotated[str, tyro.conf.arg(metavar="TEXT", help="with --walk: its translation; else the model's")] = "",
     device: Device = "auto",
     dtype: Dtype = None,
 ) -> int:

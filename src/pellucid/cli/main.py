@@ -33,24 +33,29 @@ example: pellucid train --src train.de --tgt train.en --out run
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs the command line; returns the exit status: 0, 2 for a user's mistake, 1 for a failure, 130, 143 for signals."""
+    """Runs the command line and returns the exit status.
+
+    0; 2 for a user's mistake; 1 for a failure; 130 and 143 after SIGINT and SIGTERM.
+    """
     args = list(sys.argv[1:] if argv is None else argv)
     debug = "--debug" in args
-    args = [arg for arg in args if arg != "--debug"]
-    warnings.showwarning = _show_warning
     try:
-        return _dispatch(args)
-    except PellucidError as error:
-        if debug:
-            raise
-        return _complain(str(error), error.hint, error.exit_status)
+        with warnings.catch_warnings():
+            warnings.showwarning = _show_warning
+            status = _dispatch([arg for arg in args if arg != "--debug"])
+        sys.stdout.flush()
+        return status
     except BrokenPipeError:
         # The reader has gone; what is still buffered must not fail once more when Python exits.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except KeyboardInterrupt:
         return 128 + signal.SIGINT
-    except (OSError, MemoryError, RuntimeError) as error:
+    except PellucidError as error:
+        if debug:
+            raise
+        return _complain(str(error), error.hint, error.exit_status)
+    except Exception as error:
         if debug:
             raise
         return _complain(f"{type(error).__name__}: {error}", "run it again with --debug to see where", 1)
@@ -69,17 +74,14 @@ def _dispatch(args: list[str]) -> int:
 
 
 def _run(verb: str, args: list[str]) -> int:
-    import tyro
+    from pellucid.cli.arguments import read_arguments
 
     command = getattr(import_module(f"pellucid.cli.{verb}"), verb)
     try:
-        status = tyro.cli(
-            command, prog=f"pellucid {verb}", args=args, description=command.__doc__, config=(tyro.conf.FlagCreatePairsOff,)
-        )
-    except SystemExit as exit_:
-        return exit_.code if isinstance(exit_.code, int) else 1
-    sys.stdout.flush()
-    return int(status or 0)
+        run = read_arguments(verb, command, args)
+    except SystemExit:  # its help has been shown
+        return 0
+    return run()
 
 
 def _complain(message: str, hint: str, status: int) -> int:
@@ -87,5 +89,5 @@ def _complain(message: str, hint: str, status: int) -> int:
     return status
 
 
-def _show_warning(message: Warning | str, *_: object) -> None:
+def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
     print(f"warning: {message}", file=sys.stderr)

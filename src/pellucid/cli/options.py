@@ -1,16 +1,24 @@
 """Options that several verbs share."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import tyro
 
+
+def optional(metavar: str, help: str, default: str = "the model's own") -> Any:
+    """The description of an option that may be left out; `default` says what holds then."""
+    return tyro.conf.arg(metavar=metavar, help=help, help_behavior_hint=f"(default: {default})")
+
+
 Model = Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="MODEL", help="a run folder or a model folder")]
 Device = Annotated[str, tyro.conf.arg(metavar="NAME", help="auto, cpu, cuda, cuda:1, mps")]
-Dtype = Annotated[str | None, tyro.conf.arg(metavar="NAME", help="float32, bfloat16 or float16; as the weights are")]
+Dtype = Annotated[str | None, optional("NAME", "float32, bfloat16 or float16", "float32")]
 Input = Annotated[str, tyro.conf.arg(metavar="FILE", help="lines to read; - is standard input")]
 Output = Annotated[str, tyro.conf.arg(metavar="FILE", help="where to write; - is standard output")]
+BeamSize = Annotated[int | None, optional("N", "hypotheses kept a step; 1 is greedy")]
+LengthPenalty = Annotated[float | None, optional("X", "rank by log-probability / length ** X")]
 Settings = Annotated[
     tuple[str, ...],
-    tyro.conf.arg(name="set", metavar="KEY=VALUE", help="a setting that wins over the recipe's, as in train.steps=500"),
+    tyro.conf.arg(metavar="KEY=VALUE", help="a setting that wins over the recipe's, as in train.steps=500"),
     tyro.conf.UseAppendAction,
 ]

@@ -1,10 +1,14 @@
 """`pellucid train`."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import tyro
 
-from pellucid.cli.options import Device, Settings
+from pellucid.cli.options import Device, Settings, optional
+
+
+def _text(help: str) -> Any:
+    return optional("FILE", help, "as the recipe says")
 
 
 def train(
@@ -14,14 +18,12 @@ def train(
     /,
     *,
     out: Annotated[str, tyro.conf.arg(metavar="FOLDER", help="the run folder; the same command resumes there")],
-    src: Annotated[str, tyro.conf.arg(metavar="FILE", help="source sentences, one a line, plain or gzip")] = "",
-    tgt: Annotated[str, tyro.conf.arg(metavar="FILE", help="their translations, line by line")] = "",
-    valid_src: Annotated[str, tyro.conf.arg(metavar="FILE", help="source sentences to validate on")] = "",
-    valid_tgt: Annotated[str, tyro.conf.arg(metavar="FILE", help="their translations")] = "",
-    data_dir: Annotated[
-        str, tyro.conf.arg(metavar="FOLDER", help="where the recipe's texts lie; else PELLUCID_DATA")
-    ] = "",
-    settings: Settings = (),
+    src: Annotated[str, _text("source sentences, one a line, plain or gzip")] = "",
+    tgt: Annotated[str, _text("their translations, line by line")] = "",
+    valid_src: Annotated[str, _text("source sentences to validate on")] = "",
+    valid_tgt: Annotated[str, _text("their translations")] = "",
+    data_dir: Annotated[str, optional("FOLDER", "where the recipe's texts lie", "PELLUCID_DATA")] = "",
+    set: Settings = (),
     fresh: Annotated[bool, tyro.conf.arg(help="start over: remove an earlier run from the folder")] = False,
     device: Device = "auto",
 ) -> int:
@@ -32,17 +34,21 @@ def train(
     """
     import sys
 
-    from pellucid.config import Recipe
+    from pellucid.config import Recipe, replace
     from pellucid.training.interrupts import Interrupted
     from pellucid.workflow.train import train as run_training
 
-    texts = {"src": src, "tgt": tgt, "valid_src": valid_src, "valid_tgt": valid_tgt}
-    overrides = [*(f"data.{name}={path}" for name, path in texts.items() if path), *settings]
+    given = {"src": src, "tgt": tgt, "valid_src": valid_src, "valid_tgt": valid_tgt}
+    texts: dict[str, Any] = {name: path for name, path in given.items() if path}
+    loaded = Recipe.load(recipe, list(set))
+    loaded = replace(loaded, data=replace(loaded.data, **texts))
     try:
-        result = run_training(Recipe.load(recipe, overrides), out, data_dir=data_dir, device=device, fresh=fresh)
+        result = run_training(loaded, out, data_dir=data_dir, device=device, fresh=fresh)
     except Interrupted as stop:
         print(f"{stop}; the state is saved, the same command goes on from there", file=sys.stderr)
         return 128 + stop.signal
+    finished = "already finished, nothing to do;" if result.already_finished else "finished after"
     bleu = "" if result.valid_bleu is None else f", validation BLEU {result.valid_bleu:.2f}"
-    print(f"{out}: finished after {result.steps:,} steps, validation loss {result.valid_loss:.3f}{bleu}", file=sys.stderr)
+    summary = f"{finished} {result.steps:,} steps, validation loss {result.valid_loss:.3f}{bleu}"
+    print(f"{out}: {summary}", file=sys.stderr)
     return 0

@@ -1,12 +1,10 @@
 """`pellucid translate`."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import tyro
 
-from pellucid.cli.options import Device, Dtype, Input, Model, Output
-
-Sampling = Annotated[bool, tyro.conf.arg(help="draw translations instead of searching for the best")]
+from pellucid.cli.options import BeamSize, Device, Dtype, Input, LengthPenalty, Model, Output, optional
 
 
 def translate(
@@ -15,17 +13,17 @@ def translate(
     *,
     input: Input = "-",
     output: Output = "-",
-    beam_size: Annotated[int | None, tyro.conf.arg(help="hypotheses kept a step; 1 is greedy")] = None,
-    n_best: Annotated[int | None, tyro.conf.arg(help="translations a line; more than one need --json")] = None,
-    length_penalty: Annotated[float | None, tyro.conf.arg(help="rank by log-probability / length ** this")] = None,
-    max_length: Annotated[int | None, tyro.conf.arg(help="most tokens; twice the source's + 50")] = None,
-    batch_tokens: Annotated[int | None, tyro.conf.arg(help="source tokens at a time, beams included")] = None,
+    beam_size: BeamSize = None,
+    n_best: Annotated[int | None, optional("N", "translations a line; more than one need --json")] = None,
+    length_penalty: LengthPenalty = None,
+    max_length: Annotated[int | None, optional("N", "most tokens of a translation")] = None,
+    batch_tokens: Annotated[int | None, optional("N", "source tokens at a time, beams included")] = None,
     json: Annotated[bool, tyro.conf.arg(help="a JSON object a line, with score, tokens and alternatives")] = False,
-    sample: Sampling = False,
-    temperature: Annotated[float, tyro.conf.arg(help="with --sample: below 1 sharper")] = 1.0,
-    top_k: Annotated[int, tyro.conf.arg(help="with --sample: from so many most probable tokens; 0 all")] = 0,
-    top_p: Annotated[float, tyro.conf.arg(help="with --sample: from the fewest tokens of this probability")] = 1.0,
-    seed: Annotated[int, tyro.conf.arg(help="with --sample: decides the draws")] = 1,
+    sample: Annotated[bool, tyro.conf.arg(help="draw translations instead of searching for the best")] = False,
+    temperature: Annotated[float | None, optional("X", "with --sample: below 1 sharper, above 1 flatter", "1")] = None,
+    top_k: Annotated[int | None, optional("N", "with --sample: from the N most probable tokens", "all")] = None,
+    top_p: Annotated[float | None, optional("X", "with --sample: from the fewest tokens of probability X", "1")] = None,
+    seed: Annotated[int | None, optional("N", "with --sample: decides the draws", "1")] = None,
     device: Device = "auto",
     dtype: Dtype = None,
 ) -> int:
@@ -39,7 +37,17 @@ def translate(
 
     if (n_best or 1) > 1 and not json:
         raise ConfigError(f"`--n-best {n_best}` needs --json: plain output has one line a sentence", "add --json")
-    search = SearchOptions(beam_size, n_best, length_penalty, max_length, batch_tokens)
-    sampling = SamplingConfig(temperature=temperature, top_k=top_k, top_p=top_p, seed=seed) if sample else None
-    translate_stream(model, input, output, search, sampling, as_json=json, device=device, dtype=dtype)
+    drawing = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "seed": seed}
+    searching = {"beam_size": beam_size, "n_best": n_best, "length_penalty": length_penalty}
+    for name in _given(searching if sample else drawing):
+        option = f"--{name.replace('_', '-')}"
+        raise ConfigError(f"`{option}` means nothing {'with' if sample else 'without'} --sample", f"leave {option} out")
+    translate_stream(
+        model, input, output, SearchOptions(beam_size, n_best, length_penalty, max_length, batch_tokens),
+        SamplingConfig(**_given(drawing)) if sample else None, as_json=json, device=device, dtype=dtype,
+    )  # fmt: skip
     return 0
+
+
+def _given(options: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in options.items() if value is not None}

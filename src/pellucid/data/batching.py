@@ -1,7 +1,7 @@
 """Section 5.1: batches of sentences of similar length, of about so many tokens.
 
-The order is a pure function of (seed, epoch): a run that stands at position p of epoch e needs no more than these numbers
-to go on.
+The order is a pure function of (seed, epoch): a run that stands at position p of epoch e needs no more than these
+numbers to go on.
 """
 
 from collections.abc import Iterator
@@ -31,8 +31,8 @@ class Batch:
 
     def to(self, device: torch.device) -> "Batch":
         """The batch on another device."""
-        moved = (tensor.to(device, non_blocking=True) for tensor in (self.src, self.tgt_in, self.tgt_out))
-        return Batch(*moved, sentences=self.sentences, num_tokens=self.num_tokens)
+        src, tgt_in, tgt_out = (t.to(device, non_blocking=True) for t in (self.src, self.tgt_in, self.tgt_out))
+        return Batch(src, tgt_in, tgt_out, self.sentences, self.num_tokens)
 
 
 @dataclass(frozen=True)
@@ -47,8 +47,8 @@ class BatchOrder:
     def epoch(self, epoch: int) -> list[Indices]:
         """The batches of an epoch, as indices of sentences: all of them, each once.
 
-        Sentences are sorted by target and then source length, equal ones in random order; a batch takes as many as fit into
-        `batch_tokens`, padding and the end token included; then the batches are shuffled.
+        Sentences are sorted by target and then source length, equal ones in random order; a batch takes as many as fit
+        into `batch_tokens`, padding and the end token included, and at least one; then the batches are shuffled.
         """
         generator = np.random.default_rng([self.seed, epoch])
         shuffled = generator.permutation(len(self.tgt_lengths))
@@ -80,7 +80,7 @@ def make_batch(shard: Shard, sentences: Indices, config: ModelConfig) -> Batch:
 
 
 def _cut(order: Indices, widths: Indices, budget: int) -> list[Indices]:
-    """Consecutive pieces of `order`, each as long as its sentences times its largest width fit the budget."""
+    """Consecutive pieces of `order`, each as long as its sentences times its largest width fits the budget."""
     batches, start, widest = [], 0, 0
     for place, width in enumerate(widths.tolist()):
         widest = max(widest, width)

@@ -2,11 +2,12 @@
 
 import gzip
 import hashlib
+import sys
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
 from itertools import zip_longest
 from pathlib import Path
-from typing import BinaryIO, cast
 
 from pellucid.errors import DataError
 
@@ -14,22 +15,22 @@ GZIP_MAGIC = b"\x1f\x8b"
 
 
 def read_lines(path: str | Path) -> Iterator[str]:
-    """The lines of a text file, without their ends.
+    """The lines of a text file, or of standard input for "-", without their ends.
 
-    Raises DataError where there is no such file, where it is a folder, a broken gzip file, or not UTF-8 (with the line and
-    the byte).
+    Raises DataError where there is no such file, where it is a folder, a broken gzip file, or not UTF-8 (with the line
+    and the byte).
     """
-    number = 0
+    origin, number = "standard input" if str(path) == "-" else f"`{path}`", 0
     try:
-        with _open(Path(path)) as file:
-            for number, raw in enumerate(file, start=1):
-                yield decode_line(raw, number, f"`{path}`")
+        with ExitStack() as files:
+            for number, raw in enumerate(_open(path, files), start=1):
+                yield _decoded(raw, number, origin)
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise DataError(f"`{path}` is a damaged gzip file after line {number}: {error}", "fetch it again") from error
+        raise DataError(f"{origin} is a damaged gzip file after line {number:,}: {error}", "fetch it again") from error
 
 
-def decode_line(raw: bytes, number: int, origin: str) -> str:
-    """A line's text, without its end and, on the first line, without a byte order mark. Raises DataError if it is not UTF-8."""
+def _decoded(raw: bytes, number: int, origin: str) -> str:
+    """A line's text, without its end and, on the first line, without a byte order mark."""
     try:
         return raw.removesuffix(b"\n").removesuffix(b"\r").decode("utf-8-sig" if number == 1 else "utf-8")
     except UnicodeDecodeError as error:
@@ -42,12 +43,14 @@ def decode_line(raw: bytes, number: int, origin: str) -> str:
 def read_pairs(src: str | Path, tgt: str | Path) -> Iterator[tuple[str, str]]:
     """The lines of two files side by side. Raises DataError where they are empty or differ in length."""
     count = 0
-    for source, target in zip_longest(read_lines(src), read_lines(tgt)):
+    pairs = zip_longest(read_lines(src), read_lines(tgt))
+    for source, target in pairs:
         if source is None or target is None:
-            longer, more = (tgt, src) if source is None else (src, tgt)
+            shorter, longer = (src, tgt) if source is None else (tgt, src)
+            total = count + 1 + sum(1 for _ in pairs)
             raise DataError(
-                f"`{src}` and `{tgt}` must have as many lines as each other, but `{more}` ends after {count:,} lines "
-                f"and `{longer}` goes on to {count_lines(longer):,}",
+                f"`{src}` and `{tgt}` must have as many lines as each other, but `{shorter}` has {count:,} "
+                f"and `{longer}` {total:,}",
                 "line n of one file must be the translation of line n of the other",
             )
         count += 1
@@ -56,25 +59,21 @@ def read_pairs(src: str | Path, tgt: str | Path) -> Iterator[tuple[str, str]]:
         raise DataError(f"`{src}` and `{tgt}` are empty", "give two files with a sentence a line")
 
 
-def count_lines(path: str | Path) -> int:
-    """How many lines the file has."""
-    with _open(Path(path)) as file:
-        return sum(1 for _ in file)
-
-
 def fingerprint(path: str | Path) -> str:
     """The SHA-256 of the file as it lies there."""
-    with _regular(Path(path)).open("rb") as file:
+    with _existing(Path(path)).open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _open(path: Path) -> BinaryIO:
-    with _regular(path).open("rb") as file:
-        zipped = file.read(2) == GZIP_MAGIC
-    return cast(BinaryIO, gzip.open(path, "rb")) if zipped else path.open("rb")
+def _open(path: str | Path, files: ExitStack) -> Iterable[bytes]:
+    """The raw lines; what has to be closed after them goes to `files`. Opened once, so that a pipe can be read, too."""
+    if str(path) == "-":
+        return sys.stdin.buffer
+    file = files.enter_context(_existing(Path(path)).open("rb"))
+    return files.enter_context(gzip.open(file)) if file.peek(2).startswith(GZIP_MAGIC) else file
 
 
-def _regular(path: Path) -> Path:
+def _existing(path: Path) -> Path:
     if path.is_dir():
         raise DataError(f"`{path}` is a folder, not a text file", "name the file in it")
     if not path.exists():

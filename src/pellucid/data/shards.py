@@ -1,8 +1,10 @@
 """A parallel corpus as ids on disk: written once, then memory-mapped.
 
-    FOLDER/source.ids, target.ids           ids of all sentences, one after another, uint16 or uint32
-           source.offsets, target.offsets   where each sentence starts, int64, one more than there are sentences
-           index.json                       counts, SHA-256 of each file, and the fingerprint of what they were made from
+The files of a shard's folder:
+
+    source.ids, target.ids           ids of all sentences, one after another, uint16 or uint32
+    source.offsets, target.offsets   where each sentence starts, int64, one more than there are sentences
+    index.json                       counts, SHA-256 of each file, the fingerprint of what they were made from
 """
 
 import hashlib
@@ -10,10 +12,11 @@ import json
 import os
 import shutil
 from collections.abc import Iterable
+from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -62,8 +65,8 @@ def open_or_write(
 ) -> Shard:
     """The shard in `folder` if it is whole and was made from the same text (`fingerprint`); else it is written.
 
-    Pairs with an empty side, or more than `max_length` tokens on a side, are left out and counted. `pairs` is read only when
-    the shard is written. Raises DataError where nothing is left.
+    Pairs with an empty side, or more than `max_length` tokens on a side, are left out and counted. `pairs` is read only
+    when the shard is written. Raises DataError where nothing is left.
     """
     shard = _open(folder, fingerprint)
     if shard is None:
@@ -73,17 +76,26 @@ def open_or_write(
     return shard
 
 
-def _open(folder: Path, fingerprint: str) -> Shard | None:
+def stored_fingerprint(folder: Path) -> str | None:
+    """The fingerprint of the shard in `folder`; None where there is none, or its index is damaged."""
     try:
         index = json.loads((folder / "index.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        return str(index["fingerprint"]) if index["format"] == FORMAT else None
+    except (OSError, ValueError, KeyError, TypeError):
         return None
-    if index.get("format") != FORMAT or index.get("fingerprint") != fingerprint:
+
+
+def _open(folder: Path, fingerprint: str) -> Shard | None:
+    if stored_fingerprint(folder) != fingerprint:
         return None
-    if any(_sha256(folder / name) != digest for name, digest in index["sha256"].items()):
+    index = json.loads((folder / "index.json").read_text(encoding="utf-8"))
+    try:
+        if any(_sha256(folder / name) != digest for name, digest in index["sha256"].items()):
+            return None
+        source, target = (_mapped(folder / side, index["dtype"][side]) for side in ("source", "target"))
+        return Shard(source, target, index["empty"], index["too_long"])
+    except (KeyError, TypeError, AttributeError):
         return None
-    sides = [_mapped(folder / side, index["dtype"][side]) for side in ("source", "target")]
-    return Shard(*sides, empty=index["empty"], too_long=index["too_long"])
 
 
 def _write(
@@ -92,42 +104,54 @@ def _write(
     temporary = folder.with_name(folder.name + ".partial")
     shutil.rmtree(temporary, ignore_errors=True)
     temporary.mkdir(parents=True)
-    sides = (
-        _SideWriter(temporary / "source", tokenizers.source.size),
-        _SideWriter(temporary / "target", tokenizers.target.size),
-    )
-    empty = too_long = 0
-    stream = iter(pairs)
-    while chunk := list(islice(stream, CHUNK)):
-        encoded = (tokenizers.source.encode_lines([s for s, _ in chunk]),
-                   tokenizers.target.encode_lines([t for _, t in chunk]))  # fmt: skip
-        for source, target in zip(*encoded, strict=True):
-            if not source or not target:
-                empty += 1
-            elif max(len(source), len(target)) > max_length:
-                too_long += 1
-            else:
-                sides[0].add(source)
-                sides[1].add(target)
-    if not len(sides[0].lengths):
+    with ExitStack() as files:
+        source = files.enter_context(_SideWriter(temporary / "source", tokenizers.source.size))
+        target = files.enter_context(_SideWriter(temporary / "target", tokenizers.target.size))
+        empty, too_long = _encode(pairs, tokenizers, max_length, source, target)
+    if not source.lengths:
+        shutil.rmtree(temporary)
         raise DataError(
             f"no usable pair of sentences: {empty:,} had an empty side, {too_long:,} had more than {max_length} tokens",
             "raise `data.max_length`, or look at the files",
         )
-    for side in sides:
-        side.close()
     index = {
         "format": FORMAT,
         "fingerprint": fingerprint,
-        "sentences": len(sides[0].lengths),
+        "sentences": len(source.lengths),
         "empty": empty,
         "too_long": too_long,
-        "dtype": {"source": sides[0].dtype.name, "target": sides[1].dtype.name},
+        "dtype": {"source": source.dtype.name, "target": target.dtype.name},
         "sha256": {path.name: _sha256(path) for path in sorted(temporary.iterdir())},
     }
     (temporary / "index.json").write_text(json.dumps(index, indent=2) + "\n", encoding="utf-8")
     shutil.rmtree(folder, ignore_errors=True)
     os.replace(temporary, folder)
+
+
+def _encode(
+    pairs: Iterable[tuple[str, str]],
+    tokenizers: Tokenizers,
+    max_length: int,
+    source: "_SideWriter",
+    target: "_SideWriter",
+) -> tuple[int, int]:
+    """Writes the ids of the usable pairs; returns how many had an empty side, and how many were too long."""
+    empty = too_long = 0
+    stream = iter(pairs)
+    while chunk := list(islice(stream, CHUNK)):
+        encoded = (
+            tokenizers.source.encode_lines([s for s, _ in chunk]),
+            tokenizers.target.encode_lines([t for _, t in chunk]),
+        )
+        for src, tgt in zip(*encoded, strict=True):
+            if not src or not tgt:
+                empty += 1
+            elif max(len(src), len(tgt)) > max_length:
+                too_long += 1
+            else:
+                source.add(src)
+                target.add(tgt)
+    return empty, too_long
 
 
 class _SideWriter:
@@ -139,14 +163,18 @@ class _SideWriter:
         self.lengths: list[int] = []
         self.file = stem.with_suffix(".ids").open("wb")
 
-    def add(self, ids: list[int]) -> None:
-        self.file.write(np.asarray(ids, self.dtype).tobytes())
-        self.lengths.append(len(ids))
+    def __enter__(self) -> Self:
+        return self
 
-    def close(self) -> None:
+    def __exit__(self, *_: object) -> None:
         self.file.close()
         offsets = np.concatenate([[0], np.cumsum(self.lengths)]).astype(np.int64)
         self.stem.with_suffix(".offsets").write_bytes(offsets.tobytes())
+
+    def add(self, ids: list[int]) -> None:
+        """Appends a sentence."""
+        self.file.write(np.asarray(ids, self.dtype).tobytes())
+        self.lengths.append(len(ids))
 
 
 def _mapped(stem: Path, dtype: str) -> Sentences:

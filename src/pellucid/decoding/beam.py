@@ -1,10 +1,11 @@
 """Beam search (section 6.1), batched over sentences, with the hypotheses of a sentence side by side.
 
 A step takes the 2W best continuations of each sentence. Those among the first W that end are finished; the first W that
-do not end live on. A sentence is done when W hypotheses have finished, or when no live one can still enter the n best:
-log-probability only falls, so what a live one can reach at most is known.
+do not end live on. A sentence is done when no live one can still enter the n best: log-probability only falls, so what
+it can reach at most is known. Once W have finished, it is enough that none would enter as it stands.
 """
 
+import math
 from dataclasses import dataclass
 
 import torch
@@ -22,10 +23,10 @@ class BeamState:
 
     rows: list[int]  # which source each is
     limits: list[int]  # its most tokens
+    margins: list[float]  # the smallest gap that decided anything so far
     finished: list[list[Hypothesis]]
     ids: Tensor  # (B, W, T) tokens so far, the start token first
     scores: Tensor  # (B, W) sums of log-probabilities; minus infinity: no hypothesis
-    margins: Tensor  # (B,) the smallest gap that decided what finished and what lived on
 
     @property
     def length(self) -> int:
@@ -66,10 +67,10 @@ def _start(src: Tensor, config: DecodeConfig, model_config: ModelConfig) -> Beam
     return BeamState(
         rows=list(range(batch)),
         limits=length_limits(src, config.max_length, model_config),
+        margins=[math.inf] * batch,
         finished=[[] for _ in range(batch)],
         ids=src.new_full((batch, width, 1), model_config.bos_id),
         scores=scores,
-        margins=torch.full((batch,), torch.inf, device=src.device),
     )
 
 
@@ -107,14 +108,14 @@ def _advance(state: BeamState, found: Continuations, width: int, cache: DecoderC
     order = found.ends.int().argsort(dim=1, stable=True)[:, :width]  # (B, W)
     parents, tokens = found.parents.gather(1, order), found.tokens.gather(1, order)
     state.scores = found.scores.masked_fill(found.ends, -torch.inf).gather(1, order)
-    state.margins = torch.minimum(state.margins, _margin(found, width))
+    state.margins = list(map(min, state.margins, _margins(found, width)))
     ids = state.ids.gather(1, parents[:, :, None].expand(-1, -1, state.ids.size(2)))
     state.ids = torch.cat([ids, tokens[:, :, None]], dim=2)
     cache.reorder(parents)
 
 
-def _margin(found: Continuations, width: int) -> Tensor:
-    """How near each sentence's choices were, (B,): the least gap whose loss would change what finishes or lives on."""
+def _margins(found: Continuations, width: int) -> list[float]:
+    """How near each sentence's choices were: the least gap whose loss would change what finishes or lives on."""
     scores, ends = found.scores, found.ends
     living = scores.masked_fill(ends, -torch.inf).sort(dim=1, descending=True).values
     last_finished = scores[:, :width].masked_fill(~ends[:, :width], torch.inf).amin(dim=1)
@@ -126,49 +127,54 @@ def _margin(found: Continuations, width: int) -> Tensor:
             scores[:, width - 1] - first_refused,
         ]
     )
-    return gaps.masked_fill(gaps.isnan(), torch.inf).amin(dim=0)  # NaN: two that are no hypotheses
+    margins: list[float] = gaps.masked_fill(gaps.isnan(), torch.inf).amin(dim=0).tolist()  # NaN: no hypotheses both
+    return margins
 
 
 def _release(state: BeamState, config: DecodeConfig, cache: DecoderCache) -> dict[int, Found]:
     """Takes the sentences that are done out of the batch; returns what was found, by source."""
-    best, margins = state.scores.amax(dim=1).tolist(), state.margins.tolist()
-    found, keep = {}, []
+    best, found, keep = state.scores.amax(dim=1).tolist(), {}, []
     for place, (row, finished) in enumerate(zip(state.rows, state.finished, strict=True)):
-        reachable = _reachable(best[place], state.length, state.limits[place], config.length_penalty)
-        if _is_done(finished, reachable, config):
-            found[row] = _n_best(finished, reachable, margins[place], config)
+        rival = _rival(best[place], state.length, state.limits[place], len(finished), config)
+        nearest = min((abs(_lead(h, rival, config.length_penalty)) for h in finished), default=math.inf)
+        state.margins[place] = min(state.margins[place], nearest)
+        if _is_done(finished, rival, config):
+            found[row] = _n_best(finished, state.margins[place], config)
         else:
             keep.append(place)
     if found:
         index = torch.tensor(keep, dtype=torch.long, device=state.ids.device)
         state.rows = [state.rows[place] for place in keep]
         state.limits = [state.limits[place] for place in keep]
+        state.margins = [state.margins[place] for place in keep]
         state.finished = [state.finished[place] for place in keep]
-        state.ids, state.scores, state.margins = state.ids[index], state.scores[index], state.margins[index]
+        state.ids, state.scores = state.ids[index], state.scores[index]
         cache.select(index)
     return found
 
 
-def _reachable(score: float, length: int, limit: int, length_penalty: float) -> Hypothesis:
-    """A bound for what lives: it loses nothing more, and ends where that ranks highest."""
-    end = limit if length_penalty > 0 else length
-    return Hypothesis([0] * end, score)
+def _rival(score: float, length: int, limit: int, finished: int, config: DecodeConfig) -> Hypothesis:
+    """What the best live hypothesis, of `length` tokens, is taken for when it is compared with those that finished.
+
+    Until W have: what it becomes if it loses nothing more and ends where that ranks highest. From then on: what it is,
+    its last token counted as its end.
+    """
+    if finished >= config.beam_size:
+        return Hypothesis([0] * (length - 1), score)
+    return Hypothesis([0] * (limit if config.length_penalty > 0 else length), score)
 
 
-def _is_done(finished: list[Hypothesis], reachable: Hypothesis, config: DecodeConfig) -> bool:
-    """Whether nothing that still lives may change the n best."""
-    if reachable.score == -torch.inf or len(finished) >= config.beam_size:
-        return True
-    bound = reachable.rank(config.length_penalty)
-    return sum(hypothesis.rank(config.length_penalty) > bound for hypothesis in finished) >= config.n_best
+def _is_done(finished: list[Hypothesis], rival: Hypothesis, config: DecodeConfig) -> bool:
+    """Whether the n best are found."""
+    bound = rival.rank(config.length_penalty)
+    return rival.score == -math.inf or sum(h.rank(config.length_penalty) >= bound for h in finished) >= config.n_best
 
 
-def _n_best(finished: list[Hypothesis], reachable: Hypothesis, margin: float, config: DecodeConfig) -> Found:
+def _n_best(finished: list[Hypothesis], margin: float, config: DecodeConfig) -> Found:
     """The n best by rank, equal ones by their ids; the margin includes how far those behind are from them."""
     ranked = sorted(finished, key=lambda h: (-h.rank(config.length_penalty), h.ids))
-    behind = [*ranked, reachable] if len(finished) < config.beam_size else ranked
     for place, hypothesis in enumerate(ranked[: config.n_best]):
-        for other in behind[place + 1 :]:
+        for other in ranked[place + 1 :]:
             margin = min(margin, _lead(hypothesis, other, config.length_penalty))
     return Found(ranked[: config.n_best], margin)
 

@@ -16,8 +16,8 @@ def cross_attention(
 ) -> tuple[npt.NDArray[np.float32], list[str], list[str]]:
     """Which source tokens the decoder attends to when it writes each target token.
 
-    Returns: weights (N, H, T, S) by decoder layer and head; the T target tokens, the end token included, each with the weights
-    by which it was predicted; the S source tokens.
+    Returns: weights (N, H, T, S) by decoder layer and head; the T target tokens, the end token included, each with the
+    weights by which it was predicted; the S source tokens.
     """
     model, config = translator.model, translator.model.config
     source_ids = [*translator.tokenizers.source.encode(source), config.eos_id]

@@ -1,6 +1,6 @@
 """A model in figures: its parameters, and each step of a real pass with its shape."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import torch
@@ -13,16 +13,16 @@ from pellucid.tasks.translator import Translator
 
 
 def list_parameters(model: Transformer) -> list[str]:
-    """A line a parameter: name, shape, count; then the sum. A tied one stands once, with the names it is also known by."""
+    """A line a parameter: name, shape, count; then the sum. A tied one stands once, with its other names."""
     names: dict[Tensor, list[str]] = {}
     for name, parameter in model.named_parameters(remove_duplicate=False):
         names.setdefault(parameter, []).append(name)
-    rows = [(found[0], _shape(p), f"{p.numel():,}", also(found[1:])) for p, found in names.items()]
+    rows = [(found[0], _shape(p), f"{p.numel():,}", _also(found[1:])) for p, found in names.items()]
     total = sum(p.numel() for p in names)
     return [*_aligned(rows), f"{total:,} parameters"]
 
 
-def also(names: list[str]) -> str:
+def _also(names: list[str]) -> str:
     """A remark on the other names of a tied parameter."""
     return f"also {', '.join(names)}" if names else ""
 
@@ -83,7 +83,7 @@ def _shape(tensor: Tensor) -> str:
     return f"({', '.join(map(str, tensor.shape))})"
 
 
-def _aligned(rows: list[tuple[str, ...]]) -> list[str]:
+def _aligned(rows: Sequence[tuple[str, ...]]) -> list[str]:
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]) - 1)]
     return [
         "  ".join([*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[-1]]).rstrip()

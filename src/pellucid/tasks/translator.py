@@ -115,7 +115,7 @@ class Translator:
         for text, ids in zip(texts, tokenizer.encode_lines(texts), strict=True):
             pieces = [ids] if ids and text.strip() else []
             if pieces and len(ids) > limit:
-                pieces = cut(ids, tokenizer.tokens(ids), limit)
+                pieces = [piece for piece in cut(ids, tokenizer.tokens(ids), limit) if tokenizer.decode(piece).strip()]
                 warnings.warn(
                     f"a line of {len(ids):,} tokens is longer than the model takes ({limit:,}); "
                     f"it is translated in {len(pieces)} pieces",
@@ -132,9 +132,9 @@ class Translator:
 
     def _joined(self, pieces: list[Hypothesis]) -> Translation:
         target = self.tokenizers.target
-        texts = (" ".join(target.decode(h.ids).splitlines()) for h in pieces)
+        texts = [" ".join(target.decode(h.ids).splitlines()) for h in pieces]
         return Translation(
-            text=" ".join(text for text in texts if text),
+            text=texts[0] if len(texts) == 1 else " ".join(text.strip() for text in texts if text.strip()),
             score=float(sum(h.score for h in pieces)),
             tokens=[token for h in pieces for token in target.tokens(h.ids)],
         )

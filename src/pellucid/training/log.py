@@ -2,7 +2,6 @@
 
 import importlib.util
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -17,15 +16,17 @@ class RunLog:
 
     def __init__(self, folder: Path, total_steps: int, quiet: bool = False) -> None:
         self.path = folder / "metrics.jsonl"
-        self.console = Console(stderr=True, quiet=quiet, highlight=False, soft_wrap=True)
-        self._board = _tensorboard(folder)
+        self.console = Console(stderr=True, quiet=quiet, highlight=False, soft_wrap=True, emoji=False)
+        self._board = _tensorboard(folder / "tensorboard")
+        if self._board is not None:
+            self.say(f"TensorBoard events go to {folder / 'tensorboard'}")
         self._bar = _Bar(self.console, total_steps) if self.console.is_terminal and not quiet else None
 
     def resume_at(self, step: int) -> None:
-        """Drops the lines after `step`: what a lost stretch of the run had written comes again."""
+        """Keeps the lines that the checkpoint of `step` stands behind; the rest comes again."""
         if self.path.exists():
             lines = self.path.read_text(encoding="utf-8").splitlines(keepends=True)
-            write_text(self.path, "".join(line for line in lines if _step_of(line) <= step))
+            write_text(self.path, "".join(line for line in lines if _is_behind(line, step)))
 
     def write(self, event: str, step: int, **values: Any) -> None:
         """Appends a line."""
@@ -67,7 +68,7 @@ class _Bar:
             TextColumn("left"),
             TimeRemainingColumn(),
         )
-        self._progress = Progress(*columns, console=console)
+        self._progress = Progress(*columns, console=console, refresh_per_second=2)
         self._task: TaskID = self._progress.add_task("", total=total, text="")
         self._progress.start()
 
@@ -78,18 +79,19 @@ class _Bar:
         self._progress.stop()
 
 
-def _step_of(line: str) -> float:
-    """The step of a metrics line; a line cut off by a crash belongs to none."""
+def _is_behind(line: str, step: int) -> bool:
+    """Whether a metrics line is whole and older than the checkpoint of `step`, which no average is."""
     try:
-        return float(json.loads(line)["step"])
-    except (ValueError, KeyError):
-        return float("inf")
+        table = json.loads(line)
+        return line.endswith("\n") and table["step"] <= step and table["event"] != "average"
+    except (ValueError, KeyError, TypeError):
+        return False
 
 
 def _tensorboard(folder: Path) -> Any:
+    """A writer of TensorBoard events, where that is installed."""
     if importlib.util.find_spec("tensorboard") is None:
         return None
     from torch.utils.tensorboard import SummaryWriter
 
-    print("TensorBoard events go to", folder / "tensorboard", file=sys.stderr)
-    return SummaryWriter(str(folder / "tensorboard"))  # type: ignore[no-untyped-call]
+    return SummaryWriter(str(folder))

@@ -20,7 +20,7 @@ from pellucid.training.log import RunLog
 from pellucid.training.loss import projected_cross_entropy
 from pellucid.training.optimizer import make_optimizer
 from pellucid.training.schedule import learning_rate
-from pellucid.training.state import Checkpoints, RunState
+from pellucid.training.state import Checkpoints, Meter, RunState
 from pellucid.weights.tensors import load_tensors, mean_of, set_parameters
 
 
@@ -59,7 +59,7 @@ class Trainer:
         Raises Interrupted, with the state saved, after SIGINT or SIGTERM; PellucidError when the loss is not finite.
         """
         optimizer = make_optimizer(self.model, self.config)
-        state = self.checkpoints.restore(self.model, optimizer)
+        state = self.checkpoints.restore(self.model, optimizer, self.log.say)
         self.log.resume_at(state.step)
         if state.step:
             self.log.say(f"resuming after step {state.step:,} of {self.config.steps:,}")
@@ -67,17 +67,16 @@ class Trainer:
             self.shard.source.lengths, self.shard.target.lengths, self.config.batch_tokens, self.config.seed
         )
         stream = order.follow(state.epoch, state.position)
-        meter = Meter()
         with Interrupts() as interrupts:
             while state.step < self.config.steps:
+                started = time.perf_counter()
                 batches = [self._next_batch(stream, state) for _ in range(self.config.accumulate)]
                 loss, norm = self._step(batches, optimizer, state)
-                meter.add(loss, sum(batch.num_tokens for batch in batches))
+                state.meter.add(loss, sum(batch.num_tokens for batch in batches), time.perf_counter() - started)
                 if _due(state.step, self.config.log_every, self.config.steps):
-                    self._report(meter, optimizer, norm, state)
+                    self._report(optimizer, norm, state)
                 if _due(state.step, self.config.validate_every, self.config.steps):
                     self._validate(state)
-                    meter.restart()
                 if interrupts.received or _due(state.step, self.config.save_every, self.config.steps):
                     self.checkpoints.save(state, self.model, optimizer)
                 if interrupts.received and state.step < self.config.steps:
@@ -111,13 +110,15 @@ class Trainer:
             raise PellucidError(
                 f"the loss is not finite at step {state.step:,} (loss {loss / tokens:.4g}, gradient norm {norm:.4g}, "
                 f"learning rate {rate:.3g}); the weights were not changed",
-                "lower `train.learning_rate`, raise `train.warmup_steps`, or set `train.grad_clip`; then train on",
+                "start over with --fresh and a lower `train.learning_rate`, a longer `train.warmup_steps`, or "
+                "`train.grad_clip`",
             )
         optimizer.step()
         state.tokens += tokens
         return float(loss), float(norm)
 
-    def _report(self, meter: "Meter", optimizer: torch.optim.Optimizer, norm: float, state: RunState) -> None:
+    def _report(self, optimizer: torch.optim.Optimizer, norm: float, state: RunState) -> None:
+        meter, state.meter = state.meter, Meter()
         state.seconds += meter.seconds
         rate = optimizer.param_groups[0]["lr"]
         values = {
@@ -131,7 +132,6 @@ class Trainer:
         }
         self.log.write("train", state.step, **values)
         self.log.progress(state.step, f"loss {meter.loss:.3f}, {meter.speed:,.0f} tokens/s, rate {rate:.2e}")
-        meter.restart()
 
     def _validate(self, state: RunState) -> None:
         started = time.perf_counter()
@@ -163,43 +163,10 @@ class Trainer:
         self.log.say(f"mean of the last {len(paths)} checkpoints: {found}")
 
 
-class Meter:
-    """Loss per token and speed since the last report."""
-
-    def __init__(self) -> None:
-        self.restart()
-
-    def restart(self) -> None:
-        """Starts a new stretch."""
-        self.sum, self.tokens, self.started = 0.0, 0, time.perf_counter()
-
-    def add(self, loss: float, tokens: int) -> None:
-        """Counts a step's summed loss and tokens."""
-        self.sum += loss
-        self.tokens += tokens
-
-    @property
-    def seconds(self) -> float:
-        """Since the start of the stretch."""
-        return time.perf_counter() - self.started
-
-    @property
-    def loss(self) -> float:
-        """Mean loss per token, in nats."""
-        return self.sum / max(1, self.tokens)
-
-    @property
-    def speed(self) -> float:
-        """Target tokens a second, without padding."""
-        return self.tokens / max(1e-9, self.seconds)
-
-
 def batch_loss(model: Transformer, batch: Batch, label_smoothing: float) -> Tensor:
     """The loss summed over the batch's target tokens."""
     states = model.states(batch.src, batch.tgt_in)  # (B, T, D)
-    return projected_cross_entropy(
-        states, batch.tgt_out, model.output_projection, label_smoothing, model.config.pad_id
-    )
+    return projected_cross_entropy(states, batch.tgt_out, model.output_projection, label_smoothing, model.config.pad_id)
 
 
 def average_into(model: Transformer, checkpoints: list[Path]) -> None:

@@ -1,7 +1,7 @@
 """Section 5.4: cross-entropy with label smoothing, from the states before the output projection.
 
-Logits for all tokens at once would be the largest tensor of a training step, written and read several times. Here they live for
-a chunk of tokens at a time, in memory that is used again, and the gradients are taken while they are there.
+Logits for all tokens at once would be the largest tensor of a training step, written and read several times. Here they
+live for a chunk of tokens at a time, in memory that is used again, and the gradients are taken while they are there.
 """
 
 from typing import Any
@@ -45,7 +45,7 @@ def projected_cross_entropy(
 
 
 class _ProjectedCrossEntropy(torch.autograd.Function):
-    """The loss -(1 - e) log p_y - e mean log p and its gradient p - (1 - e) 1_y - e / V for the logits, chunk by chunk."""
+    """The loss -(1 - e) log p_y - e mean log p, and its gradient for the logits: p - (1 - e) 1_y - e / V."""
 
     @staticmethod
     def forward(

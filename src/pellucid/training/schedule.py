@@ -8,8 +8,8 @@ from pellucid.config import TrainConfig
 def learning_rate(step: int, config: TrainConfig, d_model: int) -> float:
     """The rate of `step`, counted from 1.
 
-    It rises linearly over `warmup_steps`; then noam and inverse_sqrt fall with the square root of the step (equation 3 of
-    the paper), linear and cosine reach zero just after the last step, and constant stays.
+    It rises linearly over `warmup_steps`; then noam and inverse_sqrt fall with the square root of the step (equation 3
+    of the paper), linear and cosine reach zero just after the last step, and constant stays.
     """
     warmup = config.warmup_steps
     peak = config.learning_rate or (d_model * warmup) ** -0.5

@@ -12,9 +12,10 @@ import hashlib
 import json
 import os
 import shutil
-from dataclasses import asdict, dataclass
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import torch
 from torch import Tensor, nn
@@ -24,6 +25,31 @@ from pellucid.weights.files import flush
 from pellucid.weights.tensors import load_tensors, parameters, save_tensors, set_parameters
 
 MOMENTS = ("exp_avg", "exp_avg_sq", "step")
+
+
+@dataclass
+class Meter:
+    """The steps since the last report. It belongs to the state: a resumed run reports what an unbroken one does."""
+
+    loss_sum: float = 0.0
+    tokens: int = 0
+    seconds: float = 0.0
+
+    def add(self, loss: float, tokens: int, seconds: float) -> None:
+        """Counts a step: its summed loss, its target tokens, its time."""
+        self.loss_sum += loss
+        self.tokens += tokens
+        self.seconds += seconds
+
+    @property
+    def loss(self) -> float:
+        """Mean loss per token, in nats."""
+        return self.loss_sum / max(1, self.tokens)
+
+    @property
+    def speed(self) -> float:
+        """Target tokens a second, without padding."""
+        return self.tokens / max(1e-9, self.seconds)
 
 
 @dataclass
@@ -37,6 +63,12 @@ class RunState:
     seconds: float = 0.0
     best_score: float | None = None
     best_step: int = 0
+    meter: Meter = field(default_factory=Meter)
+
+    @classmethod
+    def from_table(cls, table: dict[str, Any]) -> Self:
+        """What asdict() made a table of. Raises KeyError or TypeError for another one."""
+        return cls(**table | {"meter": Meter(**table["meter"])})
 
 
 class Checkpoints:
@@ -62,38 +94,49 @@ class Checkpoints:
         shutil.rmtree(final, ignore_errors=True)
         os.replace(temporary, final)
         flush(self.folder)
-        self._prune()
+        self._prune(state.step)
 
-    def restore(self, model: nn.Module, optimizer: torch.optim.Optimizer) -> RunState:
+    def restore(self, model: nn.Module, optimizer: torch.optim.Optimizer, say: Callable[[str], None]) -> RunState:
         """The state of the newest whole checkpoint, set in model and optimizer; a new state where there is none.
 
-        Raises CheckpointError where there are checkpoints and none of them is whole.
+        `say` is told of each damaged one that is passed over. Raises CheckpointError where there are checkpoints and
+        none of them is whole.
         """
         found = self._all()
         for path in reversed(found):
-            table = _read_state(path)
-            if table is not None:
+            state = _read_state(path)
+            if state is not None:
                 set_parameters(model, load_tensors(path / "model.safetensors"), f"`{path}`")
                 _set_moments(model, optimizer, load_tensors(path / "optimizer.safetensors"))
-                return RunState(**table)
+                return state
+            say(f"the checkpoint `{path}` is not whole: passed over")
         if found:
-            raise CheckpointError(f"none of the {len(found)} checkpoints in `{self.folder}` is whole", "use --fresh")
+            raise CheckpointError(
+                f"none of the {len(found)} checkpoints in `{self.folder}` is whole", "start over with --fresh"
+            )
         return RunState()
 
     def to_average(self) -> list[Path]:
-        """The last `average` checkpoints that were due by `save_every`, oldest first; an interruption's do not count."""
+        """The last `average` checkpoints that `save_every` called for, oldest first; an interruption's do not count."""
         return [path for path in self._all() if _step_of(path) % self.save_every == 0][-self.average :]
 
     def _all(self) -> list[Path]:
-        return sorted(path for path in self.folder.glob("step-*") if path.suffix != ".partial")
+        """The checkpoints by step; one that was not written to its end has another name."""
+        return sorted((path for path in self.folder.glob("step-*") if path.name[5:].isdigit()), key=_step_of)
 
-    def _prune(self) -> None:
-        """Keeps what the average needs, and two for resuming."""
-        keep = {*self.to_average(), *self._all()[-2:]}
+    def _prune(self, newest: int) -> None:
+        """Keeps what the average needs, and two for resuming.
+
+        What is newer than the checkpoint just written was damaged when the run resumed, and is trained anew.
+        """
+        stale = [path for path in self._all() if _step_of(path) > newest]
+        for path in (*stale, *self.folder.glob("step-*.partial")):
+            shutil.rmtree(path)
+        resumable = self._all()[-2:]
         for path in self._all():
-            if path not in keep:
+            if path not in (*self.to_average(), *resumable):
                 shutil.rmtree(path)
-            elif path not in self._all()[-2:]:
+            elif path not in resumable:
                 (path / "optimizer.safetensors").unlink(missing_ok=True)
 
 
@@ -101,13 +144,15 @@ def _step_of(path: Path) -> int:
     return int(path.name.removeprefix("step-"))
 
 
-def _read_state(path: Path) -> dict[str, Any] | None:
+def _read_state(path: Path) -> RunState | None:
     """The state of a checkpoint whose files are as they were written; None for any other."""
     try:
         table = json.loads((path / "state.json").read_text(encoding="utf-8"))
         digests = table.pop("sha256")
-        return table if all(_sha256(path / name) == digest for name, digest in digests.items()) else None
-    except (OSError, ValueError, KeyError):
+        state = RunState.from_table(table)
+        whole = all(_sha256(path / name) == digest for name, digest in digests.items())
+        return state if whole and state.step == _step_of(path) else None
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
 
 

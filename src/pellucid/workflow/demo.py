@@ -1,4 +1,4 @@
-"""`pellucid demo`: a whole training on data that this project makes, in about a minute, through the same code as `train`."""
+"""`pellucid demo`: a whole training on data that this project makes, through the same code as `pellucid train`."""
 
 import sys
 import time
@@ -14,7 +14,7 @@ from pellucid.tasks.translator import Translator
 from pellucid.weights.files import write_text
 from pellucid.workflow.train import train
 
-PAIRS = 24_000
+PAIRS = 48_000
 HELD_OUT = 1_000
 SEED = 7
 SHOWN = 8

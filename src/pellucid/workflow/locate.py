@@ -4,6 +4,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from pellucid.config import DataConfig
 from pellucid.errors import DataError
@@ -12,13 +13,17 @@ TEXT_FIELDS = ("src", "tgt", "valid_src", "valid_tgt", "test_src", "test_tgt")
 ENVIRONMENT = "PELLUCID_DATA"
 
 
-def locate(data: DataConfig, data_dir: str | Path | None = None, environment: Mapping[str, str] = os.environ) -> DataConfig:
+def locate(
+    data: DataConfig, data_dir: str | Path | None = None, environment: Mapping[str, str] = os.environ
+) -> DataConfig:
     """`data` with the paths of its texts found: as they are, else in `data_dir`, else in PELLUCID_DATA.
 
-    Raises DataError for a training text that is nowhere, naming the places.
+    Raises DataError for a text to train or validate on that is nowhere, naming the places.
     """
     folders = [Path(), *(Path(f) for f in (data_dir, environment.get(ENVIRONMENT)) if f)]
-    found = {name: _find(getattr(data, name), folders, needed=not name.startswith("test")) for name in TEXT_FIELDS}
+    found: dict[str, Any] = {
+        name: _find(getattr(data, name), folders, needed=not name.startswith("test")) for name in TEXT_FIELDS
+    }
     return replace(data, **found)
 
 

@@ -11,13 +11,14 @@ import numpy as np
 
 from pellucid.config import DataConfig
 from pellucid.data.corpus import fingerprint, read_pairs
-from pellucid.data.shards import Shard, open_or_write
+from pellucid.data.shards import Shard, open_or_write, stored_fingerprint
 from pellucid.errors import ConfigError, DataError
 from pellucid.text.tokenizers import Tokenizers
 from pellucid.text.training import train_tokenizer
 from pellucid.training.log import RunLog
 
 Pair = tuple[str, str]
+TEXTS = ("src", "tgt", "valid_src", "valid_tgt")
 SPLIT_SEED = 20170612  # any fixed number: the pairs held out must be the same in each run
 
 
@@ -55,6 +56,7 @@ def open_corpus(data: DataConfig) -> Corpus:
     for name, other in (("src", "tgt"), ("tgt", "src"), ("valid_src", "valid_tgt"), ("valid_tgt", "valid_src")):
         if not getattr(data, name) and (getattr(data, other) or name == "src"):
             raise ConfigError(f"`data.{name}` is not given", "a parallel corpus needs a source and a target file")
+        _check_rereadable(Path(getattr(data, name)))
     count = sum(1 for _ in read_pairs(data.src, data.tgt))
     if data.valid_src:
         return Corpus(data, frozenset(), list(read_pairs(data.valid_src, data.valid_tgt)))
@@ -92,7 +94,7 @@ def prepare(corpus: Corpus, tokenizers: Tokenizers, folder: Path, log: RunLog, r
     Raises DataError when a run that goes on finds another corpus than it began with.
     """
     mark = _fingerprint(corpus.data)
-    if resuming and (stored := _stored_fingerprint(folder / "train")) not in (None, mark):
+    if resuming and stored_fingerprint(folder / "train") not in (None, mark):
         raise DataError(
             f"the texts are not those that the run in `{folder.parent}` began with",
             "give it the same texts, or start over with --fresh",
@@ -101,26 +103,27 @@ def prepare(corpus: Corpus, tokenizers: Tokenizers, folder: Path, log: RunLog, r
     train = open_or_write(folder / "train", corpus.train(), tokenizers, limit, mark)
     valid = open_or_write(folder / "valid", corpus.valid, tokenizers, limit, mark)
     for name, shard in (("training", train), ("validation", valid)):
+        source, target = len(shard.source.ids), len(shard.target.ids)
         left_out = f"; left out: {shard.empty:,} with an empty side, {shard.too_long:,} beyond {limit} tokens"
         log.say(
-            f"{name}: {len(shard):,} pairs, {len(shard.source.ids):,} source and {len(shard.target.ids):,} target tokens"
+            f"{name}: {len(shard):,} pairs, {source:,} source and {target:,} target tokens"
             + (left_out if shard.empty or shard.too_long else "")
         )
     usable = [pair for pair in corpus.valid if pair[0].strip() and pair[1].strip()]
     return Prepared(tokenizers, train, valid, usable)
 
 
+def _check_rereadable(path: Path) -> None:
+    if path.exists() and not (path.is_file() or path.is_dir()):
+        raise DataError(
+            f"`{path}` is no file: a pipe can be read once, and training reads its texts several times",
+            "write the text to a file first",
+        )
+
+
 def _fingerprint(data: DataConfig) -> str:
     """Changes with the texts and with the settings that decide their ids."""
-    files = {name: fingerprint(path) for name in ("src", "tgt", "valid_src", "valid_tgt") if (path := getattr(data, name))}
-    paths = {*files, "test_src", "test_tgt"}
-    settings = {f.name: getattr(data, f.name) for f in fields(data) if f.name not in paths}
-    return hashlib.sha256(json.dumps([files, settings], sort_keys=True).encode()).hexdigest()
-
-
-def _stored_fingerprint(folder: Path) -> str | None:
-    try:
-        stored: str = json.loads((folder / "index.json").read_text(encoding="utf-8"))["fingerprint"]
-    except (OSError, ValueError, KeyError):
-        return None
-    return stored
+    texts = {name: fingerprint(path) for name in TEXTS if (path := getattr(data, name))}
+    named = {*texts, "test_src", "test_tgt"}
+    settings = {f.name: getattr(data, f.name) for f in fields(data) if f.name not in named}
+    return hashlib.sha256(json.dumps([texts, settings], sort_keys=True).encode()).hexdigest()

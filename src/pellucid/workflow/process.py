@@ -10,8 +10,8 @@ ONE_GIGABYTE = 1 << 30
 def keep_freed_memory() -> bool:
     """Has glibc keep freed blocks for the next allocation instead of handing each large one back to the kernel.
 
-    A training step frees and takes the same large blocks hundreds of times; fresh pages cost more than the arithmetic on
-    them (benchmarks/training_speed.py). Returns whether it could be set: with glibc on Linux alone.
+    A training step frees and takes the same large blocks hundreds of times; fresh pages cost more than the arithmetic
+    on them (benchmarks/training_speed.py). Returns whether it could be set: with glibc on Linux alone.
     """
     if not sys.platform.startswith("linux"):
         return False

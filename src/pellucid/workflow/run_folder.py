@@ -2,16 +2,25 @@
 
 import json
 import shutil
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 
 from pellucid.config import SECTIONS, Recipe
 from pellucid.errors import ConfigError, PellucidError
-from pellucid.tables import read_tables, to_table
+from pellucid.tables import read_tables, to_table, toml_line
 from pellucid.weights.files import write_text
 
-OWN = ("config.json", "model.safetensors", "README.md", "recipe.toml", "result.json", "metrics.jsonl",
-       "checkpoints", "data", "tensorboard", "tokenizer.*", "source.*", "target.*")  # fmt: skip
+RECIPE = "recipe.toml"
+RESULT = "result.json"
+OWN = (
+    "config.json", "model.safetensors", "README.md", RESULT, "metrics.jsonl",
+    "tokenizer.model", "tokenizer.json", "source.model", "source.json", "target.model", "target.json",
+    "checkpoints/step-*", "data/train", "data/train.partial", "data/valid", "data/valid.partial", "tensorboard",
+)  # fmt: skip
+"""All that a run writes besides its recipe, as patterns."""
+HALF_WRITTEN = tuple(f".{name}.????????" for name in (*OWN, RECIPE, "tokenizers") if "/" not in name)
+"""What lies there under its temporary name when the process is killed."""
 
 
 @dataclass(frozen=True)
@@ -25,6 +34,8 @@ class RunResult:
     best_step: int
     valid_loss: float
     valid_bleu: float | None
+    already_finished: bool = False
+    """Whether the run had finished before, and nothing was left to do."""
 
 
 @dataclass(frozen=True)
@@ -33,53 +44,71 @@ class RunFolder:
 
     path: Path
 
-    def claim(self, recipe: Recipe, fresh: bool) -> bool:
-        """Makes the folder this recipe's; returns whether it holds a run of it already.
+    def check(self, recipe: Recipe, fresh: bool) -> bool:
+        """Whether the folder holds a run of this recipe to go on with; else one may begin. Changes nothing.
 
-        Raises ConfigError where it holds a run with other settings, or things that are no run.
+        Raises ConfigError where it holds a run with other settings that has got somewhere, or things that are no run.
         """
         if self.path.exists() and not self.path.is_dir():
             raise ConfigError(f"`{self.path}` is a file, not a folder for a run", "choose another `--out`")
+        if not (self.path / RECIPE).is_file():
+            if self.path.is_dir() and any(not path.name.startswith(".") for path in self.path.iterdir()):
+                raise ConfigError(f"`{self.path}` is not empty and holds no run", "choose another `--out`")
+            return False
         if fresh:
+            return False
+        difference = next(_differences(stored_recipe(self.path), recipe), None)
+        if difference and self.has_trained:
+            raise ConfigError(
+                f"the run in `{self.path}` has `{difference[0]}`, this command `{difference[1]}`",
+                "repeat the command that began it, choose another `--out`, or start over with --fresh",
+            )
+        return difference is None
+
+    def begin(self, recipe: Recipe) -> None:
+        """Makes the folder the new run's: what an earlier one has written goes, other files stay."""
+        if self.path.is_dir():
             self._clear()
-        stored = self.path / "recipe.toml"
-        if stored.is_file():
-            self._check_same(Recipe.from_tables(read_tables(stored)), recipe)
-            return True
-        if self.path.is_dir() and any(self.path.iterdir()):
-            raise ConfigError(f"`{self.path}` is not empty and holds no run", "choose another `--out`")
         self.path.mkdir(parents=True, exist_ok=True)
-        write_text(stored, recipe.to_toml())
-        return False
+        write_text(self.path / RECIPE, recipe.to_toml())
+
+    @property
+    def has_trained(self) -> bool:
+        """Whether there is something to lose: weights or a checkpoint."""
+        return (self.path / "model.safetensors").is_file() or any((self.path / "checkpoints").glob("step-*"))
 
     @property
     def result(self) -> RunResult | None:
         """What the run came to, if it has finished."""
-        path = self.path / "result.json"
-        return RunResult(**json.loads(path.read_text(encoding="utf-8"))) if path.is_file() else None
+        path = self.path / RESULT
+        if not path.is_file():
+            return None
+        table = json.loads(path.read_text(encoding="utf-8"))
+        return RunResult(**table | {"folder": str(self.path), "already_finished": True})
 
     def finish(self, result: RunResult) -> None:
-        """Marks the run as finished."""
-        write_text(self.path / "result.json", json.dumps(asdict(result) | {"folder": ""}, indent=2) + "\n")
+        """Marks the run as finished. The file names no place."""
+        table = asdict(replace(result, folder=""))
+        write_text(self.path / RESULT, json.dumps(table, indent=2) + "\n")
 
     def _clear(self) -> None:
-        """Removes what a run has written here, and nothing else."""
-        if not (self.path / "recipe.toml").is_file():
-            return
-        for pattern in OWN:
+        """Removes what a run has written here, also what one that was killed left half-written, and nothing else."""
+        for pattern in (*OWN, *HALF_WRITTEN):
             for path in self.path.glob(pattern):
                 shutil.rmtree(path) if path.is_dir() else path.unlink()
+        for folder in (self.path / "checkpoints", self.path / "data"):
+            if folder.is_dir() and not any(folder.iterdir()):
+                folder.rmdir()
 
-    def _check_same(self, stored: Recipe, asked: Recipe) -> None:
-        for section in SECTIONS:
-            before, now = to_table(getattr(stored, section)), to_table(getattr(asked, section))
-            for f in fields(SECTIONS[section]):
-                if before[f.name] != now[f.name]:
-                    raise ConfigError(
-                        f"the run in `{self.path}` has `{section}.{f.name}` = {before[f.name]!r}, "
-                        f"this command {now[f.name]!r}",
-                        "repeat the command that began it, choose another `--out`, or start over with --fresh",
-                    )
+
+def _differences(stored: Recipe, asked: Recipe) -> Iterator[tuple[str, str]]:
+    """The settings that differ, as `section.key = value` of each side."""
+    for section, cls in SECTIONS.items():
+        before, now = to_table(getattr(stored, section)), to_table(getattr(asked, section))
+        for f in fields(cls):
+            if before[f.name] != now[f.name]:
+                key = f"{section}.{f.name}"
+                yield toml_line(key, before[f.name]), toml_line(key, now[f.name])
 
 
 def checkpoints_of(folder: Path, recipe: Recipe) -> tuple[Path, int, int]:
@@ -89,7 +118,7 @@ def checkpoints_of(folder: Path, recipe: Recipe) -> tuple[Path, int, int]:
 
 def stored_recipe(folder: Path) -> Recipe:
     """The recipe of a run folder. Raises PellucidError where it holds no run."""
-    path = folder / "recipe.toml"
+    path = folder / RECIPE
     if not path.is_file():
-        raise PellucidError(f"`{folder}` holds no run: no recipe.toml in it", "name the folder given to `--out`")
+        raise PellucidError(f"`{folder}` holds no run: no {RECIPE} in it", "name the folder given to `--out`")
     return Recipe.from_tables(read_tables(path))

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import torch
 
-from pellucid.config import DecodeConfig, ModelConfig, Recipe
+from pellucid.config import ModelConfig, Recipe
 from pellucid.model.transformer import Transformer
 from pellucid.tasks.devices import find_device
 from pellucid.text.tokenizers import Tokenizers
@@ -18,7 +18,7 @@ from pellucid.training.state import Checkpoints
 from pellucid.weights.folder import CONFIG, read_config, save_description, save_weights
 from pellucid.workflow.card import model_card
 from pellucid.workflow.locate import locate
-from pellucid.workflow.prepare import Corpus, Prepared, open_corpus, prepare, train_tokenizers
+from pellucid.workflow.prepare import Corpus, open_corpus, prepare, train_tokenizers
 from pellucid.workflow.process import keep_freed_memory
 from pellucid.workflow.run_folder import RunFolder, RunResult, checkpoints_of
 from pellucid.workflow.validate import Validator
@@ -36,6 +36,8 @@ def train(
 ) -> RunResult:
     """Trains a model into the folder `out`; called again with the same recipe, goes on where the run stands.
 
+    On a finished run it does nothing and says so: `RunResult.already_finished`.
+
     Args:
         recipe: a Recipe, the name of a shipped one, or a TOML file.
         overrides: `section.key=value` settings that win over a named recipe's.
@@ -49,21 +51,23 @@ def train(
         recipe = Recipe.load(recipe, list(overrides))
     target = find_device(device)
     recipe = replace(recipe, data=locate(recipe.data, data_dir))
-    corpus = open_corpus(recipe.data)
     run = RunFolder(Path(out))
-    resuming = run.claim(recipe, fresh)
-    if run.result is not None:
-        return replace(run.result, folder=str(out))
+    resuming = run.check(recipe, fresh)
+    if resuming and run.result is not None:
+        return run.result
+    corpus = open_corpus(recipe.data)
+    if not resuming:
+        run.begin(recipe)
     keep_freed_memory()
     log = RunLog(run.path, recipe.train.steps, quiet)
     try:
-        return _train(recipe, run, corpus, log, target, resuming)
+        return _train(recipe, run, corpus, log, target)
     finally:
         log.close()
 
 
-def _train(recipe: Recipe, run: RunFolder, corpus: Corpus, log: RunLog, device: torch.device, resuming: bool) -> RunResult:
-    prepared = prepare(corpus, _tokenizers(run.path, corpus, log), run.path / "data", log, resuming)
+def _train(recipe: Recipe, run: RunFolder, corpus: Corpus, log: RunLog, device: torch.device) -> RunResult:
+    prepared = prepare(corpus, _tokenizers(run.path, corpus, log), run.path / "data", log, run.has_trained)
     config = resolved_model(recipe.model, prepared.tokenizers)
     decode = replace(recipe.decode, max_source_length=min(recipe.data.max_length, config.max_positions - 1))
     torch.manual_seed(recipe.train.seed)
@@ -71,8 +75,10 @@ def _train(recipe: Recipe, run: RunFolder, corpus: Corpus, log: RunLog, device: 
     log.say(f"model: {sum(p.numel() for p in model.parameters()):,} parameters on {device}")
 
     def keep() -> None:
-        save_description(run.path, config, prepared.tokenizers, decode, model_card(recipe, config))
+        # What describes the model never changes, and stands only beside weights: so the folder loads at every moment.
         save_weights(run.path, model)
+        if not (run.path / CONFIG).is_file():
+            save_description(run.path, config, prepared.tokenizers, decode, model_card(recipe, config))
 
     started = time.perf_counter()
     trainer = Trainer(
@@ -85,7 +91,7 @@ def _train(recipe: Recipe, run: RunFolder, corpus: Corpus, log: RunLog, device: 
         keep=keep,
     )
     state = trainer.train()
-    found = _last_validation(run.path)
+    found = _kept_validation(run.path)
     result = RunResult(
         folder=str(run.path), steps=state.step, tokens=state.tokens, seconds=round(state.seconds, 1),
         best_step=state.best_step, valid_loss=found.loss, valid_bleu=found.bleu,
@@ -114,13 +120,13 @@ def _tokenizers(folder: Path, corpus: Corpus, log: RunLog) -> Tokenizers:
         return Tokenizers.load(folder, read_config(folder)["tokenizer"])
     log.say(f"training the tokenizer ({corpus.data.tokenizer})")
     tokenizers = train_tokenizers(corpus)
-    sizes = {tokenizers.source.size, tokenizers.target.size}
-    log.say(f"vocabulary: {' and '.join(f'{size:,}' for size in sorted(sizes))} (upper bound {corpus.data.vocab_size:,})")
+    sizes = sorted({tokenizers.source.size, tokenizers.target.size})
+    log.say(f"vocabulary: {' and '.join(f'{size:,}' for size in sizes)} (upper bound {corpus.data.vocab_size:,})")
     return tokenizers
 
 
-def _last_validation(folder: Path) -> Validation:
-    """The last validation or average in the metrics log: what the model in the folder scores."""
+def _kept_validation(folder: Path) -> Validation:
+    """What the model in the folder scores: the average, or the best validation, by the metrics log."""
     lines = (folder / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
-    table = next(t for t in map(json.loads, reversed(lines)) if t["event"] in ("validation", "average"))
+    table = next(t for t in map(json.loads, reversed(lines)) if t["event"] == "average" or t.get("best"))
     return Validation(table["loss"], table["bleu"])

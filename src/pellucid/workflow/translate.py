@@ -9,8 +9,9 @@ from itertools import islice
 from pathlib import Path
 from typing import TextIO
 
-from pellucid.data.corpus import decode_line, read_lines
+from pellucid.data.corpus import read_lines
 from pellucid.decoding.sampling import SamplingConfig
+from pellucid.errors import DataError
 from pellucid.tasks.translator import Translation, Translator
 from pellucid.weights.files import replacing
 from pellucid.workflow.process import keep_freed_memory
@@ -45,7 +46,7 @@ def translate_stream(
     keep_freed_memory()
     translator = Translator.load(folder, device, dtype)
     with _writer(output_path) as file:
-        for lines in _stretches(read_stream(input_path)):
+        for lines in _stretches(read_lines(input_path)):
             if sampling is None:
                 found = translator.translate(lines, **asdict(search))
             else:
@@ -53,14 +54,6 @@ def translate_stream(
             for translation in found:
                 file.write((_as_json(translation) if as_json else translation.text) + "\n")
             file.flush()
-
-
-def read_stream(path: str) -> Iterator[str]:
-    """The lines of a text file, or of standard input for "-"."""
-    if path != "-":
-        return read_lines(path)
-    numbered = enumerate(sys.stdin.buffer, start=1)
-    return (decode_line(raw, number, "standard input") for number, raw in numbered)
 
 
 def _stretches(lines: Iterable[str]) -> Iterator[list[str]]:
@@ -73,12 +66,23 @@ def _stretches(lines: Iterable[str]) -> Iterator[list[str]]:
 
 @contextmanager
 def _writer(path: str) -> Iterator[TextIO]:
-    """Standard output as UTF-8, or a file that is there only when all of it is."""
+    """Standard output as UTF-8, or a file that is there only when all of it is.
+
+    Raises DataError where no file can be written there.
+    """
     if path == "-":
         sys.stdout.reconfigure(encoding="utf-8", newline="\n")  # type: ignore[union-attr]
         yield sys.stdout
         return
-    with replacing(Path(path)) as temporary, temporary.open("w", encoding="utf-8", newline="\n") as file:
+    target = Path(path).resolve()  # so that a link stays, and what it points to is replaced
+    if target.is_dir() or not target.parent.is_dir():
+        reason = "it is a folder" if target.is_dir() else f"there is no folder `{target.parent}`"
+        raise DataError(f"cannot write to `{path}`: {reason}", "name a file in a folder that exists")
+    if target.exists() and not target.is_file():  # a pipe or a device takes what comes: there is nothing to replace
+        with target.open("w", encoding="utf-8", newline="\n") as file:
+            yield file
+        return
+    with replacing(target) as temporary, temporary.open("w", encoding="utf-8", newline="\n") as file:
         yield file
 
 

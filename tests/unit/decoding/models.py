@@ -1,13 +1,13 @@
 """Models for the tests of searches: real ones with random, peaked outputs, and one whose outputs are a script."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import product
 from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from pellucid.config import ModelConfig
 from pellucid.model.transformer import Transformer
@@ -19,14 +19,18 @@ Script = Callable[[Ids, Ids], Iterable[float]]
 
 
 def random_model(seed: int, vocab_size: int = 12, sharpness: float = 4.0, **fields: Any) -> Transformer:
-    """A small model whose next-token distributions are peaked, and differ from place to place."""
+    """A small model whose next-token distributions are peaked, differ from place to place, and come to an end."""
     torch.manual_seed(seed)
-    shape = {"d_model": 16, "d_ff": 32, "num_heads": 2, "num_encoder_layers": 1, "num_decoder_layers": 2}
+    shape = {"d_model": 16, "d_ff": 16, "num_heads": 2, "num_encoder_layers": 1, "num_decoder_layers": 1}
     sizes = {"src_vocab_size": vocab_size, "tgt_vocab_size": vocab_size}
-    config = ModelConfig(**{"tie_embeddings": "none", "norm": "pre", **shape, **sizes, **fields})
+    config = ModelConfig(**{"tie_embeddings": "none", "output_bias": True, "norm": "pre", **shape, **sizes, **fields})
     model = Transformer(config).eval()
     with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            if parameter.dim() == 2 and ("layers" in name or "tgt_embedding" in name):
+                parameter *= 3  # else each word repeats the one before
         model.output_projection.weight *= sharpness
+        model.output_projection.bias[EOS] = sharpness / 3
     return model
 
 
@@ -51,8 +55,8 @@ class ScriptedCache:
         self.sources, self.prefixes = [self.sources[i] for i in kept], [self.prefixes[i] for i in kept]
 
 
-@dataclass(eq=False)
-class ScriptedModel(nn.Module):
+@dataclass
+class ScriptedModel:
     """Stands for a Transformer in a search; `disturb` may change a step's logits (B, W, V) as arithmetic would."""
 
     script: Script
@@ -61,9 +65,13 @@ class ScriptedModel(nn.Module):
     rows_seen: list[int] = field(default_factory=list)
     batches_seen: list[tuple[int, ...]] = field(default_factory=list)
 
-    def __post_init__(self) -> None:
-        super().__init__()
-        self.anchor = nn.Parameter(torch.zeros(()))  # tells the device
+    def parameters(self) -> Iterator[Tensor]:
+        """One number, which tells the device."""
+        yield torch.zeros(())
+
+    def eval(self) -> "ScriptedModel":
+        """There is nothing to switch off."""
+        return self
 
     def start(self, src: Tensor, beam_size: int = 1) -> ScriptedCache:
         self.batches_seen.append(tuple(src.shape))
@@ -86,14 +94,15 @@ def scripted(script: Script, vocab_size: int, **fields: Any) -> Any:
     return ScriptedModel(script, config, disturb)
 
 
-def random_script(seed: int, vocab_size: int, sharpness: float = 2.0, grid: float = 0.0) -> Script:
-    """Logits that depend on source and target; with a `grid`, they lie near its multiples, so that near ties abound."""
+def random_script(seed: int, vocab_size: int, sharpness: float = 2.0, clumps: bool = False) -> Script:
+    """Logits that depend on source and target; with `clumps`, three of them often lie near each other."""
 
     def logits(source: Ids, target: Ids) -> list[float]:
         generator = np.random.default_rng([seed, *source, vocab_size, *target])
         values = sharpness * generator.normal(size=vocab_size)
-        if grid:
-            values = grid * np.round(values / grid) + 1e-3 * grid * generator.normal(size=vocab_size)
+        if clumps and generator.random() < 0.5:
+            near = EOS + generator.permutation(vocab_size - EOS)[:3]
+            values[near] = values[near[0]] + 0.02 * generator.normal(size=3)
         return [float(value) for value in values]
 
     return logits

@@ -10,9 +10,16 @@ from tests.unit.decoding.models import BOS, EOS, PAD, Ids
 
 def plain_search(logits: Callable[[Ids], list[float]], limit: int, config: DecodeConfig) -> list[tuple[Ids, float]]:
     """The n best (ids, score) of one sentence."""
+
+    def rank(found: tuple[Ids, float], length: int) -> float:
+        return found[1] / length**config.length_penalty
+
     live: list[tuple[Ids, float]] = [((), 0.0)]
     finished: list[tuple[Ids, float]] = []
-    while live and len(finished) < config.beam_size:
+    while live:
+        ahead = sum(rank(f, len(f[0]) + 1) >= rank(live[0], max(1, len(live[0][0]))) for f in finished)
+        if len(finished) >= config.beam_size and ahead >= config.n_best:
+            break
         at_limit = len(live[0][0]) == limit
         candidates = []
         for place, (ids, score) in enumerate(live):
@@ -25,5 +32,5 @@ def plain_search(logits: Callable[[Ids], list[float]], limit: int, config: Decod
         finished += [(live[place][0], s) for s, place, token in candidates[: config.beam_size] if token == EOS]
         going_on = [((*live[place][0], token), s) for s, place, token in candidates if token != EOS]
         live = going_on[: config.beam_size]
-    finished.sort(key=lambda found: (-found[1] / (len(found[0]) + 1) ** config.length_penalty, found[0]))
+    finished.sort(key=lambda found: (-rank(found, len(found[0]) + 1), found[0]))
     return finished[: config.n_best]

@@ -1,0 +1,87 @@
+"""What the documentation points to is there: files, headings, functions, tests."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+from tests.docs.pages import CURRENT, PAGES, ROOT, Page
+
+PACKAGE = ROOT / "src" / "pellucid"
+INDEX = Page(ROOT / "docs" / "README.md")
+
+each_page = pytest.mark.parametrize("page", PAGES, ids=str)
+
+
+def broken_links(page: Page) -> list[str]:
+    """The relative links of a page that lead nowhere."""
+    found = []
+    for link in page.links:
+        name, _, anchor = link.partition("#")
+        if "://" in name:
+            continue
+        target = (page.path.parent / name).resolve() if name else page.path
+        if not target.exists() or (anchor and anchor not in Page(target).anchors):
+            found.append(link)
+    return found
+
+
+def missing_names(page: Page) -> list[str]:
+    """The files in inline code, `model/masks.py` or `model/masks.py::causal_mask`, that are not there."""
+    found = []
+    for code in page.inline_code:
+        name, _, qualified = code.partition("::")
+        if not name.endswith(".py") or " " in name or name == name.upper():
+            continue
+        path = next((folder / name for folder in (ROOT, PACKAGE, page.path.parent) if (folder / name).is_file()), None)
+        if path is None or (qualified and not defines(path, qualified.split("."))):
+            found.append(code)
+    return found
+
+
+def defines(path: Path, names: list[str]) -> bool:
+    """Whether a module defines a class or function, or a class of it a method."""
+    body = ast.parse(path.read_text(encoding="utf-8")).body
+    for name in names:
+        definitions = (node for node in body if isinstance(node, ast.FunctionDef | ast.ClassDef))
+        definition = next((node for node in definitions if node.name == name), None)
+        if definition is None:
+            return False
+        body = definition.body
+    return True
+
+
+@each_page
+def test_each_link_leads_somewhere(page: Page) -> None:
+    assert broken_links(page) == []
+
+
+@pytest.mark.parametrize("page", CURRENT, ids=str)
+def test_each_file_function_and_test_is_there(page: Page) -> None:
+    assert missing_names(page) == []
+
+
+def test_each_page_is_listed() -> None:
+    listed = {(INDEX.path.parent / link).resolve() for link in INDEX.links}
+    pages = {page.path for page in CURRENT if page.path.is_relative_to(INDEX.path.parent)}
+    assert pages - listed - {INDEX.path} == set()
+
+
+def test_each_row_of_the_paper_map_has_code_and_a_test() -> None:
+    rows = [row for row in Page(ROOT / "docs" / "concepts" / "paper-map.md").table_rows if "---" not in row[0]]
+    entries = [row for row in rows if row[0] != "section"]
+    assert len(entries) > 20
+    for _, code, held_by, _ in entries:
+        assert "::" in code
+        assert "`tests/" in held_by
+
+
+def test_what_is_missing_is_found(tmp_path: Path) -> None:
+    page = Page(tmp_path / "page.md")
+    page.path.write_text(
+        "# A title, with marks\n[a](no-such.md) [b](#a-title-with-marks) [c](#other) `model/nothing.py` "
+        "`model/masks.py::nothing` `model/masks.py::causal_mask` `model/cache.py::DecoderCache.reorder`\n",
+        encoding="utf-8",
+    )
+    assert broken_links(page) == ["no-such.md", "#other"]
+    assert missing_names(page) == ["model/nothing.py", "model/masks.py::nothing"]

@@ -1,0 +1,59 @@
+"""The reference is that of the code: written by docs/generate.py, and complete."""
+
+import inspect
+import re
+from dataclasses import fields
+
+import pytest
+
+import pellucid.errors
+from docs.generate import PAGES, REFERENCE, attribute_docstrings
+from pellucid.config import SECTIONS, Recipe, shipped_recipes
+from pellucid.decoding.sampling import SamplingConfig
+from pellucid.errors import PellucidError
+from tests.docs.pages import CURRENT, ROOT, Page
+
+GUIDES = [page for page in CURRENT if page.path.parent != REFERENCE]
+
+
+def written(name: str) -> str:
+    return (REFERENCE / name).read_text(encoding="utf-8")
+
+
+def test_the_configuration_is_up_to_date() -> None:
+    assert written("configuration.md") == PAGES["configuration.md"](), "run docs/generate.py"
+
+
+def test_the_command_line_is_up_to_date() -> None:
+    """Word by word: where lines break is up to the parser's version."""
+    assert written("command-line.md").split() == PAGES["command-line.md"]().split(), "run docs/generate.py"
+
+
+@pytest.mark.parametrize("cls", [*SECTIONS.values(), SamplingConfig], ids=lambda cls: cls.__name__)
+def test_each_setting_has_a_sentence(cls: type) -> None:
+    texts = attribute_docstrings(cls)
+    assert list(texts) == [f.name for f in fields(cls)]
+    assert all(text.endswith(".") for text in texts.values())
+
+
+@pytest.mark.parametrize("name", shipped_recipes())
+def test_each_recipe_loads_and_is_in_the_documentation(name: str) -> None:
+    assert Recipe.load(name).name == name
+    assert any(re.search(rf"\b{name}\b", page.text) for page in GUIDES)
+    assert f"| `{name}` |" in written("configuration.md")
+
+
+ERRORS = [cls for cls in vars(pellucid.errors).values() if inspect.isclass(cls) and issubclass(cls, PellucidError)]
+
+
+@pytest.mark.parametrize("cls", ERRORS, ids=lambda cls: cls.__name__)
+def test_each_error_is_documented(cls: type[PellucidError]) -> None:
+    rows = {row[0]: row[1] for row in Page(REFERENCE / "errors.md").table_rows}
+    assert rows[f"`{cls.__name__}`"] == str(cls.exit_status)
+
+
+def test_the_message_in_the_documentation_is_the_real_one() -> None:
+    with pytest.raises(pellucid.errors.ConfigError) as caught:
+        pellucid.config.ModelConfig(d_model=500, num_heads=8)
+    shown = f"error: {caught.value}\n\nhint: {caught.value.hint}\n"
+    assert shown in Page(ROOT / "docs" / "reference" / "errors.md").fences("text")

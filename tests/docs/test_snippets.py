@@ -1,0 +1,82 @@
+"""The Python and TOML of the documentation runs, in a folder as `pellucid demo` leaves it, with a smaller model."""
+
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import pellucid
+from pellucid.config import Recipe
+from pellucid.data.dates import split_dates, write_parallel
+from tests.docs.pages import CURRENT, ROOT, Page
+
+SNIPPETS = [(page, code) for page in CURRENT for code in page.fences("python")]
+TOML = [(page, code) for page in CURRENT for code in page.fences("toml")]
+GUIDE = Page(ROOT / "docs" / "guides" / "first-model.md")
+
+SHORT = ["train.steps=3", "train.save_every=1", "train.validate_decode=4"]
+"""What makes a training one of seconds."""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where a reader stands after the demo, and with two files of their own."""
+    here = tmp_path_factory.mktemp("reader")
+    pairs, held_out = split_dates(300, seed=1, held_out=20)
+    src, tgt = write_parallel(pairs, here / "pellucid-demo" / "corpus", "train")
+    write_parallel(held_out, here / "pellucid-demo" / "corpus", "test")
+    recipe = Recipe.load("dates", [f"data.src={src}", f"data.tgt={tgt}", *SHORT])
+    pellucid.train(recipe, here / "pellucid-demo" / "run", device="cpu", quiet=True)
+    for stem in ("train", "valid", "test"):
+        shutil.copy(src, here / f"{stem}.de")
+        shutil.copy(tgt, here / f"{stem}.en")
+    return here
+
+
+@pytest.mark.parametrize(("page", "code"), SNIPPETS, ids=[f"{p} {i}" for i, (p, _) in enumerate(SNIPPETS)])
+def test_python_runs(page: Page, code: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(folder)
+    exec(compile(code, str(page), "exec"), {"__name__": "__main__"})
+
+
+@pytest.mark.parametrize(("page", "code"), TOML, ids=[f"{p} {i}" for i, (p, _) in enumerate(TOML)])
+def test_toml_is_a_recipe(page: Page, code: str) -> None:
+    assert Recipe.from_tables(tomllib.loads(code)).data.src
+
+
+def test_there_is_something_to_run() -> None:
+    assert {str(page) for page, _ in SNIPPETS} >= {"README.md", "README.ko.md", str(GUIDE)}
+    assert TOML
+
+
+PELLUCID = """#!/usr/bin/env bash
+verb=$1; shift
+case $verb in
+  demo) ;;  # the folder is as it leaves it
+  train) exec {python} -m pellucid train "$@" {short} --device cpu ;;
+  *) exec {python} -m pellucid "$verb" "$@" ;;
+esac
+"""
+
+
+@pytest.mark.slow
+def test_the_guide_runs_from_top_to_bottom(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each command as it is written; only the trainings are shorter."""
+    here = folder / "guide"
+    shutil.copytree(folder, here, ignore=shutil.ignore_patterns("guide", "runs"))
+    program = here / "bin" / "pellucid"
+    program.parent.mkdir()
+    short = " ".join(f"--set {setting}" for setting in SHORT)
+    program.write_text(PELLUCID.format(python=sys.executable, short=short), encoding="utf-8")
+    program.chmod(0o755)
+    for name, code in re.findall(r"<!-- file: (\S+) -->\n```toml\n(.*?)^```$", GUIDE.text, re.MULTILINE | re.DOTALL):
+        (here / name).write_text(code, encoding="utf-8")
+    monkeypatch.setenv("PATH", str(program.parent), prepend=":")
+    script = "set -euo pipefail\n" + "".join(GUIDE.fences("sh"))
+    done = subprocess.run(["bash", "-c", script], cwd=here, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert "runs/first: already finished" in done.stderr

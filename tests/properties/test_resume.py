@@ -1,0 +1,103 @@
+"""Killed at any moment, the same command continues to bit-identical weights: real processes, real signals."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.toy_task import reversed_letters, small_arguments, write_pairs
+
+SETTINGS = ("train.steps=15", "train.accumulate=2", "train.save_every=4", "train.validate_every=5", "train.log_every=2")
+TIMING = ("seconds", "tokens_per_second")
+
+# Runs the command line; the process sends itself a signal when the metrics of a step are written.
+STOPPED = """
+import os, sys
+from pellucid.cli.main import main
+from pellucid.training.log import RunLog
+
+step, number, write = int(sys.argv[1]), int(sys.argv[2]), RunLog.write
+
+def write_and_stop(log, event, now, **values):
+    write(log, event, now, **values)
+    if (event, now) == ("train", step):
+        os.kill(os.getpid(), number)
+
+RunLog.write = write_and_stop
+sys.exit(main(sys.argv[3:]))
+"""
+
+
+def run(folder: Path, stop: tuple[int, signal.Signals] | None = None) -> subprocess.CompletedProcess[str]:
+    """The same command each time, in `folder`; with `stop` it gets a signal at that step."""
+    code = ["-c", STOPPED, str(stop[0]), str(int(stop[1]))] if stop else ["-m", "pellucid"]
+    arguments = small_arguments("train.src", "train.tgt", Path("run"), *SETTINGS)
+    environment = os.environ | {"OMP_NUM_THREADS": "1"}
+    return subprocess.run(
+        [sys.executable, *code, *arguments, "--device", "cpu"],
+        cwd=folder, env=environment, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+
+
+def with_texts(folder: Path) -> Path:
+    folder.mkdir(exist_ok=True)
+    write_pairs(folder, reversed_letters(60))
+    return folder
+
+
+def metrics(folder: Path) -> list[dict[str, Any]]:
+    lines = (folder / "run" / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
+    return [{key: value for key, value in json.loads(line).items() if key not in TIMING} for line in lines]
+
+
+def assert_same_run(found: Path, expected: Path) -> None:
+    for name in ("model.safetensors", "config.json", "tokenizer.json", "README.md", "recipe.toml"):
+        assert (found / "run" / name).read_bytes() == (expected / "run" / name).read_bytes(), name
+    assert metrics(found) == metrics(expected)
+
+
+@pytest.fixture(scope="module")
+def unbroken(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run without an interruption."""
+    folder = with_texts(tmp_path_factory.mktemp("unbroken"))
+    done = run(folder)
+    assert (done.returncode, done.stdout) == (0, ""), done.stderr
+    steps = [(line["event"], line["step"]) for line in metrics(folder) if line["event"] != "train"]
+    assert steps == [("validation", 5), ("validation", 10), ("validation", 15), ("average", 15)]
+    return folder
+
+
+def test_two_runs_are_equal(unbroken: Path, tmp_path: Path) -> None:
+    assert run(with_texts(tmp_path)).returncode == 0
+    assert_same_run(tmp_path, unbroken)
+
+
+def test_interrupted_twice(unbroken: Path, tmp_path: Path) -> None:
+    with_texts(tmp_path)
+    for step, number, status in ((6, signal.SIGINT, 130), (10, signal.SIGTERM, 143)):
+        stopped = run(tmp_path, (step, number))
+        assert (stopped.returncode, stopped.stdout) == (status, "")
+        saved = f"stopped by {number.name}; the state is saved, the same command goes on from there\n"
+        assert stopped.stderr.endswith(saved), stopped.stderr
+        assert (tmp_path / "run" / "checkpoints" / f"step-{step:08d}" / "state.json").is_file()
+    done = run(tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "resuming after step 10 of 15" in done.stderr
+    assert_same_run(tmp_path, unbroken)
+
+
+@pytest.mark.parametrize(("step", "resumed"), [(2, ""), (14, "resuming after step 12 of 15")])
+def test_killed(unbroken: Path, tmp_path: Path, step: int, resumed: str) -> None:
+    """Before the first checkpoint, and between two: nothing is saved, and nothing that was written comes twice."""
+    with_texts(tmp_path)
+    assert run(tmp_path, (step, signal.SIGKILL)).returncode == -signal.SIGKILL
+    done = run(tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert resumed in done.stderr
+    assert ("resuming" in done.stderr) == bool(resumed)
+    assert_same_run(tmp_path, unbroken)

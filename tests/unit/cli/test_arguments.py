@@ -1,0 +1,97 @@
+"""Arguments that cannot be read are said as an error with a hint, and near names are found."""
+
+import re
+from collections.abc import Callable
+from typing import Annotated
+
+import pytest
+import tyro
+
+from pellucid.cli.arguments import read_arguments
+from pellucid.cli.options import Settings, optional
+from pellucid.errors import ConfigError
+
+
+def cook(
+    dish: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="DISH")],
+    /,
+    *,
+    out: Annotated[str, tyro.conf.arg(metavar="FOLDER", help="where to")],
+    oven_heat: Annotated[int | None, optional("N", "degrees")] = None,
+    set: Settings = (),
+    quick: bool = False,
+) -> int:
+    """Cook a dish.
+
+    example: pellucid cook soup --out pot
+    """
+    seen.append((dish, out, oven_heat, set, quick))
+    return 7
+
+
+seen: list[tuple[object, ...]] = []
+
+
+def read(*args: str) -> Callable[[], int]:
+    seen.clear()
+    return read_arguments("cook", cook, args)
+
+
+@pytest.mark.parametrize(
+    ("args", "expected"),
+    [
+        (["soup", "--out", "pot"], ("soup", "pot", None, (), False)),
+        (["--out=pot", "soup", "--quick"], ("soup", "pot", None, (), True)),
+        (["soup", "--out", "pot", "--oven-heat", "200"], ("soup", "pot", 200, (), False)),
+        (["soup", "--out", "pot", "--oven_heat=-1"], ("soup", "pot", -1, (), False)),
+        (["soup", "--out", "pot", "--set", "a=1", "--set", "b=x y"], ("soup", "pot", None, ("a=1", "b=x y"), False)),
+    ],
+)
+def test_arguments_are_filled_in(args: list[str], expected: tuple[object, ...]) -> None:
+    run = read(*args)
+    assert seen == [], "the command has not run yet"
+    assert run() == 7
+    assert seen == [expected]
+
+
+@pytest.mark.parametrize(
+    ("args", "error"),
+    [
+        (["soup", "--outt", "pot"], "pellucid cook has no option `--outt`; did you mean `--out`?"),
+        (["soup", "--oven-hat=3"], "pellucid cook has no option `--oven-hat`; did you mean `--oven-heat`?"),
+        (["--xyzzy"], "pellucid cook has no option `--xyzzy`"),
+    ],
+)
+def test_an_unknown_option_is_named_with_its_neighbour(args: list[str], error: str) -> None:
+    with pytest.raises(ConfigError, match=f"^{re.escape(error)}$") as raised:
+        read(*args)
+    assert raised.value.hint == "options: --help, --out, --oven-heat, --set, --quick"
+
+
+@pytest.mark.parametrize(
+    ("args", "named"),
+    [
+        (["soup"], "--out FOLDER"),
+        (["--out", "pot"], "DISH"),
+        (["soup", "--out"], "--out"),
+        (["soup", "--out", "pot", "--quick=3"], "3"),
+        (["soup", "bread", "--out", "pot"], "bread"),
+        (["soup", "--out", "pot", "--oven-heat", "hot"], "--oven-heat"),
+    ],
+)
+def test_what_cannot_be_read_is_a_sentence(args: list[str], named: str) -> None:
+    with pytest.raises(ConfigError) as raised:
+        read(*args)
+    assert named in str(raised.value)
+    assert not set("│╭╰─\n") & set(str(raised.value))
+    assert raised.value.hint == "pellucid cook --help lists all options"
+
+
+def test_help_is_shown_on_stdout(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as exit_:
+        read("--help")
+    assert not exit_.value.code
+    shown = capsys.readouterr()
+    assert shown.err == ""
+    for text in ("usage: pellucid cook", "example: pellucid cook soup", "--out FOLDER", "(default: the model's own)"):
+        assert text in shown.out

@@ -1,0 +1,184 @@
+"""`pellucid translate`: as many lines out as in, through pipes and files, and what is said where that cannot be."""
+
+import io
+import json
+import os
+import shutil
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+
+import pytest
+import torch
+
+from pellucid.tasks.translator import Translator
+from tests.unit.cli.command_line import CommandLine, start
+
+LINES = ["a b c", "", "h g f e d c b a", "ä 안녕", "a b c", ""]
+
+
+def give(monkeypatch: pytest.MonkeyPatch, data: bytes) -> None:
+    """Puts bytes on standard input."""
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data)))
+
+
+def expected(run: Path) -> str:
+    return "".join(f"{t.text}\n" for t in Translator.load(run, "cpu").translate(LINES))
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+@pytest.mark.parametrize("last", [True, False])
+def test_standard_input_to_standard_output(
+    pellucid: CommandLine, finished_run: Path, monkeypatch: pytest.MonkeyPatch, end: str, last: bool
+) -> None:
+    text = end.join(LINES if last else LINES[:-1]) + end
+    give(monkeypatch, text.encode() if last else text.removesuffix(end).encode())
+    outcome = pellucid("translate", finished_run)
+    wanted = expected(finished_run)
+    assert (outcome.status, outcome.err) == (0, "")
+    assert outcome.out == (wanted if last else "".join(wanted.splitlines(keepends=True)[:-1]))
+
+
+@pytest.mark.parametrize(("data", "count"), [(b"", 0), (b"\n", 1), (b"\n\n\n", 3), (b"a", 1)])
+def test_as_many_lines_come_out(
+    pellucid: CommandLine, finished_run: Path, monkeypatch: pytest.MonkeyPatch, data: bytes, count: int
+) -> None:
+    give(monkeypatch, data)
+    assert pellucid("translate", finished_run, "--beam-size", "1").out.count("\n") == count
+
+
+def test_files(pellucid: CommandLine, finished_run: Path, tmp_path: Path) -> None:
+    (tmp_path / "in").write_text("".join(f"{line}\n" for line in LINES), encoding="utf-8")
+    outcome = pellucid("translate", finished_run, "--input", tmp_path / "in", "--output", tmp_path / "out")
+    assert (outcome.status, outcome.out, outcome.err) == (0, "", "")
+    assert (tmp_path / "out").read_text(encoding="utf-8") == expected(finished_run)
+
+
+def test_options_reach_the_search(pellucid: CommandLine, finished_run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    given = []
+    monkeypatch.setattr(Translator, "translate", lambda self, lines, **options: given.append(options) or [])
+    give(monkeypatch, b"a\n")
+    options = ["--beam-size", "3", "--length-penalty", "0.5", "--max-length", "7", "--batch-tokens", "99"]
+    assert pellucid("translate", finished_run, *options, "--n-best", "2", "--json").status == 0
+    assert given == [{"beam_size": 3, "n_best": 2, "length_penalty": 0.5, "max_length": 7, "batch_tokens": 99}]
+
+
+def test_json(pellucid: CommandLine, finished_run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    give(monkeypatch, "\n".join(LINES).encode())
+    plain = pellucid("translate", finished_run, "--json")
+    tables = [json.loads(line) for line in plain.out.splitlines()]
+    assert [sorted(table) for table in tables] == [["score", "text", "tokens"]] * 5
+    assert [table["text"] for table in tables] == expected(finished_run).splitlines()[:5]
+    give(monkeypatch, b"a b\n")
+    (table,) = map(json.loads, pellucid("translate", finished_run, "--json", "--n-best", "2").out.splitlines())
+    first, second = table["alternatives"]
+    assert first == {key: table[key] for key in ("text", "score", "tokens")}
+    assert sorted(second) == ["score", "text", "tokens"]
+
+
+def test_samples(pellucid: CommandLine, finished_run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    outputs = []
+    for options in (
+        ["--seed", "1"],
+        ["--seed", "1"],
+        ["--seed", "2"],
+        ["--top-k", "1"],
+        ["--top-k", "1", "--seed", "3"],
+    ):
+        give(monkeypatch, b"a b c d\n" * 5)
+        outputs.append(pellucid("translate", finished_run, "--sample", *options).out)
+    assert outputs[0] == outputs[1] != outputs[2]
+    assert outputs[3] == outputs[4], "from one token there is nothing to draw"
+
+
+@pytest.mark.parametrize(
+    ("options", "error"),
+    [
+        (["--n-best", "2"], "`--n-best 2` needs --json: plain output has one line a sentence"),
+        (["--n-best", "3", "--json"], "`n_best` (3) cannot exceed `beam_size` (2)"),
+        (["--beam-size", "0"], "`beam_size` (0) must be at least 1"),
+        (["--temperature", "2"], "`--temperature` means nothing without --sample"),
+        (["--top-k", "0"], "`--top-k` means nothing without --sample"),
+        (["--sample", "--beam-size", "2"], "`--beam-size` means nothing with --sample"),
+        (["--sample", "--top-p", "1.5"], "`top_p` (1.5) must be above 0 and at most 1"),
+        (["--dtype", "float31"], "unknown dtype `float31`; did you mean `float32`?"),
+        (["--device", "cuda"], "device `cuda` is not on this machine"),
+        (["--device", "foo"], "unknown device `foo`"),
+        (["--beam-sise", "3"], "pellucid translate has no option `--beam-sise`; did you mean `--beam-size`?"),
+        (["--input", "no.txt"], "no file `no.txt`"),
+        (["--input", "."], "`.` is a folder, not a text file"),
+        (["--output", "."], "cannot write to `.`: it is a folder"),
+    ],
+)
+def test_what_cannot_be_done(
+    pellucid: CommandLine, finished_run: Path, monkeypatch: pytest.MonkeyPatch, options: list[str], error: str
+) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    give(monkeypatch, b"a\n")
+    outcome = pellucid("translate", finished_run, *options)
+    assert (outcome.status, outcome.out) == (2, "")
+    assert outcome.err.startswith(f"error: {error}\n")
+    assert "Traceback" not in outcome.err
+
+
+def test_standard_input_that_is_not_utf_8(
+    pellucid: CommandLine, finished_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "out").write_text("from before", encoding="utf-8")
+    give(monkeypatch, "a b\nfür\n".encode("latin-1"))
+    outcome = pellucid("translate", finished_run, "--output", tmp_path / "out")
+    assert (outcome.status, outcome.error) == (2, "standard input is not UTF-8: line 2, byte 2 is 0xfc")
+    assert "iconv" in outcome.hint
+    assert (tmp_path / "out").read_text(encoding="utf-8") == "from before"
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+def test_a_model_that_is_damaged(pellucid: CommandLine, finished_run: Path, tmp_path: Path) -> None:
+    model = shutil.copytree(finished_run, tmp_path / "model")
+    weights = (model / "model.safetensors").read_bytes()
+    (model / "model.safetensors").write_bytes(weights[:-1000])
+    outcome = pellucid("translate", model)
+    assert (outcome.status, outcome.out) == (1, "")
+    assert outcome.error.startswith(f"`{model / 'model.safetensors'}` ({len(weights) - 1000:,} bytes) is damaged: ")
+    (model / "model.safetensors").unlink()
+    outcome = pellucid("translate", model)
+    assert (outcome.status, outcome.error) == (1, f"no weights at `{model / 'model.safetensors'}`")
+
+
+def test_a_model_that_there_is_not(pellucid: CommandLine, finished_run: Path) -> None:
+    outcome = pellucid("translate", finished_run.with_name("rum"))
+    assert outcome.status == 1
+    assert "did you mean `run`?" in outcome.error
+
+
+def test_a_line_that_is_too_long_is_translated_with_a_warning(
+    pellucid: CommandLine, finished_run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    give(monkeypatch, b"a " * 300 + b"\nb\n")
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        outcome = pellucid("translate", finished_run, "--max-length", "3")
+    assert (outcome.status, outcome.out.count("\n")) == (0, 2)
+    assert outcome.err.startswith("warning: a line of 300 tokens is longer than the model takes (256)")
+    assert outcome.err.count("\n") == 1
+
+
+def test_a_closed_pipe_is_quiet(finished_run: Path, tmp_path: Path) -> None:
+    (tmp_path / "in").write_text("a b c\n" * 300, encoding="utf-8")
+    process = start("translate", finished_run, "--input", tmp_path / "in", "--beam-size", "1", "--device", "cpu")
+    assert process.stdout is not None
+    assert process.stderr is not None
+    assert process.stdout.readline().endswith(b"\n")
+    process.stdout.close()
+    assert process.stderr.read() == b""
+    process.stderr.close()
+    assert process.wait() == 0
+
+
+def test_lines_go_through_real_pipes(finished_run: Path) -> None:
+    command = [sys.executable, "-m", "pellucid", "translate", str(finished_run), "--device", "cpu"]
+    environment = os.environ | {"PYTHONIOENCODING": "ascii"}
+    done = subprocess.run(command, input="\n".join(LINES).encode(), capture_output=True, env=environment, check=False)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert done.stdout.decode() == "".join(expected(finished_run).splitlines(keepends=True)[: len(LINES) - 1])

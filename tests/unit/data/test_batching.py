@@ -1,0 +1,126 @@
+"""Batches: every sentence once an epoch, within the budget, in an order that (seed, epoch) alone decides."""
+
+from itertools import islice, pairwise
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pellucid.config import ModelConfig
+from pellucid.data.batching import BatchOrder, make_batch
+from pellucid.data.shards import Sentences, Shard
+
+Lengths = list[tuple[int, int]]
+LENGTHS = st.lists(st.tuples(st.integers(1, 30), st.integers(1, 30)), min_size=1, max_size=60)
+MANY = [(1 + i % 7, 1 + i % 5) for i in range(200)]
+
+
+def order(lengths: Lengths, budget: int = 40, seed: int = 1) -> BatchOrder:
+    src, tgt = np.array(lengths, dtype=np.int64).T
+    return BatchOrder(src, tgt, budget, seed)
+
+
+def listed(batches: list[npt.NDArray[np.int64]]) -> list[list[int]]:
+    return [batch.tolist() for batch in batches]
+
+
+@given(lengths=LENGTHS, budget=st.integers(1, 100), seed=st.integers(0, 9), epoch=st.integers(0, 9))
+def test_each_sentence_once_within_the_budget(lengths: Lengths, budget: int, seed: int, epoch: int) -> None:
+    batches = listed(order(lengths, budget, seed).epoch(epoch))
+    assert sorted(i for batch in batches for i in batch) == list(range(len(lengths)))
+    for batch in batches:
+        width = 1 + max(max(lengths[i]) for i in batch)
+        assert len(batch) == 1 or len(batch) * width <= budget
+
+
+@given(
+    lengths=st.lists(st.tuples(st.integers(1, 12), st.integers(1, 12)), min_size=1, unique=True),
+    budget=st.integers(1, 100),
+)
+def test_batches_are_full_and_of_similar_length(lengths: Lengths, budget: int) -> None:
+    by_length = sorted(listed(order(lengths, budget).epoch(0)), key=lambda batch: lengths[batch[0]][::-1])
+    sorted_lengths = [lengths[i][::-1] for batch in by_length for i in batch]
+    assert sorted_lengths == sorted(sorted_lengths), "by target and then source length"
+    for batch, following in pairwise(by_length):
+        width = 1 + max(max(lengths[i]) for i in [*batch, following[0]])
+        assert (len(batch) + 1) * width > budget, "one more would not have fitted"
+
+
+def test_a_sentence_wider_than_the_budget_has_a_batch_of_its_own() -> None:
+    batches = listed(order([(3, 3), (50, 4), (2, 60), (4, 3)], budget=20).epoch(0))
+    assert [1] in batches
+    assert [2] in batches
+    assert len(batches) == 3
+
+
+def test_the_order_is_a_function_of_seed_and_epoch() -> None:
+    first = listed(order(MANY).epoch(3))
+    assert listed(order(MANY).epoch(3)) == first
+    others = [listed(order(MANY).epoch(4)), listed(order(MANY, seed=2).epoch(3))]
+    for other in others:
+        assert other != first
+        assert {frozenset(batch) for batch in other} != {frozenset(batch) for batch in first}, "equal lengths mix anew"
+    sizes = [len(batch) for batch in first]
+    assert sizes != sorted(sizes) != sizes[::-1], "short and long batches alternate"
+
+
+def test_numpys_own_random_numbers_do_not_matter() -> None:
+    before = listed(order(MANY).epoch(0))
+    np.random.seed(123)
+    assert listed(order(MANY).epoch(0)) == before
+
+
+@given(lengths=LENGTHS, epoch=st.integers(0, 3), data=st.data())
+def test_following_from_a_place_is_the_tail_of_the_whole_stream(
+    lengths: Lengths, epoch: int, data: st.DataObject
+) -> None:
+    batch_order = order(lengths)
+    whole = list(islice(batch_order.follow(0, 0), 40))
+    cut = data.draw(st.integers(0, len(whole) - 1))
+    at_epoch, position, _ = whole[cut]
+    rest = list(islice(batch_order.follow(at_epoch, position), len(whole) - cut - 1))
+    assert [(e, p, s.tolist()) for e, p, s in rest] == [(e, p, s.tolist()) for e, p, s in whole[cut + 1 :]]
+
+
+def test_the_stream_is_epoch_after_epoch() -> None:
+    batch_order = order(MANY)
+    first, second = batch_order.epoch(0), batch_order.epoch(1)
+    stream = list(islice(batch_order.follow(0, 0), len(first) + len(second)))
+    assert [s.tolist() for _, _, s in stream] == listed([*first, *second])
+    assert [(e, p) for e, p, _ in stream] == [
+        *((0, p) for p in range(1, len(first) + 1)),
+        *((1, p) for p in range(1, len(second) + 1)),
+    ]
+
+
+def shard() -> Shard:
+    source = Sentences(np.array([10, 11, 12, 13], np.uint16), np.array([0, 1, 4]))
+    target = Sentences(np.array([20, 21, 22], np.uint16), np.array([0, 2, 3]))
+    return Shard(source, target, empty=0, too_long=0)
+
+
+def config(**ids: int | None) -> ModelConfig:
+    return ModelConfig(src_vocab_size=50, tgt_vocab_size=50, **ids)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("ids", [{"pad_id": 0, "bos_id": 1, "eos_id": 2}, {"pad_id": 7, "bos_id": 8, "eos_id": 9}])
+def test_the_layout_of_a_batch(ids: dict[str, int]) -> None:
+    pad, bos, eos = ids.values()
+    batch = make_batch(shard(), np.array([1, 0]), config(**ids))
+    assert batch.src.tolist() == [[11, 12, 13, eos], [10, eos, pad, pad]]
+    assert batch.tgt_in.tolist() == [[bos, 22, pad], [bos, 20, 21]]
+    assert batch.tgt_out.tolist() == [[22, eos, pad], [20, 21, eos]]
+    assert batch.num_tokens == 5
+    assert batch.sentences.tolist() == [1, 0]
+    assert {tensor.dtype for tensor in (batch.src, batch.tgt_in, batch.tgt_out)} == {torch.int64}
+
+
+def test_a_batch_goes_to_a_device() -> None:
+    batch = make_batch(shard(), np.array([0, 1]), config())
+    moved = batch.to(torch.device("meta"))
+    assert {tensor.device.type for tensor in (moved.src, moved.tgt_in, moved.tgt_out)} == {"meta"}
+    assert (moved.num_tokens, moved.sentences.tolist()) == (batch.num_tokens, [0, 1])
+    assert moved.tgt_in.shape == batch.tgt_in.shape

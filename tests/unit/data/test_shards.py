@@ -1,0 +1,174 @@
+"""Shards: what was encoded comes back, from disk when it is whole and of the same text, else anew."""
+
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pellucid.data import shards
+from pellucid.data.shards import Shard, open_or_write, stored_fingerprint
+from pellucid.errors import DataError
+from pellucid.text.tokenizers import Tokenizers
+from pellucid.text.vocabulary import Vocabulary
+
+Pair = tuple[str, str]
+PAIRS = [("a b c", "b"), ("c", "a a a"), ("b b", "c c")]
+TOKENIZER = Vocabulary("spaces", ("a", "b", "c"))  # ids 4, 5, 6
+TOKENIZERS = Tokenizers(TOKENIZER, TOKENIZER)
+
+
+class Large:
+    """A tokenizer of numbers, with a vocabulary of a given size."""
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+
+    def encode_lines(self, lines: Sequence[str]) -> list[list[int]]:
+        return [[int(word) for word in line.split()] for line in lines]
+
+
+def unread() -> Iterator[Pair]:
+    raise AssertionError("the pairs were read again")
+    yield
+
+
+def write(folder: Path, pairs: Sequence[Pair] = PAIRS, fingerprint: str = "text 1") -> Shard:
+    return open_or_write(folder / "train", iter(pairs), TOKENIZERS, 3, fingerprint)
+
+
+def read(folder: Path, fingerprint: str = "text 1") -> Shard:
+    return open_or_write(folder / "train", unread(), TOKENIZERS, 3, fingerprint)
+
+
+def texts(shard: Shard) -> list[Pair]:
+    ids = zip(shard.source, shard.target, strict=True)
+    return [(TOKENIZER.decode(s.tolist()), TOKENIZER.decode(t.tolist())) for s, t in ids]
+
+
+def test_a_round_trip(tmp_path: Path) -> None:
+    shard = write(tmp_path)
+    assert texts(shard) == PAIRS
+    assert len(shard) == len(shard.source) == 3
+    assert shard.source.lengths.tolist() == [3, 1, 2]
+    assert shard.target.lengths.tolist() == [1, 3, 2]
+    assert (shard.empty, shard.too_long) == (0, 0)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["train"]
+
+
+@pytest.mark.parametrize("chunk", [1, 2, 3])
+def test_chunks_join(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chunk: int) -> None:
+    monkeypatch.setattr(shards, "CHUNK", chunk)
+    assert texts(write(tmp_path)) == PAIRS
+
+
+def test_the_same_text_is_not_read_again(tmp_path: Path) -> None:
+    write(tmp_path)
+    assert texts(read(tmp_path)) == PAIRS
+    assert stored_fingerprint(tmp_path / "train") == "text 1"
+
+
+def test_another_text_is(tmp_path: Path) -> None:
+    write(tmp_path)
+    with pytest.raises(AssertionError, match="read again"):
+        read(tmp_path, "text 2")
+    assert texts(write(tmp_path, PAIRS[:1], "text 2")) == PAIRS[:1]
+    assert stored_fingerprint(tmp_path / "train") == "text 2"
+
+
+FILES = ["source.ids", "target.ids", "source.offsets", "target.offsets"]
+
+
+@pytest.mark.parametrize("how", ["missing", "cut off", "one bit"])
+@pytest.mark.parametrize("name", FILES)
+def test_a_damaged_file_is_written_anew(tmp_path: Path, name: str, how: str) -> None:
+    write(tmp_path)
+    path = tmp_path / "train" / name
+    data = path.read_bytes()
+    if how == "missing":
+        path.unlink()
+    else:
+        path.write_bytes(data[:-2] if how == "cut off" else bytes([data[0] ^ 1]) + data[1:])
+    with pytest.raises(AssertionError, match="read again"):
+        read(tmp_path)
+    assert texts(write(tmp_path)) == PAIRS
+    assert texts(read(tmp_path)) == PAIRS
+
+
+@pytest.mark.parametrize("index", ["", '{"format": "pellucid-sh', "[]", "{}", '{"format": "pellucid-shard/0"}', "\xff"])
+def test_a_damaged_index_is_written_anew(tmp_path: Path, index: str) -> None:
+    write(tmp_path)
+    (tmp_path / "train" / "index.json").write_bytes(index.encode("latin-1"))
+    assert stored_fingerprint(tmp_path / "train") is None
+    assert texts(write(tmp_path)) == PAIRS
+    assert texts(read(tmp_path)) == PAIRS
+
+
+@pytest.mark.parametrize("key", ["sha256", "dtype", "empty", "too_long"])
+def test_an_index_that_lacks_something_is_written_anew(tmp_path: Path, key: str) -> None:
+    write(tmp_path)
+    path = tmp_path / "train" / "index.json"
+    index = json.loads(path.read_text(encoding="utf-8"))
+    path.write_text(json.dumps({k: v for k, v in index.items() if k != key}), encoding="utf-8")
+    assert texts(write(tmp_path)) == PAIRS
+    assert json.loads(path.read_text(encoding="utf-8")) == index
+
+
+def test_a_half_written_folder_is_no_shard(tmp_path: Path) -> None:
+    def killed() -> Iterator[Pair]:
+        yield PAIRS[0]
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        open_or_write(tmp_path / "train", killed(), TOKENIZERS, 3, "text 1")
+    assert stored_fingerprint(tmp_path / "train") is None
+    assert texts(write(tmp_path)) == PAIRS
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["train"]
+
+
+@pytest.mark.parametrize(
+    ("size", "dtype"), [(10, np.uint16), (1 << 16, np.uint16), ((1 << 16) + 1, np.uint32), (300_000, np.uint32)]
+)
+def test_ids_take_the_room_they_need(tmp_path: Path, size: int, dtype: type) -> None:
+    tokenizers = Tokenizers(Large(size), Large(10))  # type: ignore[arg-type]
+    shard = open_or_write(tmp_path / "train", [(f"{size - 1} 4", "9")], tokenizers, 3, "x")
+    assert shard.source[0].tolist() == [size - 1, 4]
+    assert shard.target[0].tolist() == [9]
+    assert (shard.source.ids.dtype, shard.target.ids.dtype) == (dtype, np.uint16)
+
+
+def test_what_is_left_out_is_counted(tmp_path: Path) -> None:
+    long, empty = ("a a a a", "b"), ("", "b")
+    pairs = [long, PAIRS[0], empty, long[::-1], empty[::-1], ("", ""), (long[0], ""), PAIRS[1]]
+    for shard in (write(tmp_path, pairs), read(tmp_path)):
+        assert texts(shard) == PAIRS[:2]
+        assert (shard.empty, shard.too_long) == (4, 2)
+
+
+@pytest.mark.parametrize(
+    ("pairs", "counts"),
+    [
+        ([("", "a")] * 1200 + [("a", "b b b b")], "1,200 had an empty side, 1 had more than 3 tokens"),
+        ([], "0 had an empty side, 0 had more than 3 tokens"),
+    ],
+)
+def test_nothing_left_is_an_error_that_leaves_nothing(tmp_path: Path, pairs: list[Pair], counts: str) -> None:
+    with pytest.raises(DataError, match=f"^no usable pair of sentences: {counts}$") as error:
+        write(tmp_path, pairs)
+    assert "data.max_length" in error.value.hint
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_nothing_left_leaves_the_shard_from_before(tmp_path: Path) -> None:
+    write(tmp_path)
+    with pytest.raises(DataError):
+        write(tmp_path, [("", "")], "text 2")
+    assert texts(read(tmp_path)) == PAIRS
+
+
+def test_the_index_says_what_the_shard_holds(tmp_path: Path) -> None:
+    write(tmp_path, [*PAIRS, ("", "a")])
+    index = json.loads((tmp_path / "train" / "index.json").read_text(encoding="utf-8"))
+    assert (index["sentences"], index["empty"], index["too_long"]) == (3, 1, 0)
+    assert sorted(index["sha256"]) == sorted(FILES)

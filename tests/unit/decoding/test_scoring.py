@@ -1,0 +1,32 @@
+"""Forced scoring sums the log-probabilities of what is given, as far as it goes."""
+
+import pytest
+import torch
+
+from pellucid.decoding.scoring import forced_scores
+from tests.unit.decoding.models import BOS, EOS, PAD, random_model, source_batch
+
+
+def test_a_score_is_the_sum_of_the_targets_log_probabilities() -> None:
+    model = random_model(1)
+    src = source_batch([[3, 4], [5]])
+    tgt_in, tgt_out = torch.tensor([[BOS, 6, 7], [BOS, PAD, PAD]]), torch.tensor([[6, 7, EOS], [EOS, PAD, PAD]])
+    log_probs = model(src, tgt_in).detach().log_softmax(dim=-1)
+    expected = [float(log_probs[0, 0, 6] + log_probs[0, 1, 7] + log_probs[0, 2, EOS]), float(log_probs[1, 0, EOS])]
+    assert forced_scores(model, src, tgt_in, tgt_out, [3, 1]) == pytest.approx(expected, abs=1e-4)
+
+
+def test_the_length_decides_what_is_padding() -> None:
+    """Even where the padding id is the end token's, as in some models."""
+    model = random_model(1, pad_id=EOS)
+    src, tgt_in = torch.tensor([[3, 4]]), torch.tensor([[BOS, 6, EOS]])
+    tgt_out = torch.tensor([[6, EOS, EOS]])
+    log_probs = model(src, tgt_in).detach().log_softmax(dim=-1)
+    expected = float(log_probs[0, 0, 6] + log_probs[0, 1, EOS])
+    assert forced_scores(model, src, tgt_in, tgt_out, [2]) == pytest.approx([expected], abs=1e-4)
+
+
+def test_no_gradient_is_kept() -> None:
+    (score,) = forced_scores(random_model(1), torch.tensor([[EOS]]), torch.tensor([[BOS]]), torch.tensor([[EOS]]), [1])
+    assert isinstance(score, float)
+    assert score < 0

@@ -1,0 +1,76 @@
+"""The first signal is noted, the second acts, and the handlers from before come back."""
+
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from types import FrameType
+
+import pytest
+
+from pellucid.training.interrupts import Interrupted, Interrupts
+
+SIGNALS = [signal.SIGINT, signal.SIGTERM]
+
+
+class Caught(Exception):
+    """What the handler that was there before raises."""
+
+
+def handler(number: int, frame: FrameType | None) -> None:
+    raise Caught(number)
+
+
+@pytest.fixture(autouse=True)
+def _handlers() -> Iterator[None]:
+    before = {number: signal.signal(number, handler) for number in SIGNALS}
+    yield
+    for number, old in before.items():
+        signal.signal(number, old)
+
+
+def handlers() -> list[object]:
+    return [signal.getsignal(number) for number in SIGNALS]
+
+
+@pytest.mark.parametrize("number", SIGNALS)
+def test_the_first_signal_is_noted_and_the_second_acts(number: int) -> None:
+    with Interrupts() as interrupts:
+        assert interrupts.received is None
+        os.kill(os.getpid(), number)
+        assert interrupts.received == number
+        with pytest.raises(Caught):
+            os.kill(os.getpid(), number)
+    assert handlers() == [handler, handler]
+
+
+def test_handlers_come_back_without_a_signal() -> None:
+    with Interrupts():
+        assert handler not in handlers()
+    assert handlers() == [handler, handler]
+
+
+def test_handlers_come_back_after_an_error() -> None:
+    with pytest.raises(ZeroDivisionError), Interrupts():
+        raise ZeroDivisionError
+    assert handlers() == [handler, handler]
+
+
+def test_it_works_outside_the_main_thread() -> None:
+    received: list[int | None] = []
+
+    def work() -> None:
+        with Interrupts() as interrupts:
+            received.append(interrupts.received)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert received == [None]
+    assert handlers() == [handler, handler]
+
+
+@pytest.mark.parametrize(("number", "name"), [(2, "SIGINT"), (15, "SIGTERM")])
+def test_interrupted_says_by_what(number: int, name: str) -> None:
+    assert str(Interrupted(number)) == f"stopped by {name}"
+    assert Interrupted(number).signal == number

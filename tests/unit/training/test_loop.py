@@ -1,0 +1,223 @@
+"""The loop: what a step computes, what happens when, and that a resumed run is the unbroken one."""
+
+import math
+import os
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from pellucid.data.batching import Batch, make_batch
+from pellucid.errors import PellucidError
+from pellucid.training.interrupts import Interrupted
+from pellucid.training.loop import Validation, batch_loss
+from pellucid.training.optimizer import make_optimizer
+from pellucid.training.schedule import learning_rate
+from pellucid.training.state import RunState
+from pellucid.weights.tensors import load_tensors
+from tests.unit.training.toy_run import ToyRun
+
+
+def batches(run: ToyRun, *groups: list[int]) -> list[Batch]:
+    return [make_batch(run.trainer.shard, np.array(group), run.model.config) for group in groups]
+
+
+def one_step(run: ToyRun, *groups: list[int]) -> tuple[float, float, dict[str, torch.Tensor]]:
+    """The loss, the gradient's norm and the gradients of one step over these groups of sentences."""
+    optimizer = make_optimizer(run.model, run.config)
+    loss, norm = run.trainer._step(batches(run, *groups), optimizer, RunState())
+    return loss, norm, {name: p.grad.clone() for name, p in run.model.named_parameters() if p.grad is not None}
+
+
+@pytest.mark.parametrize("groups", [[[0, 1, 2, 3, 4, 5], [6, 7], [8]], [[0], [1, 2, 3, 4, 5, 6, 7, 8]]])
+def test_accumulated_batches_make_the_gradient_of_one_batch(tmp_path: Path, groups: list[list[int]]) -> None:
+    whole = ToyRun(tmp_path / "whole", dropout=0.0)
+    parts = ToyRun(tmp_path / "parts", dropout=0.0)
+    counts = {batch.num_tokens for batch in batches(parts, *groups)}
+    assert len(counts) > 1, "different token counts, else a mean of means would pass as well"
+    loss, norm, expected = one_step(whole, list(range(9)))
+    parts_loss, parts_norm, found = one_step(parts, *groups)
+    assert parts_loss == pytest.approx(loss, rel=1e-5)
+    assert parts_norm == pytest.approx(norm, rel=1e-4)
+    torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-6)
+
+
+def test_the_gradient_is_of_the_mean_over_tokens(tmp_path: Path) -> None:
+    run = ToyRun(tmp_path, dropout=0.0)
+    (batch,) = batches(run, [0, 1, 2])
+    total = batch_loss(run.model.train(), batch, run.config.label_smoothing)
+    gradients = torch.autograd.grad(total / batch.num_tokens, list(run.model.parameters()))
+    expected_norm = math.sqrt(sum(float((g**2).sum()) for g in gradients))
+    loss, norm, _ = one_step(run, [0, 1, 2])
+    assert (loss, norm) == pytest.approx((total.item(), expected_norm), rel=1e-5)
+
+
+def test_the_gradient_is_clipped_to_its_norm(tmp_path: Path) -> None:
+    _, norm, gradients = one_step(ToyRun(tmp_path, settings={"grad_clip": 0.01}), [0, 1, 2])
+    assert norm > 0.01, "what is reported is the norm before clipping"
+    assert math.sqrt(sum(float((g**2).sum()) for g in gradients.values())) == pytest.approx(0.01, rel=1e-3)
+
+
+def test_dropout_follows_from_seed_and_step_alone(tmp_path: Path) -> None:
+    def loss(step: int, seed: int, before: int) -> float:
+        run = ToyRun(tmp_path, settings={"seed": seed})
+        torch.manual_seed(before)
+        optimizer = make_optimizer(run.model, run.config)
+        return run.trainer._step(batches(run, [0, 1, 2]), optimizer, RunState(step=step))[0]
+
+    assert loss(4, 1, before=1) == loss(4, 1, before=2)
+    assert len({loss(4, 1, before=1), loss(5, 1, before=1), loss(4, 2, before=1)}) == 3
+
+
+def test_a_loss_that_is_not_finite_stops_the_run_before_the_weights_change(tmp_path: Path) -> None:
+    run = ToyRun(tmp_path)
+    run.model.output_projection.weight.data[5, 0] = math.inf
+    before = run.weights
+    with pytest.raises(
+        PellucidError, match=r"not finite at step 1 \(loss nan, gradient norm nan, learning rate 0\.00333\)"
+    ) as error:
+        run.trainer.train()
+    assert "--fresh" in error.value.hint
+    torch.testing.assert_close(run.weights, before, equal_nan=True)
+    assert not (tmp_path / "checkpoints").exists()
+
+
+def test_what_happens_when(tmp_path: Path) -> None:
+    run = ToyRun(tmp_path)
+    state = run.trainer.train()
+    events = [(line["event"], line["step"]) for line in run.metrics]
+    assert [step for event, step in events if event == "train"] == [2, 4, 6, 8, 10, 12]
+    assert [step for event, step in events if event == "validation"] == [4, 8, 12]
+    assert events[-1] == ("average", 12)
+    assert run.checkpoints == ["step-00000009", "step-00000012"]
+    assert state.step == 12
+    assert state.tokens == run.metrics[-3]["tokens"] > 0
+    assert state.epoch >= 2, "several epochs"
+    rates = [line["learning_rate"] for line in run.metrics if line["event"] == "train"]
+    assert rates == [learning_rate(step, run.config, run.model.config.d_model) for step in (2, 4, 6, 8, 10, 12)]
+
+
+def test_the_last_step_is_due_for_everything(tmp_path: Path) -> None:
+    run = ToyRun(tmp_path, settings={"steps": 5, "validate_every": 50, "save_every": 50, "log_every": 50})
+    run.trainer.train()
+    assert [(line["event"], line["step"]) for line in run.metrics] == [("train", 5), ("validation", 5)]
+    assert run.checkpoints == ["step-00000005"]
+    assert len(run.kept) == 1
+
+
+def test_the_reported_loss_is_the_mean_since_the_last_report(tmp_path: Path) -> None:
+    every = ToyRun(tmp_path / "1", settings={"log_every": 1})
+    every.trainer.train()
+    fourth = ToyRun(tmp_path / "4", settings={"log_every": 4})
+    fourth.trainer.train()
+    single = [line for line in every.metrics if line["event"] == "train"]
+    tokens = np.diff([0, *(line["tokens"] for line in single)])
+    sums = tokens * [line["loss"] for line in single]
+    expected = [sums[i : i + 4].sum() / tokens[i : i + 4].sum() for i in (0, 4, 8)]
+    found = [line["loss"] for line in fourth.metrics if line["event"] == "train"]
+    assert found == pytest.approx(expected, abs=2e-4)
+
+
+def test_the_best_weights_are_kept(tmp_path: Path) -> None:
+    run = ToyRun(tmp_path, scores=[10.0, 30.0, 20.0], settings={"average": 1})
+    state = run.trainer.train()
+    assert (state.best_score, state.best_step, len(run.kept)) == (30.0, 8, 2)
+    assert [line["best"] for line in run.metrics if line["event"] == "validation"] == [True, True, False]
+    assert not all(torch.equal(run.kept[-1][name], weights) for name, weights in run.weights.items())
+
+
+def test_the_mean_of_the_last_checkpoints_is_kept_at_the_end(tmp_path: Path) -> None:
+    run = ToyRun(tmp_path)
+    run.trainer.train()
+    first, second = (load_tensors(tmp_path / "checkpoints" / name / "model.safetensors") for name in run.checkpoints)
+    for name, found in run.kept[-1].items():
+        torch.testing.assert_close(found, (first[name] + second[name]) / 2)
+    assert run.metrics[-1]["checkpoints"] == 2
+
+
+@pytest.mark.parametrize(("bleu", "score", "text"), [(12.5, 12.5, "2.000, BLEU 12.50 (greedy)"), (None, -2.0, "2.000")])
+def test_bleu_decides_where_there_is_some(bleu: float | None, score: float, text: str) -> None:
+    found = Validation(loss=2.0, bleu=bleu)
+    assert found.score == score
+    assert str(found) == f"validation loss {text}"
+
+
+def stop_at(steps: dict[int, int]) -> Callable[[int], None]:
+    """Sends a signal, once, when the metrics of a step are written."""
+
+    def stop(step: int) -> None:
+        if step in steps:
+            os.kill(os.getpid(), steps.pop(step))
+
+    return stop
+
+
+@pytest.mark.parametrize("stops", [[2], [6], [4, 8], [2, 4, 6, 8, 10]])
+def test_a_resumed_run_is_the_unbroken_one(tmp_path: Path, stops: list[int]) -> None:
+    unbroken = ToyRun(tmp_path / "unbroken")
+    expected = unbroken.trainer.train()
+    steps = {step: [signal.SIGINT, signal.SIGTERM][i % 2] for i, step in enumerate(stops)}
+    for i, step in enumerate(stops):
+        broken = ToyRun(tmp_path / "broken", at_step=stop_at(steps))  # type: ignore[arg-type]
+        with pytest.raises(Interrupted, match="stopped by SIGTERM" if i % 2 else "stopped by SIGINT"):
+            broken.trainer.train()
+        assert f"step-{step:08d}" in broken.checkpoints
+    last = ToyRun(tmp_path / "broken")
+    state = last.trainer.train()
+    assert f"resuming after step {stops[-1]:,} of 12" in last.said
+    assert last.metrics == unbroken.metrics
+    for name, weights in unbroken.weights.items():
+        assert torch.equal(last.weights[name], weights), name
+    for key in ("step", "epoch", "position", "tokens", "best_score", "best_step"):
+        assert getattr(state, key) == getattr(expected, key), key
+
+
+def test_a_run_that_was_killed_goes_on_from_its_last_checkpoint(tmp_path: Path) -> None:
+    class Killed(BaseException):
+        pass
+
+    def kill(step: int) -> None:
+        if step == 8:
+            raise Killed
+
+    unbroken = ToyRun(tmp_path / "unbroken")
+    unbroken.trainer.train()
+    with pytest.raises(Killed):
+        ToyRun(tmp_path / "broken", at_step=kill).trainer.train()
+    last = ToyRun(tmp_path / "broken")
+    last.trainer.train()
+    assert "resuming after step 6 of 12" in last.said
+    assert last.metrics == unbroken.metrics
+    assert all(torch.equal(last.weights[name], weights) for name, weights in unbroken.weights.items())
+
+
+def test_an_interruption_at_the_last_step_finishes_the_run(tmp_path: Path) -> None:
+    run = ToyRun(tmp_path, at_step=stop_at({12: signal.SIGINT}))
+    assert run.trainer.train().step == 12
+    assert run.metrics[-1]["event"] == "average"
+
+
+def test_a_finished_run_only_averages_again(tmp_path: Path) -> None:
+    first = ToyRun(tmp_path)
+    first.trainer.train()
+    lines = first.metrics
+    again = ToyRun(tmp_path)
+    again.trainer.train()
+    assert again.metrics == lines
+    assert len(again.kept) == 1
+    assert all(torch.equal(again.kept[0][name], weights) for name, weights in first.kept[-1].items())
+
+
+def test_two_runs_are_equal_and_another_seed_is_not(tmp_path: Path) -> None:
+    def final(name: str, **settings: Any) -> dict[str, torch.Tensor]:
+        run = ToyRun(tmp_path / name, settings=settings)
+        run.trainer.train()
+        return run.weights
+
+    first, second, other = final("1"), final("2"), final("3", seed=2)
+    assert all(torch.equal(second[name], weights) for name, weights in first.items())
+    assert not any(torch.equal(other[name], weights) for name, weights in first.items())

@@ -1,0 +1,79 @@
+"""The learning rate: equation 3 of the paper, and the curves beside it."""
+
+from itertools import pairwise
+
+import pytest
+
+from pellucid.config import TrainConfig
+from pellucid.training.schedule import learning_rate
+
+SCHEDULES = ["noam", "inverse_sqrt", "linear", "cosine", "constant"]
+PEAK = 2e-3
+
+
+def config(schedule: str, **fields: object) -> TrainConfig:
+    rate = None if schedule == "noam" else PEAK
+    return TrainConfig(**{"schedule": schedule, "learning_rate": rate, "warmup_steps": 40, "steps": 400} | fields)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("d_model", [64, 512])
+@pytest.mark.parametrize("warmup", [1, 7, 4000])
+@pytest.mark.parametrize("step", [1, 2, 6, 7, 8, 3999, 4000, 4001, 100_000])
+def test_noam_is_equation_3(step: int, warmup: int, d_model: int) -> None:
+    expected = d_model**-0.5 * min(step**-0.5, step * warmup**-1.5)
+    assert learning_rate(step, TrainConfig(warmup_steps=warmup), d_model) == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_warm_up_is_linear_and_ends_at_the_peak(schedule: str) -> None:
+    settings = config(schedule)
+    peak = learning_rate(40, settings, d_model=128)
+    assert peak == pytest.approx((128 * 40) ** -0.5 if schedule == "noam" else PEAK)
+    assert [learning_rate(step, settings, 128) for step in (1, 10, 20)] == pytest.approx(
+        [peak / 40, peak / 4, peak / 2]
+    )
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_the_rate_goes_on_where_warm_up_ends(schedule: str) -> None:
+    settings = config(schedule, warmup_steps=4000, steps=400_000)
+    peak, after = (learning_rate(step, settings, 128) for step in (4000, 4001))
+    assert peak * (1 - 1e-3) < after <= peak
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES[:-1])
+def test_after_warm_up_the_rate_falls(schedule: str) -> None:
+    settings = config(schedule)
+    rates = [learning_rate(step, settings, 128) for step in range(40, 401)]
+    assert all(now < before for before, now in pairwise(rates))
+    assert rates[-1] > 0
+
+
+def test_constant_stays() -> None:
+    assert {learning_rate(step, config("constant"), 128) for step in (40, 41, 200, 400)} == {PEAK}
+
+
+@pytest.mark.parametrize("schedule", ["linear", "cosine"])
+def test_linear_and_cosine_end_just_after_the_last_step(schedule: str) -> None:
+    settings = config(schedule)
+    assert learning_rate(401, settings, 128) == 0
+    middle = learning_rate((401 + 40) // 2, settings, 128)
+    assert middle == pytest.approx(PEAK / 2, rel=1e-2)
+    assert 0 < learning_rate(400, settings, 128) < PEAK / 100
+
+
+def test_inverse_sqrt_halves_when_the_steps_are_four_times_the_warm_up() -> None:
+    assert learning_rate(160, config("inverse_sqrt"), 128) == pytest.approx(PEAK / 2)
+
+
+def test_inverse_sqrt_without_a_rate_is_noam() -> None:
+    same = [learning_rate(s, config("inverse_sqrt", learning_rate=None), 128) for s in (1, 40, 300)]
+    assert same == [learning_rate(s, config("noam"), 128) for s in (1, 40, 300)]
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_warm_up_may_take_all_steps(schedule: str) -> None:
+    settings = config(schedule, warmup_steps=400)
+    rates = [learning_rate(step, settings, 128) for step in range(1, 401)]
+    assert rates == sorted(rates)
+    assert rates[0] > 0

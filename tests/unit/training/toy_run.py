@@ -1,0 +1,105 @@
+"""A training run small enough for many tests: a few pairs of ids, a tiny model, a validation that is counted."""
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from pellucid.config import TrainConfig
+from pellucid.data.shards import Sentences, Shard
+from pellucid.model.transformer import Transformer
+from pellucid.training.log import RunLog
+from pellucid.training.loop import Trainer, Validation
+from pellucid.training.state import Checkpoints
+from tests.tiny_model import SRC_VOCAB_SIZE, TGT_VOCAB_SIZE, tiny_config
+
+SETTINGS: dict[str, Any] = {
+    "steps": 12, "batch_tokens": 40, "accumulate": 2, "learning_rate": 1e-2, "schedule": "linear", "warmup_steps": 3,
+    "validate_every": 4, "save_every": 3, "log_every": 2, "average": 2,
+}  # fmt: skip
+TIMING = ("seconds", "tokens_per_second")
+
+
+def sentences(lengths: list[int], vocab_size: int, generator: np.random.Generator) -> Sentences:
+    """Random ids without the special ones."""
+    ids = generator.integers(4, vocab_size, sum(lengths)).astype(np.uint16)
+    return Sentences(ids, np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64))
+
+
+def toy_shard(pairs: int = 20, seed: int = 0) -> Shard:
+    """Pairs of random sentences, one to seven tokens long."""
+    generator = np.random.default_rng(seed)
+    src, tgt = (generator.integers(1, 8, pairs).tolist() for _ in range(2))
+    return Shard(
+        sentences(src, SRC_VOCAB_SIZE, generator), sentences(tgt, TGT_VOCAB_SIZE, generator), empty=0, too_long=0
+    )
+
+
+@dataclass
+class ToyRun:
+    """A run in `folder`; made twice with the same folder, the second resumes the first."""
+
+    folder: Path
+    scores: list[float] = field(default_factory=list)
+    """What validation is to find, in order; then it finds the mean of the parameters."""
+    at_step: Callable[[int], None] = lambda step: None
+    """Called when a step's metrics are written."""
+    settings: dict[str, Any] = field(default_factory=dict)
+    dropout: float = 0.3
+
+    def __post_init__(self) -> None:
+        torch.manual_seed(5)
+        self.model = Transformer(tiny_config(dropout=self.dropout))
+        self.kept: list[dict[str, torch.Tensor]] = []
+        self.said: list[str] = []
+        self.config = TrainConfig(**SETTINGS | self.settings)
+        self.log = _Log(self)
+        self.trainer = Trainer(
+            model=self.model,
+            shard=toy_shard(),
+            config=self.config,
+            checkpoints=Checkpoints(self.folder / "checkpoints", self.config.save_every, self.config.average),
+            log=self.log,
+            validate=self._validate,
+            keep=lambda: self.kept.append(self.weights),
+        )
+
+    @property
+    def weights(self) -> dict[str, torch.Tensor]:
+        """A copy of the model's parameters."""
+        return {name: p.detach().clone() for name, p in self.model.named_parameters()}
+
+    @property
+    def metrics(self) -> list[dict[str, Any]]:
+        """The metrics log but for what the clock says."""
+        lines = (self.folder / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
+        return [{key: v for key, v in json.loads(line).items() if key not in TIMING} for line in lines]
+
+    @property
+    def checkpoints(self) -> list[str]:
+        """The names in the folder of checkpoints."""
+        return sorted(path.name for path in (self.folder / "checkpoints").iterdir())
+
+    def _validate(self) -> Validation:
+        assert not self.model.training
+        if self.scores:
+            return Validation(loss=1.0, bleu=self.scores.pop(0), sample="  source x")
+        return Validation(loss=float(sum(p.double().mean() for p in self.model.parameters())))
+
+
+class _Log(RunLog):
+    def __init__(self, run: ToyRun) -> None:
+        run.folder.mkdir(exist_ok=True)
+        super().__init__(run.folder, run.config.steps, quiet=True)
+        self.run = run
+
+    def write(self, event: str, step: int, **values: Any) -> None:
+        super().write(event, step, **values)
+        self.run.at_step(step)
+
+    def say(self, text: str) -> None:
+        self.run.said.append(text)

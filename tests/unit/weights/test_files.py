@@ -1,0 +1,67 @@
+"""Files are whole or not there."""
+
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from pellucid.weights.files import flush, move_into_place, replacing, write_text
+
+
+def test_a_file_is_replaced(tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+    for text in ("first", "second ü"):
+        write_text(path, text)
+        assert path.read_text(encoding="utf-8") == text
+    assert [p.name for p in tmp_path.iterdir()] == ["a.txt"]
+
+
+def test_others_may_read_it(tmp_path: Path) -> None:
+    write_text(tmp_path / "a.txt", "")
+    assert stat.S_IMODE((tmp_path / "a.txt").stat().st_mode) == 0o644
+
+
+def write_half(path: Path) -> None:
+    with replacing(path) as temporary:
+        temporary.write_text("half of the n", encoding="utf-8")
+        raise RuntimeError("the disk is full")
+
+
+@pytest.mark.parametrize("before", ["old", None])
+def test_a_failure_leaves_what_was_there(tmp_path: Path, before: str | None) -> None:
+    path = tmp_path / "a.txt"
+    if before is not None:
+        path.write_text(before, encoding="utf-8")
+    with pytest.raises(RuntimeError, match="the disk is full"):
+        write_half(path)
+    assert {p.name: p.read_text(encoding="utf-8") for p in tmp_path.iterdir()} == ({"a.txt": before} if before else {})
+
+
+def test_until_it_is_whole_the_old_file_is_there(tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+    path.write_text("old", encoding="utf-8")
+    with replacing(path) as temporary:
+        temporary.write_text("new", encoding="utf-8")
+        assert path.read_text(encoding="utf-8") == "old"
+        assert temporary.parent == tmp_path  # the same disk, so that a rename is all that is left
+    assert path.read_text(encoding="utf-8") == "new"
+
+
+def test_a_file_is_on_the_disk_before_it_takes_its_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    happened = []
+    monkeypatch.setattr(os, "fsync", lambda handle: happened.append("sync"))
+    replace = os.replace
+    monkeypatch.setattr(os, "replace", lambda *paths: (happened.append("replace"), replace(*paths)))
+    (tmp_path / "new").write_text("new", encoding="utf-8")
+    move_into_place(tmp_path / "new", tmp_path / "a.txt")
+    assert happened == ["sync", "replace", "sync"]
+    assert [p.name for p in tmp_path.iterdir()] == ["a.txt"]
+
+
+def test_files_and_folders_can_be_flushed(tmp_path: Path) -> None:
+    write_text(tmp_path / "a.txt", "a")
+    flush(tmp_path / "a.txt")
+    flush(tmp_path)
+    with pytest.raises(FileNotFoundError):
+        flush(tmp_path / "b.txt")

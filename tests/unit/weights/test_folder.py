@@ -1,0 +1,184 @@
+"""The model folder: what is in it, and what is said when something of it is wrong."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from pellucid.config import DecodeConfig
+from pellucid.errors import CheckpointError
+from pellucid.text.tokenizers import Tokenizers
+from pellucid.text.vocabulary import Vocabulary
+from pellucid.weights.folder import load_folder, read_config, save_description, save_weights
+from tests.unit.decoding.models import random_model
+
+CPU = torch.device("cpu")
+LETTERS = Vocabulary("characters", tuple("abcdefgh"))
+TOKENIZERS = Tokenizers(LETTERS, LETTERS)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A model folder."""
+    return saved(tmp_path / "model")
+
+
+def saved(folder: Path) -> Path:
+    model = random_model(1, LETTERS.size)
+    save_description(folder, model.config, TOKENIZERS, DecodeConfig(beam_size=2), "# A card\n")
+    save_weights(folder, model)
+    return folder
+
+
+def changed(folder: Path, **sections: Any) -> Path:
+    """The folder with other sections in its config.json; None takes one out."""
+    path = folder / "config.json"
+    table = json.loads(path.read_text(encoding="utf-8")) | sections
+    path.write_text(json.dumps({k: v for k, v in table.items() if v is not None}), encoding="utf-8")
+    return folder
+
+
+def section(folder: Path, name: str, **keys: Any) -> dict[str, Any]:
+    table: dict[str, Any] = json.loads((folder / "config.json").read_text(encoding="utf-8"))[name]
+    return table | keys
+
+
+def test_what_is_saved_comes_back(folder: Path) -> None:
+    model, loaded = random_model(1, LETTERS.size), load_folder(folder, CPU)
+    assert loaded.model.config == model.config
+    assert loaded.decode == DecodeConfig(beam_size=2)
+    assert loaded.tokenizers.source.encode("bad") == LETTERS.encode("bad")
+    assert not loaded.model.training
+    ours, theirs = model.state_dict(), loaded.model.state_dict()
+    assert all(torch.equal(theirs[name], tensor) for name, tensor in ours.items())
+
+
+def test_what_a_folder_holds(folder: Path) -> None:
+    names = {"README.md", "config.json", "model.safetensors", "tokenizer.json"}
+    assert {path.name for path in folder.iterdir()} == names
+    assert (folder / "README.md").read_text(encoding="utf-8") == "# A card\n"
+    table = read_config(folder)
+    assert list(table) == ["format", "task", "model", "tokenizer", "decode"]
+    assert (table["format"], table["task"]) == ("pellucid/1", "translate")
+
+
+def test_equal_models_give_equal_folders(tmp_path: Path) -> None:
+    first, second = saved(tmp_path / "a"), saved(tmp_path / "b")
+    saved(second)  # once more, over itself
+    for path in first.iterdir():
+        assert path.read_bytes() == (second / path.name).read_bytes(), path.name
+    assert len(list(second.iterdir())) == 4
+
+
+def test_a_narrow_model(folder: Path) -> None:
+    loaded = load_folder(folder, CPU, torch.bfloat16)
+    assert {p.dtype for p in loaded.model.parameters()} == {torch.bfloat16}
+
+
+def test_a_failure_leaves_the_folder_as_it_was(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+
+    def fail(self: Vocabulary, path: Path) -> Path:
+        path.with_suffix(".json").write_text("half", encoding="utf-8")
+        raise OSError("the disk is full")
+
+    monkeypatch.setattr(Vocabulary, "save", fail)
+    with pytest.raises(OSError, match="the disk is full"):
+        saved(folder)
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+
+
+def test_a_folder_that_is_not_there(folder: Path) -> None:
+    with pytest.raises(
+        CheckpointError, match=r"`.*mode` is not a model folder: there is no such folder; did you mean"
+    ) as caught:
+        load_folder(folder.parent / "mode", CPU)
+    assert "did you mean `model`?" in str(caught.value)
+    with pytest.raises(CheckpointError, match=r"`.*x/y/z` is not a model folder: there is no such folder$"):
+        load_folder(folder / "x/y/z", CPU)
+
+
+def test_a_folder_without_a_model(tmp_path: Path) -> None:
+    with pytest.raises(CheckpointError, match=r"is not a model folder: no config\.json in it$") as caught:
+        load_folder(tmp_path, CPU)
+    assert caught.value.hint == "a run folder becomes one at its first validation"
+
+
+def test_a_folder_without_weights(folder: Path) -> None:
+    (folder / "model.safetensors").unlink()
+    with pytest.raises(CheckpointError, match=r"no weights at `.*model\.safetensors`"):
+        load_folder(folder, CPU)
+
+
+def test_weights_of_another_shape(folder: Path) -> None:
+    changed(folder, model=section(folder, "model", d_ff=17))
+    with pytest.raises(
+        CheckpointError, match=r"model\.safetensors`: `.*up_proj\.weight` has shape \(16, 16\), .* \(17, 16\)"
+    ):
+        load_folder(folder, CPU)
+
+
+def test_weights_of_another_depth(folder: Path) -> None:
+    changed(folder, model=section(folder, "model", num_encoder_layers=2))
+    with pytest.raises(CheckpointError, match=r"misses \d+ parameters of this model \(first: `encoder\.layers\.1"):
+        load_folder(folder, CPU)
+
+
+@pytest.mark.parametrize("text", [b"", b"{", b"\xff\xfe", b"[" * 100_000, b"1" * 5000])
+def test_a_config_that_is_no_json(folder: Path, text: bytes) -> None:
+    (folder / "config.json").write_bytes(text)
+    with pytest.raises(CheckpointError, match=r"config\.json` is damaged: ") as caught:
+        load_folder(folder, CPU)
+    assert caught.value.hint == "copy the folder again"
+
+
+@pytest.mark.parametrize("text", ["[]", "{}", "null", '{"model_type": "bert"}'])
+def test_a_config_of_something_else(folder: Path, text: str) -> None:
+    (folder / "config.json").write_text(text, encoding="utf-8")
+    with pytest.raises(CheckpointError, match=r"does not describe a Pellucid model: it has no `format`"):
+        load_folder(folder, CPU)
+
+
+@pytest.mark.parametrize(
+    ("sections", "message"),
+    [
+        ({"format": "pellucid/2"}, "has format 'pellucid/2' and task 'translate'; this version reads 'pellucid/1'"),
+        ({"format": 1}, "has format 1 and task 'translate'"),
+        ({"task": "classify"}, "has format 'pellucid/1' and task 'classify'; this version reads .* 'translate'"),
+        ({"task": None}, "has format 'pellucid/1' and task None"),
+    ],
+)
+def test_a_format_of_another_version(folder: Path, sections: dict[str, Any], message: str) -> None:
+    with pytest.raises(CheckpointError, match=message) as caught:
+        load_folder(changed(folder, **sections), CPU)
+    assert caught.value.hint == "upgrade pellucid"
+
+
+@pytest.mark.parametrize("name", ["model", "tokenizer", "decode"])
+@pytest.mark.parametrize("value", [None, [], "bpe"])
+def test_a_section_that_is_missing(folder: Path, name: str, value: object) -> None:
+    with pytest.raises(CheckpointError, match=rf"config\.json` is damaged: it has no table `{name}`"):
+        load_folder(changed(folder, **{name: value}), CPU)
+
+
+@pytest.mark.parametrize(
+    ("name", "keys", "message"),
+    [
+        ("model", {"dmodel": 4}, r"unknown key `dmodel` in \[model\]; did you mean `d_model`"),
+        ("decode", {"beams": 4}, r"unknown key `beams` in \[decode\]"),
+        ("model", {"num_heads": 3}, r"`d_model` \(16\) must be divisible by `num_heads` \(3\)"),
+        ("model", {"d_model": "16"}, "`d_model` must be a whole number, not '16'"),
+        ("decode", {"n_best": 3}, r"`n_best` \(3\) cannot exceed `beam_size` \(2\)"),
+    ],
+)
+def test_a_setting_that_cannot_work(folder: Path, name: str, keys: dict[str, Any], message: str) -> None:
+    with pytest.raises(CheckpointError, match=rf"config\.json` is damaged: {message}"):
+        load_folder(changed(folder, **{name: section(folder, name, **keys)}), CPU)
+
+
+def test_a_tokenizer_that_is_not_the_saved_one(folder: Path) -> None:
+    (folder / "tokenizer.json").write_text("{}", encoding="utf-8")
+    with pytest.raises(CheckpointError, match=r"tokenizer\.json` \(2 bytes\) is not the file that was saved"):
+        load_folder(folder, CPU)

@@ -1,0 +1,70 @@
+"""The mean of a run's checkpoints as a model folder of its own."""
+
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+import torch
+
+from pellucid.errors import CheckpointError, ConfigError, PellucidError
+from pellucid.tasks.translator import Translator
+from pellucid.weights.tensors import load_tensors
+from pellucid.workflow.average import average_run
+
+
+def checkpoints(run: Path) -> list[Path]:
+    return sorted(path / "model.safetensors" for path in (run / "checkpoints").iterdir())
+
+
+def test_the_mean_is_a_model_that_loads(finished_run: Path, tmp_path: Path) -> None:
+    assert average_run(finished_run, tmp_path / "mean") == 2
+    states = [load_tensors(path) for path in checkpoints(finished_run)]
+    found = load_tensors(tmp_path / "mean" / "model.safetensors")
+    for name, tensor in found.items():
+        torch.testing.assert_close(tensor, (states[0][name] + states[1][name]) / 2)
+    ours, theirs = (
+        Translator.load(folder, "cpu").translate(["a b c"])[0] for folder in (tmp_path / "mean", finished_run)
+    )
+    assert ours == theirs, "the run's own model is that mean"
+    names = {path.name for path in (tmp_path / "mean").iterdir()}
+    assert names == {"README.md", "config.json", "model.safetensors", "tokenizer.json"}
+
+
+def test_fewer_may_be_averaged(finished_run: Path, tmp_path: Path) -> None:
+    assert average_run(finished_run, tmp_path / "last", last=1) == 1
+    newest = checkpoints(finished_run)[-1].read_bytes()
+    assert (tmp_path / "last" / "model.safetensors").read_bytes() == newest
+
+
+def test_more_than_there_are_cannot(finished_run: Path, tmp_path: Path) -> None:
+    expected = f"`{finished_run}` has 2 checkpoints to average, not 3"
+    with pytest.raises(CheckpointError, match=f"^{re.escape(expected)}$"):
+        average_run(finished_run, tmp_path / "mean", last=3)
+    with pytest.raises(ConfigError, match=r"^`--last` \(0\) must be at least 1$"):
+        average_run(finished_run, tmp_path / "mean", last=0)
+    assert not (tmp_path / "mean").exists()
+
+
+def test_a_run_without_checkpoints_cannot(finished_run: Path, tmp_path: Path) -> None:
+    run = shutil.copytree(finished_run, tmp_path / "run", ignore=shutil.ignore_patterns("checkpoints"))
+    with pytest.raises(CheckpointError, match=r"has 0 checkpoints to average, not 2$"):
+        average_run(run, tmp_path / "mean")
+
+
+@pytest.mark.parametrize("taken", ["file", "folder"])
+def test_what_is_there_stays(finished_run: Path, tmp_path: Path, taken: str) -> None:
+    out = tmp_path / "mean"
+    if taken == "folder":
+        out.mkdir()
+        (out / "x").touch()
+    else:
+        out.touch()
+    with pytest.raises(ConfigError, match=f"^{re.escape(f'`{out}`')} is there already$"):
+        average_run(finished_run, out)
+    assert [path.name for path in tmp_path.rglob("*")] == (["mean", "x"] if taken == "folder" else ["mean"])
+
+
+def test_a_model_folder_is_no_run(tmp_path: Path) -> None:
+    with pytest.raises(PellucidError, match="holds no run"):
+        average_run(tmp_path, tmp_path / "mean")

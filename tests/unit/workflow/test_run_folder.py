@@ -1,0 +1,151 @@
+"""A run folder: whose it is, whether it may be gone on with, and what of it may be removed."""
+
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from pellucid.config import Recipe
+from pellucid.errors import ConfigError, PellucidError
+from pellucid.workflow.run_folder import RunFolder, RunResult, checkpoints_of, stored_recipe
+
+RECIPE = Recipe.load("default", ["data.src=a", "data.tgt=b", "train.steps=500"])
+OTHER = Recipe.load("default", ["data.src=a", "data.tgt=b", "train.steps=600"])
+RESULT = RunResult("elsewhere", steps=5, tokens=99, seconds=1.5, best_step=4, valid_loss=0.5, valid_bleu=None)
+WRITTEN = (
+    "config.json", "README.md", "metrics.jsonl", "tokenizer.model", "source.json", "target.json", "model.safetensors",
+    "checkpoints/step-00000010/state.json", "checkpoints/step-00000020.partial/state.json", "data/train/index.json",
+    "data/valid.partial/source.ids", "tensorboard/events.1", ".model.safetensors.ab12_xyz", ".recipe.toml.abcd1234",
+)  # fmt: skip
+FOREIGN = ("notes.txt", "source.de", "tokenizer.txt", "data/raw.de", "checkpoints/best/model.safetensors", ".git/HEAD")
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> RunFolder:
+    """A run that has begun."""
+    folder = RunFolder(tmp_path / "run")
+    assert folder.check(RECIPE, fresh=False) is False
+    assert not folder.path.exists(), "looking changes nothing"
+    folder.begin(RECIPE)
+    return folder
+
+
+def put(run: RunFolder, *names: str) -> None:
+    for name in names:
+        (run.path / name).parent.mkdir(parents=True, exist_ok=True)
+        (run.path / name).write_text("x", encoding="utf-8")
+
+
+def files(run: RunFolder) -> set[str]:
+    return {str(path.relative_to(run.path)) for path in run.path.rglob("*") if path.is_file()}
+
+
+def test_a_begun_run_is_gone_on_with(run: RunFolder) -> None:
+    assert files(run) == {"recipe.toml"}
+    assert run.check(RECIPE, fresh=False)
+    assert stored_recipe(run.path) == RECIPE
+    assert run.result is None
+
+
+@pytest.mark.parametrize("trained", ["model.safetensors", "checkpoints/step-00000010/state.json"])
+@pytest.mark.parametrize(
+    ("override", "before", "now"),
+    [
+        ("train.steps=600", "train.steps = 500", "train.steps = 600"),
+        ("data.src=other.de", 'data.src = "a"', 'data.src = "other.de"'),
+        ("model.norm=post", 'model.norm = "pre"', 'model.norm = "post"'),
+        ("decode.max_length=9", 'decode.max_length = "none"', "decode.max_length = 9"),
+        ("data.lowercase=true", "data.lowercase = false", "data.lowercase = true"),
+    ],
+)
+def test_a_trained_run_with_other_settings_is_not(
+    run: RunFolder, trained: str, override: str, before: str, now: str
+) -> None:
+    put(run, trained)
+    other = Recipe.load("default", ["data.src=a", "data.tgt=b", "train.steps=500", override])
+    expected = f"the run in `{run.path}` has `{before}`, this command `{now}`"
+    with pytest.raises(ConfigError, match=f"^{re.escape(expected)}$") as error:
+        run.check(other, fresh=False)
+    assert "--fresh" in error.value.hint
+    assert run.check(RECIPE, fresh=False)
+
+
+def test_a_name_and_a_description_may_change(run: RunFolder) -> None:
+    put(run, "model.safetensors")
+    assert run.check(replace(RECIPE, name="x", description="y"), fresh=False)
+
+
+def test_where_nothing_is_trained_other_settings_begin_anew(run: RunFolder) -> None:
+    put(run, "data/train/index.json")
+    assert run.check(OTHER, fresh=False) is False
+    run.begin(OTHER)
+    assert files(run) == {"recipe.toml"}
+    assert stored_recipe(run.path) == OTHER
+
+
+def test_a_file_is_no_folder(tmp_path: Path) -> None:
+    (tmp_path / "x").touch()
+    for fresh in (False, True):
+        with pytest.raises(ConfigError, match=r"^`.*x` is a file, not a folder for a run$"):
+            RunFolder(tmp_path / "x").check(RECIPE, fresh)
+
+
+@pytest.mark.parametrize("fresh", [False, True])
+@pytest.mark.parametrize("name", ["notes.txt", "model.safetensors", "config.json", "folder/x"])
+def test_a_folder_of_something_else_is_refused(tmp_path: Path, name: str, fresh: bool) -> None:
+    run = RunFolder(tmp_path / "run")
+    put(run, name)
+    with pytest.raises(ConfigError, match=f"^{re.escape(f'`{run.path}`')} is not empty and holds no run$") as error:
+        run.check(RECIPE, fresh)
+    assert error.value.hint == "choose another `--out`"
+    assert files(run) == {name}
+
+
+@pytest.mark.parametrize("names", [(), (".DS_Store", ".recipe.toml.abcd1234")])
+def test_an_empty_folder_is_as_good_as_none(tmp_path: Path, names: tuple[str, ...]) -> None:
+    run = RunFolder(tmp_path)
+    put(run, *names)
+    assert run.check(RECIPE, fresh=False) is False
+    run.begin(RECIPE)
+    assert run.check(RECIPE, fresh=False)
+
+
+def test_fresh_removes_what_a_run_writes_and_nothing_else(run: RunFolder) -> None:
+    put(run, *WRITTEN, *FOREIGN)
+    run.finish(RESULT)
+    assert run.check(OTHER, fresh=True) is False
+    assert len(files(run)) == len(WRITTEN) + len(FOREIGN) + 2, "looking changes nothing"
+    run.begin(OTHER)
+    assert files(run) == {"recipe.toml", *FOREIGN}
+    assert stored_recipe(run.path) == OTHER
+    assert run.check(OTHER, fresh=False)
+
+
+def test_fresh_leaves_no_empty_folders(run: RunFolder) -> None:
+    put(run, *WRITTEN)
+    run.begin(RECIPE)
+    assert [path.name for path in run.path.iterdir()] == ["recipe.toml"]
+
+
+def test_fresh_works_over_a_recipe_that_cannot_be_read(run: RunFolder) -> None:
+    (run.path / "recipe.toml").write_text("no toml", encoding="utf-8")
+    with pytest.raises(ConfigError, match=r"recipe\.toml` is not valid TOML"):
+        run.check(RECIPE, fresh=False)
+    assert run.check(RECIPE, fresh=True) is False
+
+
+def test_a_finished_run_says_so(run: RunFolder) -> None:
+    run.finish(RESULT)
+    assert run.result == replace(RESULT, folder=str(run.path), already_finished=True)
+    assert "elsewhere" not in (run.path / "result.json").read_text(encoding="utf-8")
+
+
+def test_the_checkpoints_of_a_recipe(tmp_path: Path) -> None:
+    recipe = Recipe.load("default", ["train.save_every=7", "train.average=3"])
+    assert checkpoints_of(tmp_path, recipe) == (tmp_path / "checkpoints", 7, 3)
+
+
+def test_a_folder_without_a_run_has_no_recipe(tmp_path: Path) -> None:
+    with pytest.raises(PellucidError, match=f"^{re.escape(f'`{tmp_path}`')} holds no run: no recipe.toml in it$"):
+        stored_recipe(tmp_path)

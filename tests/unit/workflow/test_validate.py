@@ -1,0 +1,63 @@
+"""Validation: the plain loss per token of all held-out pairs, and BLEU of the first of them."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from pellucid.config import Recipe, TrainConfig
+from pellucid.evaluation.scores import corpus_bleu
+from pellucid.tasks.translator import Translator
+from pellucid.training.log import RunLog
+from pellucid.training.loop import Validation
+from pellucid.workflow.prepare import Prepared, open_corpus, prepare
+from pellucid.workflow.validate import Validator
+
+
+@pytest.fixture(scope="module")
+def translator(finished_run: Path) -> Translator:
+    return Translator.load(finished_run, "cpu")
+
+
+@pytest.fixture(scope="module")
+def prepared(finished_run: Path, translator: Translator, tmp_path_factory: pytest.TempPathFactory) -> Prepared:
+    folder = tmp_path_factory.mktemp("prepared")
+    corpus = open_corpus(Recipe.load(finished_run / "recipe.toml").data)
+    return prepare(corpus, translator.tokenizers, folder / "data", RunLog(folder, 1, quiet=True), resuming=False)
+
+
+def validate(translator: Translator, prepared: Prepared, **settings: int) -> Validation:
+    with torch.inference_mode():
+        return Validator(translator.model, prepared, TrainConfig(**settings))()
+
+
+def test_the_loss_is_the_mean_over_all_tokens(translator: Translator, prepared: Prepared) -> None:
+    total, tokens = 0.0, 0
+    for src, tgt in zip(prepared.valid.source, prepared.valid.target, strict=True):
+        source, target = torch.tensor([[*src.tolist(), 2]]), torch.tensor([[1, *tgt.tolist(), 2]])
+        logits = translator.model(source, target[:, :-1])
+        total += F.cross_entropy(logits[0], target[0, 1:], reduction="sum").item()
+        tokens += len(tgt) + 1
+    for budget in (10, 4096):
+        found = validate(translator, prepared, batch_tokens=budget, validate_decode=0)
+        assert found.loss == pytest.approx(total / tokens, rel=1e-5)
+        assert (found.bleu, found.sample) == (None, "")
+
+
+@pytest.mark.parametrize("count", [1, 7, 1000])
+def test_bleu_is_of_the_first_sentences_translated_greedily(
+    translator: Translator, prepared: Prepared, count: int
+) -> None:
+    found = validate(translator, prepared, validate_decode=count)
+    sources, references = zip(*prepared.valid_pairs[:count], strict=True)
+    outputs = [t.text for t in translator.translate(sources, beam_size=1)]
+    assert found.bleu == corpus_bleu(outputs, references)
+    assert found.sample == f"  source     {sources[0]}\n  reference  {references[0]}\n  output     {outputs[0]}"
+
+
+def test_without_sentences_to_translate_the_loss_decides(translator: Translator, prepared: Prepared) -> None:
+    found = validate(translator, replace(prepared, valid_pairs=[]))
+    assert found.bleu is None
+    assert found.loss > 0
