@@ -12,16 +12,16 @@ from tests.toy_task import Pair, write_pairs
 SETTINGS = (
     "model.d_model=32", "model.d_ff=64", "model.num_heads=4", "model.num_encoder_layers=1",
     "model.num_decoder_layers=2", "model.dropout=0.0", "train.learning_rate=1e-2", "train.warmup_steps=50",
-    "train.batch_tokens=1024", "train.label_smoothing=0.0", "train.validate_every=1000", "train.save_every=50",
-    "train.average=3",
+    "train.batch_tokens=512", "train.label_smoothing=0.0", "train.validate_every=1000",
+    "train.steps=350", "train.save_every=50", "train.average=3",
 )  # fmt: skip
 HELD_OUT = 100
 
 
 def numbers(separator: str) -> list[str]:
-    """Different strings of two to six digits, in random order."""
+    """Different strings of two to five digits, in random order."""
     generator = random.Random(3)
-    rows = {separator.join(generator.choices("0123456789", k=generator.randint(2, 6))) for _ in range(2500)}
+    rows = {separator.join(generator.choices("01234567", k=generator.randint(2, 5))) for _ in range(2500)}
     return generator.sample(sorted(rows), len(rows))
 
 
@@ -30,18 +30,15 @@ def reverse(text: str) -> str:
 
 
 @pytest.mark.parametrize(
-    ("task", "separator", "tokenizer", "steps"),
-    [(str, "", "characters", 200), (reverse, " ", "spaces", 300)],
+    ("task", "separator", "tokenizer"),
+    [(str, "", "characters"), (reverse, " ", "spaces")],
     ids=["copy", "reverse"],
 )
-def test_a_toy_task_is_learnt(
-    tmp_path: Path, task: Callable[[str], str], separator: str, tokenizer: str, steps: int
-) -> None:
+def test_a_toy_task_is_learnt(tmp_path: Path, task: Callable[[str], str], separator: str, tokenizer: str) -> None:
     pairs: list[Pair] = [(text, task(text)) for text in numbers(separator)]
     src, tgt = write_pairs(tmp_path, pairs[HELD_OUT:])
     test_src, _ = write_pairs(tmp_path, pairs[:HELD_OUT], "test")
-    settings = (*SETTINGS, f"data.tokenizer={tokenizer}", f"train.steps={steps}")
-    options = [part for setting in settings for part in ("--set", setting)]
+    options = [part for setting in (*SETTINGS, f"data.tokenizer={tokenizer}") for part in ("--set", setting)]
     run, out = str(tmp_path / "run"), tmp_path / "out"
     assert main(["train", "--src", src, "--tgt", tgt, "--out", run, "--device", "cpu", *options]) == 0
     assert main(["translate", run, "--input", test_src, "--output", str(out), "--device", "cpu"]) == 0

@@ -77,27 +77,31 @@ def test_two_runs_are_equal(unbroken: Path, tmp_path: Path) -> None:
     assert_same_run(tmp_path, unbroken)
 
 
-def test_interrupted_twice(unbroken: Path, tmp_path: Path) -> None:
+def test_stopped_again_and_again(unbroken: Path, tmp_path: Path) -> None:
+    """Killed before the first checkpoint and between two, interrupted by the terminal and by the system."""
     with_texts(tmp_path)
-    for step, number, status in ((6, signal.SIGINT, 130), (10, signal.SIGTERM, 143)):
+    resumed = 0
+    for step, number, saved in (
+        (2, signal.SIGKILL, 0),
+        (6, signal.SIGINT, 6),
+        (10, signal.SIGTERM, 10),
+        (14, signal.SIGKILL, 12),
+    ):
         stopped = run(tmp_path, (step, number))
-        assert (stopped.returncode, stopped.stdout) == (status, "")
-        saved = f"stopped by {number.name}; the state is saved, the same command goes on from there\n"
-        assert stopped.stderr.endswith(saved), stopped.stderr
-        assert (tmp_path / "run" / "checkpoints" / f"step-{step:08d}" / "state.json").is_file()
+        assert_resumed(stopped.stderr, resumed)
+        resumed = saved
+        if number == signal.SIGKILL:
+            assert stopped.returncode == -number
+            continue
+        assert (stopped.returncode, stopped.stdout) == (128 + number, "")
+        message = f"stopped by {number.name}; the state is saved, the same command goes on from there\n"
+        assert stopped.stderr.endswith(message), stopped.stderr
     done = run(tmp_path)
     assert done.returncode == 0, done.stderr
-    assert "resuming after step 10 of 15" in done.stderr
+    assert_resumed(done.stderr, resumed)
     assert_same_run(tmp_path, unbroken)
 
 
-@pytest.mark.parametrize(("step", "resumed"), [(2, ""), (14, "resuming after step 12 of 15")])
-def test_killed(unbroken: Path, tmp_path: Path, step: int, resumed: str) -> None:
-    """Before the first checkpoint, and between two: nothing is saved, and nothing that was written comes twice."""
-    with_texts(tmp_path)
-    assert run(tmp_path, (step, signal.SIGKILL)).returncode == -signal.SIGKILL
-    done = run(tmp_path)
-    assert done.returncode == 0, done.stderr
-    assert resumed in done.stderr
-    assert ("resuming" in done.stderr) == bool(resumed)
-    assert_same_run(tmp_path, unbroken)
+def assert_resumed(said: str, step: int) -> None:
+    assert ("resuming" in said) == bool(step), said
+    assert not step or f"resuming after step {step} of 15\n" in said, said

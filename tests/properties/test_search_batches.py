@@ -76,6 +76,9 @@ def test_a_near_tie_is_decided_alone(beam_size: int) -> None:
     assert all(f.margin < NEAR_TIE for f in raw)
     for sources in ([[3]], [[3], [4]], [[3], [4], [5], [4, 4]]):
         assert [found[0].ids for found in search(model, sources, config)] == [[4]] * len(sources)
+    model.batches_seen.clear()
+    search(model, [[3]], config)
+    assert model.batches_seen == [(1, 2)]  # what was alone is not searched again
 
 
 @pytest.mark.parametrize("beam_size", [1, 3])

@@ -76,10 +76,13 @@ def test_the_margin_is_not_too_small_to_be_of_use(width: int) -> None:
 
 Table = dict[tuple[int, ...], dict[int, float]]
 NEXT: Table = {(3,): {EOS: 0, 3: -1, 4: -2.2, 5: -3.6}, (4,): {3: 0.4, 4: -3, 5: -4.5, 6: -6}}
+POOR: Table = {(3,): {PAD: 3, EOS: 0, 3: -1, 5: -4}, (4,): {PAD: 3, EOS: -0.5, 3: -1.5, 5: -5}}
 LONG: Table = {(3,): {3: 0}, (3, 3): {3: 0}, (3, 3, 3): {EOS: 0}, (4,): {PAD: 10, 5: -1, 6: -2}}
 NEIGHBOURS = {
     # The end token is first by a hair before two others; behind both of them it would not finish.
-    "three at the edge": (NEXT, {EOS: 0.01, 3: 0, 4: -0.01, 5: -5}, {EOS: -0.02, 3: 0, 4: -0.01, 5: -5}, 0.0),
+    "three at the edge": (POOR, {EOS: 0.01, 3: 0, 4: -0.01, 5: -5}, {EOS: -0.02, 3: 0, 4: -0.01, 5: -5}, 1.0),
+    # It is third by a hair: a little more probable, it would finish.
+    "refused": (NEXT, {EOS: -0.01, 3: 0.01, 4: 0, 5: -5}, {EOS: 0.02, 3: 0.01, 4: 0, 5: -5}, 0.0),
     # A change moves the rank of a short hypothesis more than that of a long one.
     "ranks of two lengths": (LONG, {EOS: -0.6931, 3: -2.7568, 4: -0.829}, {EOS: -0.688, 3: -2.7568, 4: -0.835}, 1.0),
     # What still lives loses nothing more: a little more probable, it would have come out first.

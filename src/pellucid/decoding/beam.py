@@ -85,8 +85,9 @@ def _continuations(state: BeamState, log_probs: Tensor, width: int, eos_id: int)
 
 def top_by_place(values: Tensor, k: int) -> tuple[Tensor, Tensor]:
     """The k largest of each row, (B, N) -> (B, k) and their places; of equal ones the first, whatever the device."""
-    top, places = values.topk(k)
-    tied = (values >= top[:, -1:]).sum(dim=1) > k  # topk chose among equal ones
+    top, places = values.topk(min(k + 1, values.size(1)))
+    places = places[:, :k]
+    tied = (top[:, k:] == top[:, k - 1 : k]).any(dim=1)  # topk chose among equal ones
     if tied.any():
         places[tied] = values[tied].sort(dim=1, descending=True, stable=True).indices[:, :k]
     places = places.sort(dim=1).values

@@ -38,9 +38,10 @@ def projected_cross_entropy(
         words = (targets != pad_id).nonzero().squeeze(1)
         if len(words) < len(targets):
             states, targets = states[words], targets[words]
-    loss: Tensor = _ProjectedCrossEntropy.apply(  # type: ignore[no-untyped-call]
-        states, targets, projection.weight, projection.bias, label_smoothing
-    )
+    weight, bias = projection.weight, projection.bias
+    if not torch.is_grad_enabled():  # a leaf wants its gradient even then
+        weight, bias = weight.detach(), None if bias is None else bias.detach()
+    loss: Tensor = _ProjectedCrossEntropy.apply(states, targets, weight, bias, label_smoothing)  # type: ignore[no-untyped-call]
     return loss
 
 

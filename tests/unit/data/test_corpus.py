@@ -127,7 +127,7 @@ def test_a_folder_and_a_missing_file(tmp_path: Path, read: Callable[[Path], obje
 @pytest.mark.parametrize("data", [b"a\nb\n", gzip.compress(b"a\nb\n")], ids=["plain", "gzip"])
 def test_a_pipe_is_read_once_from_its_start(tmp_path: Path, data: bytes) -> None:
     os.mkfifo(tmp_path / "pipe")
-    writer = threading.Thread(target=(tmp_path / "pipe").write_bytes, args=[data])
+    writer = threading.Thread(target=(tmp_path / "pipe").write_bytes, args=[data], daemon=True)
     writer.start()
     assert list(read_lines(tmp_path / "pipe")) == ["a", "b"]
     writer.join()

@@ -151,7 +151,9 @@ def test_a_state_that_is_none_is_passed_over(run: Run, text: str) -> None:
 def test_a_renamed_one_is_passed_over(run: Run) -> None:
     run.save(10)
     shutil.copytree(run.folder / "step-00000010", run.folder / "step-00000090")
-    assert run.restore()[0].step == 10
+    state, said = run.restore()
+    assert state.step == 10
+    assert said == [f"the checkpoint `{run.folder / 'step-00000090'}` is not whole: passed over"]
 
 
 def test_all_damaged_is_an_error_that_keeps_them(run: Run) -> None:

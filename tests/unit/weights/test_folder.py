@@ -101,8 +101,9 @@ def test_a_folder_that_is_not_there(folder: Path) -> None:
 
 
 def test_a_folder_without_a_model(tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
     with pytest.raises(CheckpointError, match=r"is not a model folder: no config\.json in it$") as caught:
-        load_folder(tmp_path, CPU)
+        load_folder(tmp_path / "empty", CPU)
     assert caught.value.hint == "a run folder becomes one at its first validation"
 
 

@@ -92,7 +92,7 @@ def test_a_link_stays_a_link(finished_run: Path, source: Path, tmp_path: Path) -
 def test_a_pipe_is_written_to_and_not_replaced(finished_run: Path, source: Path, tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     read: list[bytes] = []
-    reader = threading.Thread(target=lambda: read.append((tmp_path / "pipe").read_bytes()))
+    reader = threading.Thread(target=lambda: read.append((tmp_path / "pipe").read_bytes()), daemon=True)
     reader.start()
     run(finished_run, source, tmp_path / "pipe")
     reader.join()
