@@ -1,5 +1,11 @@
 """What all tests share: nothing in them is left to chance."""
 
+import os
+
+# Before torch is imported, and for the processes that tests start: small tensors gain nothing from more threads, and
+# threads that wait for each other are slow where cores are shared.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
 import pytest
 import torch
 from hypothesis import settings

@@ -14,9 +14,12 @@ from difflib import get_close_matches
 
 
 class PellucidError(Exception):
-    """The base of all errors that a user can mend. `hint` is a sentence on what to do, or empty."""
+    """The base of all errors that a user can mend. `hint` is a sentence on what to do, or empty.
 
-    exit_status = 2
+    `exit_status` is what the command line exits with: 2 for a user's mistake, 1 for a failure.
+    """
+
+    exit_status = 1
 
     def __init__(self, message: str, hint: str = "") -> None:
         super().__init__(message)
@@ -26,19 +29,23 @@ class PellucidError(Exception):
 class ConfigError(PellucidError):
     """A setting that cannot work."""
 
+    exit_status = 2
+
 
 class DataError(PellucidError):
     """Text or a file that cannot be used."""
+
+    exit_status = 2
 
 
 class CheckpointError(PellucidError):
     """A model folder or a checkpoint that is missing, damaged or of another kind."""
 
-    exit_status = 1
-
 
 class DecodingError(PellucidError):
     """A search that cannot be run as asked."""
+
+    exit_status = 2
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:

@@ -11,7 +11,7 @@ def average(
     run: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="RUN", help="a run folder")],
     /,
     *,
-    out: Annotated[str, tyro.conf.arg(metavar="FOLDER", help="the model folder to write")],
+    out: Annotated[str, optional("FOLDER", "the model folder to write", "RUN-average")] = "",
     last: Annotated[int | None, optional("N", "checkpoints to average", "as many as the recipe says")] = None,
 ) -> int:
     """Write the mean of a run's last checkpoints as a model folder of its own.
@@ -22,6 +22,7 @@ def average(
 
     from pellucid.workflow.average import average_run
 
+    out = out or f"{run.rstrip('/')}-average"
     count = average_run(run, out, last)
     print(f"{out}: the mean of the last {count} checkpoints of {run}", file=sys.stderr)
     return 0

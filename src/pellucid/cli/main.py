@@ -9,6 +9,7 @@ from importlib import import_module
 from importlib.metadata import version
 
 from pellucid.errors import PellucidError, did_you_mean
+from pellucid.training.interrupts import Interrupted
 
 VERBS = {
     "demo": "train and show a small model on data that comes with it",
@@ -51,6 +52,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 0
     except KeyboardInterrupt:
         return 128 + signal.SIGINT
+    except Interrupted as stop:
+        print(f"{stop}; the state is saved, the same command goes on from there", file=sys.stderr)
+        return 128 + stop.signal
     except PellucidError as error:
         if debug:
             raise

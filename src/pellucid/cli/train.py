@@ -35,18 +35,13 @@ def train(
     import sys
 
     from pellucid.config import Recipe, replace
-    from pellucid.training.interrupts import Interrupted
     from pellucid.workflow.train import train as run_training
 
     given = {"src": src, "tgt": tgt, "valid_src": valid_src, "valid_tgt": valid_tgt}
     texts: dict[str, Any] = {name: path for name, path in given.items() if path}
     loaded = Recipe.load(recipe, list(set))
     loaded = replace(loaded, data=replace(loaded.data, **texts))
-    try:
-        result = run_training(loaded, out, data_dir=data_dir, device=device, fresh=fresh)
-    except Interrupted as stop:
-        print(f"{stop}; the state is saved, the same command goes on from there", file=sys.stderr)
-        return 128 + stop.signal
+    result = run_training(loaded, out, data_dir=data_dir, device=device, fresh=fresh)
     finished = "already finished, nothing to do;" if result.already_finished else "finished after"
     bleu = "" if result.valid_bleu is None else f", validation BLEU {result.valid_bleu:.2f}"
     summary = f"{finished} {result.steps:,} steps, validation loss {result.valid_loss:.3f}{bleu}"

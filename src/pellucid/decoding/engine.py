@@ -44,11 +44,12 @@ def sample_outputs(
     config: SamplingConfig,
     max_length: int | None = None,
     batch_tokens: int = 4096,
+    first_place: int = 0,
 ) -> list[Hypothesis]:
-    """One drawn output for each source (ids, without the end token)."""
+    """One drawn output for each source (ids, without the end token); the first is number `first_place` of the input."""
 
     def run(src: Tensor, places: list[int]) -> list[Found]:
-        return sample(model, src, config, places, max_length)
+        return sample(model, src, config, [first_place + place for place in places], max_length)
 
     return [hypotheses[0] for hypotheses in _search(model, sources, batch_tokens, run)]
 

@@ -74,13 +74,22 @@ class Translator:
         return [self._translation([next(found) for _ in line]) for line in lines]
 
     def sample(
-        self, sources: Sequence[str], config: SamplingConfig | None = None, max_length: int | None = None
+        self,
+        sources: Sequence[str],
+        config: SamplingConfig | None = None,
+        max_length: int | None = None,
+        first_place: int = 0,
     ) -> list[Translation]:
-        """One drawn translation of each line; lines as `translate` takes them."""
-        decode = self._config({"max_length": max_length})
+        """One drawn translation of each line; lines as `translate` takes them.
+
+        `first_place` is how many lines came before, where a long input is translated a part at a time.
+        """
+        decode = self._config({"max_length": self.decode.max_length if max_length is None else max_length})
         lines = self._pieces(sources, decode.max_source_length)
         pieces = [piece for line in lines for piece in line]
-        drawn = sample_outputs(self.model, pieces, config or SamplingConfig(), max_length, decode.batch_tokens)
+        drawn = sample_outputs(
+            self.model, pieces, config or SamplingConfig(), decode.max_length, decode.batch_tokens, first_place
+        )
         found = iter(drawn)
         return [self._translation([[next(found)] for _ in line]) for line in lines]
 

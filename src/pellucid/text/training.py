@@ -43,7 +43,7 @@ def train_tokenizer(
     options = {"lowercase": lowercase, "min_frequency": min_frequency, "byte_fallback": byte_fallback}
     _check_options(kind, options)
     if kind not in TOKENIZER_KINDS:
-        return _open_model(kind, vocab_size)
+        return _open_model(kind)
     text = _text_lines(lines)
     if kind in SUBWORD_KINDS:
         return _train_subwords(kind, text, vocab_size, byte_fallback)
@@ -61,7 +61,7 @@ def _check_options(kind: str, options: Mapping[str, object]) -> None:
             )
 
 
-def _open_model(kind: str, vocab_size: int) -> Subwords:
+def _open_model(kind: str) -> Subwords:
     path = Path(kind)
     if not path.is_file():
         is_path = path.suffix == ".model" or len(path.parts) > 1
@@ -71,10 +71,7 @@ def _open_model(kind: str, vocab_size: int) -> Subwords:
             else f"unknown tokenizer `{kind}`{did_you_mean(kind, TOKENIZER_KINDS)}",
             f"choose one of {', '.join(TOKENIZER_KINDS)}, or the path of a SentencePiece model",
         )
-    model = Subwords(path.read_bytes(), FOREIGN_KIND, name=kind)
-    if model.size > vocab_size != DataConfig().vocab_size:
-        raise ConfigError(f"`{kind}` has {model.size} ids, more than `vocab_size` ({vocab_size})", "leave it out")
-    return model
+    return Subwords(path.read_bytes(), FOREIGN_KIND, name=kind)
 
 
 def _text_lines(lines: Iterable[str]) -> Iterator[str]:

@@ -1,6 +1,7 @@
 """Ctrl-C and SIGTERM, held back until a step is whole."""
 
 import signal
+import sys
 from types import FrameType
 from typing import Any, Self
 
@@ -36,6 +37,7 @@ class Interrupts:
     def _note(self, number: int, frame: FrameType | None) -> None:
         self.received = number
         self._restore()
+        print("stopping when this step is whole and saved; the next signal stops at once", file=sys.stderr)
 
     def _restore(self) -> None:
         while self._before:

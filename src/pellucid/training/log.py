@@ -68,7 +68,7 @@ class _Bar:
             TextColumn("left"),
             TimeRemainingColumn(),
         )
-        self._progress = Progress(*columns, console=console, refresh_per_second=2)
+        self._progress = Progress(*columns, console=console, refresh_per_second=2, speed_estimate_period=600)
         self._task: TaskID = self._progress.add_task("", total=total, text="")
         self._progress.start()
 

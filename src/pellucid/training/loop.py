@@ -33,9 +33,9 @@ class Validation:
     sample: str = ""
 
     @property
-    def score(self) -> float:
-        """What is to be highest: BLEU, or the negative loss."""
-        return -self.loss if self.bleu is None else self.bleu
+    def score(self) -> tuple[float, float]:
+        """What is to be highest: BLEU, where there is one; of equal ones (as long as it is 0) the negative loss."""
+        return self.bleu or 0.0, -self.loss
 
     def __str__(self) -> str:
         return f"validation loss {self.loss:.3f}" + ("" if self.bleu is None else f", BLEU {self.bleu:.2f} (greedy)")
@@ -136,9 +136,9 @@ class Trainer:
     def _validate(self, state: RunState) -> None:
         started = time.perf_counter()
         found = self._validation()
-        better = state.best_score is None or found.score > state.best_score
+        better = state.best_loss is None or found.score > Validation(state.best_loss, state.best_bleu).score
         if better:
-            state.best_score, state.best_step = found.score, state.step
+            state.best_step, state.best_loss, state.best_bleu = state.step, found.loss, found.bleu
             self.keep()
         state.seconds += time.perf_counter() - started
         self.log.write("validation", state.step, loss=found.loss, bleu=found.bleu, best=better)
@@ -154,11 +154,12 @@ class Trainer:
     def _average(self, state: RunState) -> None:
         """Puts the mean of the last checkpoints into the model and keeps it."""
         paths = self.checkpoints.to_average()
-        if self.config.average == 1 or not paths:
+        if len(paths) < 2:
             return
         average_into(self.model, paths)
         found = self._validation()
         self.keep()
+        state.best_step, state.best_loss, state.best_bleu = state.step, found.loss, found.bleu
         self.log.write("average", state.step, checkpoints=len(paths), loss=found.loss, bleu=found.bleu)
         self.log.say(f"mean of the last {len(paths)} checkpoints: {found}")
 

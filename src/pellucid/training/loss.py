@@ -38,7 +38,8 @@ def projected_cross_entropy(
         words = (targets != pad_id).nonzero().squeeze(1)
         if len(words) < len(targets):
             states, targets = states[words], targets[words]
-    weight, bias = projection.weight, projection.bias
+    weight: Tensor = projection.weight
+    bias: Tensor | None = projection.bias
     if not torch.is_grad_enabled():  # a leaf wants its gradient even then
         weight, bias = weight.detach(), None if bias is None else bias.detach()
     loss: Tensor = _ProjectedCrossEntropy.apply(states, targets, weight, bias, label_smoothing)  # type: ignore[no-untyped-call]

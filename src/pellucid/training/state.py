@@ -61,8 +61,9 @@ class RunState:
     position: int = 0
     tokens: int = 0
     seconds: float = 0.0
-    best_score: float | None = None
     best_step: int = 0
+    best_loss: float | None = None
+    best_bleu: float | None = None
     meter: Meter = field(default_factory=Meter)
 
     @classmethod
@@ -74,10 +75,11 @@ class RunState:
 class Checkpoints:
     """The checkpoints of a run folder."""
 
-    def __init__(self, folder: Path, save_every: int, average: int) -> None:
+    def __init__(self, folder: Path, save_every: int, average: int, last_step: int | None = None) -> None:
         self.folder = folder
         self.save_every = save_every
         self.average = average
+        self.last_step = last_step
 
     def save(self, state: RunState, model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
         """Writes a checkpoint of this moment, whole or not at all, then removes those that nothing needs."""
@@ -117,8 +119,11 @@ class Checkpoints:
         return RunState()
 
     def to_average(self) -> list[Path]:
-        """The last `average` checkpoints that `save_every` called for, oldest first; an interruption's do not count."""
-        return [path for path in self._all() if _step_of(path) % self.save_every == 0][-self.average :]
+        """The last `average` checkpoints that were due, oldest first; an interruption's do not count."""
+        return [path for path in self._all() if self._was_due(_step_of(path))][-self.average :]
+
+    def _was_due(self, step: int) -> bool:
+        return step % self.save_every == 0 or step == self.last_step
 
     def _all(self) -> list[Path]:
         """The checkpoints by step; one that was not written to its end has another name."""

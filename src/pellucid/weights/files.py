@@ -15,7 +15,7 @@ def replacing(path: Path) -> Iterator[Path]:
     temporary = Path(name)
     try:
         yield temporary
-        temporary.chmod(0o644)
+        temporary.chmod(path.stat().st_mode & 0o777 if path.exists() else 0o666 & ~_umask())
         move_into_place(temporary, path)
     finally:
         temporary.unlink(missing_ok=True)
@@ -26,6 +26,13 @@ def move_into_place(temporary: Path, path: Path) -> None:
     flush(temporary)
     os.replace(temporary, path)
     flush(path.parent)
+
+
+def _umask() -> int:
+    """The process's mask of permissions, which can only be read by setting it."""
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
 
 
 def write_text(path: Path, text: str) -> None:

@@ -6,7 +6,6 @@ import torch
 
 from pellucid.errors import CheckpointError, ConfigError
 from pellucid.training.loop import average_into
-from pellucid.training.state import Checkpoints
 from pellucid.weights.folder import load_folder, save_description, save_weights
 from pellucid.workflow.card import model_card
 from pellucid.workflow.run_folder import checkpoints_of, stored_recipe
@@ -19,15 +18,14 @@ def average_run(run: str | Path, out: str | Path, last: int | None = None) -> in
     """
     folder, target = Path(run), Path(out)
     recipe = stored_recipe(folder)
-    place, every, count = checkpoints_of(folder, recipe)
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
         raise ConfigError(f"`{target}` is there already", "choose another `--out`")
     if last is not None and last < 1:
         raise ConfigError(f"`--last` ({last}) must be at least 1")
-    paths = Checkpoints(place, every, last or count).to_average()
+    paths = checkpoints_of(folder, recipe, last).to_average()
     if not paths or (last and len(paths) < last):
         raise CheckpointError(
-            f"`{folder}` has {len(paths)} checkpoints to average, not {last or count}",
+            f"`{folder}` has {len(paths)} checkpoints to average, not {last or recipe.train.average}",
             "a run keeps as many as its `train.average` says, and at least two",
         )
     saved = load_folder(folder, torch.device("cpu"))

@@ -33,7 +33,7 @@ class DemoResult:
 def run_demo(out: str | Path, device: str = "auto") -> DemoResult:
     """Writes a corpus of dates, trains on it, translates held-out dates, and draws one's attention; all below `out`.
 
-    Raises ConfigError where `out` holds something else.
+    A finished run in `out` is used as it is. Raises ConfigError where `out` is a file, or its `run` is another run.
     """
     folder, started = Path(out), time.perf_counter()
     if folder.exists() and not folder.is_dir():
@@ -53,7 +53,7 @@ def run_demo(out: str | Path, device: str = "auto") -> DemoResult:
 
 
 def _draw(translator: Translator, held_out: list[tuple[str, str]], path: Path) -> None:
-    """The mean over heads of the last layer's cross-attention, for a date that shows something."""
+    """Each head of the last layer's cross-attention, for a date that shows something."""
     written, iso = next((pair for pair in held_out if DRAWN in pair[0]), held_out[0])
     weights, rows, columns = cross_attention(translator, written, iso)
     title = f"{written} → {iso}: cross-attention of the last layer, each head"

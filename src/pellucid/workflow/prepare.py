@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from itertools import chain
@@ -93,7 +94,7 @@ def prepare(corpus: Corpus, tokenizers: Tokenizers, folder: Path, log: RunLog, r
 
     Raises DataError when a run that goes on finds another corpus than it began with.
     """
-    mark = _fingerprint(corpus.data)
+    mark = _fingerprint(corpus.data, tokenizers)
     if resuming and stored_fingerprint(folder / "train") not in (None, mark):
         raise DataError(
             f"the texts are not those that the run in `{folder.parent}` began with",
@@ -121,9 +122,11 @@ def _check_rereadable(path: Path) -> None:
         )
 
 
-def _fingerprint(data: DataConfig) -> str:
-    """Changes with the texts and with the settings that decide their ids."""
+def _fingerprint(data: DataConfig, tokenizers: Tokenizers) -> str:
+    """Changes with the texts, the settings and the tokenizers that decide their ids."""
     texts = {name: fingerprint(path) for name in TEXTS if (path := getattr(data, name))}
     named = {*texts, "test_src", "test_tgt"}
     settings = {f.name: getattr(data, f.name) for f in fields(data) if f.name not in named}
-    return hashlib.sha256(json.dumps([texts, settings], sort_keys=True).encode()).hexdigest()
+    with tempfile.TemporaryDirectory() as folder:
+        table = tokenizers.save(Path(folder))
+    return hashlib.sha256(json.dumps([texts, settings, table], sort_keys=True).encode()).hexdigest()

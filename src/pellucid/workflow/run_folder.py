@@ -7,9 +7,11 @@ from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 
 from pellucid.config import SECTIONS, Recipe
-from pellucid.errors import ConfigError, PellucidError
+from pellucid.errors import ConfigError
 from pellucid.tables import read_tables, to_table, toml_line
+from pellucid.training.state import Checkpoints
 from pellucid.weights.files import write_text
+from pellucid.workflow.locate import TEXT_FIELDS
 
 RECIPE = "recipe.toml"
 RESULT = "result.json"
@@ -102,23 +104,24 @@ class RunFolder:
 
 
 def _differences(stored: Recipe, asked: Recipe) -> Iterator[tuple[str, str]]:
-    """The settings that differ, as `section.key = value` of each side."""
+    """The settings that differ, as `section.key = value` of each side; texts are compared by what is in them."""
     for section, cls in SECTIONS.items():
         before, now = to_table(getattr(stored, section)), to_table(getattr(asked, section))
         for f in fields(cls):
-            if before[f.name] != now[f.name]:
+            if before[f.name] != now[f.name] and f.name not in TEXT_FIELDS:
                 key = f"{section}.{f.name}"
                 yield toml_line(key, before[f.name]), toml_line(key, now[f.name])
 
 
-def checkpoints_of(folder: Path, recipe: Recipe) -> tuple[Path, int, int]:
-    """Where a run's checkpoints lie, how often one is due, and how many make the average."""
-    return folder / "checkpoints", recipe.train.save_every, recipe.train.average
+def checkpoints_of(folder: Path, recipe: Recipe, average: int | None = None) -> Checkpoints:
+    """A run's checkpoints; `average` of them, or as many as the recipe says, make the average."""
+    train = recipe.train
+    return Checkpoints(folder / "checkpoints", train.save_every, average or train.average, train.steps)
 
 
 def stored_recipe(folder: Path) -> Recipe:
-    """The recipe of a run folder. Raises PellucidError where it holds no run."""
+    """The recipe of a run folder. Raises ConfigError where it holds no run."""
     path = folder / RECIPE
     if not path.is_file():
-        raise PellucidError(f"`{folder}` holds no run: no {RECIPE} in it", "name the folder given to `--out`")
+        raise ConfigError(f"`{folder}` holds no run: no {RECIPE} in it", "name the folder given to `--out`")
     return Recipe.from_tables(read_tables(path))

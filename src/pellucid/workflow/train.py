@@ -1,6 +1,6 @@
 """`pellucid train`: from a recipe to a run folder, in one command that also resumes."""
 
-import json
+import sys
 import time
 from collections.abc import Sequence
 from dataclasses import replace
@@ -13,12 +13,11 @@ from pellucid.model.transformer import Transformer
 from pellucid.tasks.devices import find_device
 from pellucid.text.tokenizers import Tokenizers
 from pellucid.training.log import RunLog
-from pellucid.training.loop import Trainer, Validation
-from pellucid.training.state import Checkpoints
+from pellucid.training.loop import Trainer
 from pellucid.weights.folder import CONFIG, read_config, save_description, save_weights
 from pellucid.workflow.card import model_card
 from pellucid.workflow.locate import locate
-from pellucid.workflow.prepare import Corpus, open_corpus, prepare, train_tokenizers
+from pellucid.workflow.prepare import Corpus, Prepared, open_corpus, prepare, train_tokenizers
 from pellucid.workflow.process import keep_freed_memory
 from pellucid.workflow.run_folder import RunFolder, RunResult, checkpoints_of
 from pellucid.workflow.validate import Validator
@@ -50,26 +49,31 @@ def train(
     if not isinstance(recipe, Recipe):
         recipe = Recipe.load(recipe, list(overrides))
     target = find_device(device)
-    recipe = replace(recipe, data=locate(recipe.data, data_dir))
     run = RunFolder(Path(out))
     resuming = run.check(recipe, fresh)
     if resuming and run.result is not None:
         return run.result
+    recipe = replace(recipe, data=locate(recipe.data, data_dir))
     corpus = open_corpus(recipe.data)
+    keep_freed_memory()
+    # All that can be refused is refused before an earlier run is removed.
+    tokenizers = _tokenizers(run.path, corpus, resuming, quiet)
+    config = resolved_model(recipe.model, tokenizers)
     if not resuming:
         run.begin(recipe)
-    keep_freed_memory()
     log = RunLog(run.path, recipe.train.steps, quiet)
     try:
-        return _train(recipe, run, corpus, log, target)
+        prepared = prepare(corpus, tokenizers, run.path / "data", log, run.has_trained)
+        return _train(recipe, config, run, prepared, log, target)
     finally:
         log.close()
 
 
-def _train(recipe: Recipe, run: RunFolder, corpus: Corpus, log: RunLog, device: torch.device) -> RunResult:
-    prepared = prepare(corpus, _tokenizers(run.path, corpus, log), run.path / "data", log, run.has_trained)
-    config = resolved_model(recipe.model, prepared.tokenizers)
-    decode = replace(recipe.decode, max_source_length=min(recipe.data.max_length, config.max_positions - 1))
+def _train(
+    recipe: Recipe, config: ModelConfig, run: RunFolder, prepared: Prepared, log: RunLog, device: torch.device
+) -> RunResult:
+    longest = min(recipe.decode.max_source_length, recipe.data.max_length, config.max_positions - 1)
+    decode = replace(recipe.decode, max_source_length=longest)
     torch.manual_seed(recipe.train.seed)
     model = Transformer(config).to(device)
     log.say(f"model: {sum(p.numel() for p in model.parameters()):,} parameters on {device}")
@@ -85,16 +89,16 @@ def _train(recipe: Recipe, run: RunFolder, corpus: Corpus, log: RunLog, device: 
         model=model,
         shard=prepared.train,
         config=recipe.train,
-        checkpoints=Checkpoints(*checkpoints_of(run.path, recipe)),
+        checkpoints=checkpoints_of(run.path, recipe),
         log=log,
         validate=Validator(model, prepared, recipe.train),
         keep=keep,
     )
     state = trainer.train()
-    found = _kept_validation(run.path)
+    assert state.best_loss is not None  # the last step validates
     result = RunResult(
         folder=str(run.path), steps=state.step, tokens=state.tokens, seconds=round(state.seconds, 1),
-        best_step=state.best_step, valid_loss=found.loss, valid_bleu=found.bleu,
+        best_step=state.best_step, valid_loss=state.best_loss, valid_bleu=state.best_bleu,
     )  # fmt: skip
     run.finish(result)
     log.say(f"finished after {time.perf_counter() - started:,.0f} s; the model is in {run.path}")
@@ -114,19 +118,14 @@ def resolved_model(config: ModelConfig, tokenizers: Tokenizers) -> ModelConfig:
     )
 
 
-def _tokenizers(folder: Path, corpus: Corpus, log: RunLog) -> Tokenizers:
-    """The run's tokenizers: those in its folder, else new ones."""
-    if (folder / CONFIG).is_file():
+def _tokenizers(folder: Path, corpus: Corpus, resuming: bool, quiet: bool) -> Tokenizers:
+    """The run's tokenizers: those in its folder when it goes on, else new ones."""
+    if resuming and (folder / CONFIG).is_file():
         return Tokenizers.load(folder, read_config(folder)["tokenizer"])
-    log.say(f"training the tokenizer ({corpus.data.tokenizer})")
+    if not quiet:
+        print(f"training the tokenizer ({corpus.data.tokenizer})", file=sys.stderr)
     tokenizers = train_tokenizers(corpus)
-    sizes = sorted({tokenizers.source.size, tokenizers.target.size})
-    log.say(f"vocabulary: {' and '.join(f'{size:,}' for size in sizes)} (upper bound {corpus.data.vocab_size:,})")
+    if not quiet:
+        sizes = " and ".join(f"{size:,}" for size in sorted({tokenizers.source.size, tokenizers.target.size}))
+        print(f"vocabulary: {sizes} (upper bound {corpus.data.vocab_size:,})", file=sys.stderr)
     return tokenizers
-
-
-def _kept_validation(folder: Path) -> Validation:
-    """What the model in the folder scores: the average, or the best validation, by the metrics log."""
-    lines = (folder / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
-    table = next(t for t in map(json.loads, reversed(lines)) if t["event"] == "average" or t.get("best"))
-    return Validation(table["loss"], table["bleu"])

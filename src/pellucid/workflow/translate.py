@@ -46,22 +46,26 @@ def translate_stream(
     keep_freed_memory()
     translator = Translator.load(folder, device, dtype)
     with _writer(output_path) as file:
-        for lines in _stretches(read_lines(input_path)):
+        number = 0
+        for lines in _stretches(read_lines(input_path), at_once=input_path == "-" and sys.stdin.isatty()):
             if sampling is None:
-                found = translator.translate(lines, **asdict(search))
+                given = {name: value for name, value in asdict(search).items() if value is not None}
+                found = translator.translate(lines, **given)
             else:
-                found = translator.sample(lines, sampling, search.max_length)
+                found = translator.sample(lines, sampling, search.max_length, first_place=number)
+            number += len(lines)
             for translation in found:
                 file.write((_as_json(translation) if as_json else translation.text) + "\n")
             file.flush()
 
 
-def _stretches(lines: Iterable[str]) -> Iterator[list[str]]:
+def _stretches(lines: Iterable[str], at_once: bool) -> Iterator[list[str]]:
+    """The lines in stretches; `at_once`: each by itself, for somebody who waits for an answer."""
     stream = iter(lines)
-    size = FIRST_STRETCH
+    size = 1 if at_once else FIRST_STRETCH
     while stretch := list(islice(stream, size)):
         yield stretch
-        size = STRETCH
+        size = 1 if at_once else STRETCH
 
 
 @contextmanager

@@ -1,6 +1,7 @@
 """The command line's frame: verbs, help, errors as sentences, exit statuses."""
 
 import re
+import signal
 import sys
 import warnings
 
@@ -9,6 +10,7 @@ import pytest
 from pellucid.cli import main as module
 from pellucid.cli.main import VERBS, main
 from pellucid.errors import CheckpointError, ConfigError, PellucidError
+from pellucid.training.interrupts import Interrupted
 from tests.unit.cli.command_line import CommandLine, start
 
 
@@ -74,7 +76,8 @@ def test_an_unknown_verb_is_a_mistake(pellucid: CommandLine, verb: str, error: s
     [
         (ConfigError("a", "b"), 2, "error: a\n\nhint: b\n"),
         (ConfigError("a"), 2, "error: a\n"),
-        (PellucidError("a", "b"), 2, "error: a\n\nhint: b\n"),
+        (Interrupted(signal.SIGTERM), 143, "stopped by SIGTERM; the state is saved, the same command goes on"),
+        (PellucidError("a", "b"), 1, "error: a\n\nhint: b\n"),
         (CheckpointError("a", "b"), 1, "error: a\n\nhint: b\n"),
         (
             OSError(28, "No space left"),

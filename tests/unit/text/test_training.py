@@ -118,8 +118,7 @@ def test_a_model_of_ones_own(tmp_path: Path) -> None:
     tokenizer = train(path, [])
     assert (tokenizer.kind, tokenizer.size) == ("sentencepiece", trained.size)
     assert tokenizer.encode("the dog") == trained.encode("the dog")
-    with pytest.raises(ConfigError, match=rf"has {trained.size} ids, more than `vocab_size` \(17\)"):
-        train(path, [], vocab_size=17)
+    assert train(path, [], vocab_size=17).size == trained.size  # what is finished has its size
     with pytest.raises(ConfigError, match="`byte_fallback = false` means nothing to the tokenizer"):
         train(path, [], byte_fallback=False)
 

@@ -125,7 +125,7 @@ def test_the_reported_loss_is_the_mean_since_the_last_report(tmp_path: Path) -> 
 def test_the_best_weights_are_kept(tmp_path: Path) -> None:
     run = ToyRun(tmp_path, scores=[10.0, 30.0, 20.0], settings={"average": 1})
     state = run.trainer.train()
-    assert (state.best_score, state.best_step, len(run.kept)) == (30.0, 8, 2)
+    assert (state.best_bleu, state.best_step, len(run.kept)) == (30.0, 8, 2)
     assert [line["best"] for line in run.metrics if line["event"] == "validation"] == [True, True, False]
     assert not all(torch.equal(run.kept[-1][name], weights) for name, weights in run.weights.items())
 
@@ -139,11 +139,36 @@ def test_the_mean_of_the_last_checkpoints_is_kept_at_the_end(tmp_path: Path) -> 
     assert run.metrics[-1]["checkpoints"] == 2
 
 
-@pytest.mark.parametrize(("bleu", "score", "text"), [(12.5, 12.5, "2.000, BLEU 12.50 (greedy)"), (None, -2.0, "2.000")])
-def test_bleu_decides_where_there_is_some(bleu: float | None, score: float, text: str) -> None:
-    found = Validation(loss=2.0, bleu=bleu)
-    assert found.score == score
-    assert str(found) == f"validation loss {text}"
+@pytest.mark.parametrize(("bleu", "text"), [(12.5, "2.000, BLEU 12.50 (greedy)"), (None, "2.000")])
+def test_a_validation_in_words(bleu: float | None, text: str) -> None:
+    assert str(Validation(loss=2.0, bleu=bleu)) == f"validation loss {text}"
+
+
+@pytest.mark.parametrize(
+    ("worse", "better"),
+    [
+        (Validation(2.0, 12.0), Validation(3.0, 12.5)),  # BLEU decides
+        (Validation(2.0), Validation(1.9)),  # where there is none, the loss
+        (Validation(2.0, 0.0), Validation(1.9, 0.0)),  # and where none of the outputs has four words in a row right
+    ],
+)
+def test_which_weights_are_better(worse: Validation, better: Validation) -> None:
+    assert better.score > worse.score
+
+
+def test_the_last_step_counts_for_the_average(tmp_path: Path) -> None:
+    run = ToyRun(tmp_path, settings={"steps": 10, "save_every": 4, "average": 3})
+    run.trainer.train()
+    assert [path.name for path in run.trainer.checkpoints.to_average()] == [
+        "step-00000004", "step-00000008", "step-00000010",
+    ]  # fmt: skip
+
+
+def test_one_checkpoint_is_no_average(tmp_path: Path) -> None:
+    run = ToyRun(tmp_path, settings={"steps": 5, "save_every": 50, "average": 3})
+    state = run.trainer.train()
+    assert [line["event"] for line in run.metrics if line["event"] == "average"] == []
+    assert (state.best_step, len(run.kept)) == (5, 2)
 
 
 def stop_at(steps: dict[int, int]) -> Callable[[int], None]:
@@ -172,7 +197,7 @@ def test_a_resumed_run_is_the_unbroken_one(tmp_path: Path, stops: list[int]) -> 
     assert last.metrics == unbroken.metrics
     for name, weights in unbroken.weights.items():
         assert torch.equal(last.weights[name], weights), name
-    for key in ("step", "epoch", "position", "tokens", "best_score", "best_step"):
+    for key in ("step", "epoch", "position", "tokens", "best_loss", "best_bleu", "best_step"):
         assert getattr(state, key) == getattr(expected, key), key
 
 

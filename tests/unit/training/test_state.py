@@ -14,7 +14,7 @@ from pellucid.training.optimizer import make_optimizer
 from pellucid.training.state import Checkpoints, Meter, RunState
 
 STATE = RunState(
-    step=20, epoch=3, position=7, tokens=12345, seconds=1.25, best_score=-0.1, best_step=10,
+    step=20, epoch=3, position=7, tokens=12345, seconds=1.25, best_step=10, best_loss=0.1, best_bleu=None,
     meter=Meter(loss_sum=1 / 3, tokens=99, seconds=0.1),
 )  # fmt: skip
 FILES = ["model.safetensors", "optimizer.safetensors", "state.json"]

@@ -62,7 +62,9 @@ class ToyRun:
             model=self.model,
             shard=toy_shard(),
             config=self.config,
-            checkpoints=Checkpoints(self.folder / "checkpoints", self.config.save_every, self.config.average),
+            checkpoints=Checkpoints(
+                self.folder / "checkpoints", self.config.save_every, self.config.average, self.config.steps
+            ),
             log=self.log,
             validate=self._validate,
             keep=lambda: self.kept.append(self.weights),

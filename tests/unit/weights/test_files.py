@@ -17,9 +17,18 @@ def test_a_file_is_replaced(tmp_path: Path) -> None:
     assert [p.name for p in tmp_path.iterdir()] == ["a.txt"]
 
 
-def test_others_may_read_it(tmp_path: Path) -> None:
-    write_text(tmp_path / "a.txt", "")
-    assert stat.S_IMODE((tmp_path / "a.txt").stat().st_mode) == 0o644
+@pytest.mark.parametrize(("mask", "mode"), [(0o022, 0o644), (0o077, 0o600)])
+def test_who_may_read_it(tmp_path: Path, mask: int, mode: int) -> None:
+    before = os.umask(mask)
+    try:
+        write_text(tmp_path / "a.txt", "")
+        assert os.umask(mask) == mask  # it was not changed
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE((tmp_path / "a.txt").stat().st_mode) == mode
+    (tmp_path / "a.txt").chmod(0o640)
+    write_text(tmp_path / "a.txt", "new")
+    assert stat.S_IMODE((tmp_path / "a.txt").stat().st_mode) == 0o640
 
 
 def write_half(path: Path) -> None:
