@@ -14,7 +14,7 @@ def demo(
     ),
     device: Device = "auto",
 ) -> int:
-    """Train a small model on written dates in five languages, translate some, and draw its attention: about a minute.
+    """Train a small model on written dates in five languages, translate some, and draw its attention: a minute or two.
 
     example: pellucid demo --out pellucid-demo
     """

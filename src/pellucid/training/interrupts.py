@@ -1,9 +1,12 @@
 """Ctrl-C and SIGTERM, held back until a step is whole."""
 
+import os
 import signal
-import sys
+from contextlib import suppress
 from types import FrameType
 from typing import Any, Self
+
+STDERR = 2
 
 
 class Interrupted(Exception):
@@ -37,7 +40,9 @@ class Interrupts:
     def _note(self, number: int, frame: FrameType | None) -> None:
         self.received = number
         self._restore()
-        print("stopping when this step is whole and saved; the next signal stops at once", file=sys.stderr)
+        # Past sys.stderr: the signal may have come within a print, whose buffer takes no second writer.
+        with suppress(OSError):
+            os.write(STDERR, b"stopping when this step is whole and saved; the next signal stops at once\n")
 
     def _restore(self) -> None:
         while self._before:

@@ -1,5 +1,6 @@
 """The command line as a test calls it: within this process, or as one of its own where signals and pipes matter."""
 
+import os
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -47,6 +48,7 @@ class CommandLine:
 
 
 def start(*arguments: object, **options: Any) -> subprocess.Popen[bytes]:
-    """Starts `pellucid ARGUMENTS` as a process of its own."""
+    """Starts `pellucid ARGUMENTS` as a process of its own, whose output is buffered as usual."""
     command = [sys.executable, "-m", "pellucid", *map(str, arguments)]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options)
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment, **options)

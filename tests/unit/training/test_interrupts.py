@@ -1,5 +1,6 @@
 """The first signal is noted, the second acts, and the handlers from before come back."""
 
+import io
 import os
 import signal
 import threading
@@ -42,6 +43,25 @@ def test_the_first_signal_is_noted_and_the_second_acts(number: int) -> None:
         with pytest.raises(Caught):
             os.kill(os.getpid(), number)
     assert handlers() == [handler, handler]
+
+
+def test_the_reader_is_told_even_within_a_print(capfd: pytest.CaptureFixture[str]) -> None:
+    class Interrupting(io.RawIOBase):
+        """A file whose writing is met by a signal."""
+
+        def writable(self) -> bool:
+            return True
+
+        def write(self, data: object) -> int:
+            os.kill(os.getpid(), signal.SIGINT)
+            return len(bytes(data))  # type: ignore[call-overload, no-any-return]
+
+    stderr = io.TextIOWrapper(io.BufferedWriter(Interrupting()), line_buffering=True)
+    with pytest.MonkeyPatch.context() as patch, Interrupts() as interrupts:
+        patch.setattr("sys.stderr", stderr)
+        print("step 1", file=stderr)
+        assert interrupts.received == signal.SIGINT
+    assert capfd.readouterr().err.startswith("stopping when this step is whole and saved; ")
 
 
 def test_handlers_come_back_without_a_signal() -> None:
