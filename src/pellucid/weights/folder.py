@@ -70,7 +70,9 @@ def read_config(folder: Path) -> dict[str, Any]:
     path = folder / CONFIG
     if not path.is_file():
         siblings = [p.parent.name for p in folder.parent.glob(f"*/{CONFIG}")]
-        reason = f"no {CONFIG} in it" if folder.is_dir() else "there is no such folder"
+        reason = (
+            f"no {CONFIG} in it" if folder.is_dir() else "it is a file" if folder.is_file() else "it does not exist"
+        )
         raise CheckpointError(
             f"`{folder}` is not a model folder: {reason}{did_you_mean(folder.name, siblings)}",
             "a run folder becomes one at its first validation",

@@ -28,6 +28,8 @@ def test_texts_are_read_before_the_model(pellucid: CommandLine, texts: tuple[str
 @pytest.mark.parametrize("verb", ["score", "evaluate", "translate", "info"])
 def test_a_folder_that_is_no_model(pellucid: CommandLine, tmp_path: Path, texts: tuple[str, str], verb: str) -> None:
     side = {"score": "--tgt", "evaluate": "--ref"}.get(verb)
-    outcome = pellucid(verb, tmp_path, *(["--src", texts[0], side, texts[1]] if side else []))
+    folder = tmp_path / "no-model"  # alone in its folder: no other has a name like it
+    folder.mkdir()
+    outcome = pellucid(verb, folder, *(["--src", texts[0], side, texts[1]] if side else []))
     assert (outcome.status, outcome.out) == (1, "")
-    assert outcome.error == f"`{tmp_path}` is not a model folder: no config.json in it"
+    assert outcome.error == f"`{folder}` is not a model folder: no config.json in it"

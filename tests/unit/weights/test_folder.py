@@ -92,11 +92,11 @@ def test_a_failure_leaves_the_folder_as_it_was(folder: Path, monkeypatch: pytest
 
 def test_a_folder_that_is_not_there(folder: Path) -> None:
     with pytest.raises(
-        CheckpointError, match=r"`.*mode` is not a model folder: there is no such folder; did you mean"
+        CheckpointError, match=r"`.*mode` is not a model folder: it does not exist; did you mean"
     ) as caught:
         load_folder(folder.parent / "mode", CPU)
     assert "did you mean `model`?" in str(caught.value)
-    with pytest.raises(CheckpointError, match=r"`.*x/y/z` is not a model folder: there is no such folder$"):
+    with pytest.raises(CheckpointError, match=r"`.*x/y/z` is not a model folder: it does not exist$"):
         load_folder(folder / "x/y/z", CPU)
 
 
