@@ -4,7 +4,7 @@ A `Recipe` holds the four groups of settings, as the sections [model] [data] [tr
 The text below a field is its documentation: the reference pages are made from it.
 """
 
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -327,4 +327,4 @@ KEYS = {section: [f.name for f in fields(cls)] for section, cls in SECTIONS.item
 KEYS["model"].append("preset")
 KEYS[""] = [f.name for f in fields(Recipe) if f.name not in SECTIONS]
 
-__all__ = ["DataConfig", "DecodeConfig", "ModelConfig", "Recipe", "TrainConfig", "replace", "shipped_recipes"]
+__all__ = ["DataConfig", "DecodeConfig", "ModelConfig", "Recipe", "TrainConfig", "shipped_recipes"]

@@ -4,6 +4,7 @@ import dataclasses
 import tomllib
 import types
 import typing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -19,7 +20,6 @@ from pellucid.config import (
     ModelConfig,
     Recipe,
     TrainConfig,
-    replace,
     shipped_recipes,
 )
 from pellucid.errors import ConfigError

@@ -33,8 +33,9 @@ def train(
     example: pellucid train multi30k-de-en --data-dir data --out run --set train.steps=500
     """
     import sys
+    from dataclasses import replace
 
-    from pellucid.config import Recipe, replace
+    from pellucid.config import Recipe
     from pellucid.workflow.train import train as run_training
 
     given = {"src": src, "tgt": tgt, "valid_src": valid_src, "valid_tgt": valid_tgt}
