@@ -35,10 +35,10 @@ from pellucid.data.shards import Shard
 from pellucid.errors import PellucidError
 from pellucid.model.transformer import Transformer
 from pellucid.training.log import RunLog
-from pellucid.training.loop import Trainer, Validation, batch_loss
-from pellucid.training.optimizer import make_optimizer
+from pellucid.training.loop import Trainer, batch_loss
 from pellucid.training.schedule import learning_rate
-from pellucid.training.state import Checkpoints, RunState
+from pellucid.training.state import Checkpoints
+from pellucid.training.validation import Validation
 from pellucid.workflow.prepare import open_corpus, prepare, train_tokenizers
 from pellucid.workflow.process import keep_freed_memory
 from pellucid.workflow.train import resolved_model
@@ -84,16 +84,16 @@ class Window:
 def pellucid_step(job: Job) -> Step:
     """The real loop's own step; of the Trainer's parts it touches model, shard and configuration alone."""
     keep_freed_memory()
-    model, state = job.initial_model(), RunState()
-    optimizer = make_optimizer(model, job.train)
+    model = job.initial_model()
     trainer = Trainer(
         model=model, shard=job.shard, config=job.train, checkpoints=Checkpoints(job.folder, 1, 1),
-        log=RunLog(job.folder, job.train.steps, quiet=True), validate=lambda: Validation(0.0), keep=lambda: None,
+        log=RunLog(job.folder, job.train.steps, quiet=True), validate=lambda: Validation(0.0),
+        keep=lambda weights: None,
     )  # fmt: skip
 
     def step(sentences: Indices) -> tuple[float, int]:
-        batch = trainer._next_batch(iter([(0, 0, sentences)]), state)
-        loss, _ = trainer._step([batch], optimizer, state)
+        batch = make_batch(job.shard, sentences, job.model)
+        loss, _ = trainer.step([batch])
         return loss, batch.num_tokens
 
     return step

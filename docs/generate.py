@@ -28,7 +28,10 @@ from pellucid.tables import toml_line
 
 REFERENCE = Path(__file__).parent / "reference"
 WIDTH = 100
-KINDS = {int: "whole number", float: "number", bool: "`true`, `false`", str: "string", types.NoneType: '`"none"`'}
+KINDS = {
+    int: "whole number", float: "number", bool: "`true`, `false`", str: "string", types.NoneType: '`"none"`',
+    tuple[str, ...]: "list of strings", tuple[int, ...]: "list of whole numbers", tuple[float, ...]: "list of numbers",
+}  # fmt: skip
 
 GENERATED = "<!-- Written by docs/generate.py: change the code, then run it again. -->"
 

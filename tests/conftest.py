@@ -5,6 +5,7 @@ import os
 # Before torch is imported, and for the processes that tests start: small tensors gain nothing from more threads, and
 # threads that wait for each other are slow where cores are shared.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ["PELLUCID_OFFLINE"] = "1"  # no test fetches anything by accident
 
 import pytest
 import torch

@@ -148,10 +148,14 @@ PRESETS: dict[str, dict[str, Any]] = {
 class DataConfig:
     """The texts and how they become ids."""
 
-    src: str = ""
-    """Source sentences, one a line, plain or gzip."""
-    tgt: str = ""
-    """Target sentences, line by line with `src`."""
+    src: str | tuple[str, ...] = ""
+    """Source sentences, one a line, plain or gzip; or a .tsv or .jsonl file, which holds both sides. Several corpora:
+    a list."""
+    tgt: str | tuple[str, ...] = ""
+    """Target sentences, line by line with `src`; empty where `src` holds both sides."""
+    weights: tuple[float, ...] = ()
+    """How often each corpus of a list is seen in an epoch, as in [1, 2.5]; a fraction draws a part of it, another one
+    each epoch. Empty: each once."""
     valid_src: str = ""
     """Source sentences to validate on; empty: some are cut off the training text."""
     valid_tgt: str = ""
@@ -159,9 +163,19 @@ class DataConfig:
     valid_size: int = 1000
     """Pairs cut off for validation where no validation text is given (at most a tenth of the text)."""
     test_src: str = ""
-    """Source sentences that `pellucid evaluate` is to be run on; not read in training."""
+    """Source sentences that `pellucid evaluate` is to be run on; training says which of them its text holds."""
     test_tgt: str = ""
     """Target sentences of the test."""
+    tsv_columns: tuple[int, ...] = (1, 2)
+    """The columns of a .tsv file that hold source and target, counted from 1."""
+    jsonl_keys: tuple[str, ...] = ("src", "tgt")
+    """The keys of a .jsonl file that hold source and target; a dot goes into a table, as in "translation.de"."""
+    on_bad_utf8: Literal["error", "replace", "skip"] = "error"
+    """A training or validation line that is not UTF-8: stop, put U+FFFD for each bad byte, or leave its pair out."""
+    on_copy: Literal["keep", "skip"] = "keep"
+    """A training pair whose target is its source. It harms translation, and is right in normalisation."""
+    on_duplicate: Literal["keep", "skip"] = "keep"
+    """A training pair that occurred before, in any of the corpora."""
     tokenizer: str = "bpe"
     """bpe, unigram, words, characters, bytes, spaces (already cut text), or the path of a SentencePiece model."""
     vocab_size: int = 8000
@@ -175,11 +189,37 @@ class DataConfig:
     byte_fallback: bool = True
     """Write what the vocabulary lacks as bytes (bpe, unigram and characters only)."""
     max_length: int = 256
-    """The longest sentence trained on, in tokens; longer pairs are left out and counted."""
+    """The longest sentence trained on, in tokens."""
+    on_too_long: Literal["skip", "cut"] = "skip"
+    """A pair with a longer side: leave it out, or cut its sides to `max_length`. Either is counted and said."""
+    subword_sampling: float = 0.0
+    """Probability with which a merge is left out each time a training sentence is cut (bpe), or the flatness of the
+    distribution that its pieces are drawn from (unigram: 1 / (1 + Kudo's alpha)); 0: always the best pieces."""
 
     def __post_init__(self) -> None:
+        for f in fields(self):
+            value = getattr(self, f.name)
+            if isinstance(value, list | tuple):  # frozen all the way down; a list of one file is that file
+                single = f.name in ("src", "tgt") and len(value) == 1
+                object.__setattr__(self, f.name, value[0] if single else tuple(value))
         check_fields(self)
         check_at_least(self, ("valid_size", "vocab_size", "min_frequency", "max_length"), 1)
+        check_probabilities(self, ("subword_sampling",))
+        self._check_lists()
+
+    def files(self, name: str) -> tuple[str, ...]:
+        """The files of a text field, say "src": none, one or several."""
+        value: str | tuple[str, ...] = getattr(self, name)
+        return value if isinstance(value, tuple) else (value,) if value else ()
+
+    def _check_lists(self) -> None:
+        for name in ("tsv_columns", "jsonl_keys"):
+            if len(getattr(self, name)) != 2:
+                raise ConfigError(f"`{name}` ({list(getattr(self, name))}) must name two: of the source, of the target")
+        if min(self.tsv_columns) < 1:
+            raise ConfigError(f"`tsv_columns` ({list(self.tsv_columns)}) are counted from 1")
+        if self.weights and min(self.weights) <= 0:
+            raise ConfigError(f"`weights` ({list(self.weights)}) must be above 0", "leave out a corpus not to be used")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -196,10 +236,17 @@ class TrainConfig:
     """The highest learning rate; None: the paper's (d_model * warmup_steps)^-0.5."""
     warmup_steps: int = 4000
     """Steps over which the learning rate rises from zero."""
-    schedule: Literal["noam", "inverse_sqrt", "linear", "cosine", "constant"] = "noam"
-    """How the learning rate goes on after warm-up; noam is equation 3 of the paper."""
+    schedule: Literal["noam", "inverse_sqrt", "linear", "cosine", "constant", "stable"] = "noam"
+    """How the learning rate goes on after warm-up; noam is equation 3 of the paper; stable holds it, then falls."""
+    decay_fraction: float = 0.4
+    """The part of the steps over which `schedule = "stable"` falls to zero."""
+    budget: float = 0.0
+    """Seconds that the whole command may take; above 0 the clock decides when a stable rate begins to fall. The command
+    line sets it, with the rest of the plan."""
     label_smoothing: float = 0.1
     """Probability that the loss spreads over all words (section 5.4 of the paper)."""
+    r_drop: float = 0.0
+    """Weight of the divergence between two passes with different dropout (R-Drop, Liang et al. 2021); 0: one pass."""
     grad_clip: float = 0.0
     """Largest norm of the gradient; 0: no clipping."""
     weight_decay: float = 0.0
@@ -210,16 +257,32 @@ class TrainConfig:
     """Decay of the gradient's square."""
     adam_eps: float = 1e-9
     """What Adam adds to the denominator."""
+    init_from: str = ""
+    """A run or model folder to go on from, instead of random weights: its tokenizer, shape and weights are taken;
+    dropout is the recipe's."""
+    init_sha256: str = ""
+    """SHA-256 of that model's weights: written down when training starts; given beforehand, it must agree."""
+    ema_decay: float = 0.0
+    """Decay a step of an exponential moving average of the weights, which is validated, kept and (with `average`)
+    averaged in their place; 0: the weights themselves."""
+    precision: Literal["float32", "bfloat16"] = "float32"
+    """Of the matrix products; weights, sums and all the rest stay in single precision."""
     seed: int = 1
     """Decides initial weights, order of the batches and dropout."""
     validate_every: int = 1000
     """Steps between validations."""
     validate_decode: int = 500
     """Validation sentences translated (greedily) and scored; 0: the loss alone decides which weights are best."""
+    best_by: Literal["bleu", "loss"] = "bleu"
+    """What decides which validation is the best: BLEU (where sentences are translated), or the loss."""
+    patience: int = 0
+    """Stop after so many validations without a new best; 0: never."""
     save_every: int = 1000
     """Steps between checkpoints."""
     average: int = 5
-    """The final weights are the mean of so many last checkpoints (section 6.1 of the paper); 1: the best weights."""
+    """The final weights are the mean of so many checkpoints (section 6.1 of the paper); 1: the best weights."""
+    average_of: Literal["last", "best"] = "last"
+    """The checkpoints averaged: the last ones, or those that validated best."""
     log_every: int = 100
     """Steps between lines of the metrics log."""
 
@@ -227,8 +290,9 @@ class TrainConfig:
         check_fields(self)
         counts = ("steps", "batch_tokens", "accumulate", "warmup_steps", "average")
         check_at_least(self, (*counts, "validate_every", "save_every", "log_every"), 1)
-        check_probabilities(self, ("label_smoothing", "adam_beta1", "adam_beta2"))
-        check_at_least(self, ("grad_clip", "weight_decay", "adam_eps", "validate_decode", "seed"), 0)
+        check_probabilities(self, ("label_smoothing", "adam_beta1", "adam_beta2", "ema_decay", "decay_fraction"))
+        not_negative = ("grad_clip", "weight_decay", "adam_eps", "r_drop", "validate_decode", "patience", "budget")
+        check_at_least(self, (*not_negative, "seed"), 0)
         if self.learning_rate is not None and not self.learning_rate > 0:
             raise ConfigError(f"`learning_rate` ({self.learning_rate}) must be above 0")
         if self.schedule == "noam" and self.learning_rate is not None:
@@ -277,6 +341,8 @@ class Recipe:
     """What the recipe is called."""
     description: str = ""
     """What it trains, in a sentence."""
+    time: str = ""
+    """How long that took, and on what machine; empty: not measured."""
     task: Literal["translate"] = "translate"
     """What the model is for."""
     model: ModelConfig = field(default_factory=lambda: ModelConfig.preset("tiny"))

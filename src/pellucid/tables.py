@@ -21,6 +21,9 @@ _TYPE_NAMES = {
     bool: "true or false",
     str: "a string",
     types.NoneType: '"none"',
+    tuple[str, ...]: "a list of strings",
+    tuple[int, ...]: "a list of whole numbers",
+    tuple[float, ...]: "a list of numbers",
 }
 
 
@@ -41,7 +44,7 @@ def to_table(config: Any) -> dict[str, Any]:
     return {f.name: getattr(config, f.name) for f in fields(config)}
 
 
-def toml_line(key: str, value: str | bool | int | float | None) -> str:
+def toml_line(key: str, value: str | bool | int | float | tuple[Any, ...] | None) -> str:
     """`key = value` as TOML, which has no word for None: it is written as "none", and `from_table` knows."""
     text = json.dumps("none" if value is None else value, ensure_ascii=False)
     return f"{key} = {text}".replace("\x7f", "\\u007f")  # JSON allows this control character, TOML does not
@@ -104,7 +107,7 @@ def check_fields(config: Any) -> None:
             _check_choice(f.name, value, typing.get_args(hint))
         elif not _fits(value, hint):
             raise ConfigError(f"`{f.name}` must be {_type_name(hint)}, not {value!r}")
-        elif isinstance(value, float) and not math.isfinite(value):
+        elif not all(math.isfinite(v) for v in _each(value) if isinstance(v, float)):
             raise ConfigError(f"`{f.name}` ({value}) must be finite")
 
 
@@ -132,10 +135,13 @@ def _parsed(text: str) -> Any:
 
 
 def _coerced(value: Any, hint: Any) -> Any:
-    """What TOML cannot say: None as "none", a whole number where a float is wanted."""
+    """What TOML cannot say: None as "none", a whole number where a float is wanted, a list that cannot change."""
     allowed = _members(hint)
     if value == "none" and types.NoneType in allowed:
         return None
+    if isinstance(value, list | tuple):
+        lists = [member for member in allowed if typing.get_origin(member) is tuple]
+        return tuple(_coerced(item, typing.get_args(lists[0])[0]) for item in value) if lists else value
     if isinstance(value, int) and not isinstance(value, bool) and float in allowed and int not in allowed:
         return float(value)
     return value
@@ -147,6 +153,10 @@ def _check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
         raise ConfigError(f'unknown `{name}` "{value}"{did_you_mean(str(value), choices)}', f"choose one of {listed}")
 
 
+def _each(value: Any) -> tuple[Any, ...]:
+    return value if isinstance(value, tuple) else (value,)
+
+
 def _members(hint: Any) -> tuple[Any, ...]:
     return typing.get_args(hint) if isinstance(hint, types.UnionType) else (hint,)
 
@@ -154,6 +164,10 @@ def _members(hint: Any) -> tuple[Any, ...]:
 def _fits(value: Any, hint: Any) -> bool:
     """Whether `value` is of the declared type; a whole number is a number, but true and false are not."""
     for member in _members(hint):
+        if typing.get_origin(member) is tuple:
+            if isinstance(value, tuple) and all(_fits(item, typing.get_args(member)[0]) for item in value):
+                return True
+            continue
         if member is float and isinstance(value, int | float) and not isinstance(value, bool):
             return True
         if type(value) is member or (member not in (int, float, bool) and isinstance(value, member)):

@@ -35,9 +35,8 @@ class Page:
 
     @property
     def anchors(self) -> set[str]:
-        """What a link may name behind `#`: headings in lower case, hyphens for spaces, marks left out."""
-        titles = (heading.lstrip("#").strip().lower() for heading in self.headings)
-        return {re.sub(r"[^\w\- ]", "", title).replace(" ", "-") for title in titles}
+        """What a link may name behind `#`."""
+        return {anchor(heading) for heading in self.headings}
 
     @property
     def links(self) -> list[str]:
@@ -58,6 +57,11 @@ class Page:
     def fences(self, *languages: str) -> list[str]:
         """The code of the fences in those languages."""
         return [code for language, code in _FENCE.findall(self.text) if language in languages]
+
+
+def anchor(heading: str) -> str:
+    """What a link names a heading by: in lower case, hyphens for spaces, marks left out."""
+    return re.sub(r"[^\w\- ]", "", heading.lstrip("#").strip().lower()).replace(" ", "-")
 
 
 def _pages(*patterns: str) -> list[Page]:

@@ -120,7 +120,7 @@ def test_shell_is_taken_apart() -> None:
     ]
 
 
-@pytest.mark.parametrize("command", ["pellucid train --outt run", "pellucid train", "pellucid translate"])
+@pytest.mark.parametrize("command", ["pellucid train --outt run", "pellucid score run", "pellucid translate"])
 def test_a_command_that_cannot_be_given_is_found(command: str) -> None:
     with pytest.raises(ConfigError):
         read(command.split())

@@ -8,7 +8,8 @@ import pytest
 from tests.docs.pages import CURRENT, PAGES, ROOT, Page
 
 PACKAGE = ROOT / "src" / "pellucid"
-INDEX = Page(ROOT / "docs" / "README.md")
+DOCS = ROOT / "docs"
+INDEXES = [Page(DOCS / "README.md"), Page(DOCS / "ko" / "README.md")]
 
 each_page = pytest.mark.parametrize("page", PAGES, ids=str)
 
@@ -62,9 +63,9 @@ def test_each_file_function_and_test_is_there(page: Page) -> None:
 
 
 def test_each_page_is_listed() -> None:
-    listed = {(INDEX.path.parent / link).resolve() for link in INDEX.links}
-    pages = {page.path for page in CURRENT if page.path.is_relative_to(INDEX.path.parent)}
-    assert pages - listed - {INDEX.path} == set()
+    listed = {(index.path.parent / link).resolve() for index in INDEXES for link in index.links}
+    pages = {page.path for page in CURRENT if page.path.is_relative_to(DOCS)}
+    assert pages - listed == set()
 
 
 def test_each_row_of_the_paper_map_has_code_and_a_test() -> None:

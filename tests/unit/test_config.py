@@ -119,7 +119,17 @@ def test_where_a_final_norm_stands(norm: Any, final_norm: bool | None, expected:
     [
         (DataConfig, {"vocab_size": 0}, r"`vocab_size` \(0\) must be at least 1"),
         (DataConfig, {"joint": "yes"}, r"`joint` must be true or false, not 'yes'"),
-        (DataConfig, {"src": 5}, r"`src` must be a string, not 5"),
+        (DataConfig, {"src": 5}, r"`src` must be a string or a list of strings, not 5"),
+        (DataConfig, {"src": ["a", 5]}, r"`src` must be a string or a list of strings, not \('a', 5\)"),
+        (DataConfig, {"valid_src": ["a", "b"]}, r"`valid_src` must be a string, not \('a', 'b'\)"),
+        (DataConfig, {"weights": ["a"]}, r"`weights` must be a list of numbers, not \('a',\)"),
+        (DataConfig, {"weights": [1, 0]}, r"`weights` \(\[1, 0\]\) must be above 0"),
+        (DataConfig, {"weights": [float("inf")]}, r"`weights` \(\(inf,\)\) must be finite"),
+        (DataConfig, {"tsv_columns": [1]}, r"`tsv_columns` \(\[1\]\) must name two: of the source, of the target"),
+        (DataConfig, {"tsv_columns": [0, 1]}, r"`tsv_columns` \(\[0, 1\]\) are counted from 1"),
+        (DataConfig, {"tsv_columns": [1.0, 2]}, r"`tsv_columns` must be a list of whole numbers, not \(1\.0, 2\)"),
+        (DataConfig, {"jsonl_keys": ["a", "b", "c"]}, r"`jsonl_keys` \(\['a', 'b', 'c'\]\) must name two"),
+        (DataConfig, {"on_bad_utf8": "ignore"}, 'unknown `on_bad_utf8` "ignore"'),
         (TrainConfig, {"steps": 0}, r"`steps` \(0\) must be at least 1"),
         (TrainConfig, {"steps": 1e5}, r"`steps` must be a whole number, not 100000\.0"),
         (TrainConfig, {"label_smoothing": 1.0}, r"`label_smoothing` \(1\.0\) must be at least 0 and below 1"),
@@ -151,6 +161,8 @@ def other_value(hint: Any, value: Any) -> Any:
     if typing.get_origin(hint) is Literal:
         return next((choice for choice in typing.get_args(hint) if choice != value), value)
     members = typing.get_args(hint) if isinstance(hint, types.UnionType) else (hint,)
+    if typing.get_origin(members[-1]) is tuple:
+        return ("b", 'ü"\\') if str in typing.get_args(members[-1]) else (3, 2)
     if bool in members:
         return not value
     if str in members:
@@ -307,3 +319,14 @@ def test_shipped_recipes_load_and_survive_toml(name: str) -> None:
     assert recipe.name == name
     assert recipe.description
     assert Recipe.from_tables(tomllib.loads(recipe.to_toml())) == recipe
+
+
+def test_a_text_may_be_a_list() -> None:
+    several = Recipe.from_tables({"data": {"src": ["a", "b"], "tgt": ["c", "d"], "weights": [3, 0.5]}}).data
+    assert (several.src, several.weights) == (("a", "b"), (3.0, 0.5))
+    assert several.files("src") == ("a", "b")
+    assert several == DataConfig(src=["a", "b"], tgt=("c", "d"), weights=[3.0, 0.5])  # type: ignore[arg-type]
+    assert hash(several) == hash(replace(several))
+    single = Recipe.load("default", ['data.src=["a"]', "data.tgt=b"]).data
+    assert (single.src, single.tgt) == ("a", "b"), "a list of one file is that file"
+    assert (single.files("src"), single.files("valid_src")) == (("a",), ())

@@ -5,7 +5,8 @@ import io
 from collections.abc import Callable, Sequence
 from contextlib import redirect_stderr
 from functools import partial, wraps
-from itertools import takewhile
+from itertools import dropwhile, takewhile
+from operator import not_
 from typing import Any
 
 import tyro
@@ -51,6 +52,7 @@ def _option(name: str) -> str:
 
 
 def _sentence(box: str) -> str:
-    """The first paragraph of the box that the parser draws."""
+    """The first paragraph of the box that the parser draws; without UTF-8, its rules are hyphens."""
     lines = (line.strip(_FRAME) for line in box.splitlines()[1:])
-    return " ".join(takewhile(bool, lines)) or "the arguments cannot be read"
+    unruled = ("" if set(line) == {"-"} else line for line in lines)
+    return " ".join(takewhile(bool, dropwhile(not_, unruled))) or "the arguments cannot be read"

@@ -14,7 +14,7 @@ def average(
     out: Annotated[str, optional("FOLDER", "the model folder to write", "RUN-average")] = "",
     last: Annotated[int | None, optional("N", "checkpoints to average", "as many as the recipe says")] = None,
 ) -> int:
-    """Write the mean of a run's last checkpoints as a model folder of its own.
+    """Write the mean of a run's last (or best) checkpoints as a model folder of its own.
 
     example: pellucid average run --last 3 --out averaged
     """
@@ -24,5 +24,5 @@ def average(
 
     out = out or f"{run.rstrip('/')}-average"
     count = average_run(run, out, last)
-    print(f"{out}: the mean of the last {count} checkpoints of {run}", file=sys.stderr)
+    print(f"{out}: the mean of {count} checkpoints of {run}", file=sys.stderr)
     return 0

@@ -3,6 +3,7 @@
 import os
 import signal
 import sys
+import time
 import warnings
 from collections.abc import Sequence
 from importlib import import_module
@@ -11,9 +12,13 @@ from importlib.metadata import version
 from pellucid.errors import PellucidError, did_you_mean
 from pellucid.training.interrupts import Interrupted
 
+STARTED = time.perf_counter()
+"""About when the process began: a time budget is of the whole command."""
+
 VERBS = {
     "demo": "train and show a small model on data that comes with it",
     "train": "train a translator from two text files, or from a recipe",
+    "doctor": "look for what is wrong in a corpus",
     "translate": "translate lines of text",
     "score": "log-probabilities of given translations",
     "evaluate": "BLEU and chrF of a model on a test set",
@@ -53,7 +58,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return 128 + signal.SIGINT
     except Interrupted as stop:
-        print(f"{stop}; the state is saved, the same command goes on from there", file=sys.stderr)
+        print(stop, file=sys.stderr)
         return 128 + stop.signal
     except PellucidError as error:
         if debug:

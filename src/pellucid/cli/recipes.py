@@ -1,22 +1,41 @@
 """`pellucid recipes`."""
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
+if TYPE_CHECKING:
+    from pellucid.config import Recipe
+
 
 def recipes(
-    name: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="NAME", help="a recipe to print whole")] = "", /
+    name: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="NAME", help="a recipe to print")] = "", /
 ) -> int:
-    """List the shipped recipes, or print one as TOML, every setting included.
+    """List the shipped recipes: what each trains, how much there is to fetch, how long it takes. Or print one to copy.
 
     example: pellucid recipes multi30k-de-en > my-recipe.toml
     """
+    from pathlib import Path
+
     from pellucid.config import Recipe, shipped_recipes
 
+    files = shipped_recipes()
     if name:
-        print(Recipe.load(name).to_toml(), end="")
-    else:
-        for shipped in shipped_recipes():
-            print(f"{shipped:<20} {Recipe.load(shipped).description}")
+        Recipe.load(name)  # says what is wrong where there is none
+        print(files.get(name, Path(name)).read_text(encoding="utf-8"), end="")
+        return 0
+    width = max(map(len, files))
+    for shipped in files:
+        recipe = Recipe.load(shipped)
+        print(f"{shipped:<{width}}  {recipe.description}; {_data(recipe)}; {recipe.time or 'time not measured'}")
     return 0
+
+
+def _data(recipe: "Recipe") -> str:
+    """How much there is to fetch where its texts are not on this machine yet."""
+    from pellucid.data.catalogue import catalogue, total_size
+    from pellucid.workflow.locate import TEXT_FIELDS
+
+    texts = [path for field in TEXT_FIELDS for path in recipe.data.files(field)]
+    files = {catalogue()[text].path: catalogue()[text] for text in texts if text in catalogue()}
+    return f"data: {total_size(files.values())}" if files else "texts of your own"

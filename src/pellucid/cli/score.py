@@ -20,10 +20,10 @@ def score(
 
     example: pellucid score run --src test.de --tgt test.en > scores.txt
     """
-    from pellucid.data.corpus import read_pairs
     from pellucid.tasks.translator import Translator
+    from pellucid.workflow.evaluate import read_columns
 
-    sources, targets = zip(*read_pairs(src, tgt), strict=True)
-    for value in Translator.load(model, device, dtype).score(sources, targets):
+    columns = read_columns([src, tgt])
+    for value in Translator.load(model, device, dtype).score(columns[src], columns[tgt]):
         print(f"{value:.4f}")
     return 0

@@ -4,11 +4,9 @@ from typing import Annotated, Any
 
 import tyro
 
+from pellucid.cli.main import STARTED
 from pellucid.cli.options import Device, Settings, optional
-
-
-def _text(help: str) -> Any:
-    return optional("FILE", help, "as the recipe says")
+from pellucid.cli.texts import DataDir, OnBadUtf8, Sources, Targets, ValidSource, ValidTarget, with_texts
 
 
 def train(
@@ -17,12 +15,17 @@ def train(
     ] = "default",
     /,
     *,
-    out: Annotated[str, tyro.conf.arg(metavar="FOLDER", help="the run folder; the same command resumes there")],
-    src: Annotated[str, _text("source sentences, one a line, plain or gzip")] = "",
-    tgt: Annotated[str, _text("their translations, line by line")] = "",
-    valid_src: Annotated[str, _text("source sentences to validate on")] = "",
-    valid_tgt: Annotated[str, _text("their translations")] = "",
-    data_dir: Annotated[str, optional("FOLDER", "where the recipe's texts lie", "PELLUCID_DATA")] = "",
+    out: Annotated[str, optional("FOLDER", "the run folder; the same command resumes there", "must be given")] = "",
+    budget: Annotated[str, optional("TIME", "how long all of it may take, as in 15m; the rest follows", "none")] = "",
+    plan: Annotated[bool, tyro.conf.arg(help="with --budget: print the plan, and train nothing")] = False,
+    src: Sources = (),
+    tgt: Targets = (),
+    valid_src: ValidSource = "",
+    valid_tgt: ValidTarget = "",
+    on_bad_utf8: OnBadUtf8 = "",
+    data_dir: DataDir = "",
+    offline: Annotated[bool, tyro.conf.arg(help="never connect: a recipe's texts must be on this machine")] = False,
+    init_from: Annotated[str, optional("MODEL", "a run or model folder to go on from", "random weights")] = "",
     set: Settings = (),
     fresh: Annotated[bool, tyro.conf.arg(help="start over: remove an earlier run from the folder")] = False,
     device: Device = "auto",
@@ -30,21 +33,37 @@ def train(
     """Train a translator into a run folder. The same command resumes; on a finished run it says so.
 
     example: pellucid train --src train.de --tgt train.en --out run
+    example: pellucid train --src train.de --tgt train.en --out run --budget 15m
     example: pellucid train multi30k-de-en --data-dir data --out run --set train.steps=500
+    example: pellucid train --init-from run --src new.de --tgt new.en --out tuned --set train.steps=2000
     """
     import sys
     from dataclasses import replace
 
     from pellucid.config import Recipe
+    from pellucid.errors import ConfigError
+    from pellucid.workflow.train import plan as plan_training
     from pellucid.workflow.train import train as run_training
 
-    given = {"src": src, "tgt": tgt, "valid_src": valid_src, "valid_tgt": valid_tgt}
-    texts: dict[str, Any] = {name: path for name, path in given.items() if path}
-    loaded = Recipe.load(recipe, list(set))
-    loaded = replace(loaded, data=replace(loaded.data, **texts))
-    result = run_training(loaded, out, data_dir=data_dir, device=device, fresh=fresh)
+    if plan and not budget:
+        raise ConfigError("--plan needs a time to plan for", "add --budget, as in `--budget 15m --plan`")
+    if not out and not plan:
+        raise ConfigError("--out is not given", "name the folder for the run, as in `--out run`")
+    loaded = Recipe.load(recipe, [*set, *([f'data.on_bad_utf8="{on_bad_utf8}"'] if on_bad_utf8 else [])])
+    data = with_texts(loaded.data, src=src, tgt=tgt, valid_src=valid_src, valid_tgt=valid_tgt)
+    loaded = replace(loaded, data=data)
+    options: dict[str, Any] = {
+        "overrides": set, "data_dir": data_dir, "offline": offline, "init_from": init_from, "device": device,
+    }  # fmt: skip
+    if plan:
+        print(plan_training(loaded, budget, **options))
+        return 0
+    result = run_training(loaded, out, budget=budget, started=STARTED, fresh=fresh, **options)
     finished = "already finished, nothing to do;" if result.already_finished else "finished after"
     bleu = "" if result.valid_bleu is None else f", validation BLEU {result.valid_bleu:.2f}"
-    summary = f"{finished} {result.steps:,} steps, validation loss {result.valid_loss:.3f}{bleu}"
+    early = ", ended early by `train.patience`" if result.stopped_early else ""
+    summary = f"{finished} {result.steps:,} steps{early}, validation loss {result.valid_loss:.3f}{bleu}"
     print(f"{out}: {summary}", file=sys.stderr)
+    for path in result.changed_texts:
+        print(f"warning: `{path}` is not what {out} was trained on; to train on it, use --fresh", file=sys.stderr)
     return 0

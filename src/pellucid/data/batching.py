@@ -4,8 +4,9 @@ The order is a pure function of (seed, epoch): a run that stands at position p o
 numbers to go on.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +15,7 @@ from torch import Tensor
 
 from pellucid.config import ModelConfig
 from pellucid.data.shards import Shard
-from pellucid.model.padding import pad
+from pellucid.data.subword_sampling import SubwordSampling
 
 Indices = npt.NDArray[np.int64]
 
@@ -43,19 +44,39 @@ class BatchOrder:
     tgt_lengths: Indices
     batch_tokens: int
     seed: int
+    corpora: tuple[tuple[int, float], ...] = ()
+    """(sentences, weight) of each corpus, in their order; empty: one corpus of weight 1."""
 
     def epoch(self, epoch: int) -> list[Indices]:
-        """The batches of an epoch, as indices of sentences: all of them, each once.
+        """The batches of an epoch, as draws: draw d is of sentence d % (number of sentences).
 
-        Sentences are sorted by target and then source length, equal ones in random order; a batch takes as many as fit
-        into `batch_tokens`, padding and the end token included, and at least one; then the batches are shuffled.
+        Without `corpora` that is each sentence once. Draws are sorted by target and then source length, equal ones in
+        random order; a batch takes as many as fit into `batch_tokens`, padding and the end token included, and at least
+        one; then the batches are shuffled.
         """
         generator = np.random.default_rng([self.seed, epoch])
-        shuffled = generator.permutation(len(self.tgt_lengths))
-        sorted_ = shuffled[np.lexsort((self.src_lengths[shuffled], self.tgt_lengths[shuffled]))]
-        widths = np.maximum(self.src_lengths, self.tgt_lengths)[sorted_] + 1
-        batches = _cut(sorted_, widths, self.batch_tokens)
+        draws = self._draws(generator)
+        shuffled = draws[generator.permutation(len(draws))]
+        sentences = shuffled % len(self.tgt_lengths)
+        order = np.lexsort((self.src_lengths[sentences], self.tgt_lengths[sentences]))
+        widths = np.maximum(self.src_lengths, self.tgt_lengths)[sentences[order]] + 1
+        batches = _cut(shuffled[order], widths, self.batch_tokens)
         return [batches[i] for i in generator.permutation(len(batches))]
+
+    def _draws(self, generator: np.random.Generator) -> Indices:
+        """What an epoch draws: of a corpus of weight 2.3 each sentence twice, and three tenths of them once more.
+
+        Which ones, the generator chooses anew each epoch. The k-th draw of sentence i is i + k * (number of sentences).
+        """
+        total, start, draws = len(self.tgt_lengths), 0, []
+        for size, weight in self.corpora or ((total, 1.0),):
+            sentences = np.arange(start, start + size)
+            times = int(weight)
+            draws += [sentences + time * total for time in range(times)]
+            if rest := round((weight - times) * size):
+                draws.append(generator.choice(sentences, rest, replace=False) + times * total)
+            start += size
+        return np.concatenate(draws)
 
     def follow(self, epoch: int, position: int) -> Iterator[tuple[int, int, Indices]]:
         """All batches from a place on, without end: (epoch, position after it, sentences)."""
@@ -66,17 +87,38 @@ class BatchOrder:
             epoch, position = epoch + 1, 0
 
 
-def make_batch(shard: Shard, sentences: Indices, config: ModelConfig) -> Batch:
-    """The sentences as padded tensors of ids."""
-    sources = [shard.source[i] for i in sentences]
-    targets = [shard.target[i] for i in sentences]
+def make_batch(
+    shard: Shard, draws: Indices, config: ModelConfig, sampling: SubwordSampling | None = None, epoch: int = 0
+) -> Batch:
+    """The sentences of BatchOrder's `draws` as padded tensors of ids; with `sampling`, of pieces that it draws."""
+    sentences = draws % len(shard)
+    if sampling:
+        sources, targets = sampling.draw(shard, epoch, draws)
+    else:
+        sources, targets = [shard.source[i] for i in sentences], [shard.target[i] for i in sentences]
+    pad_id = config.pad_id or 0
     return Batch(
-        src=pad([[*s, config.eos_id] for s in sources], config.pad_id or 0),
-        tgt_in=pad([[config.bos_id, *t] for t in targets], config.pad_id or 0),
-        tgt_out=pad([[*t, config.eos_id] for t in targets], config.pad_id or 0),
+        src=_framed(sources, pad_id, last=config.eos_id),
+        tgt_in=_framed(targets, pad_id, first=config.bos_id),
+        tgt_out=_framed(targets, pad_id, last=config.eos_id),
         sentences=sentences,
-        num_tokens=sum(len(t) + 1 for t in targets),
+        num_tokens=sum(map(len, targets)) + len(targets),
     )
+
+
+def _framed(
+    rows: Sequence[npt.NDArray[Any]], pad_id: int, *, first: int | None = None, last: int | None = None
+) -> Tensor:
+    """(B, L) int64: the rows with one id before or behind each, filled up on the right."""
+    lengths = np.array([len(row) for row in rows])
+    table = np.full((len(rows), lengths.max() + 1), pad_id, dtype=np.int64)
+    inner = table[:, :-1] if first is None else table[:, 1:]
+    inner[np.arange(lengths.max()) < lengths[:, None]] = np.concatenate(rows)
+    if first is None:
+        table[np.arange(len(rows)), lengths] = last
+    else:
+        table[:, 0] = first
+    return torch.from_numpy(table)
 
 
 def _cut(order: Indices, widths: Indices, budget: int) -> list[Indices]:

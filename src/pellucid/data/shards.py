@@ -4,6 +4,8 @@ The files of a shard's folder:
 
     source.ids, target.ids           ids of all sentences, one after another, uint16 or uint32
     source.offsets, target.offsets   where each sentence starts, int64, one more than there are sentences
+    source.text, target.text         the sentences in UTF-8, where they are to be cut into other pieces later;
+    source.bounds, target.bounds     where each starts, as above
     index.json                       counts, SHA-256 of each file, the fingerprint of what they were made from
 """
 
@@ -13,8 +15,8 @@ import os
 import shutil
 from collections.abc import Iterable
 from contextlib import ExitStack
-from dataclasses import dataclass
-from itertools import islice
+from dataclasses import asdict, dataclass, field
+from itertools import count, islice
 from pathlib import Path
 from typing import Any, Self
 
@@ -29,11 +31,23 @@ CHUNK = 20_000  # pairs encoded at a time: bounds the memory, whatever the corpu
 
 
 @dataclass(frozen=True)
+class Texts:
+    """Many sentences in UTF-8, back to back; sentence i is utf8[bounds[i]:bounds[i + 1]]."""
+
+    utf8: npt.NDArray[np.uint8]
+    bounds: npt.NDArray[np.int64]
+
+    def __getitem__(self, index: int) -> str:
+        return self.utf8[self.bounds[index] : self.bounds[index + 1]].tobytes().decode("utf-8")
+
+
+@dataclass(frozen=True)
 class Sentences:
     """The ids of many sentences, back to back; sentence i is ids[offsets[i]:offsets[i + 1]]."""
 
     ids: npt.NDArray[Any]
     offsets: npt.NDArray[np.int64]
+    texts: Texts | None = None
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -55,22 +69,36 @@ class Shard:
     target: Sentences
     empty: int
     too_long: int
+    """Left out, or cut, as was asked for."""
+    first_too_long: int | None = None
+    """Its place among the pairs that the shard was made from, counted from 0."""
+    left_out: tuple[int, ...] = ()
+    """The places of all pairs that are not in the shard."""
+    corpora: tuple[tuple[int, float], ...] = ()
+    """(sentences, times seen in an epoch) of each corpus in the shard; empty: all of them once."""
 
     def __len__(self) -> int:
         return len(self.source)
 
 
 def open_or_write(
-    folder: Path, pairs: Iterable[tuple[str, str]], tokenizers: Tokenizers, max_length: int, fingerprint: str
+    folder: Path,
+    pairs: Iterable[tuple[str, str]],
+    tokenizers: Tokenizers,
+    max_length: int,
+    fingerprint: str,
+    keep_texts: bool = False,
+    cut: bool = False,
 ) -> Shard:
     """The shard in `folder` if it is whole and was made from the same text (`fingerprint`); else it is written.
 
-    Pairs with an empty side, or more than `max_length` tokens on a side, are left out and counted. `pairs` is read only
-    when the shard is written. Raises DataError where nothing is left.
+    Pairs with an empty side, or more than `max_length` tokens on a side, are left out and counted; with `cut`, a side
+    that is too long is cut, and has no text. `pairs` is read only when the shard is written. Raises DataError
+    where nothing is left.
     """
     shard = _open(folder, fingerprint)
     if shard is None:
-        _write(folder, pairs, tokenizers, max_length, fingerprint)
+        _write(folder, pairs, tokenizers, max_length, fingerprint, keep_texts, cut)
         shard = _open(folder, fingerprint)
         assert shard is not None
     return shard
@@ -93,33 +121,40 @@ def _open(folder: Path, fingerprint: str) -> Shard | None:
         if any(_sha256(folder / name) != digest for name, digest in index["sha256"].items()):
             return None
         source, target = (_mapped(folder / side, index["dtype"][side]) for side in ("source", "target"))
-        return Shard(source, target, index["empty"], index["too_long"])
+        left_out = tuple(index["left_out"])
+        return Shard(source, target, index["empty"], index["too_long"], index["first_too_long"], left_out)
     except (KeyError, TypeError, AttributeError):
         return None
 
 
 def _write(
-    folder: Path, pairs: Iterable[tuple[str, str]], tokenizers: Tokenizers, max_length: int, fingerprint: str
+    folder: Path,
+    pairs: Iterable[tuple[str, str]],
+    tokenizers: Tokenizers,
+    max_length: int,
+    fingerprint: str,
+    keep_texts: bool,
+    cut: bool,
 ) -> None:
     temporary = folder.with_name(folder.name + ".partial")
     shutil.rmtree(temporary, ignore_errors=True)
     temporary.mkdir(parents=True)
     with ExitStack() as files:
-        source = files.enter_context(_SideWriter(temporary / "source", tokenizers.source.size))
-        target = files.enter_context(_SideWriter(temporary / "target", tokenizers.target.size))
-        empty, too_long = _encode(pairs, tokenizers, max_length, source, target)
+        source = files.enter_context(_SideWriter(temporary / "source", tokenizers.source.size, keep_texts))
+        target = files.enter_context(_SideWriter(temporary / "target", tokenizers.target.size, keep_texts))
+        counts = _encode(pairs, tokenizers, max_length, cut, source, target)
     if not source.lengths:
         shutil.rmtree(temporary)
         raise DataError(
-            f"no usable pair of sentences: {empty:,} had an empty side, {too_long:,} had more than {max_length} tokens",
+            f"no usable pair of sentences: {counts.empty:,} had an empty side, {counts.too_long:,} had more than "
+            f"{max_length} tokens",
             "raise `data.max_length`, or look at the files",
         )
     index = {
         "format": FORMAT,
         "fingerprint": fingerprint,
         "sentences": len(source.lengths),
-        "empty": empty,
-        "too_long": too_long,
+        **asdict(counts),
         "dtype": {"source": source.dtype.name, "target": target.dtype.name},
         "sha256": {path.name: _sha256(path) for path in sorted(temporary.iterdir())},
     }
@@ -128,58 +163,94 @@ def _write(
     os.replace(temporary, folder)
 
 
+@dataclass
+class _Counts:
+    """What could not be taken as it is, by its place among the pairs."""
+
+    empty: int = 0
+    too_long: int = 0
+    first_too_long: int | None = None
+    left_out: list[int] = field(default_factory=list)
+
+
 def _encode(
     pairs: Iterable[tuple[str, str]],
     tokenizers: Tokenizers,
     max_length: int,
+    cut: bool,
     source: "_SideWriter",
     target: "_SideWriter",
-) -> tuple[int, int]:
-    """Writes the ids of the usable pairs; returns how many had an empty side, and how many were too long."""
-    empty = too_long = 0
-    stream = iter(pairs)
+) -> _Counts:
+    """Writes the ids of the usable pairs."""
+    counts = _Counts()
+    stream, places = iter(pairs), count()
     while chunk := list(islice(stream, CHUNK)):
         encoded = (
             tokenizers.source.encode_lines([s for s, _ in chunk]),
             tokenizers.target.encode_lines([t for _, t in chunk]),
         )
-        for src, tgt in zip(*encoded, strict=True):
+        for (src_text, tgt_text), src, tgt in zip(chunk, *encoded, strict=True):
+            place = next(places)
+            too_long = max(len(src), len(tgt)) > max_length
             if not src or not tgt:
-                empty += 1
-            elif max(len(src), len(tgt)) > max_length:
-                too_long += 1
+                counts.empty += 1
+            elif too_long:
+                counts.too_long += 1
+                counts.first_too_long = place if counts.first_too_long is None else counts.first_too_long
+            if not src or not tgt or (too_long and not cut):
+                counts.left_out.append(place)
             else:
-                source.add(src)
-                target.add(tgt)
-    return empty, too_long
+                source.add(src[:max_length], src_text if len(src) <= max_length else "")
+                target.add(tgt[:max_length], tgt_text if len(tgt) <= max_length else "")
+    return counts
 
 
 class _SideWriter:
     """Appends the sentences of one side to its files."""
 
-    def __init__(self, stem: Path, vocab_size: int) -> None:
+    def __init__(self, stem: Path, vocab_size: int, keep_texts: bool) -> None:
         self.stem = stem
         self.dtype = np.dtype(np.uint16 if vocab_size <= 1 << 16 else np.uint32)
         self.lengths: list[int] = []
+        self.sizes: list[int] = []
         self.file = stem.with_suffix(".ids").open("wb")
+        self.text_file = stem.with_suffix(".text").open("wb") if keep_texts else None
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.file.close()
-        offsets = np.concatenate([[0], np.cumsum(self.lengths)]).astype(np.int64)
-        self.stem.with_suffix(".offsets").write_bytes(offsets.tobytes())
+        _starts(self.lengths).tofile(self.stem.with_suffix(".offsets"))
+        if self.text_file:
+            self.text_file.close()
+            _starts(self.sizes).tofile(self.stem.with_suffix(".bounds"))
 
-    def add(self, ids: list[int]) -> None:
+    def add(self, ids: list[int], text: str) -> None:
         """Appends a sentence."""
         self.file.write(np.asarray(ids, self.dtype).tobytes())
         self.lengths.append(len(ids))
+        if self.text_file:
+            self.sizes.append(self.text_file.write(text.encode("utf-8", "replace")))
+
+
+def _starts(lengths: list[int]) -> npt.NDArray[np.int64]:
+    return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
 
 
 def _mapped(stem: Path, dtype: str) -> Sentences:
+    text, texts = stem.with_suffix(".text"), None
+    if text.is_file():
+        texts = Texts(_array(text, "uint8"), np.fromfile(stem.with_suffix(".bounds"), dtype=np.int64))
     offsets = np.fromfile(stem.with_suffix(".offsets"), dtype=np.int64)
-    return Sentences(np.memmap(stem.with_suffix(".ids"), dtype=np.dtype(dtype), mode="r"), offsets)
+    return Sentences(_array(stem.with_suffix(".ids"), dtype), offsets, texts)
+
+
+def _array(path: Path, dtype: str) -> npt.NDArray[Any]:
+    """The file's contents, read when they are used."""
+    if not path.stat().st_size:  # cannot be mapped
+        return np.zeros(0, np.dtype(dtype))
+    return np.asarray(np.memmap(path, dtype=np.dtype(dtype), mode="r"))  # slicing a memmap itself is slow
 
 
 def _sha256(path: Path) -> str:

@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from sacrebleu.metrics.base import Metric
+from sacrebleu.metrics.base import Metric, Signature
 from sacrebleu.metrics.bleu import BLEU, BLEUScore
 from sacrebleu.metrics.chrf import CHRF
 
@@ -65,9 +65,9 @@ def score_corpus(
     two sides differ in length or are empty, ConfigError for fewer than 40 resamples. Source: Koehn, "Statistical
     Significance Tests for Machine Translation Evaluation" (2004), for the bootstrap.
     """
-    _check(hypotheses, references, resamples)
+    check_lengths(hypotheses, references)
     metrics = (BLEU(force=True), BLEU(force=True, lowercase=True), CHRF())
-    cased, lowercase, chrf = (_measure(metric, hypotheses, references, resamples, seed) for metric in metrics)
+    cased, lowercase, chrf = (measure(metric, hypotheses, references, resamples, seed) for metric in metrics)
     return Scores(
         bleu=cased.score,
         bleu_interval=cased.interval,
@@ -75,40 +75,56 @@ def score_corpus(
         bleu_lowercase_interval=lowercase.interval,
         chrf=chrf.score,
         chrf_interval=chrf.interval,
-        signature=cased.signature,
-        signature_lowercase=lowercase.signature,
-        chrf_signature=chrf.signature,
+        signature=str(cased.signature),
+        signature_lowercase=str(lowercase.signature),
+        chrf_signature=str(chrf.signature),
         brevity_penalty=cased.brevity_penalty,
         length_ratio=cased.length_ratio,
         sentences=len(hypotheses),
     )
 
 
-class _Measurement(NamedTuple):
+class Measurement(NamedTuple):
+    """One score of a corpus, and of the corpora drawn from it."""
+
     score: float
-    interval: Interval
-    signature: str
+    resampled: np.ndarray
+    """The score of each drawn corpus; (resamples,)."""
+    signature: Signature
     brevity_penalty: float
     length_ratio: float
 
+    @property
+    def interval(self) -> Interval:
+        """The 95 % confidence interval of the score."""
+        return middle(self.resampled)
 
-def _measure(
+
+def measure(
     metric: Metric, hypotheses: Sequence[str], references: Sequence[str], resamples: int, seed: int
-) -> _Measurement:
+) -> Measurement:
+    """The score of a corpus by one metric; with equal seeds, the same sentences are drawn from all corpora of a length.
+
+    Raises ConfigError for fewer than 40 resamples.
+    """
+    if resamples < 40:
+        raise ConfigError(
+            f"`resamples` ({resamples}) must be at least 40: a 95 % interval leaves out 1 in 40 on each side"
+        )
     statistics = np.array(metric._extract_corpus_statistics(hypotheses, [references]))  # (sentences, counts)
     score = metric._compute_score_from_stats(statistics.sum(axis=0))
     is_bleu = isinstance(score, BLEUScore)
-    return _Measurement(
+    return Measurement(
         float(score.score),
         _bootstrap(metric, statistics, resamples, seed),
-        str(metric.get_signature()),
+        metric.get_signature(),
         float(score.bp) if is_bleu else 1.0,
         float(score.ratio) if is_bleu else 1.0,
     )
 
 
-def _bootstrap(metric: Metric, statistics: np.ndarray, resamples: int, seed: int) -> Interval:
-    """The middle 95 % of the scores of corpora drawn with replacement.
+def _bootstrap(metric: Metric, statistics: np.ndarray, resamples: int, seed: int) -> np.ndarray:
+    """The scores of corpora drawn with replacement.
 
     sacreBLEU's own draw holds all resamples in memory (72 kB a sentence for chrF), takes its seed from the
     environment and writes both into the signature. This draws the same random numbers, one resample at a time.
@@ -116,12 +132,18 @@ def _bootstrap(metric: Metric, statistics: np.ndarray, resamples: int, seed: int
     generator = np.random.default_rng(seed)
     sentences = len(statistics)
     drawn = (statistics[generator.choice(sentences, size=sentences)].sum(axis=0) for _ in range(resamples))
-    scores = sorted(float(metric._compute_score_from_stats(counts).score) for counts in drawn)
-    tail = resamples // 40
-    return scores[tail], scores[resamples - tail - 1]
+    return np.array([metric._compute_score_from_stats(counts).score for counts in drawn])
 
 
-def _check(hypotheses: Sequence[str], references: Sequence[str], resamples: int) -> None:
+def middle(values: np.ndarray) -> Interval:
+    """The ends of the middle 95 %, without interpolation, as sacreBLEU takes them."""
+    tail = len(values) // 40
+    ordered = np.sort(values)
+    return float(ordered[tail]), float(ordered[-tail - 1])
+
+
+def check_lengths(hypotheses: Sequence[str], references: Sequence[str]) -> None:
+    """Raises DataError where there is not one reference for each translation, or nothing at all."""
     if len(hypotheses) != len(references):
         raise DataError(
             f"{len(hypotheses)} translations cannot be scored against {len(references)} references",
@@ -129,10 +151,6 @@ def _check(hypotheses: Sequence[str], references: Sequence[str], resamples: int)
         )
     if not hypotheses:
         raise DataError("there is nothing to score: 0 translations and 0 references")
-    if resamples < 40:
-        raise ConfigError(
-            f"`resamples` ({resamples}) must be at least 40: a 95 % interval leaves out 1 in 40 on each side"
-        )
 
 
 def corpus_bleu(hypotheses: Sequence[str], references: Sequence[str]) -> float:

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from pellucid.errors import ConfigError
 from pellucid.model.cache import LayerCache
 from pellucid.model.dropout import Dropout, dropout
+from pellucid.model.linear import Linear
 
 Observer = Callable[[Tensor, Tensor, Tensor, Tensor | None, Tensor], None]
 _observer: Observer | None = None
@@ -85,8 +86,8 @@ class MultiHeadAttention(nn.Module):
         self.d_model = d_model
         self.num_heads = num_heads
         self.dropout = Dropout(dropout)
-        self.qkv_proj = nn.Linear(d_model, 3 * d_model, bias=bias)
-        self.out_proj = nn.Linear(d_model, d_model, bias=bias)
+        self.qkv_proj = Linear(d_model, 3 * d_model, bias=bias)
+        self.out_proj = Linear(d_model, d_model, bias=bias)
 
     def forward(
         self, x: Tensor, memory: Tensor | None = None, mask: Tensor | None = None, cache: LayerCache | None = None
@@ -126,6 +127,4 @@ class MultiHeadAttention(nn.Module):
 
     def _project(self, x: Tensor, first: int, last: int) -> Tensor:
         """`x` through some of the packed projections: 0 query, 1 key, 2 value."""
-        rows = slice(first * self.d_model, last * self.d_model)
-        bias = None if self.qkv_proj.bias is None else self.qkv_proj.bias[rows]
-        return F.linear(x, self.qkv_proj.weight[rows], bias)
+        return self.qkv_proj.some_rows(x, slice(first * self.d_model, last * self.d_model))

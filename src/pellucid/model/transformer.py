@@ -6,6 +6,7 @@ from pellucid.config import ModelConfig
 from pellucid.model.cache import DecoderCache
 from pellucid.model.embeddings import Embeddings
 from pellucid.model.layers import DecoderLayer, EncoderLayer
+from pellucid.model.linear import Linear
 from pellucid.model.masks import causal_mask, padding_mask
 
 
@@ -25,7 +26,7 @@ class Transformer(nn.Module):
         self.tgt_embedding = Embeddings(config, config.tgt_vocab_size)
         self.encoder = Encoder(config)
         self.decoder = Decoder(config)
-        self.output_projection = nn.Linear(config.d_model, config.tgt_vocab_size, bias=config.output_bias)
+        self.output_projection = Linear(config.d_model, config.tgt_vocab_size, bias=config.output_bias)
         self._initialise()
         self._tie()
 

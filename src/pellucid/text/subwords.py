@@ -29,7 +29,7 @@ class Subwords:
     def __init__(self, proto: bytes, kind: str, name: str = "the model") -> None:
         """Takes the bytes of a `.model` file; `name` is what an error calls them. Raises CheckpointError for others."""
         self.kind = kind
-        self._proto = proto
+        self.proto = proto
         self._model = SentencePieceProcessor()
         try:
             self._model.LoadFromSerializedProto(proto)
@@ -71,8 +71,13 @@ class Subwords:
     def save(self, path: Path) -> Path:
         """Writes the model as SentencePiece does, readable by its own tools."""
         file = path.with_suffix(".model")
-        file.write_bytes(self._proto)
+        file.write_bytes(self.proto)
         return file
+
+    def normalized(self, text: str) -> str:
+        """`text` as its pieces spell it: what encode() cuts."""
+        spelled: bytes = self._model.normalize(self._prepared(text))
+        return spelled.decode("utf-8")
 
     def _prepared(self, text: str) -> bytes:
         return (escape(text) if self._escapes else text).encode("utf-8", "replace")

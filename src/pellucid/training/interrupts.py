@@ -10,11 +10,21 @@ STDERR = 2
 
 
 class Interrupted(Exception):
-    """The run was asked to stop and has saved its state; `signal` says by what."""
+    """The run was asked to stop by `signal`; the same command goes on after step `saved_step`.
 
-    def __init__(self, number: int) -> None:
-        super().__init__(f"stopped by {signal.Signals(number).name}")
+    That is the step it had come to, unless the disk did not take its state.
+    """
+
+    def __init__(self, number: int, step: int, saved_step: int) -> None:
+        name = signal.Signals(number).name
+        super().__init__(
+            f"stopped by {name}; the state is saved, the same command goes on from there"
+            if saved_step == step
+            else f"stopped by {name} at step {step:,}, which could not be saved; the same command goes on "
+            + (f"after step {saved_step:,}" if saved_step else "from the start")
+        )
         self.signal = number
+        self.saved_step = saved_step
 
 
 class Interrupts:

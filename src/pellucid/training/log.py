@@ -2,21 +2,31 @@
 
 import importlib.util
 import json
+import os
+from collections import deque
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from pellucid.weights.files import write_text
+from pellucid.weights.files import disk_trouble, flush, is_disk_failure, write_text
+
+MOST_WAITING = 10_000
+"""Lines that wait in memory while the disk is full, a few megabytes; beyond it the oldest go."""
 
 
 class RunLog:
-    """The metrics of a run, one JSON object a line, and their short form on the screen."""
+    """The metrics of a run, one JSON object a line, and their short form on the screen.
+
+    A full disk ends nothing: lines wait until it has room again.
+    """
 
     def __init__(self, folder: Path, total_steps: int, quiet: bool = False) -> None:
         self.path = folder / "metrics.jsonl"
         self.console = Console(stderr=True, quiet=quiet, highlight=False, soft_wrap=True, emoji=False)
+        self._waiting: deque[str] = deque(maxlen=MOST_WAITING)
+        self._failing = False
         self._board = _tensorboard(folder / "tensorboard")
         if self._board is not None:
             self.say(f"TensorBoard events go to {folder / 'tensorboard'}")
@@ -25,17 +35,61 @@ class RunLog:
     def resume_at(self, step: int) -> None:
         """Keeps the lines that the checkpoint of `step` stands behind; the rest comes again."""
         if self.path.exists():
-            lines = self.path.read_text(encoding="utf-8").splitlines(keepends=True)
-            write_text(self.path, "".join(line for line in lines if _is_behind(line, step)))
+            before = self.path.read_bytes()
+            lines = before.splitlines(keepends=True)
+            kept = b"".join(line for line in lines if _is_behind(line, step))
+            if kept != before:
+                write_text(self.path, kept.decode())
 
     def write(self, event: str, step: int, **values: Any) -> None:
-        """Appends a line."""
-        with self.path.open("a", encoding="utf-8") as file:
-            file.write(json.dumps({"event": event, "step": step, **values}) + "\n")
-        if self._board is not None:
+        """Appends a line, or has it wait where the disk is full."""
+        self._waiting.append(json.dumps({"event": event, "step": step, **values}) + "\n")
+        try:
+            self._append()
+        except OSError as error:
+            if not is_disk_failure(error):
+                raise
+            self._complain(error)
+        self._show_on_board(event, step, values)
+
+    def flush(self) -> None:
+        """Puts the lines on the disk, those that wait first. Raises OSError where it does not take them."""
+        self._append()
+        if self.path.exists():
+            flush(self.path)
+
+    def _append(self) -> None:
+        """Writes the lines that wait, all of them or none."""
+        if not self._waiting:
+            return
+        size = self.path.stat().st_size if self.path.exists() else 0
+        try:
+            with self.path.open("ab") as file:
+                file.write("".join(self._waiting).encode())
+        except OSError:
+            if self.path.exists():
+                os.truncate(self.path, size)
+            raise
+        self._waiting.clear()
+        self._failing = False
+
+    def _complain(self, error: OSError) -> None:
+        """Once, until it is over."""
+        if not self._failing:
+            self.say(
+                f"warning: `{self.path}` could not be written: {disk_trouble(error, self.path.parent)}\n"
+                f"  Training goes on, and its lines wait in memory until there is room again."
+            )
+        self._failing = True
+
+    def _show_on_board(self, event: str, step: int, values: dict[str, Any]) -> None:
+        try:
             for name, value in values.items():
-                if isinstance(value, int | float):
+                if self._board is not None and isinstance(value, int | float):
                     self._board.add_scalar(f"{event}/{name}", value, step)
+        except OSError as error:
+            self.say(f"warning: TensorBoard gets no more events: {disk_trouble(error, self.path.parent)}")
+            self._board = None
 
     def progress(self, step: int, text: str) -> None:
         """Shows how far the run is: a bar on a terminal, else a line."""
@@ -43,6 +97,11 @@ class RunLog:
             self._bar.update(step, text)
         else:
             self.say(f"step {step:,}: {text}")
+
+    def ends_at(self, step: int) -> None:
+        """Takes another step for the last one."""
+        if self._bar is not None:
+            self._bar.ends_at(step)
 
     def say(self, text: str) -> None:
         """A line for the reader."""
@@ -75,15 +134,18 @@ class _Bar:
     def update(self, step: int, text: str) -> None:
         self._progress.update(self._task, completed=step, text=text)
 
+    def ends_at(self, step: int) -> None:
+        self._progress.update(self._task, total=step)
+
     def stop(self) -> None:
         self._progress.stop()
 
 
-def _is_behind(line: str, step: int) -> bool:
+def _is_behind(line: bytes, step: int) -> bool:
     """Whether a metrics line is whole and older than the checkpoint of `step`, which no average is."""
     try:
         table = json.loads(line)
-        return line.endswith("\n") and table["step"] <= step and table["event"] != "average"
+        return line.endswith(b"\n") and table["step"] <= step and table["event"] != "average"
     except (ValueError, KeyError, TypeError):
         return False
 

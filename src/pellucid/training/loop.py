@@ -4,7 +4,8 @@ import hashlib
 import math
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from contextlib import nullcontext
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import torch
@@ -13,37 +14,28 @@ from torch import Tensor
 from pellucid.config import TrainConfig
 from pellucid.data.batching import Batch, BatchOrder, Indices, make_batch
 from pellucid.data.shards import Shard
+from pellucid.data.subword_sampling import SubwordSampling
 from pellucid.errors import PellucidError
 from pellucid.model.transformer import Transformer
+from pellucid.training.clock import Clock
 from pellucid.training.interrupts import Interrupted, Interrupts
 from pellucid.training.log import RunLog
-from pellucid.training.loss import projected_cross_entropy
+from pellucid.training.loss import projected_cross_entropy, projected_r_drop
+from pellucid.training.memory import in_parts, is_out_of_memory
+from pellucid.training.moving_average import MovingAverage
+from pellucid.training.not_finite import explain
 from pellucid.training.optimizer import make_optimizer
-from pellucid.training.schedule import learning_rate
-from pellucid.training.state import Checkpoints, Meter, RunState
-from pellucid.weights.tensors import load_tensors, mean_of, set_parameters
+from pellucid.training.precision import autocast, multiply_in
+from pellucid.training.saving import Saving
+from pellucid.training.schedule import UNDECIDED, Ending, learning_rate, planned_ending
+from pellucid.training.state import Checkpoints, Meter, RunState, Tensors, read_weights
+from pellucid.training.validation import Validation, take_in
+from pellucid.weights.tensors import mean_of, parameters, set_parameters
 
 
-@dataclass(frozen=True)
-class Validation:
-    """What validation found: mean loss per token (nats), and BLEU where sentences were translated."""
-
-    loss: float
-    bleu: float | None = None
-    sample: str = ""
-
-    @property
-    def score(self) -> tuple[float, float]:
-        """What is to be highest: BLEU, where there is one; of equal ones (as long as it is 0) the negative loss."""
-        return self.bleu or 0.0, -self.loss
-
-    def __str__(self) -> str:
-        return f"validation loss {self.loss:.3f}" + ("" if self.bleu is None else f", BLEU {self.bleu:.2f} (greedy)")
-
-
-@dataclass(frozen=True)
+@dataclass
 class Trainer:
-    """A run's parts. `train` is the loop; the rest of the methods are its lines."""
+    """A run's parts and where it stands. `train` is the loop; the rest of the methods are its lines."""
 
     model: Transformer
     shard: Shard
@@ -51,76 +43,172 @@ class Trainer:
     checkpoints: Checkpoints
     log: RunLog
     validate: Callable[[], Validation]
-    keep: Callable[[], None]
+    keep: Callable[[Tensors], None]
+    text_of: Callable[[int], str] = "".format
+    """Both sides of a sentence pair, by its index, for a message."""
+    sampling: SubwordSampling | None = None
+    """Cuts each sentence anew when it is drawn; None: always into its stored pieces."""
+    has_start: bool = False
+    """Whether the model begins with trained weights: they are validated, kept and saved before step 1."""
+    clock: Clock | None = None
+    """Ends a run that has a time budget; None: the settings say how the run ends."""
+    state: RunState = field(default_factory=RunState)
+
+    def __post_init__(self) -> None:
+        multiply_in(self.model, self.config.precision)
+        self.optimizer = make_optimizer(self.model, self.config)
+        decay = self.config.ema_decay
+        self.moving_average = MovingAverage(self.model, decay) if decay else None
+        self.saving = Saving(self.checkpoints, self.keep, self.log)
 
     def train(self) -> RunState:
         """Trains from the newest checkpoint, or from the start, to the last step; then averages.
 
-        Raises Interrupted, with the state saved, after SIGINT or SIGTERM; PellucidError when the loss is not finite.
+        Raises Interrupted, with the state saved, after SIGINT or SIGTERM; PellucidError when the loss is not finite,
+        or a single sentence does not fit into memory; OSError when at the end the disk does not take what waits.
         """
-        optimizer = make_optimizer(self.model, self.config)
-        state = self.checkpoints.restore(self.model, optimizer, self.log.say)
-        self.log.resume_at(state.step)
-        if state.step:
-            self.log.say(f"resuming after step {state.step:,} of {self.config.steps:,}")
-        order = BatchOrder(
-            self.shard.source.lengths, self.shard.target.lengths, self.config.batch_tokens, self.config.seed
-        )
-        stream = order.follow(state.epoch, state.position)
+        self._restore()
+        lengths = self.shard.source.lengths, self.shard.target.lengths
+        order = BatchOrder(*lengths, self.config.batch_tokens, self.config.seed, self.shard.corpora)
+        stream = order.follow(self.state.epoch, self.state.position)
         with Interrupts() as interrupts:
-            while state.step < self.config.steps:
-                started = time.perf_counter()
-                batches = [self._next_batch(stream, state) for _ in range(self.config.accumulate)]
-                loss, norm = self._step(batches, optimizer, state)
-                state.meter.add(loss, sum(batch.num_tokens for batch in batches), time.perf_counter() - started)
-                if _due(state.step, self.config.log_every, self.config.steps):
-                    self._report(optimizer, norm, state)
-                if _due(state.step, self.config.validate_every, self.config.steps):
-                    self._validate(state)
-                if interrupts.received or _due(state.step, self.config.save_every, self.config.steps):
-                    self.checkpoints.save(state, self.model, optimizer)
-                if interrupts.received and state.step < self.config.steps:
-                    raise Interrupted(interrupts.received)
-        self._average(state)
-        return state
+            while self.state.step < self.last_step:
+                norm = self._timed_step(stream)
+                if self._due(self.config.log_every):
+                    self._report(norm)
+                if self._due(self.config.validate_every):
+                    self._validate()
+                    self._end_without_progress(norm)
+                if self._clock_decides() or self._save_is_due or interrupts.received:
+                    self._save()
+                if interrupts.received and self.state.step < self.last_step:
+                    raise Interrupted(interrupts.received, self.state.step, self.checkpoints.last_step_saved)
+        self.saving.write_what_waits()
+        self._average()
+        self.log.flush()
+        return self.state
 
-    def _next_batch(self, stream: Iterator[tuple[int, int, Indices]], state: RunState) -> Batch:
-        state.epoch, state.position, sentences = next(stream)
-        batch = make_batch(self.shard, sentences, self.model.config)
-        return batch.to(next(self.model.parameters()).device)
+    @property
+    def last_step(self) -> int:
+        """The step that ends the run: the configured one, unless something has moved it."""
+        return self.state.last_step or self.ending.last_step
 
-    def _step(self, batches: list[Batch], optimizer: torch.optim.Optimizer, state: RunState) -> tuple[float, float]:
+    @property
+    def ending(self) -> Ending:
+        """How the run ends, as far as that is known."""
+        if self.state.falls_at:
+            return Ending(self.state.falls_at, self.state.last_step)
+        return planned_ending(self.config) if self.clock is None else UNDECIDED
+
+    def step(self, batches: list[Batch]) -> tuple[float, float]:
         """One optimizer step; returns the summed loss and the gradient's norm."""
-        state.step += 1
-        rate = learning_rate(state.step, self.config, self.model.config.d_model)
-        for group in optimizer.param_groups:
+        step = self.state.step + 1
+        rate = learning_rate(step, self.config, self.model.config.d_model, self.ending)
+        for group in self.optimizer.param_groups:
             group["lr"] = rate
-        # Dropout follows from (seed, step) alone, so nothing of it has to be saved.
-        torch.manual_seed(_seed_of(self.config.seed, state.step))
-        self.model.train()
-        optimizer.zero_grad(set_to_none=True)
-        tokens = sum(batch.num_tokens for batch in batches)
-        loss = torch.zeros(())
-        for batch in batches:
-            part = batch_loss(self.model, batch, self.config.label_smoothing)
-            (part / tokens).backward()  # type: ignore[no-untyped-call]
-            loss += part.detach().cpu()
+        loss = self._gradients_that_fit(batches, step)
         norm = torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.config.grad_clip or math.inf)
         if not math.isfinite(loss) or not math.isfinite(norm):
-            raise PellucidError(
-                f"the loss is not finite at step {state.step:,} (loss {loss / tokens:.4g}, gradient norm {norm:.4g}, "
-                f"learning rate {rate:.3g}); the weights were not changed",
-                "start over with --fresh and a lower `train.learning_rate`, a longer `train.warmup_steps`, or "
-                "`train.grad_clip`",
-            )
-        optimizer.step()
-        state.tokens += tokens
-        return float(loss), float(norm)
+            raise self._not_finite(batches, loss, float(norm), rate)
+        self.optimizer.step()
+        if self.moving_average is not None:
+            self.moving_average.update(step)
+        self.state.step = step
+        self.state.tokens += _tokens(batches)
+        return loss, float(norm)
 
-    def _report(self, optimizer: torch.optim.Optimizer, norm: float, state: RunState) -> None:
+    def _restore(self) -> None:
+        self.state = self.checkpoints.restore(self.model, self.optimizer, self.log.say, self._ema)
+        self.log.resume_at(self.state.step)
+        if self.clock is not None:
+            self.clock.used = self.state.clock
+        if self.state.step:
+            of = "" if self.ending is UNDECIDED else f" of {self.last_step:,}"
+            self.log.say(f"resuming after step {self.state.step:,}{of}")
+        elif self.has_start and self.state.best_loss is None:
+            self.log.resume_at(-1)
+            self._validate()
+            self._save()
+
+    def _timed_step(self, stream: Iterator[tuple[int, int, Indices]]) -> float:
+        """A step on the next batches; returns the gradient's norm."""
+        started = time.perf_counter()
+        places = [next(stream) for _ in range(self.config.accumulate)]
+        batches = [self._batch(sentences, epoch) for epoch, _, sentences in places]
+        loss, norm = self.step(batches)
+        self.state.epoch, self.state.position, _ = places[-1]
+        self.state.meter.add(loss, _tokens(batches), time.perf_counter() - started)
+        return norm
+
+    def _batch(self, sentences: Indices, epoch: int) -> Batch:
+        batch = make_batch(self.shard, sentences, self.model.config, self.sampling, epoch)
+        return batch.to(next(self.model.parameters()).device)
+
+    def _gradients_that_fit(self, batches: list[Batch], step: int) -> float:
+        """`_gradients`, with smaller parts where memory does not suffice."""
+        while True:
+            try:
+                return self._gradients(batches, step)
+            except (RuntimeError, MemoryError) as error:
+                if not is_out_of_memory(error):
+                    raise
+            # Out of the except clause: what the failed pass still held is free now.
+            self._halve_parts(batches, step)
+
+    def _gradients(self, batches: list[Batch], step: int) -> float:
+        """Leaves the gradient of the mean loss per token in the parameters; returns the summed loss."""
+        # Dropout follows from (seed, step) alone, so nothing of it has to be saved.
+        torch.manual_seed(_seed_of(self.config.seed, step))
+        self.model.train()
+        self.optimizer.zero_grad(set_to_none=True)
+        tokens, loss = _tokens(batches), torch.zeros(())
+        for batch in batches:
+            for part in in_parts(batch, self.state.parts, self.model.config.pad_id):
+                part_loss = batch_loss(self.model, part, self.config.label_smoothing, self.config.r_drop)
+                (part_loss / tokens).backward()  # type: ignore[no-untyped-call]
+                loss += part_loss.detach().cpu()
+        return float(loss)
+
+    def _halve_parts(self, batches: list[Batch], step: int) -> None:
+        """Has this step and all later ones take their batches in twice as many parts."""
+        if self.state.parts >= max(len(batch.src) for batch in batches):
+            source, target = (max(ids.size(1) for ids in side) for side in _sides(batches))
+            raise PellucidError(
+                f"out of memory at step {step:,} with one sentence at a time, the longest of {source:,} source and "
+                f"{target:,} target tokens",
+                "start over with --fresh and a lower `data.max_length` or a smaller model, or use another device",
+            )
+        self.state.parts *= 2
+        self.log.write("out_of_memory", self.state.step, parts=self.state.parts)
+        self.log.say(
+            f"out of memory at step {step:,}: from here on batches are taken in {self.state.parts} parts; the gradient "
+            "is the same up to rounding, dropout draws other numbers"
+        )
+        # Before the step is repeated, so that a resumed run takes the same steps in parts.
+        if self.state.step:
+            self._save()
+
+    def _not_finite(self, batches: list[Batch], loss: float, norm: float, rate: float) -> PellucidError:
+        step = self.state.step + 1
+
+        def is_finite(batch: Batch) -> bool:
+            found = self._gradients([batch], step)
+            gradients = (p.grad for p in self.model.parameters() if p.grad is not None)
+            return math.isfinite(found) and all(bool(torch.isfinite(g).all()) for g in gradients)
+
+        return PellucidError(
+            f"the loss is not finite at step {step:,} (loss {loss / _tokens(batches):.4g}, gradient norm {norm:.4g}, "
+            f"learning rate {rate:.3g}); the weights were not changed; "
+            + explain(self.model, batches, self.model.config.pad_id, is_finite, self.text_of),
+            "start over with --fresh and a lower `train.learning_rate`, a longer `train.warmup_steps`, or "
+            "`train.grad_clip`",
+        )
+
+    def _report(self, norm: float) -> None:
+        state = self.state
         meter, state.meter = state.meter, Meter()
         state.seconds += meter.seconds
-        rate = optimizer.param_groups[0]["lr"]
+        rate = self.optimizer.param_groups[0]["lr"]
         values = {
             "loss": round(meter.loss, 4),
             "learning_rate": rate,
@@ -133,16 +221,20 @@ class Trainer:
         self.log.write("train", state.step, **values)
         self.log.progress(state.step, f"loss {meter.loss:.3f}, {meter.speed:,.0f} tokens/s, rate {rate:.2e}")
 
-    def _validate(self, state: RunState) -> None:
+    def _validate(self) -> None:
         started = time.perf_counter()
-        found = self._validation()
-        better = state.best_loss is None or found.score > Validation(state.best_loss, state.best_bleu).score
-        if better:
-            state.best_step, state.best_loss, state.best_bleu = state.step, found.loss, found.bleu
-            self.keep()
-        state.seconds += time.perf_counter() - started
-        self.log.write("validation", state.step, loss=found.loss, bleu=found.bleu, best=better)
-        self.log.say(f"step {state.step:,}: {found}{', the best so far' if better else ''}")
+        # A moving average takes the weights' place wherever weights are judged or kept.
+        with nullcontext() if self.moving_average is None else self.moving_average.in_place():
+            found = self._validation()
+            better = take_in(found, self.state, self.config)
+            if better:
+                self.saving.keep(self.state.step, self.model)
+        seconds = time.perf_counter() - started
+        self.state.seconds += seconds
+        if self.clock is not None:
+            self.clock.validated(seconds)
+        self.log.write("validation", self.state.step, loss=found.loss, bleu=found.bleu, best=better)
+        self.log.say(f"step {self.state.step:,}: {found}{', the best so far' if better else ''}")
         if found.sample:
             self.log.say(found.sample)
 
@@ -151,33 +243,92 @@ class Trainer:
         with torch.inference_mode():
             return self.validate()
 
-    def _average(self, state: RunState) -> None:
-        """Puts the mean of the last checkpoints into the model and keeps it."""
+    def _end_without_progress(self, norm: float) -> None:
+        """Makes this step the last one where validation has not got better for too long."""
+        state, patience = self.state, self.config.patience
+        if not patience or state.bad_validations < patience or state.step == self.last_step:
+            return
+        state.last_step, state.stopped_early = state.step, True
+        if state.meter.tokens:
+            self._report(norm)
+        self.log.write("stop", state.step, bad_validations=state.bad_validations, best_step=state.best_step)
+        self.log.say(
+            f"step {state.step:,} is the last of {self.config.steps:,}: {patience} validations without a new best "
+            f"(`train.patience`); the best was at step {state.best_step:,}"
+        )
+
+    def _clock_decides(self) -> bool:
+        """Whether after this step the rate begins to fall. It is saved at once, so that a resumed run replays it."""
+        state = self.state
+        ending = None if self.clock is None or state.last_step else self.clock.ending(state.step)
+        if ending is None:
+            return False
+        state.falls_at, state.last_step = ending.falls_at, ending.last_step
+        self.log.write("clock", state.step, last_step=ending.last_step)
+        self.log.ends_at(ending.last_step)
+        self.log.say(f"step {state.step:,}: the learning rate begins to fall; step {ending.last_step:,} is the last")
+        return True
+
+    @property
+    def _save_is_due(self) -> bool:
+        """Whether this step is to be resumed from, or is one of the best, whose weights are to be averaged."""
+        return self._due(self.config.save_every) or self.checkpoints.is_averaged(self.state.step, self.state)
+
+    @property
+    def _ema(self) -> Tensors | None:
+        return None if self.moving_average is None else self.moving_average.tensors
+
+    def _save(self) -> None:
+        started = time.perf_counter()
+        if self.clock is not None:
+            self.state.clock = self.clock.elapsed
+        self.saving.save(self.state, self.model, self.optimizer, self._ema)
+        if self.clock is not None:
+            self.clock.saved(time.perf_counter() - started)
+
+    def _average(self) -> None:
+        """Puts the mean of the last or the best checkpoints into the model and keeps it."""
         paths = self.checkpoints.to_average()
         if len(paths) < 2:
             return
+        started = time.perf_counter()
         average_into(self.model, paths)
-        found = self._validation()
-        self.keep()
+        found, state = self._validation(), self.state
+        self.keep(parameters(self.model))
+        state.seconds += time.perf_counter() - started
         state.best_step, state.best_loss, state.best_bleu = state.step, found.loss, found.bleu
         self.log.write("average", state.step, checkpoints=len(paths), loss=found.loss, bleu=found.bleu)
-        self.log.say(f"mean of the last {len(paths)} checkpoints: {found}")
+        self.log.say(f"mean of the {self.config.average_of} {len(paths)} checkpoints: {found}")
+
+    def _due(self, every: int) -> bool:
+        return self.state.step % every == 0 or self.state.step == self.last_step
 
 
-def batch_loss(model: Transformer, batch: Batch, label_smoothing: float) -> Tensor:
-    """The loss summed over the batch's target tokens."""
-    states = model.states(batch.src, batch.tgt_in)  # (B, T, D)
-    return projected_cross_entropy(states, batch.tgt_out, model.output_projection, label_smoothing, model.config.pad_id)
+def batch_loss(model: Transformer, batch: Batch, label_smoothing: float, r_drop: float = 0.0) -> Tensor:
+    """The loss summed over the batch's target tokens; with `r_drop` that of two passes (training/loss.py)."""
+    projection, pad_id = model.output_projection, model.config.pad_id
+    with autocast(model):
+        if not r_drop:
+            states = model.states(batch.src, batch.tgt_in)  # (B, T, D)
+            return projected_cross_entropy(states, batch.tgt_out, projection, label_smoothing, pad_id)
+        # Both passes as one batch: each row draws its own dropout.
+        first, second = model.states(batch.src.repeat(2, 1), batch.tgt_in.repeat(2, 1)).chunk(2)  # (B, T, D)
+        return projected_r_drop(first, second, batch.tgt_out, projection, r_drop, label_smoothing, pad_id)
 
 
 def average_into(model: Transformer, checkpoints: list[Path]) -> None:
-    """Sets the model's parameters to the mean of those checkpoints."""
-    mean = mean_of([load_tensors(path / "model.safetensors") for path in checkpoints])
+    """Sets the model's parameters to the mean of those checkpoints: of their moving averages, where they have them."""
+    mean = mean_of([read_weights(path) for path in checkpoints])
     set_parameters(model, mean, "the average")
 
 
-def _due(step: int, every: int, last: int) -> bool:
-    return step % every == 0 or step == last
+def _tokens(batches: list[Batch]) -> int:
+    """Target tokens without padding."""
+    return sum(batch.num_tokens for batch in batches)
+
+
+def _sides(batches: list[Batch]) -> tuple[list[Tensor], list[Tensor]]:
+    return [batch.src for batch in batches], [batch.tgt_out for batch in batches]
 
 
 def _seed_of(seed: int, step: int) -> int:

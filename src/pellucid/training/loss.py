@@ -1,14 +1,17 @@
-"""Section 5.4: cross-entropy with label smoothing, from the states before the output projection.
+"""Section 5.4: cross-entropy with label smoothing, from the states before the output projection; and R-Drop.
 
 Logits for all tokens at once would be the largest tensor of a training step, written and read several times. Here they
 live for a chunk of tokens at a time, in memory that is used again, and the gradients are taken while they are there.
 """
 
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+
+from pellucid.model.linear import Linear, in_blocks
 
 CHUNK_LOGITS = 4_000_000  # numbers held at a time: 16 MB in single precision
 
@@ -33,7 +36,78 @@ def projected_cross_entropy(
 
     Returns: the sum over tokens, to be divided by the tokens of the whole step.
     """
-    states, targets = states.flatten(0, 1), targets.flatten()
+    return _projected([states], targets, projection, _Loss(label_smoothing), pad_id)
+
+
+def projected_r_drop(
+    first: Tensor,
+    second: Tensor,
+    targets: Tensor,
+    projection: nn.Linear,
+    r_drop: float,
+    label_smoothing: float = 0.0,
+    pad_id: int | None = 0,
+) -> Tensor:
+    """The loss of R-Drop (Liang et al. 2021, equation 4), halved, so that it is the cross-entropy where they agree.
+
+    With p and q what two passes with different dropout say: the mean of both cross-entropies, plus r_drop / 4 times
+    KL(p | q) + KL(q | p). The paper has the sum of the cross-entropies, and twice that weight.
+
+    Args:
+        first, second: the states of both passes, each (B, T, D).
+        targets: (B, T); those equal to `pad_id` do not count.
+        r_drop: the paper's alpha.
+
+    Returns: the sum over tokens, to be divided by the tokens of the whole step.
+    """
+    return _projected([first, second], targets, projection, _Loss(label_smoothing, r_drop), pad_id)
+
+
+@dataclass(frozen=True)
+class _Loss:
+    """The loss of P passes, one or two, from their logits, and its gradient in closed form."""
+
+    smoothing: float
+    r_drop: float = 0.0
+
+    def __call__(self, logits: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
+        """The sum over tokens, and its gradient for the logits: (N, P, V), (N,) -> (), (N, P, V).
+
+        Cross-entropy is -(1 - e) log p_y - e mean log p, with the gradient p - (1 - e) 1_y - e / V.
+        """
+        passes, vocab_size = logits.shape[1:]
+        targets = targets[:, None, None].expand(-1, passes, 1)
+        gradient = probs = logits.softmax(dim=-1)
+        # The softmax has taken each exponential already: at the largest logit, log p is that logit less log sum exp.
+        log_sum = logits.amax(dim=-1, keepdim=True) - probs.amax(dim=-1, keepdim=True).log()
+        total = (log_sum - (1 - self.smoothing) * logits.gather(-1, targets)).sum()
+        if self.smoothing:
+            total -= self.smoothing * logits.mean(dim=-1).sum()
+        if self.r_drop:
+            total_divergence, divergence_gradient = _divergence(logits.sub_(log_sum), probs)
+        if self.smoothing:
+            gradient -= self.smoothing / vocab_size
+        gradient.scatter_add_(-1, targets, gradient.new_full(targets.shape, self.smoothing - 1))
+        if self.r_drop:
+            total = total / 2 + self.r_drop / 4 * total_divergence
+            gradient.mul_(0.5).add_(divergence_gradient, alpha=self.r_drop / 4)
+        return total, gradient
+
+
+def _divergence(log_probs: Tensor, probs: Tensor) -> tuple[Tensor, Tensor]:
+    """KL(p | q) + KL(q | p), summed over tokens, and its gradient for the logits; both arguments are (N, 2, V).
+
+    For the logits of p the gradient of the one is p (log p - log q - KL(p | q)), that of the other p - q.
+    """
+    difference = log_probs[:, 0] - log_probs[:, 1]
+    differences = torch.stack([difference, -difference], dim=1)
+    divergences = (probs * differences).sum(dim=-1, keepdim=True)
+    return divergences.sum(), probs * (differences - divergences + 1) - probs.flip(1)
+
+
+def _projected(passes: list[Tensor], targets: Tensor, projection: nn.Linear, loss: _Loss, pad_id: int | None) -> Tensor:
+    """The loss of P passes' states, each (B, T, D), at targets (B, T) that are words."""
+    states, targets = torch.stack([states.flatten(0, 1) for states in passes], dim=1), targets.flatten()
     if pad_id is not None:
         words = (targets != pad_id).nonzero().squeeze(1)
         if len(words) < len(targets):
@@ -42,53 +116,67 @@ def projected_cross_entropy(
     bias: Tensor | None = projection.bias
     if not torch.is_grad_enabled():  # a leaf wants its gradient even then
         weight, bias = weight.detach(), None if bias is None else bias.detach()
-    loss: Tensor = _ProjectedCrossEntropy.apply(states, targets, weight, bias, label_smoothing)  # type: ignore[no-untyped-call]
-    return loss
+    dtype = projection.product_dtype if isinstance(projection, Linear) else None
+    total: Tensor = _ProjectedLoss.apply(states, targets, weight, bias, loss, dtype)  # type: ignore[no-untyped-call]
+    return total
 
 
-class _ProjectedCrossEntropy(torch.autograd.Function):
-    """The loss -(1 - e) log p_y - e mean log p, and its gradient for the logits: p - (1 - e) 1_y - e / V."""
+class _ProjectedLoss(torch.autograd.Function):
+    """A loss of the logits `states @ weight.T + bias`, a chunk of rows at a time; products are taken in `dtype`."""
 
     @staticmethod
     def forward(
-        ctx: Any, states: Tensor, targets: Tensor, weight: Tensor, bias: Tensor | None, smoothing: float
+        ctx: Any,
+        states: Tensor,
+        targets: Tensor,
+        weight: Tensor,
+        bias: Tensor | None,
+        loss: _Loss,
+        dtype: torch.dtype | None,
     ) -> Tensor:
-        vocab_size = weight.size(0)
-        rows = max(1, CHUNK_LOGITS // vocab_size)
-        total = states.new_zeros((), dtype=torch.float32)
+        rows = max(1, CHUNK_LOGITS // (weight.size(0) * states.size(1)))
+        total = states.new_zeros((), dtype=torch.promote_types(states.dtype, torch.float32))
         wanted = ctx.needs_input_grad
         grads = [
             torch.empty_like(states) if wanted[0] else None,
             torch.zeros_like(weight) if wanted[2] else None,
             torch.zeros_like(bias) if bias is not None and wanted[3] else None,
         ]
+        factor = weight.to(dtype or weight.dtype)
+        offset = None if bias is None else bias.to(factor.dtype)
         for start in range(0, len(states), rows):
-            chunk, target = states[start : start + rows], targets[start : start + rows, None]
-            log_probs = F.linear(chunk, weight, bias).float().log_softmax(dim=-1)  # (rows, V)
-            total -= (1 - smoothing) * log_probs.gather(1, target).sum()
-            if smoothing:
-                total -= smoothing * log_probs.mean(dim=-1).sum()
+            place = slice(start, start + rows)
+            chunk = _factor(states[place], dtype)  # (rows * P, D)
+            logits = F.linear(chunk, factor, offset).to(total.dtype)[: states[place].numel() // states.size(-1)]
+            logits = logits.view(-1, states.size(1), logits.size(-1))  # (rows, P, V)
+            chunk_total, gradient = loss(logits, targets[place])
+            total += chunk_total
             if any(wanted):
-                gradient = log_probs.exp_()
-                if smoothing:
-                    gradient -= smoothing / vocab_size
-                gradient.scatter_add_(1, target, gradient.new_full(target.shape, smoothing - 1))
-                _accumulate(gradient.to(chunk.dtype), chunk, weight, slice(start, start + rows), grads)
+                _accumulate(gradient, chunk, factor, dtype, place, grads)
         ctx.save_for_backward(*grads)
         return total
 
     @staticmethod
     def backward(ctx: Any, *upstream: Tensor) -> tuple[Tensor | None, ...]:
         states, weight, bias = (None if g is None else g * upstream[0] for g in ctx.saved_tensors)
-        return states, None, weight, bias, None
+        return states, None, weight, bias, None, None
 
 
-def _accumulate(gradient: Tensor, chunk: Tensor, weight: Tensor, rows: slice, grads: list[Tensor | None]) -> None:
-    """Adds what the logits' gradient of a chunk, (N, V), gives for states, weight and bias."""
+def _factor(tensor: Tensor, dtype: torch.dtype | None) -> Tensor:
+    """(N, P, K) as the left factor of a product in `dtype`: (N * P, K), with zeros below on a CPU in half precision."""
+    rows = tensor.flatten(0, 1)
+    return rows if dtype is None else in_blocks(rows, dtype) if rows.is_cpu else rows.to(dtype)
+
+
+def _accumulate(
+    gradient: Tensor, chunk: Tensor, weight: Tensor, dtype: torch.dtype | None, place: slice, grads: list[Tensor | None]
+) -> None:
+    """Adds what the logits' gradient of a chunk, (N, P, V), gives for states, weight and bias."""
     states_grad, weight_grad, bias_grad = grads
-    if states_grad is not None:
-        torch.mm(gradient, weight, out=states_grad[rows])
-    if weight_grad is not None:
-        weight_grad.addmm_(gradient.t(), chunk)
     if bias_grad is not None:
-        bias_grad += gradient.sum(dim=0)
+        bias_grad += gradient.sum(dim=(0, 1))
+    size, gradient = gradient.shape[:2], _factor(gradient, dtype)
+    if states_grad is not None:
+        states_grad[place] = (gradient @ weight)[: size.numel()].view(*size, -1)
+    if weight_grad is not None:
+        weight_grad += gradient.t() @ chunk

@@ -4,15 +4,17 @@ Nothing here is random: the order of the batches follows from (seed, epoch, posi
 (seed, step). So weights, Adam's moments and a few integers are the whole of it.
 
     checkpoints/step-00001000/model.safetensors       parameters
+                              ema.safetensors         their moving average, in a run that keeps one
                               optimizer.safetensors   Adam's moments and step counts, by parameter
-                              state.json              the rest, and the SHA-256 of both files
+                              state.json              the rest, and size and SHA-256 of all four
 """
 
 import hashlib
 import json
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Self
@@ -24,6 +26,10 @@ from pellucid.errors import CheckpointError
 from pellucid.weights.files import flush
 from pellucid.weights.tensors import load_tensors, parameters, save_tensors, set_parameters
 
+Tensors = dict[str, Tensor]
+
+WEIGHTS, EMA, OPTIMIZER = "model.safetensors", "ema.safetensors", "optimizer.safetensors"
+STATE = "state.json"
 MOMENTS = ("exp_avg", "exp_avg_sq", "step")
 
 
@@ -64,6 +70,20 @@ class RunState:
     best_step: int = 0
     best_loss: float | None = None
     best_bleu: float | None = None
+    bad_validations: int = 0
+    """Validations since the best one."""
+    ranking: list[list[float]] = field(default_factory=list)
+    """Score and minus the step of those that validated best, the best first, where they are to be averaged."""
+    last_step: int = 0
+    """The last step, where something has moved it since the run began; 0: as configured."""
+    falls_at: int = 0
+    """The step after which a stable rate falls, where the clock has decided it."""
+    clock: float = 0.0
+    """Seconds of the time budget that are used up."""
+    stopped_early: bool = False
+    """Whether `train.patience` has made it so."""
+    parts: int = 1
+    """In how many parts batches are taken, as memory did not suffice for whole ones."""
     meter: Meter = field(default_factory=Meter)
 
     @classmethod
@@ -75,55 +95,100 @@ class RunState:
 class Checkpoints:
     """The checkpoints of a run folder."""
 
-    def __init__(self, folder: Path, save_every: int, average: int, last_step: int | None = None) -> None:
+    def __init__(
+        self, folder: Path, save_every: int, average: int, last_step: int | None = None, average_of: str = "last"
+    ) -> None:
         self.folder = folder
         self.save_every = save_every
         self.average = average
         self.last_step = last_step
+        self.average_of = average_of
 
-    def save(self, state: RunState, model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
-        """Writes a checkpoint of this moment, whole or not at all, then removes those that nothing needs."""
+    def save(
+        self, state: RunState, model: nn.Module, optimizer: torch.optim.Optimizer, ema: Tensors | None = None
+    ) -> None:
+        """Writes a checkpoint of this moment, whole or not at all, then removes those that nothing needs.
+
+        Raises OSError where it cannot be written; those before it are as they were then.
+        """
+        self.write(state, weights_of(model, ema) | {OPTIMIZER: _moments(model, optimizer)})
+        with suppress(OSError):  # what cannot be removed now goes the next time
+            self._prune(state.step)
+
+    def write(self, state: RunState, files: Mapping[str, Tensors]) -> None:
+        """Writes the folder of a checkpoint with these files, whole or not at all."""
         final = self.folder / f"step-{state.step:08d}"
         temporary = self.folder / f"{final.name}.partial"
         shutil.rmtree(temporary, ignore_errors=True)
-        temporary.mkdir(parents=True)
-        save_tensors(temporary / "model.safetensors", parameters(model))
-        save_tensors(temporary / "optimizer.safetensors", _moments(model, optimizer))
-        table = asdict(state) | {"sha256": {path.name: _sha256(path) for path in sorted(temporary.iterdir())}}
-        (temporary / "state.json").write_text(json.dumps(table, indent=2) + "\n", encoding="utf-8")
-        flush(temporary / "state.json")
-        flush(temporary)
-        shutil.rmtree(final, ignore_errors=True)
-        os.replace(temporary, final)
+        try:
+            temporary.mkdir(parents=True)
+            for name, tensors in files.items():
+                save_tensors(temporary / name, tensors)
+            _write_state(temporary, state)
+            flush(temporary)
+            shutil.rmtree(final, ignore_errors=True)
+            os.replace(temporary, final)
+        except BaseException:
+            shutil.rmtree(temporary, ignore_errors=True)
+            raise
         flush(self.folder)
-        self._prune(state.step)
 
-    def restore(self, model: nn.Module, optimizer: torch.optim.Optimizer, say: Callable[[str], None]) -> RunState:
-        """The state of the newest whole checkpoint, set in model and optimizer; a new state where there is none.
+    def restore(
+        self,
+        model: nn.Module,
+        optimizer: torch.optim.Optimizer,
+        say: Callable[[str], None],
+        ema: Tensors | None = None,
+    ) -> RunState:
+        """The state of the newest whole checkpoint, set in model, optimizer and `ema`; a new state where there is none.
 
-        `say` is told of each damaged one that is passed over. Raises CheckpointError where there are checkpoints and
+        `say` is told of each one that is passed over, and why. Raises CheckpointError where there are checkpoints and
         none of them is whole.
         """
         found = self._all()
         for path in reversed(found):
-            state = _read_state(path)
-            if state is not None:
-                set_parameters(model, load_tensors(path / "model.safetensors"), f"`{path}`")
-                _set_moments(model, optimizer, load_tensors(path / "optimizer.safetensors"))
-                return state
-            say(f"the checkpoint `{path}` is not whole: passed over")
+            try:
+                state = _read_state(path)
+            except CheckpointError as error:
+                say(f"the checkpoint `{path}` is passed over: {error}")
+                continue
+            set_parameters(model, load_tensors(path / WEIGHTS), f"`{path}`")
+            _set_moments(model, optimizer, load_tensors(path / OPTIMIZER))
+            if ema is not None:
+                _set_ema(ema, path)
+            return state
         if found:
             raise CheckpointError(
-                f"none of the {len(found)} checkpoints in `{self.folder}` is whole", "start over with --fresh"
+                f"none of the {len(found)} checkpoints in `{self.folder}` is whole",
+                "finish the run with the version that began it, if that was another; else start over with --fresh",
             )
         return RunState()
 
-    def to_average(self) -> list[Path]:
-        """The last `average` checkpoints that were due, oldest first; an interruption's do not count."""
-        return [path for path in self._all() if self._was_due(_step_of(path))][-self.average :]
+    @property
+    def last_step_saved(self) -> int:
+        """The step that a run would resume after, as far as the names tell."""
+        return max((_step_of(path) for path in self._all() if (path / OPTIMIZER).is_file()), default=0)
 
-    def _was_due(self, step: int) -> bool:
-        return step % self.save_every == 0 or step == self.last_step
+    def to_average(self) -> list[Path]:
+        """The last `average` checkpoints that were due, or those that validated best; oldest first."""
+        found, state = self._all(), self._newest_state()
+        return [path for path in found if self.is_averaged(_step_of(path), state)][-self.average :]
+
+    def is_averaged(self, step: int, state: RunState) -> bool:
+        """Whether a step's checkpoint may enter the average of a run that has come to `state`.
+
+        Each run that comes to the step must save it, interrupted or not; what an interruption alone saved never does.
+        """
+        if self.average_of == "best":
+            return any(-row[-1] == step for row in state.ranking[: self.average])
+        return step > 0 and (step % self.save_every == 0 or step == (state.last_step or self.last_step))
+
+    def _newest_state(self) -> RunState:
+        """The newest state that can be read, of a checkpoint whole or not."""
+        for path in reversed(self._all()):
+            with suppress(CheckpointError):
+                return _read_table(path)[0]
+        return RunState()
 
     def _all(self) -> list[Path]:
         """The checkpoints by step; one that was not written to its end has another name."""
@@ -137,28 +202,99 @@ class Checkpoints:
         stale = [path for path in self._all() if _step_of(path) > newest]
         for path in (*stale, *self.folder.glob("step-*.partial")):
             shutil.rmtree(path)
-        resumable = self._all()[-2:]
+        resumable = [path for path in self._all() if (path / OPTIMIZER).is_file()][-2:]
         for path in self._all():
             if path not in (*self.to_average(), *resumable):
                 shutil.rmtree(path)
             elif path not in resumable:
-                (path / "optimizer.safetensors").unlink(missing_ok=True)
+                (path / OPTIMIZER).unlink(missing_ok=True)
+                if (path / EMA).is_file():  # it is what is averaged
+                    (path / WEIGHTS).unlink(missing_ok=True)
 
 
 def _step_of(path: Path) -> int:
     return int(path.name.removeprefix("step-"))
 
 
-def _read_state(path: Path) -> RunState | None:
-    """The state of a checkpoint whose files are as they were written; None for any other."""
+def weights_of(model: nn.Module, ema: Tensors | None = None) -> dict[str, Tensors]:
+    """The files of a checkpoint that hold weights."""
+    return {WEIGHTS: parameters(model)} | ({} if ema is None else {EMA: ema})
+
+
+def read_weights(checkpoint: Path) -> Tensors:
+    """The weights of a checkpoint that is to be averaged: their moving average, in a run that keeps one.
+
+    Raises CheckpointError where they are not as written.
+    """
     try:
-        table = json.loads((path / "state.json").read_text(encoding="utf-8"))
-        digests = table.pop("sha256")
+        marks = _read_table(checkpoint)[1]
+        name = EMA if EMA in marks else WEIGHTS
+        _check_file(checkpoint / name, marks)
+    except CheckpointError as error:
+        raise CheckpointError(
+            f"the checkpoint `{checkpoint}` is one of those to be averaged, but {error}",
+            "remove this folder, and the same command takes the mean of the others; or start over with --fresh",
+        ) from error
+    return load_tensors(checkpoint / name)
+
+
+def _write_state(checkpoint: Path, state: RunState) -> None:
+    """Writes state.json, which vouches for itself and for the files beside it."""
+    files = sorted(checkpoint.iterdir())
+    marks = {path.name: {"bytes": path.stat().st_size, "sha256": _sha256(path)} for path in files}
+    table = asdict(state) | {"files": marks}
+    text = json.dumps(table | {"sha256": _digest(table)}, indent=2) + "\n"
+    (checkpoint / STATE).write_text(text, encoding="utf-8")
+    flush(checkpoint / STATE)
+
+
+def _read_state(checkpoint: Path) -> RunState:
+    """The state of a checkpoint to resume from. Raises CheckpointError: what of it is not as it was written."""
+    state, marks = _read_table(checkpoint)
+    for name in sorted({OPTIMIZER, *marks}):
+        _check_file(checkpoint / name, marks)
+    return state
+
+
+def _read_table(checkpoint: Path) -> tuple[RunState, dict[str, Any]]:
+    """The state in state.json, and size and SHA-256 of the files beside it."""
+    try:
+        data = (checkpoint / STATE).read_bytes()
+        table = json.loads(data)
+        digest = table.pop("sha256")
+        found = _digest(table)
+        marks = table.pop("files")
         state = RunState.from_table(table)
-        whole = all(_sha256(path / name) == digest for name, digest in digests.items())
-        return state if whole and state.step == _step_of(path) else None
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        return None
+    except FileNotFoundError as error:
+        raise CheckpointError(f"it has no {STATE}") from error
+    except OSError as error:
+        raise CheckpointError(f"{STATE} cannot be read: {error.strerror}") from error
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise CheckpointError(f"{STATE} is damaged ({len(data):,} bytes)") from error
+    if digest != found:
+        raise CheckpointError(f"{STATE} is not as it was written: its SHA-256 is another")
+    if state.step != _step_of(checkpoint):
+        raise CheckpointError(f"it holds step {state.step:,}")
+    return state, marks
+
+
+def _check_file(path: Path, marks: Mapping[str, Any]) -> None:
+    """Raises CheckpointError where a file is not as it was written."""
+    if path.name not in marks or not path.is_file():
+        raise CheckpointError(f"it has no {path.name}")
+    size, mark = path.stat().st_size, marks[path.name]
+    if size != mark["bytes"]:
+        raise CheckpointError(f"{path.name} has {size:,} bytes instead of {mark['bytes']:,}")
+    try:
+        digest = _sha256(path)
+    except OSError as error:
+        raise CheckpointError(f"{path.name} cannot be read: {error.strerror}") from error
+    if digest != mark["sha256"]:
+        raise CheckpointError(f"{path.name} is not as it was written: its SHA-256 is another")
+
+
+def _digest(table: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(table, sort_keys=True).encode()).hexdigest()
 
 
 def _sha256(path: Path) -> str:
@@ -183,3 +319,9 @@ def _set_moments(model: nn.Module, optimizer: torch.optim.Optimizer, tensors: di
                 moment: tensors[f"{moment}.{name}"].to(parameter.device)
                 for moment in MOMENTS
             }
+
+
+def _set_ema(ema: Tensors, checkpoint: Path) -> None:
+    saved = load_tensors(checkpoint / EMA)
+    for name, tensor in ema.items():
+        tensor.copy_(saved[name])

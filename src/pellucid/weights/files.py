@@ -1,10 +1,31 @@
 """Files that are whole or not there: written beside their place, flushed, then renamed."""
 
+import errno
 import os
+import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+DISK_FAILURES = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS})
+"""What a full or failing disk answers; more room, or another disk, mends it."""
+
+
+def is_disk_failure(error: OSError) -> bool:
+    """Whether the disk is at fault, not the path or the permissions."""
+    return error.errno in DISK_FAILURES
+
+
+def disk_trouble(error: OSError, folder: Path) -> str:
+    """What the disk answered, and how much room it has: `No space left on device, 1.5 MB free`."""
+    while not folder.exists():
+        folder = folder.parent
+    try:
+        free = f", {shutil.disk_usage(folder).free / 1e6:,.1f} MB free"
+    except OSError:
+        free = ""
+    return f"{error.strerror}{free}"
 
 
 @contextmanager

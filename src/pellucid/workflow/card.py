@@ -7,7 +7,8 @@ from pellucid.config import ModelConfig, Recipe
 
 def model_card(recipe: Recipe, config: ModelConfig) -> str:
     """The card, in Markdown with the YAML head that model hubs read. It names no path, host or time."""
-    data = recipe.data
+    data, digest = recipe.data, recipe.train.init_sha256
+    start = f"\n| started from | weights with SHA-256 {digest} |" if digest else ""
     return f"""---
 library_name: pellucid
 pipeline_tag: translation
@@ -22,8 +23,8 @@ pipeline_tag: translation
 | encoder / decoder layers | {config.num_encoder_layers} / {config.num_decoder_layers} |
 | d_model, d_ff, heads | {config.d_model}, {config.d_ff}, {config.num_heads} |
 | vocabulary | {config.src_vocab_size:,} / {config.tgt_vocab_size:,} ({Path(data.tokenizer).name}) |
-| trained on | {Path(data.src).name}, {Path(data.tgt).name} |
-| steps | at most {recipe.train.steps:,}, of about {recipe.train.batch_tokens:,} tokens |
+| trained on | {", ".join(Path(path).name for side in ("src", "tgt") for path in data.files(side))} |
+| steps | at most {recipe.train.steps:,}, of about {recipe.train.batch_tokens:,} tokens |{start}
 
     pellucid translate FOLDER < source.txt > target.txt
 """

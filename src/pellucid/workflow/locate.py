@@ -1,42 +1,108 @@
-"""Where a recipe's files lie: as given, or in a data directory."""
+"""Where a recipe's texts lie: as given, in a data directory, in the user's cache; or from where they can be fetched."""
 
 import os
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from pellucid.config import DataConfig
+from pellucid.data.cache import cache_folder, damage
+from pellucid.data.catalogue import PublishedFile, catalogue, total_size
+from pellucid.data.download import announce, download
+from pellucid.data.progress import say
 from pellucid.errors import DataError
 
 TEXT_FIELDS = ("src", "tgt", "valid_src", "valid_tgt", "test_src", "test_tgt")
 ENVIRONMENT = "PELLUCID_DATA"
+OFFLINE = "PELLUCID_OFFLINE"
 
 
 def locate(
-    data: DataConfig, data_dir: str | Path | None = None, environment: Mapping[str, str] = os.environ
+    data: DataConfig,
+    data_dir: str | Path | None = None,
+    environment: Mapping[str, str] = os.environ,
+    *,
+    fetch: bool = False,
 ) -> DataConfig:
-    """`data` with the paths of its texts found: as they are, else in `data_dir`, else in PELLUCID_DATA.
+    """`data` with the paths of its texts found: as they are, else in `data_dir`, in PELLUCID_DATA, in the cache.
 
-    Raises DataError for a text to train or validate on that is nowhere, naming the places.
+    Args:
+        fetch: whether texts of the catalogue that are nowhere may be fetched from their publisher. PELLUCID_OFFLINE
+            forbids it.
+
+    Raises DataError for a text to train or validate on that is nowhere and not fetched, naming the places.
     """
     folders = [Path(), *(Path(f) for f in (data_dir, environment.get(ENVIRONMENT)) if f)]
-    found: dict[str, Any] = {
-        name: _find(getattr(data, name), folders, needed=not name.startswith("test")) for name in TEXT_FIELDS
-    }
-    return replace(data, **found)
+    search = _Search(folders, cache_folder(environment))
+    named = {path for field in TEXT_FIELDS for path in data.files(field)}
+    needed = [path for field in TEXT_FIELDS[:4] for path in data.files(field)]
+    found = {path: search.find(path) for path in named}
+    if missing := [path for path in dict.fromkeys(needed) if not found[path]]:
+        files = search.published(missing)
+        if not fetch or environment.get(OFFLINE, "0") not in ("", "0"):
+            raise search.not_found(missing[0], files)
+        found |= search.fetch(files, sorted(path for path in named if not found[path]))
+    return replace(data, **{field: _located(getattr(data, field), found) for field in TEXT_FIELDS})
 
 
-def _find(path: str, folders: list[Path], needed: bool) -> str:
-    if not path:
-        return ""
-    candidates = [folder / path for folder in folders]
-    for candidate in candidates:
-        if candidate.exists():
-            return str(candidate)
-    if not needed:
-        return path
-    raise DataError(
-        f"no file `{path}`; looked for {', '.join(f'`{c}`' for c in candidates)}",
-        f"name the folder that holds it by --data-dir or {ENVIRONMENT}",
-    )
+@dataclass(frozen=True)
+class _Search:
+    folders: Sequence[Path]
+    cache: Path
+
+    def find(self, path: str) -> str:
+        """Where a text lies; empty where it is nowhere."""
+        in_folders = [folder / path for folder in self.folders]
+        found = next((candidate for candidate in in_folders if candidate.exists()), None) or self._in_cache(path)
+        return str(found) if found else ""
+
+    def _in_cache(self, path: str) -> Path | None:
+        """A text in the cache, if it is still what was fetched."""
+        file, cached = catalogue().get(path), self.cache / path
+        if file is None or not cached.is_file():
+            return None
+        if complaint := damage(cached, "" if file.members else file.sha256):
+            say(f"{complaint}; it is not used")
+            return None
+        return cached
+
+    def published(self, missing: Sequence[str]) -> list[PublishedFile]:
+        """The files in which the missing texts come. Raises DataError where nobody is known to publish one."""
+        for path in missing:
+            if path not in catalogue():
+                raise self.not_found(path, [])
+        return list({file.path: file for file in map(catalogue().__getitem__, missing)}.values())
+
+    def fetch(self, files: list[PublishedFile], missing: Sequence[str]) -> dict[str, str]:
+        """Fetches the files, and those of tests, without which training can do. Where each text lies then."""
+        others = [catalogue()[path] for path in missing if path in catalogue()]
+        tests = list({file.path: file for file in others if file not in files}.values())
+        announce([*files, *tests], self.cache)
+        for file in files:
+            download(file, self.cache)
+        for file in tests:
+            try:
+                download(file, self.cache)
+            except DataError as error:
+                say(f"  {error}; training does not need it")
+        return {path: str(self.cache / path) for path in missing if (self.cache / path).is_file()}
+
+    def not_found(self, path: str, files: Sequence[PublishedFile]) -> DataError:
+        """The error for a text that is in none of the places."""
+        places = [*(folder / path for folder in self.folders), *([self.cache / path] if files else [])]
+        message = f"no file `{path}`; looked for {', '.join(f'`{place}`' for place in places)}"
+        hint = f"name the folder that holds it by --data-dir or {ENVIRONMENT}"
+        if not files:
+            return DataError(message, hint)
+        addresses = ", ".join(f"`{file.sources[0].url}`" for file in files)
+        return DataError(
+            f"{message}; offline, so not fetched: {addresses} ({total_size(files)})",
+            f"{hint}, or let `pellucid train` fetch it once, without --offline and {OFFLINE}",
+        )
+
+
+def _located(field: str | Sequence[str], found: Mapping[str, str]) -> Any:
+    if isinstance(field, str):
+        return found.get(field) or field
+    return tuple(found.get(path) or path for path in field)

@@ -4,23 +4,30 @@ import hashlib
 import json
 import tempfile
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
+from functools import partial
 from itertools import chain
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 
 from pellucid.config import DataConfig
-from pellucid.data.corpus import fingerprint, read_pairs
+from pellucid.data.corpus import fingerprint
+from pellucid.data.faults import Fault, Finding
+from pellucid.data.health import HeldOut, Inspection, inspect
+from pellucid.data.parallel import ParallelText, held_out_text, parallel_texts
 from pellucid.data.shards import Shard, open_or_write, stored_fingerprint
 from pellucid.errors import ConfigError, DataError
 from pellucid.text.tokenizers import Tokenizers
 from pellucid.text.training import train_tokenizer
 from pellucid.training.log import RunLog
+from pellucid.weights.files import write_text
 
 Pair = tuple[str, str]
 TEXTS = ("src", "tgt", "valid_src", "valid_tgt")
 SPLIT_SEED = 20170612  # any fixed number: the pairs held out must be the same in each run
+RECORD = "corpus.json"
 
 
 @dataclass(frozen=True)
@@ -28,15 +35,36 @@ class Corpus:
     """The pairs to train on, read anew from disk each time, and the pairs to validate on."""
 
     data: DataConfig
-    held_out: frozenset[int]
+    inspection: Inspection
+    used: npt.NDArray[np.bool_]
+    """Of each pair, whether it is trained on: neither left out, nor held out, nor a copy of one that is held out."""
     valid: list[Pair]
+    valid_inspection: Inspection
+    """Of the validation text; where none is given, of the training text, off which some pairs are cut."""
+    valid_used: npt.NDArray[np.bool_]
+    """Which of the inspected pairs `valid` are."""
+
+    def __len__(self) -> int:
+        return int(np.count_nonzero(self.used))
+
+    @property
+    def findings(self) -> list[Finding]:
+        """What was found in the texts. What is too long is not among them: that is known when there is a tokenizer."""
+        found = [*self.inspection.findings]
+        if self.valid_inspection is not self.inspection:
+            found += self.valid_inspection.findings
+        return [finding for finding in found if finding.fault != "too_long"]
 
     def train(self) -> Iterator[Pair]:
-        """The training pairs in their order, without those held out, nor copies of those."""
-        held = set(self.valid) if self.held_out else set()
-        for number, pair in enumerate(read_pairs(self.data.src, self.data.tgt)):
-            if number not in self.held_out and pair not in held:
-                yield pair
+        """The training pairs in their order."""
+        return self.inspection.pairs(self.used, self.data.on_bad_utf8)
+
+    def report(self) -> str:
+        """What was read, and what was found in it, a line each."""
+        texts, counts, found = self.inspection.texts, self.inspection.counts, self.findings
+        read = [f"{count:,} pairs in {text}" for text, count in zip(texts, counts, strict=True)]
+        head = f"texts: {', '.join(read)}" + ("" if found else "; no fault found")
+        return "\n".join([head, *(f"  {finding}".replace("\n", "\n    ") for finding in found)])
 
 
 @dataclass(frozen=True)
@@ -50,26 +78,35 @@ class Prepared:
 
 
 def open_corpus(data: DataConfig) -> Corpus:
-    """The texts of `data`, checked from the first line to the last: files, UTF-8, line counts.
+    """The texts of `data`, looked at from the first line to the last.
 
-    Raises ConfigError where a text is not named, DataError for what is wrong in one.
+    Raises ConfigError where a text is not named, DataError for what cannot be trained on: a missing or damaged file, a
+    line that is not of its format, not UTF-8 (but see `data.on_bad_utf8`), or without another side.
     """
-    for name, other in (("src", "tgt"), ("tgt", "src"), ("valid_src", "valid_tgt"), ("valid_tgt", "valid_src")):
-        if not getattr(data, name) and (getattr(data, other) or name == "src"):
-            raise ConfigError(f"`data.{name}` is not given", "a parallel corpus needs a source and a target file")
-        _check_rereadable(Path(getattr(data, name)))
-    count = sum(1 for _ in read_pairs(data.src, data.tgt))
-    if data.valid_src:
-        return Corpus(data, frozenset(), list(read_pairs(data.valid_src, data.valid_tgt)))
-    size = min(data.valid_size, count // 10)
-    if size == 0:
-        raise DataError(
-            f"`{data.src}` has {count} lines: too few to hold a tenth out for validation",
-            "give validation texts by `--valid-src` and `--valid-tgt`",
-        )
-    held_out = frozenset(np.random.default_rng(SPLIT_SEED).choice(count, size, replace=False).tolist())
-    valid = [pair for number, pair in enumerate(read_pairs(data.src, data.tgt)) if number in held_out]
-    return Corpus(data, held_out, valid)
+    texts, valid_text = parallel_texts(data), held_out_text(data, "valid")
+    for text in (*texts, *([valid_text] if valid_text else [])):
+        _check_rereadable(Path(text.src))
+        _check_rereadable(Path(text.tgt_file))
+    inspection = inspect(texts, data, held_out_sources(data))
+    inspection.check()
+    if valid_text is None:
+        return _with_validation_cut_off(inspection, data)
+    # Copies and repeated pairs are as good as others to validate on.
+    valid = inspect([valid_text], replace(data, on_copy="keep", on_duplicate="keep"), {})
+    valid.check()
+    pairs = list(valid.pairs(valid.used, data.on_bad_utf8))
+    return Corpus(data, inspection, inspection.used, pairs, valid, valid.used)
+
+
+def held_out_sources(data: DataConfig) -> HeldOut:
+    """The source sentences to validate and to test on, as far as they are given and there."""
+    found: dict[Fault, tuple[str, list[str]]] = {}
+    names: tuple[Fault, ...] = ("valid", "test")
+    for name in names:
+        src, tgt = getattr(data, f"{name}_src"), getattr(data, f"{name}_tgt")
+        if src and Path(src).is_file():
+            found[name] = src, list(ParallelText(src, tgt, data.tsv_columns, data.jsonl_keys).sources())
+    return found
 
 
 def train_tokenizers(corpus: Corpus) -> Tokenizers:
@@ -90,28 +127,99 @@ def train_tokenizers(corpus: Corpus) -> Tokenizers:
 
 
 def prepare(corpus: Corpus, tokenizers: Tokenizers, folder: Path, log: RunLog, resuming: bool) -> Prepared:
-    """The corpus as shards below `folder`, written or found there from an earlier time.
+    """The corpus as shards below `folder`, written or found there from an earlier time; beside it, its record.
 
     Raises DataError when a run that goes on finds another corpus than it began with.
     """
-    mark = _fingerprint(corpus.data, tokenizers)
+    data, digests = corpus.data, _digests(corpus.data)
+    mark = _fingerprint(data, digests, tokenizers)
     if resuming and stored_fingerprint(folder / "train") not in (None, mark):
         raise DataError(
             f"the texts are not those that the run in `{folder.parent}` began with",
             "give it the same texts, or start over with --fresh",
         )
-    limit = corpus.data.max_length
-    train = open_or_write(folder / "train", corpus.train(), tokenizers, limit, mark)
-    valid = open_or_write(folder / "valid", corpus.valid, tokenizers, limit, mark)
-    for name, shard in (("training", train), ("validation", valid)):
-        source, target = len(shard.source.ids), len(shard.target.ids)
-        left_out = f"; left out: {shard.empty:,} with an empty side, {shard.too_long:,} beyond {limit} tokens"
-        log.say(
-            f"{name}: {len(shard):,} pairs, {source:,} source and {target:,} target tokens"
-            + (left_out if shard.empty or shard.too_long else "")
-        )
+    cut, sampled = data.on_too_long == "cut", data.subword_sampling > 0
+    write = partial(open_or_write, tokenizers=tokenizers, max_length=data.max_length, fingerprint=mark, cut=cut)
+    train = _weighted(write(folder / "train", corpus.train(), keep_texts=sampled), corpus)
+    valid = write(folder / "valid", corpus.valid)
+    long_train = _too_long(train, data, corpus.inspection, corpus.used)
+    long_valid = _too_long(valid, data, corpus.valid_inspection, corpus.valid_used)
+    for name, shard, long in (("training", train, long_train), ("validation", valid, long_valid)):
+        log.say("\n".join([_size_of(name, shard), *(f"  {finding}" for finding in long)]))
+    write_text(folder.parent / RECORD, _record(corpus, digests, train, valid, [*long_train, *long_valid]))
     usable = [pair for pair in corpus.valid if pair[0].strip() and pair[1].strip()]
     return Prepared(tokenizers, train, valid, usable)
+
+
+def _with_validation_cut_off(inspection: Inspection, data: DataConfig) -> Corpus:
+    """Some pairs from all over the texts, at most a tenth, are held out of the training with all their copies."""
+    numbers = np.flatnonzero(inspection.used)
+    size = min(data.valid_size, len(numbers) // 10)
+    if size == 0:
+        one = len(inspection.texts) == 1 and not inspection.texts[0].tgt
+        raise DataError(
+            f"{' and '.join(map(str, inspection.texts))} {'has' if one else 'have'} {len(numbers)} usable pairs: "
+            "too few to hold a tenth out for validation",
+            "give validation texts by `--valid-src` and `--valid-tgt`",
+        )
+    held_out = np.zeros_like(inspection.used)
+    held_out[numbers[np.random.default_rng(SPLIT_SEED).choice(len(numbers), size, replace=False)]] = True
+    used = inspection.used & ~np.isin(inspection.hashes, inspection.hashes[held_out])
+    pairs = list(inspection.pairs(held_out, data.on_bad_utf8))
+    return Corpus(data, inspection, used, pairs, inspection, held_out)
+
+
+def _weighted(shard: Shard, corpus: Corpus) -> Shard:
+    """The shard with its corpora, of which some may be seen more often than others."""
+    weights, counts = corpus.data.weights, corpus.inspection.counts
+    if not weights:
+        return shard
+    numbers = np.delete(np.flatnonzero(corpus.used), shard.left_out)
+    sizes = np.diff(np.searchsorted(numbers, np.cumsum([0, *counts]))).tolist()
+    if not any(round(size * weight) for size, weight in zip(sizes, weights, strict=True)):
+        raise ConfigError(f"`data.weights` ({list(weights)}) draw no pair at all of {sizes}", "use larger weights")
+    return replace(shard, corpora=tuple(zip(sizes, weights, strict=True)))
+
+
+def _too_long(shard: Shard, data: DataConfig, inspection: Inspection, used: npt.NDArray[np.bool_]) -> list[Finding]:
+    """What of a shard had too many tokens, with the place of the first one."""
+    if shard.first_too_long is None:
+        return []
+    path, line = inspection.place(int(np.flatnonzero(used)[shard.first_too_long]))
+    effect = "cut" if data.on_too_long == "cut" else "left out"
+    return [Finding("too_long", shard.too_long, path, line, "", f"pairs beyond {data.max_length} tokens", effect)]
+
+
+def _size_of(name: str, shard: Shard) -> str:
+    source, target = len(shard.source.ids), len(shard.target.ids)
+    drawn = sum(size * weight for size, weight in shard.corpora)
+    return (
+        f"{name}: {len(shard):,} pairs, {source:,} source and {target:,} target tokens"
+        + (f"; {shard.empty:,} more without a token on a side" if shard.empty else "")
+        + (f"; an epoch draws {drawn:,.0f} pairs" if shard.corpora else "")
+    )
+
+
+def _record(corpus: Corpus, digests: dict[str, list[str]], train: Shard, valid: Shard, long: list[Finding]) -> str:
+    """What the run is trained on, as JSON."""
+
+    def size(shard: Shard) -> dict[str, int]:
+        tokens = {"source_tokens": len(shard.source.ids), "target_tokens": len(shard.target.ids)}
+        return {"pairs": len(shard), **tokens}
+
+    inspection = corpus.inspection
+    table = {
+        "format": "pellucid-corpus/1",
+        "texts": [
+            {"src": text.src, "tgt": text.tgt_file, "pairs": count}
+            for text, count in zip(inspection.texts, inspection.counts, strict=True)
+        ],
+        "sha256": digests,
+        "training": size(train) | ({"corpora": train.corpora} if train.corpora else {}),
+        "validation": size(valid),
+        "findings": [finding.to_json() for finding in (*corpus.findings, *long)],
+    }
+    return json.dumps(table, indent=2, ensure_ascii=False) + "\n"
 
 
 def _check_rereadable(path: Path) -> None:
@@ -122,11 +230,15 @@ def _check_rereadable(path: Path) -> None:
         )
 
 
-def _fingerprint(data: DataConfig, tokenizers: Tokenizers) -> str:
+def _digests(data: DataConfig) -> dict[str, list[str]]:
+    """The SHA-256 of each file that is trained or validated on."""
+    return {name: [fingerprint(path) for path in data.files(name)] for name in TEXTS if data.files(name)}
+
+
+def _fingerprint(data: DataConfig, digests: dict[str, list[str]], tokenizers: Tokenizers) -> str:
     """Changes with the texts, the settings and the tokenizers that decide their ids."""
-    texts = {name: fingerprint(path) for name in TEXTS if (path := getattr(data, name))}
-    named = {*texts, "test_src", "test_tgt"}
+    named = {*TEXTS, "test_src", "test_tgt"}
     settings = {f.name: getattr(data, f.name) for f in fields(data) if f.name not in named}
     with tempfile.TemporaryDirectory() as folder:
         table = tokenizers.save(Path(folder))
-    return hashlib.sha256(json.dumps([texts, settings, table], sort_keys=True).encode()).hexdigest()
+    return hashlib.sha256(json.dumps([digests, settings, table], sort_keys=True).encode()).hexdigest()

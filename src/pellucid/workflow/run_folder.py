@@ -1,28 +1,42 @@
 """The run folder: which run lies in it, and whether it may be gone on with."""
 
 import json
+import os
 import shutil
 from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 
 from pellucid.config import SECTIONS, Recipe
-from pellucid.errors import ConfigError
+from pellucid.errors import ConfigError, PellucidError
 from pellucid.tables import read_tables, to_table, toml_line
 from pellucid.training.state import Checkpoints
-from pellucid.weights.files import write_text
+from pellucid.weights.files import disk_trouble, write_text
 from pellucid.workflow.locate import TEXT_FIELDS
+
+try:
+    import fcntl
+except ImportError:  # Windows: nothing keeps two processes apart there
+    fcntl = None  # type: ignore[assignment]
 
 RECIPE = "recipe.toml"
 RESULT = "result.json"
+PLAN = "plan.json"
+LOCK = ".lock"
+STARTING = ".starting-over"
+"""Stands while an earlier run is being removed: what is left of it then is no run."""
 OWN = (
-    "config.json", "model.safetensors", "README.md", RESULT, "metrics.jsonl",
+    "config.json", "model.safetensors", "README.md", RESULT, PLAN, "metrics.jsonl", "corpus.json",
     "tokenizer.model", "tokenizer.json", "source.model", "source.json", "target.model", "target.json",
     "checkpoints/step-*", "data/train", "data/train.partial", "data/valid", "data/valid.partial", "tensorboard",
 )  # fmt: skip
 """All that a run writes besides its recipe, as patterns."""
 HALF_WRITTEN = tuple(f".{name}.????????" for name in (*OWN, RECIPE, "tokenizers") if "/" not in name)
 """What lies there under its temporary name when the process is killed."""
+PLACES = (*TEXT_FIELDS, "init_from")
+"""Settings that name a place; two runs are compared by what was there."""
+PARTIAL = ("checkpoints/step-*.partial", "data/train.partial", "data/valid.partial")
 
 
 @dataclass(frozen=True)
@@ -36,8 +50,12 @@ class RunResult:
     best_step: int
     valid_loss: float
     valid_bleu: float | None
+    stopped_early: bool = False
+    """Whether `train.patience` ended it before its last step."""
     already_finished: bool = False
     """Whether the run had finished before, and nothing was left to do."""
+    changed_texts: tuple[str, ...] = ()
+    """Texts that are not any more what a run that had finished before was trained on."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +71,8 @@ class RunFolder:
         """
         if self.path.exists() and not self.path.is_dir():
             raise ConfigError(f"`{self.path}` is a file, not a folder for a run", "choose another `--out`")
+        if (self.path / STARTING).is_file():
+            return False
         if not (self.path / RECIPE).is_file():
             if self.path.is_dir() and any(not path.name.startswith(".") for path in self.path.iterdir()):
                 raise ConfigError(f"`{self.path}` is not empty and holds no run", "choose another `--out`")
@@ -69,38 +89,117 @@ class RunFolder:
 
     def begin(self, recipe: Recipe) -> None:
         """Makes the folder the new run's: what an earlier one has written goes, other files stay."""
-        if self.path.is_dir():
-            self._clear()
         self.path.mkdir(parents=True, exist_ok=True)
+        if (self.path / RECIPE).is_file():
+            # A process killed in here would leave parts of the earlier run, with which no run can go on.
+            (self.path / STARTING).touch()
+        self._remove(*OWN, *HALF_WRITTEN)
+        for folder in (self.path / "checkpoints", self.path / "data"):
+            if folder.is_dir() and not any(folder.iterdir()):
+                folder.rmdir()
         write_text(self.path / RECIPE, recipe.to_toml())
+        (self.path / STARTING).unlink(missing_ok=True)
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Holds the folder for this process, from before anything is written to the end, and sweeps it on both ends.
+
+        The system frees the lock of a process that dies. A folder made for the lock goes again if it stays empty.
+        Raises ConfigError where another process holds it. Without fcntl (Windows) there is no lock.
+        """
+        made = [path for path in (self.path, *self.path.parents) if not path.exists()]
+        self.path.mkdir(parents=True, exist_ok=True)
+        handle = _take(self.path / LOCK)
+        try:
+            self._sweep()
+            yield
+        finally:
+            self._sweep()
+            if handle is not None:
+                (self.path / LOCK).unlink(missing_ok=True)
+                os.close(handle)
+            with suppress(OSError):
+                for path in made:
+                    path.rmdir()
+
+    @property
+    def recipe(self) -> Recipe | None:
+        """The recipe of a run here that has got somewhere, if there is one."""
+        begun = (self.path / RECIPE).is_file() and not (self.path / STARTING).is_file()
+        return stored_recipe(self.path) if begun and self.has_trained else None
 
     @property
     def has_trained(self) -> bool:
         """Whether there is something to lose: weights or a checkpoint."""
-        return (self.path / "model.safetensors").is_file() or any((self.path / "checkpoints").glob("step-*"))
+        return (self.path / "model.safetensors").is_file() or self.has_checkpoints
+
+    @property
+    def has_checkpoints(self) -> bool:
+        """Whether there is something to resume from."""
+        return any((self.path / "checkpoints").glob("step-*"))
 
     @property
     def result(self) -> RunResult | None:
         """What the run came to, if it has finished."""
-        path = self.path / RESULT
-        if not path.is_file():
-            return None
-        table = json.loads(path.read_text(encoding="utf-8"))
-        return RunResult(**table | {"folder": str(self.path), "already_finished": True})
+        try:
+            table = json.loads((self.path / RESULT).read_text(encoding="utf-8"))
+            return RunResult(**{**table, "folder": str(self.path), "already_finished": True})
+        except (FileNotFoundError, ValueError, TypeError):
+            return None  # a damaged one is written anew, from the last checkpoint
 
     def finish(self, result: RunResult) -> None:
         """Marks the run as finished. The file names no place."""
         table = asdict(replace(result, folder=""))
+        del table["already_finished"], table["changed_texts"]
         write_text(self.path / RESULT, json.dumps(table, indent=2) + "\n")
 
-    def _clear(self) -> None:
-        """Removes what a run has written here, also what one that was killed left half-written, and nothing else."""
-        for pattern in (*OWN, *HALF_WRITTEN):
+    def out_of_room(self, error: OSError) -> PellucidError:
+        """The error for a disk that did not take what the run cannot go on without."""
+        step = Checkpoints(self.path / "checkpoints", 1, 1).last_step_saved
+        return PellucidError(
+            f"the run in `{self.path}` cannot be written: {disk_trouble(error, self.path)}"
+            + (f"; the last good checkpoint is step {step:,}" if step else "; there is no checkpoint yet"),
+            "make room on that disk and give the same command again: it goes on "
+            + ("after that step" if step else "from the start")
+            + " and ends in the same weights",
+        )
+
+    def _sweep(self) -> None:
+        """Removes what was left half-written here by a process that was killed, or could not end its work."""
+        with suppress(OSError):
+            self._remove(*HALF_WRITTEN, *PARTIAL)
+
+    def _remove(self, *patterns: str) -> None:
+        for pattern in patterns:
             for path in self.path.glob(pattern):
                 shutil.rmtree(path) if path.is_dir() else path.unlink()
-        for folder in (self.path / "checkpoints", self.path / "data"):
-            if folder.is_dir() and not any(folder.iterdir()):
-                folder.rmdir()
+
+
+def _take(path: Path) -> int | None:
+    """The handle of a lock file that this process holds now; None where the system or the disk knows no locks."""
+    if fcntl is None:
+        return None
+    while True:
+        handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            holder = os.read(handle, 20).decode(errors="replace").strip()
+            os.close(handle)
+            raise ConfigError(
+                f"another process{f' (number {holder})' if holder else ''} is training in `{path.parent}`",
+                "wait until it has ended, stop it, or choose another `--out`",
+            ) from error
+        except OSError:
+            os.close(handle)
+            return None
+        # Who held it before may have removed the file after it was opened here; then it would keep nobody out.
+        if path.exists() and os.path.samestat(os.fstat(handle), path.stat()):
+            with suppress(OSError):  # on a full disk it goes without a number
+                os.ftruncate(handle, 0)
+                os.write(handle, f"{os.getpid()}\n".encode())
+            return handle
+        os.close(handle)
 
 
 def _differences(stored: Recipe, asked: Recipe) -> Iterator[tuple[str, str]]:
@@ -108,7 +207,7 @@ def _differences(stored: Recipe, asked: Recipe) -> Iterator[tuple[str, str]]:
     for section, cls in SECTIONS.items():
         before, now = to_table(getattr(stored, section)), to_table(getattr(asked, section))
         for f in fields(cls):
-            if before[f.name] != now[f.name] and f.name not in TEXT_FIELDS:
+            if before[f.name] != now[f.name] and f.name not in PLACES:
                 key = f"{section}.{f.name}"
                 yield toml_line(key, before[f.name]), toml_line(key, now[f.name])
 
@@ -116,7 +215,8 @@ def _differences(stored: Recipe, asked: Recipe) -> Iterator[tuple[str, str]]:
 def checkpoints_of(folder: Path, recipe: Recipe, average: int | None = None) -> Checkpoints:
     """A run's checkpoints; `average` of them, or as many as the recipe says, make the average."""
     train = recipe.train
-    return Checkpoints(folder / "checkpoints", train.save_every, average or train.average, train.steps)
+    count = average or train.average
+    return Checkpoints(folder / "checkpoints", train.save_every, count, train.steps, train.average_of)
 
 
 def stored_recipe(folder: Path) -> Recipe:

@@ -9,7 +9,8 @@ from pellucid.data.batching import BatchOrder, make_batch
 from pellucid.evaluation.scores import corpus_bleu
 from pellucid.model.transformer import Transformer
 from pellucid.tasks.translator import Translator
-from pellucid.training.loop import Validation, batch_loss
+from pellucid.training.loop import batch_loss
+from pellucid.training.validation import Validation
 from pellucid.workflow.prepare import Prepared
 
 

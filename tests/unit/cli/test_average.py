@@ -8,7 +8,7 @@ from tests.unit.cli.command_line import CommandLine
 
 def test_average_says_how_many_it_took(pellucid: CommandLine, finished_run: Path, tmp_path: Path) -> None:
     outcome = pellucid("average", finished_run, "--out", tmp_path / "mean", "--last", "2")
-    expected = f"{tmp_path / 'mean'}: the mean of the last 2 checkpoints of {finished_run}\n"
+    expected = f"{tmp_path / 'mean'}: the mean of 2 checkpoints of {finished_run}\n"
     assert (outcome.status, outcome.out, outcome.err) == (0, "", expected)
     Translator.load(tmp_path / "mean", "cpu")
     again = pellucid("average", finished_run, "--out", tmp_path / "mean")

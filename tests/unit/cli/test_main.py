@@ -76,7 +76,7 @@ def test_an_unknown_verb_is_a_mistake(pellucid: CommandLine, verb: str, error: s
     [
         (ConfigError("a", "b"), 2, "error: a\n\nhint: b\n"),
         (ConfigError("a"), 2, "error: a\n"),
-        (Interrupted(signal.SIGTERM), 143, "stopped by SIGTERM; the state is saved, the same command goes on"),
+        (Interrupted(signal.SIGTERM, 3, 3), 143, "stopped by SIGTERM; the state is saved, the same command goes on"),
         (PellucidError("a", "b"), 1, "error: a\n\nhint: b\n"),
         (CheckpointError("a", "b"), 1, "error: a\n\nhint: b\n"),
         (

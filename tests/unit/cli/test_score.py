@@ -31,3 +31,9 @@ def test_score_reads_standard_input(
     from_files = pellucid("score", finished_run, "--src", texts[0], "--tgt", texts[1])
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(Path(texts[1]).read_bytes())))
     assert pellucid("score", finished_run, "--src", texts[0], "--tgt", "-") == from_files
+
+
+def test_standard_input_cannot_be_both(pellucid: CommandLine, finished_run: Path) -> None:
+    outcome = pellucid("score", finished_run, "--src", "-", "--tgt", "-")
+    assert (outcome.status, outcome.out) == (2, "")
+    assert outcome.error == "standard input (`-`) can be only one of the files"

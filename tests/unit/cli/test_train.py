@@ -1,12 +1,14 @@
 """`pellucid train`: a run in one command, and what is said of settings and texts that cannot work."""
 
+import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import torch
 
-from pellucid.config import Recipe
+from pellucid.config import Recipe, shipped_recipes
 from tests.toy_task import reversed_letters, small_arguments, write_pairs
 from tests.unit.cli.command_line import CommandLine
 
@@ -143,7 +145,7 @@ def test_texts_must_be_named(pellucid: CommandLine) -> None:
     for options, name in (([], "src"), (["--src", "train.src"], "tgt"), (["--tgt", "train.tgt"], "src")):
         outcome = pellucid("train", "--out", "run", *options)
         assert (outcome.status, outcome.error) == (2, f"`data.{name}` is not given")
-    assert "--out FOLDER" in pellucid("train").error
+    assert pellucid("train").error == "--out is not given"
 
 
 @pytest.mark.parametrize("fresh", [[], ["--fresh"]])
@@ -153,3 +155,86 @@ def test_a_folder_of_something_else_is_left_alone(pellucid: CommandLine, fresh: 
     outcome = pellucid(*arguments(*fresh))
     assert (outcome.status, outcome.error) == (2, "`run` is not empty and holds no run")
     assert [path.name for path in Path("run").iterdir()] == ["letter.txt"]
+
+
+def test_several_corpora(pellucid: CommandLine) -> None:
+    """Two files, and one with both sides; one of them seen three times an epoch."""
+    rows = reversed_letters(30, seed=2)
+    Path("more.tsv").write_text("".join(f"{i}\t{t}\t{s}\n" for i, (s, t) in enumerate(rows)), encoding="utf-8")
+    settings = ["--set", "data.tsv_columns=[3, 2]", "--set", "data.weights=[1, 3]"]
+    first = pellucid(*arguments("--src", "more.tsv", *settings))
+    assert first.status == 0, first.err
+    assert first.err.startswith("texts: 60 pairs in `train.src` and `train.tgt`, 30 pairs in `more.tsv`\n")
+    assert "; an epoch draws " in first.err
+    stored = Recipe.load("run/recipe.toml").data
+    assert (stored.src, stored.tgt, stored.weights) == (("train.src", "more.tsv"), "train.tgt", (1.0, 3.0))
+    assert "| trained on | train.src, more.tsv, train.tgt |" in Path("run/README.md").read_text(encoding="utf-8")
+    assert pellucid(*arguments("--src", "more.tsv", *settings)).err.startswith("run: already finished")
+    other = pellucid(*arguments("--src", "more.tsv", *settings[:3], "data.weights=[1, 2]"))
+    assert other.error == "the run in `run` has `data.weights = [1.0, 3.0]`, this command `data.weights = [1.0, 2.0]`"
+    missing = pellucid(*arguments("--src", "nowhere.de", "--tgt", "train.tgt", "--fresh"))
+    assert missing.error == "no file `nowhere.de`; looked for `nowhere.de`"
+
+
+def test_one_file_takes_the_place_of_both_texts_of_a_recipe(pellucid: CommandLine) -> None:
+    Path("mine.toml").write_text('[data]\nsrc = "train.src"\ntgt = "train.tgt"\n', encoding="utf-8")
+    lines = (json.dumps({"src": s, "tgt": t}) for s, t in reversed_letters(20))
+    Path("x.jsonl").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    small = small_arguments("x.jsonl", "", Path("run"))
+    del small[small.index("--tgt") : small.index("--tgt") + 2]
+    outcome = pellucid(small[0], "mine.toml", *small[1:])
+    assert outcome.status == 0, outcome.err
+    assert Recipe.load("run/recipe.toml").data.tgt == ""
+
+
+@pytest.mark.parametrize(("policy", "effect"), [("replace", "replaced by U+FFFD"), ("skip", "left out")])
+def test_what_is_said_before_training(pellucid: CommandLine, policy: str, effect: str) -> None:
+    lines = Path("train.src").read_bytes().splitlines()
+    lines[6] = b"a \xff"
+    Path("train.src").write_bytes(b"".join(line + b"\n" for line in lines))
+    stopped = pellucid(*arguments())
+    assert (stopped.status, stopped.error) == (2, "`train.src` is not UTF-8: line 7, byte 3 is 0xff")
+    assert "`data.on_bad_utf8`" in stopped.hint
+    settings = ["--set", "data.on_too_long=cut", "--set", "data.max_length=4"]
+    outcome = pellucid(*arguments("--on-bad-utf8", policy, *settings))
+    assert outcome.status == 0
+    said = outcome.err.splitlines()
+    assert said[0] == "texts: 60 pairs in `train.src` and `train.tgt`"
+    assert said[1] == f"  not UTF-8: 1 line, {effect}; first in line 7 of `train.src`: byte 3 is 0xff"
+    training = next(number for number, line in enumerate(said) if line.startswith("training: "))
+    long = r"  too long: \d+ pairs beyond 4 tokens, cut; first in line \d+ of `train\.src`$"
+    assert re.match(long, said[training + 1])
+    record = json.loads(Path("run/corpus.json").read_text(encoding="utf-8"))
+    assert record["findings"][0] == {
+        "fault": "utf8", "count": 1, "path": "train.src", "line": 7, "detail": "byte 3 is 0xff", "of": "lines",
+        "effect": effect,
+    }  # fmt: skip
+    assert said[training].startswith(f"training: {record['training']['pairs']} pairs")
+
+
+def test_a_word_that_is_no_policy(pellucid: CommandLine) -> None:
+    outcome = pellucid(*arguments("--on-bad-utf8", "ignore"))
+    assert (outcome.status, outcome.error) == (2, 'unknown `on_bad_utf8` "ignore"')
+    assert outcome.hint == 'choose one of "error", "replace", "skip"'
+
+
+def test_the_record_of_an_earlier_corpus_goes_with_its_run(pellucid: CommandLine) -> None:
+    assert pellucid(*arguments()).status == 0
+    before = Path("run/corpus.json").read_text(encoding="utf-8")
+    write_pairs(Path(), reversed_letters(50, seed=9))
+    assert pellucid(*arguments("--fresh")).status == 0
+    assert Path("run/corpus.json").read_text(encoding="utf-8") != before
+
+
+def test_the_recipe_for_texts_of_your_own(pellucid: CommandLine) -> None:
+    """Its settings, its model and its tokenizer, as they are shipped; only fewer steps."""
+    assert pellucid("recipes", "your-own").out == shipped_recipes()["your-own"].read_text(encoding="utf-8")
+    pairs = [(f"the number {i} of {i % 7}", f"die Zahl {i} von {i % 7}") for i in range(400)]
+    write_pairs(Path(), pairs, "mine")
+    few = ["train.steps=4", "train.warmup_steps=2", "train.validate_decode=2", "train.batch_tokens=256"]
+    settings = [part for setting in few for part in ("--set", setting)]
+    outcome = pellucid("train", "your-own", "--src", "mine.src", "--tgt", "mine.tgt", "--out", "own", *settings)
+    assert outcome.status == 0, outcome.err
+    assert "own: finished after 4 steps" in outcome.err
+    default, own = Recipe.load("default"), Recipe.load("your-own")
+    assert (own.model, own.data, own.train, own.decode) == (default.model, default.data, default.train, default.decode)

@@ -96,6 +96,51 @@ def test_the_stream_is_epoch_after_epoch() -> None:
     ]
 
 
+def weighted(corpora: tuple[tuple[int, float], ...], seed: int = 1) -> BatchOrder:
+    size = sum(size for size, _ in corpora)
+    src, tgt = np.array(MANY[:size], dtype=np.int64).T
+    return BatchOrder(src, tgt, 40, seed, corpora)
+
+
+def times_drawn(batch_order: BatchOrder, epoch: int) -> npt.NDArray[np.int64]:
+    draws = np.concatenate(batch_order.epoch(epoch))
+    assert len(np.unique(draws)) == len(draws), "each draw is one of its own"
+    return np.bincount(draws % len(batch_order.src_lengths), minlength=len(batch_order.src_lengths))
+
+
+def test_each_corpus_is_drawn_as_often_as_its_weight_says() -> None:
+    batch_order = weighted(((50, 2.3), (60, 0.25), (30, 1.0), (20, 3.0)))
+    for epoch in range(3):
+        first, second, third, fourth = np.split(times_drawn(batch_order, epoch), [50, 110, 140])
+        assert (sorted(set(first)), first.sum()) == ([2, 3], 115)
+        assert (sorted(set(second)), second.sum()) == ([0, 1], 15)
+        assert (set(third), set(fourth)) == ({1}, {3})
+
+
+def test_a_fraction_is_another_sample_each_epoch() -> None:
+    batch_order = weighted(((100, 0.5), (100, 1.0)))
+    drawn = [times_drawn(batch_order, epoch) for epoch in range(8)]
+    assert len({tuple(times) for times in drawn}) == 8
+    assert (np.sum(drawn, axis=0)[:100] > 0).sum() > 90, "all of it is seen in time"
+    again, other = weighted(((100, 0.5), (100, 1.0))), weighted(((100, 0.5), (100, 1.0)), seed=2)
+    assert listed(again.epoch(3)) == listed(batch_order.epoch(3))
+    assert (times_drawn(other, 3) != drawn[3]).any()
+
+
+def test_weights_of_one_change_nothing_and_batches_stay_full() -> None:
+    plain = weighted(((200, 1.0),)).epoch(2)
+    assert listed(plain) == listed(order(MANY).epoch(2))
+    double = weighted(((200, 2.0),)).epoch(2)
+    for batch in double:
+        sentences = batch % 200
+        widths = 1 + max(max(MANY[i]) for i in sentences)
+        assert len(batch) == 1 or len(batch) * widths <= 40
+    assert len(double) < 2 * len(plain) + 2
+    position = weighted(((200, 1.5),))
+    stream = list(islice(position.follow(1, 4), 3))
+    assert [s.tolist() for _, _, s in stream] == listed(position.epoch(1)[4:7])
+
+
 def shard() -> Shard:
     source = Sentences(np.array([10, 11, 12, 13], np.uint16), np.array([0, 1, 4]))
     target = Sentences(np.array([20, 21, 22], np.uint16), np.array([0, 2, 3]))

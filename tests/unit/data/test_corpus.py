@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pellucid.data.corpus import fingerprint, read_lines, read_pairs
+from pellucid.data.corpus import bad_byte, fingerprint, read_lines, read_mended_lines, read_pairs
 from pellucid.errors import DataError
 
 Writer = Callable[[str, bytes], Path]
@@ -77,7 +77,7 @@ def test_gzip_is_known_by_its_content(tmp_path: Path) -> None:
     ("data", "place"),
     [
         (b"a\nb\xe4\n", "line 2, byte 2 is 0xe4"),
-        (b"\xff\xfea\0", "line 1, byte 1 is 0xff"),
+        (b"a\xff\xfea\0", "line 1, byte 2 is 0xff"),
         (b"x\n" * 1234 + b"\xed\xa0\x80\n", "line 1,235, byte 1 is 0xed"),
         (b"a\xc3", "line 1, byte 2 is 0xc3"),
     ],
@@ -87,6 +87,36 @@ def test_what_is_not_utf_8_is_named_by_file_line_and_byte(write: Writer, name: s
     with pytest.raises(DataError, match=f"^{re.escape(f'`{path}` is not UTF-8: {place}')}$") as error:
         list(read_lines(path))
     assert "iconv" in error.value.hint
+
+
+@NAMES
+@pytest.mark.parametrize(
+    ("encoding", "name_of_it"),
+    [("utf-16", "UTF-16"), ("utf-16-be", "UTF-16BE"), ("utf-16-le", "UTF-16LE"), ("utf-32", "UTF-32")],
+)
+def test_other_encodings_are_named(write: Writer, name: str, encoding: str, name_of_it: str) -> None:
+    path = write(name, "Ein Hund läuft.\nEin Mann schläft.\n".encode(encoding))
+    with pytest.raises(DataError, match=f"^{re.escape(f'`{path}` is {name_of_it}, not UTF-8')}$") as error:
+        list(read_lines(path))
+    assert f"`iconv -f {name_of_it.lower()} -t utf-8 < {path} > {path}.utf8`" in error.value.hint
+
+
+def test_a_mark_of_utf_16_is_known_without_latin_letters(write: Writer) -> None:
+    path = write("x", "안녕하세요\n".encode("utf-16-le"))
+    with pytest.raises(DataError, match="is not UTF-8: line 1, byte"):
+        list(read_lines(path))
+    with pytest.raises(DataError, match="is UTF-16, not UTF-8"):
+        list(read_lines(write("y", b"\xfe\xff" + "안녕하세요\n".encode("utf-16-be"))))
+
+
+def test_bad_lines_may_be_replaced_or_left_out(write: Writer) -> None:
+    path, told = write("x", b"a\nb\xe4c\xff\n\xffd\n"), list[tuple[int, str]]()
+    lines = read_mended_lines(path, "replace", lambda number, error: told.append((number, bad_byte(error))))
+    assert list(lines) == ["a", "b\ufffdc\ufffd", "\ufffdd"]
+    assert told == [(2, "byte 2 is 0xe4"), (3, "byte 1 is 0xff")]
+    assert list(read_mended_lines(path, "skip", lambda *_: None)) == ["a", None, None]
+    with pytest.raises(DataError, match="line 2, byte 2 is 0xe4"):
+        list(read_mended_lines(path, "error", lambda *_: None))
 
 
 def test_lines_before_a_bad_one_are_given(write: Writer) -> None:

@@ -172,3 +172,65 @@ def test_the_index_says_what_the_shard_holds(tmp_path: Path) -> None:
     index = json.loads((tmp_path / "train" / "index.json").read_text(encoding="utf-8"))
     assert (index["sentences"], index["empty"], index["too_long"]) == (3, 1, 0)
     assert sorted(index["sha256"]) == sorted(FILES)
+
+
+ODD = [("a b", "c"), ("b \u2028 a", "c 한국어"), ("a \0 \ud83d", "a"), ("b", "c \U0001f44d")]
+
+
+def with_texts(folder: Path, pairs: Sequence[Pair] = ODD, cut: bool = False) -> Shard:
+    return open_or_write(folder / "train", iter(pairs), TOKENIZERS, 3, "text 1", keep_texts=True, cut=cut)
+
+
+def test_texts_are_kept_where_they_are_wanted(tmp_path: Path) -> None:
+    with_texts(tmp_path, [*ODD, ("a b c a", "b"), ("", "c"), ("c", "a")])
+    shard = read(tmp_path)
+    assert shard.source.texts is not None
+    assert shard.target.texts is not None
+    kept = [(shard.source.texts[i], shard.target.texts[i]) for i in range(len(shard))]
+    assert kept == [*(tuple(text.replace("\ud83d", "?") for text in pair) for pair in ODD), ("c", "a")]
+    for text, ids in zip((source for source, _ in kept), shard.source, strict=True):
+        assert TOKENIZER.encode(text) == ids.tolist()
+
+
+def test_texts_are_not_kept_otherwise(tmp_path: Path) -> None:
+    assert write(tmp_path).source.texts is None
+    assert sorted(path.name for path in (tmp_path / "train").iterdir()) == sorted([*FILES, "index.json"])
+
+
+@pytest.mark.parametrize("name", ["source.text", "target.text", "source.bounds", "target.bounds"])
+def test_a_damaged_text_is_written_anew(tmp_path: Path, name: str) -> None:
+    with_texts(tmp_path)
+    path = tmp_path / "train" / name
+    data = path.read_bytes()
+    path.write_bytes(data[:-1])
+    with_texts(tmp_path)
+    assert path.read_bytes() == data
+
+
+def test_where_every_side_was_cut_there_is_no_text(tmp_path: Path) -> None:
+    shard = with_texts(tmp_path, [("a b c a", "b b b b")], cut=True)
+    assert shard.source.texts is not None
+    assert shard.source.texts[0] == ""
+    assert shard.source[0].tolist() == [4, 5, 6]
+
+
+FAULTY = [("a", "b"), ("", "b"), ("a a a a", "c"), ("c", "b"), ("a", "b b b b b"), ("b", "")]
+
+
+@pytest.mark.parametrize("chunk", [2, 100])
+def test_places_of_what_is_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chunk: int) -> None:
+    monkeypatch.setattr(shards, "CHUNK", chunk)
+    write(tmp_path, FAULTY)
+    shard = read(tmp_path)
+    assert texts(shard) == [("a", "b"), ("c", "b")]
+    assert (shard.empty, shard.too_long, shard.first_too_long) == (2, 2, 2)
+    assert shard.left_out == (1, 2, 4, 5)
+    assert shard.corpora == ()
+
+
+def test_long_sides_may_be_cut(tmp_path: Path) -> None:
+    shard = open_or_write(tmp_path / "train", iter(FAULTY), TOKENIZERS, 3, "text 1", keep_texts=True, cut=True)
+    assert texts(shard) == [("a", "b"), ("a a a", "c"), ("c", "b"), ("a", "b b b")]
+    assert (shard.empty, shard.too_long, shard.first_too_long, shard.left_out) == (2, 2, 2, (1, 5))
+    assert shard.source.texts is not None
+    assert [shard.source.texts[i] for i in range(4)] == ["a", "", "c", "a"], "a side that was cut has no text"

@@ -91,6 +91,15 @@ def test_it_works_outside_the_main_thread() -> None:
 
 
 @pytest.mark.parametrize(("number", "name"), [(2, "SIGINT"), (15, "SIGTERM")])
-def test_interrupted_says_by_what(number: int, name: str) -> None:
-    assert str(Interrupted(number)) == f"stopped by {name}"
-    assert Interrupted(number).signal == number
+@pytest.mark.parametrize(
+    ("saved_step", "outcome"),
+    [
+        (1200, "; the state is saved, the same command goes on from there"),
+        (1000, " at step 1,200, which could not be saved; the same command goes on after step 1,000"),
+        (0, " at step 1,200, which could not be saved; the same command goes on from the start"),
+    ],
+)
+def test_interrupted_says_by_what_and_what_is_saved(number: int, name: str, saved_step: int, outcome: str) -> None:
+    stop = Interrupted(number, 1200, saved_step)
+    assert str(stop) == f"stopped by {name}{outcome}"
+    assert (stop.signal, stop.saved_step) == (number, saved_step)

@@ -1,6 +1,9 @@
 """The metrics log: one JSON object a line, without gaps or doubles after a resumption."""
 
+import errno
 import json
+import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -64,6 +67,99 @@ def test_what_is_no_metrics_line_goes(tmp_path: Path, line: bytes) -> None:
     assert (tmp_path / "metrics.jsonl").read_bytes() == whole
 
 
+def test_a_log_that_is_whole_is_not_written_again(tmp_path: Path) -> None:
+    log = written(tmp_path, ("train", 1), ("train", 2))
+    before = (tmp_path / "metrics.jsonl").stat().st_ino
+    log.resume_at(2)
+    assert (tmp_path / "metrics.jsonl").stat().st_ino == before
+
+
+class FullDisk:
+    """Has metrics.jsonl take so many bytes more, then none."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, number: int = errno.ENOSPC) -> None:
+        self.room: int | None = None
+        self.number = number
+        self.open = Path.open
+        monkeypatch.setattr(Path, "open", lambda path, mode="r", **kwargs: self.opened(path, mode, **kwargs))
+
+    @staticmethod
+    def fail(number: int = errno.ENOSPC) -> None:
+        raise OSError(number, os.strerror(number))
+
+    def opened(self, path: Path, mode: str, **kwargs: Any) -> Any:
+        file = self.open(path, mode, **kwargs)
+        return file if self.room is None or mode != "ab" else _Limited(file, self.room, self.number)
+
+
+class _Limited:
+    def __init__(self, file: Any, room: int, number: int) -> None:
+        self.file, self.room, self.number = file, room, number
+
+    def __enter__(self) -> "_Limited":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.file.close()
+
+    def write(self, data: bytes) -> None:
+        self.file.write(data[: self.room])
+        FullDisk.fail(self.number)
+
+
+@pytest.mark.parametrize("room", [0, 7])
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO])
+def test_on_a_full_disk_lines_wait(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], room: int, number: int
+) -> None:
+    """Nothing is lost, nothing is there twice, and no half line stays."""
+    log, disk = RunLog(tmp_path, 10), FullDisk(monkeypatch, number)
+    log.write("train", 1)
+    disk.room = room
+    log.write("train", 2)
+    log.write("train", 3)
+    assert events(tmp_path) == [("train", 1)]
+    with pytest.raises(OSError, match=re.escape(os.strerror(number))):
+        log.flush()
+    disk.room = None
+    log.write("train", 4)
+    log.flush()
+    assert events(tmp_path) == [("train", 1), ("train", 2), ("train", 3), ("train", 4)]
+    said = capsys.readouterr().err
+    assert said.count("warning") == 1
+    start = f"warning: `{tmp_path / 'metrics.jsonl'}` could not be written: {os.strerror(number)}, "
+    assert said.startswith(start)
+    assert said.endswith(" MB free\n  Training goes on, and its lines wait in memory until there is room again.\n")
+
+
+def test_a_disk_that_is_full_again_is_told_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log, disk = RunLog(tmp_path, 10), FullDisk(monkeypatch)
+    for room in (0, None, 0):
+        disk.room = room
+        log.write("train", 1)
+    assert capsys.readouterr().err.count("warning") == 2
+
+
+def test_no_more_lines_wait_than_fit_into_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pellucid.training.log.MOST_WAITING", 3)
+    log, disk = RunLog(tmp_path, 10, quiet=True), FullDisk(monkeypatch)
+    disk.room = 0
+    for step in range(5):
+        log.write("train", step)
+    disk.room = None
+    log.flush()
+    assert events(tmp_path) == [("train", 2), ("train", 3), ("train", 4)]
+
+
+def test_another_error_is_no_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    log, disk = RunLog(tmp_path, 10, quiet=True), FullDisk(monkeypatch, errno.EACCES)
+    disk.room = 0
+    with pytest.raises(PermissionError):
+        log.write("train", 1)
+
+
 def test_there_may_be_nothing_to_resume(tmp_path: Path) -> None:
     RunLog(tmp_path, 10, quiet=True).resume_at(0)
     assert not (tmp_path / "metrics.jsonl").exists()
@@ -98,6 +194,19 @@ class Board:
 
     def close(self) -> None:
         self.closed = True
+
+
+def test_a_full_disk_ends_tensorboard_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    board = Board()
+    monkeypatch.setattr("pellucid.training.log._tensorboard", lambda folder: board)
+    log = RunLog(tmp_path, 10)
+    monkeypatch.setattr(board, "add_scalar", lambda *_: FullDisk.fail())
+    for step in (1, 2):
+        log.write("train", step, loss=0.5)
+    assert events(tmp_path) == [("train", 1), ("train", 2)]
+    assert capsys.readouterr().err.count("warning: TensorBoard gets no more events: No space left on device, ") == 1
 
 
 def test_tensorboard_gets_the_numbers(

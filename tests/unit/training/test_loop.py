@@ -14,10 +14,10 @@ import torch
 from pellucid.data.batching import Batch, make_batch
 from pellucid.errors import PellucidError
 from pellucid.training.interrupts import Interrupted
-from pellucid.training.loop import Validation, batch_loss
-from pellucid.training.optimizer import make_optimizer
+from pellucid.training.loop import batch_loss
 from pellucid.training.schedule import learning_rate
 from pellucid.training.state import RunState
+from pellucid.training.validation import Validation
 from pellucid.weights.tensors import load_tensors
 from tests.unit.training.toy_run import ToyRun
 
@@ -28,8 +28,7 @@ def batches(run: ToyRun, *groups: list[int]) -> list[Batch]:
 
 def one_step(run: ToyRun, *groups: list[int]) -> tuple[float, float, dict[str, torch.Tensor]]:
     """The loss, the gradient's norm and the gradients of one step over these groups of sentences."""
-    optimizer = make_optimizer(run.model, run.config)
-    loss, norm = run.trainer._step(batches(run, *groups), optimizer, RunState())
+    loss, norm = run.trainer.step(batches(run, *groups))
     return loss, norm, {name: p.grad.clone() for name, p in run.model.named_parameters() if p.grad is not None}
 
 
@@ -66,8 +65,8 @@ def test_dropout_follows_from_seed_and_step_alone(tmp_path: Path) -> None:
     def loss(step: int, seed: int, before: int) -> float:
         run = ToyRun(tmp_path, settings={"seed": seed})
         torch.manual_seed(before)
-        optimizer = make_optimizer(run.model, run.config)
-        return run.trainer._step(batches(run, [0, 1, 2]), optimizer, RunState(step=step))[0]
+        run.trainer.state = RunState(step=step)
+        return run.trainer.step(batches(run, [0, 1, 2]))[0]
 
     assert loss(4, 1, before=1) == loss(4, 1, before=2)
     assert len({loss(4, 1, before=1), loss(5, 1, before=1), loss(4, 2, before=1)}) == 3
@@ -153,7 +152,7 @@ def test_a_validation_in_words(bleu: float | None, text: str) -> None:
     ],
 )
 def test_which_weights_are_better(worse: Validation, better: Validation) -> None:
-    assert better.score > worse.score
+    assert better.score() > worse.score()
 
 
 def test_the_last_step_counts_for_the_average(tmp_path: Path) -> None:

@@ -8,8 +8,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from pellucid.model.linear import Linear
 from pellucid.training import loss
-from pellucid.training.loss import projected_cross_entropy, smoothed_cross_entropy
+from pellucid.training.loss import projected_cross_entropy, projected_r_drop, smoothed_cross_entropy
 
 B, T, D, V = 3, 5, 7, 11
 
@@ -127,3 +128,96 @@ def test_the_smoothed_loss_is_lowest_at_the_smoothed_distribution() -> None:
     smoothed_cross_entropy(logits, torch.tensor([1]), smoothing).backward()
     assert logits.grad is not None
     assert logits.grad.abs().max() < 1e-6
+
+
+def plain_r_drop(
+    first: Tensor, second: Tensor, targets: Tensor, projection: nn.Linear, alpha: float, smoothing: float
+) -> Tensor:
+    """Equations 1 to 4 of Liang et al. 2021 as they stand there, over words that are no padding, by autograd."""
+    words = targets.flatten() != 0
+    p, q = (projection(states.flatten(0, 1)[words]).log_softmax(dim=-1) for states in (first, second))
+    cross_entropies = sum(smoothed_cross_entropy(x, targets.flatten()[words], smoothing) for x in (p, q))
+    divergences = (p.exp() * (p - q)).sum(), (q.exp() * (q - p)).sum()
+    total: Tensor = cross_entropies + alpha * sum(divergences) / 2
+    return total
+
+
+@pytest.mark.usefixtures("_rows")
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize("alpha", [0.5, 5.0])
+def test_r_drop_is_half_the_papers_formula(smoothing: float, bias: bool, alpha: float) -> None:
+    first, targets, projection = problem(bias)
+    second = torch.randn_like(first, requires_grad=True)
+    found = projected_r_drop(first, second, targets, projection, alpha, smoothing, pad_id=0)
+    plain = plain_r_drop(first, second, targets, projection, alpha, smoothing) / 2
+    assert found.dtype == torch.double
+    assert found.item() == pytest.approx(plain.item(), rel=1e-12)
+    wanted = [first, second, *projection.parameters()]
+    ours, theirs = torch.autograd.grad(3 * found, wanted), torch.autograd.grad(3 * plain, wanted)
+    torch.testing.assert_close(ours, theirs, rtol=1e-10, atol=1e-12)
+
+
+def test_r_drop_of_passes_that_agree_is_the_cross_entropy() -> None:
+    states, targets, projection = problem(bias=True)
+    twice = projected_r_drop(states, states, targets, projection, 5.0, 0.1)
+    once = projected_cross_entropy(states, targets, projection, 0.1)
+    assert twice.item() == pytest.approx(once.item(), rel=1e-12)
+    torch.testing.assert_close(gradients(twice, states, projection), gradients(once, states, projection))
+
+
+@pytest.mark.parametrize("passes", [1, 2])
+def test_no_more_logits_than_a_chunk_are_held(monkeypatch: pytest.MonkeyPatch, passes: int) -> None:
+    monkeypatch.setattr(loss, "CHUNK_LOGITS", 6 * V)
+    held: list[int] = []
+    call = loss._Loss.__call__
+
+    def counted(self: loss._Loss, logits: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
+        held.append(logits.numel())
+        return call(self, logits, targets)
+
+    monkeypatch.setattr(loss._Loss, "__call__", counted)
+    states, targets, projection = problem(bias=True)
+    if passes == 1:
+        projected_cross_entropy(states, targets, projection)
+    else:
+        projected_r_drop(states, states, targets, projection, 1.0)
+    assert max(held) <= 6 * V
+    assert sum(held) == passes * 9 * V, "nine words that are no padding"
+
+
+def test_logits_beyond_the_exponential_function() -> None:
+    """The log-sum-exp comes from the softmax; where all but one probability vanish, it must still be exact."""
+    logits = torch.tensor([[500.0, -500.0, 0.0], [-1000.0, -1000.5, -999.0]])
+    targets = torch.tensor([1, 0])
+    identity = nn.Linear(3, 3, bias=False)
+    identity.weight.data = torch.eye(3)
+    found = projected_cross_entropy(logits[None], targets[None], identity, 0.1, pad_id=None)
+    assert found.item() == pytest.approx(smoothed_cross_entropy(logits.double(), targets, 0.1).item(), rel=1e-6)
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
+def test_what_is_not_finite_stays_so(bad: float) -> None:
+    states, targets, projection = problem(bias=True)
+    states.data[0, 0, 0] = bad
+    assert not math.isfinite(projected_cross_entropy(states, targets, projection, 0.1).item())
+
+
+@pytest.mark.parametrize("bias", [True, False])
+def test_in_bfloat16_only_the_products_are_rounded(bias: bool) -> None:
+    states, targets, _ = problem(bias)
+    states = states.detach().float().requires_grad_()
+    projection = Linear(D, V, bias=bias)
+    exact = projected_cross_entropy(states, targets, projection, 0.1)
+    expected = gradients(exact, states, projection)
+    projection.compute_dtype = torch.bfloat16
+    rounded = projected_cross_entropy(states, targets, projection, 0.1)
+    found = gradients(rounded, states, projection)
+    assert rounded.dtype == torch.float32
+    assert {g.dtype for g in found} == {torch.float32}
+    assert rounded.item() != exact.item()
+    assert rounded.item() == pytest.approx(exact.item(), rel=1e-2)
+    for ours, theirs in zip(found, expected, strict=True):
+        assert float((ours - theirs).norm() / theirs.norm()) < 1e-2
+    projection.eval()
+    assert projected_cross_entropy(states, targets, projection, 0.1).item() == exact.item()

@@ -5,9 +5,9 @@ from itertools import pairwise
 import pytest
 
 from pellucid.config import TrainConfig
-from pellucid.training.schedule import learning_rate
+from pellucid.training.schedule import UNDECIDED, Ending, learning_rate
 
-SCHEDULES = ["noam", "inverse_sqrt", "linear", "cosine", "constant"]
+SCHEDULES = ["noam", "inverse_sqrt", "linear", "cosine", "stable", "constant"]
 PEAK = 2e-3
 
 
@@ -41,12 +41,33 @@ def test_the_rate_goes_on_where_warm_up_ends(schedule: str) -> None:
     assert peak * (1 - 1e-3) < after <= peak
 
 
-@pytest.mark.parametrize("schedule", SCHEDULES[:-1])
+@pytest.mark.parametrize("schedule", SCHEDULES[:-2])
 def test_after_warm_up_the_rate_falls(schedule: str) -> None:
     settings = config(schedule)
     rates = [learning_rate(step, settings, 128) for step in range(40, 401)]
     assert all(now < before for before, now in pairwise(rates))
     assert rates[-1] > 0
+
+
+def test_stable_stays_and_then_falls_in_a_line() -> None:
+    settings = config("stable", decay_fraction=0.25)
+    assert {learning_rate(step, settings, 128) for step in (40, 41, 200, 300)} == {PEAK}
+    assert [learning_rate(step, settings, 128) for step in (301, 351, 400, 401)] == pytest.approx(
+        [PEAK * part / 101 for part in (100, 50, 1, 0)]
+    )
+
+
+def test_an_ending_decided_later_wins_over_the_planned_one() -> None:
+    settings, ending = config("stable"), Ending(1000, 1500)
+    assert learning_rate(1000, settings, 128, ending) == PEAK
+    assert learning_rate(1250, settings, 128, ending) == pytest.approx(PEAK * 251 / 501)
+    assert learning_rate(10**9, settings, 128, UNDECIDED) == PEAK
+
+
+def test_a_fall_within_warm_up_starts_from_the_rate_there() -> None:
+    rates = [learning_rate(step, config("stable"), 128, Ending(10, 19)) for step in range(1, 20)]
+    assert rates[9] == pytest.approx(PEAK / 4)
+    assert all(0 < now < before for before, now in pairwise(rates[9:]))
 
 
 def test_constant_stays() -> None:

@@ -1,7 +1,10 @@
 """Checkpoints: bit-identical, whole or not there, and no more of them than are needed."""
 
+import errno
 import json
+import re
 import shutil
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -11,7 +14,7 @@ from torch import nn
 from pellucid.config import TrainConfig
 from pellucid.errors import CheckpointError
 from pellucid.training.optimizer import make_optimizer
-from pellucid.training.state import Checkpoints, Meter, RunState
+from pellucid.training.state import Checkpoints, Meter, RunState, read_weights, weights_of
 
 STATE = RunState(
     step=20, epoch=3, position=7, tokens=12345, seconds=1.25, best_step=10, best_loss=0.1, best_bleu=None,
@@ -125,20 +128,61 @@ def damage(path: Path, how: str) -> None:
     data = path.read_bytes()
     if how == "missing":
         path.unlink()
+    elif how == "empty":
+        path.write_bytes(b"")
     elif how == "cut off":
         path.write_bytes(data[: len(data) // 2])
+    elif how == "longer":
+        path.write_bytes(data + b"\0")
     else:
         path.write_bytes(data[:-20] + bytes([data[-20] ^ 1]) + data[-19:])
 
 
-@pytest.mark.parametrize("how", ["missing", "cut off", "one bit"])
-@pytest.mark.parametrize("name", FILES)
-def test_a_damaged_newest_one_is_passed_over_aloud(run: Run, name: str, how: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "how", "what"),
+    [
+        *((name, "missing", f"it has no {name}") for name in FILES),
+        *((name, "one bit", f"{name} is not as it was written: its SHA-256 is another") for name in FILES),
+        ("model.safetensors", "cut off", r"model.safetensors has \d+ bytes instead of \d+"),
+        ("optimizer.safetensors", "empty", r"optimizer.safetensors has 0 bytes instead of [\d,]+"),
+        ("optimizer.safetensors", "longer", r"optimizer.safetensors has [\d,]+ bytes instead of [\d,]+"),
+        ("state.json", "empty", r"state.json is damaged \(0 bytes\)"),
+        ("state.json", "cut off", r"state.json is damaged \([\d,]+ bytes\)"),
+    ],
+)
+def test_a_damaged_newest_one_is_passed_over_aloud(run: Run, name: str, how: str, what: str) -> None:
     run.save(10, 20)
     damage(run.folder / "step-00000020" / name, how)
     state, said = run.restore()
     assert state.step == 10
-    assert said == [f"the checkpoint `{run.folder / 'step-00000020'}` is not whole: passed over"]
+    (line,) = said
+    assert re.fullmatch(f"the checkpoint `{run.folder / 'step-00000020'}` is passed over: {what}", line)
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_no_bit_of_a_checkpoint_can_change_unseen(run: Run, name: str) -> None:
+    """A bit here and there, mostly of state.json, in which nearly each is read."""
+    run.save(10, 20)
+    path = run.folder / "step-00000020" / name
+    whole = path.read_bytes()
+    places = range(0, len(whole), 5 if name == "state.json" else 101)
+    for place in places:
+        bit = place % 8
+        flipped = whole[:place] + bytes([whole[place] ^ 1 << bit]) + whole[place + 1 :]
+        if name == "state.json" and not is_other_json(whole, flipped):
+            continue
+        path.write_bytes(flipped)
+        assert run.restore()[0].step == 10, (place, bit)
+    path.write_bytes(whole)
+    assert run.restore()[0].step == 20
+
+
+def is_other_json(before: bytes, after: bytes) -> bool:
+    """Whether two texts are not the same JSON: spaces may become other blanks."""
+    try:
+        return bool(json.loads(before) != json.loads(after))
+    except ValueError:
+        return True
 
 
 @pytest.mark.parametrize("text", ["[]", "{}", '{"step": 20}', '{"sha256": {}, "step": 20, "new": 1}', "null"])
@@ -153,7 +197,7 @@ def test_a_renamed_one_is_passed_over(run: Run) -> None:
     shutil.copytree(run.folder / "step-00000010", run.folder / "step-00000090")
     state, said = run.restore()
     assert state.step == 10
-    assert said == [f"the checkpoint `{run.folder / 'step-00000090'}` is not whole: passed over"]
+    assert said == [f"the checkpoint `{run.folder / 'step-00000090'}` is passed over: it holds step 10"]
 
 
 def test_all_damaged_is_an_error_that_keeps_them(run: Run) -> None:
@@ -162,7 +206,7 @@ def test_all_damaged_is_an_error_that_keeps_them(run: Run) -> None:
         damage(path / "model.safetensors", "one bit")
     with pytest.raises(CheckpointError, match=r"none of the 2 checkpoints in `.*checkpoints` is whole") as error:
         run.restore()
-    assert error.value.hint == "start over with --fresh"
+    assert error.value.hint.endswith("else start over with --fresh")
     assert run.names == [10, 20]
 
 
@@ -209,11 +253,82 @@ def test_steps_beyond_eight_digits_are_in_order(run: Run) -> None:
     assert run.restore()[0].step == 100_000_000
 
 
-def test_the_table_of_a_state_is_json(tmp_path: Path) -> None:
+def test_state_json_vouches_for_itself_and_the_files_beside_it(tmp_path: Path) -> None:
     Checkpoints(tmp_path, 10, 1).save(STATE, *trained(1))
-    table = json.loads((tmp_path / "step-00000020" / "state.json").read_text(encoding="utf-8"))
-    assert sorted(table.pop("sha256")) == ["model.safetensors", "optimizer.safetensors"]
+    folder = tmp_path / "step-00000020"
+    table = json.loads((folder / "state.json").read_text(encoding="utf-8"))
+    digest, files = table.pop("sha256"), table["files"]
+    assert digest == sha256(json.dumps(table, sort_keys=True).encode()).hexdigest()
+    assert files == {
+        name: {"bytes": (folder / name).stat().st_size, "sha256": sha256((folder / name).read_bytes()).hexdigest()}
+        for name in ("model.safetensors", "optimizer.safetensors")
+    }
+    del table["files"]
     assert RunState.from_table(table) == STATE
+
+
+def test_a_moving_average_is_saved_and_restored(tmp_path: Path) -> None:
+    checkpoints = Checkpoints(tmp_path, 10, 1)
+    model, optimizer = trained(3)
+    ema = {name: torch.randn_like(p) for name, p in model.named_parameters()}
+    checkpoints.save(STATE, model, optimizer, ema)
+    found = {name: torch.zeros_like(p) for name, p in model.named_parameters()}
+    checkpoints.restore(model, optimizer, print, found)
+    assert all(torch.equal(found[name], tensor) for name, tensor in ema.items())
+    assert torch.equal(read_weights(tmp_path / "step-00000020")["0.weight"], ema["0.weight"])
+    damage(tmp_path / "step-00000020" / "ema.safetensors", "one bit")
+    with pytest.raises(CheckpointError, match="none of the 1 checkpoints"):
+        checkpoints.restore(model, optimizer, print, found)
+
+
+@pytest.mark.parametrize(("how", "what"), [("one bit", "its SHA-256 is another"), ("missing", "it has no model")])
+def test_damaged_weights_never_enter_an_average(run: Run, how: str, what: str) -> None:
+    run.save(10)
+    folder = run.folder / "step-00000010"
+    damage(folder / "model.safetensors", how)
+    expected = f"^the checkpoint `{re.escape(str(folder))}` is one of those to be averaged, but .*{what}"
+    with pytest.raises(CheckpointError, match=expected) as error:
+        read_weights(folder)
+    assert error.value.hint.startswith("remove this folder, and the same command takes the mean of the others")
+
+
+def test_nothing_of_a_checkpoint_that_fails_stays_and_the_others_do(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    run.save(10, 20)
+    with monkeypatch.context() as patch:
+        patch.setattr("pellucid.training.state._write_state", no_room)
+        with pytest.raises(OSError, match="No space left"):
+            run.save(30)
+    assert run.names == [10, 20]
+    assert run.restore()[0].step == 20
+    assert run.checkpoints.last_step_saved == 20
+
+
+def test_what_cannot_be_removed_does_not_fail_the_checkpoint(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    run.save(10, 20)
+    with monkeypatch.context() as patch:
+        patch.setattr(
+            "pellucid.training.state.shutil.rmtree", lambda path, ignore_errors=False: ignore_errors or no_room()
+        )
+        run.save(30)
+    assert run.names == [10, 20, 30]
+    run.save(40)
+    assert run.names == [30, 40]
+
+
+def no_room(*_: object) -> None:
+    raise OSError(errno.ENOSPC, "No space left on device")
+
+
+def test_weights_alone_are_not_resumed_from(run: Run) -> None:
+    """As they stand for a while when the disk was full in between."""
+    run.save(10)
+    model, _ = trained(2)
+    run.checkpoints.write(RunState(step=20), weights_of(model))
+    state, said = run.restore()
+    assert state.step == run.checkpoints.last_step_saved == 10
+    path = run.folder / "step-00000020"
+    assert said == [f"the checkpoint `{path}` is passed over: it has no optimizer.safetensors"]
+    assert run.checkpoints.to_average() == [path]
 
 
 def test_the_meter_reads_loss_and_speed() -> None:

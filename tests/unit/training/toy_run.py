@@ -13,8 +13,9 @@ from pellucid.config import TrainConfig
 from pellucid.data.shards import Sentences, Shard
 from pellucid.model.transformer import Transformer
 from pellucid.training.log import RunLog
-from pellucid.training.loop import Trainer, Validation
+from pellucid.training.loop import Trainer
 from pellucid.training.state import Checkpoints
+from pellucid.training.validation import Validation
 from tests.tiny_model import SRC_VOCAB_SIZE, TGT_VOCAB_SIZE, tiny_config
 
 SETTINGS: dict[str, Any] = {
@@ -63,11 +64,15 @@ class ToyRun:
             shard=toy_shard(),
             config=self.config,
             checkpoints=Checkpoints(
-                self.folder / "checkpoints", self.config.save_every, self.config.average, self.config.steps
+                self.folder / "checkpoints",
+                self.config.save_every,
+                self.config.average,
+                self.config.steps,
+                self.config.average_of,
             ),
             log=self.log,
             validate=self._validate,
-            keep=lambda: self.kept.append(self.weights),
+            keep=self._keep,
         )
 
     @property
@@ -85,6 +90,9 @@ class ToyRun:
     def checkpoints(self) -> list[str]:
         """The names in the folder of checkpoints."""
         return sorted(path.name for path in (self.folder / "checkpoints").iterdir())
+
+    def _keep(self, weights: dict[str, torch.Tensor]) -> None:
+        self.kept.append({name: tensor.detach().clone() for name, tensor in weights.items()})
 
     def _validate(self) -> Validation:
         assert not self.model.training

@@ -1,12 +1,15 @@
 """Files are whole or not there."""
 
+import errno
 import os
+import shutil
 import stat
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
-from pellucid.weights.files import flush, move_into_place, replacing, write_text
+from pellucid.weights.files import disk_trouble, flush, is_disk_failure, move_into_place, replacing, write_text
 
 
 def test_a_file_is_replaced(tmp_path: Path) -> None:
@@ -66,6 +69,35 @@ def test_a_file_is_on_the_disk_before_it_takes_its_place(tmp_path: Path, monkeyp
     move_into_place(tmp_path / "new", tmp_path / "a.txt")
     assert happened == ["sync", "replace", "sync"]
     assert [p.name for p in tmp_path.iterdir()] == ["a.txt"]
+
+
+@pytest.mark.parametrize("name", ["ENOSPC", "EDQUOT", "EFBIG", "EIO", "EROFS"])
+def test_what_a_full_or_failing_disk_answers(name: str) -> None:
+    assert is_disk_failure(OSError(getattr(errno, name), name))
+
+
+@pytest.mark.parametrize("name", ["EACCES", "ENOENT", "ENOTDIR", "EINTR"])
+def test_what_is_no_fault_of_the_disk(name: str) -> None:
+    assert not is_disk_failure(OSError(getattr(errno, name), name))
+    assert not is_disk_failure(OSError("no number"))
+
+
+@pytest.mark.parametrize("folder", [".", "not/there/yet"])
+def test_trouble_says_how_much_room_there_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, folder: str) -> None:
+    asked: list[Path] = []
+    usage = SimpleNamespace(free=1_234_560_000)
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: (asked.append(path), usage)[1])
+    error = OSError(errno.ENOSPC, "No space left on device")
+    assert disk_trouble(error, tmp_path / folder) == "No space left on device, 1,234.6 MB free"
+    assert asked[0].resolve() == tmp_path
+
+
+def test_trouble_is_told_where_the_disk_does_not_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def gone(path: Path) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(shutil, "disk_usage", gone)
+    assert disk_trouble(OSError(errno.EIO, "Input/output error"), tmp_path) == "Input/output error"
 
 
 def test_files_and_folders_can_be_flushed(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """The mean of a run's checkpoints as a model folder of its own."""
 
+import json
 import re
 import shutil
 from pathlib import Path
@@ -11,6 +12,8 @@ from pellucid.errors import CheckpointError, ConfigError, PellucidError
 from pellucid.tasks.translator import Translator
 from pellucid.weights.tensors import load_tensors
 from pellucid.workflow.average import average_run
+from pellucid.workflow.train import train
+from tests.toy_task import reversed_letters, small_recipe, write_pairs
 
 
 def checkpoints(run: Path) -> list[Path]:
@@ -68,3 +71,15 @@ def test_what_is_there_stays(finished_run: Path, tmp_path: Path, taken: str) -> 
 def test_a_model_folder_is_no_run(tmp_path: Path) -> None:
     with pytest.raises(PellucidError, match="holds no run"):
         average_run(tmp_path, tmp_path / "mean")
+
+
+def test_of_a_run_that_keeps_a_moving_average_and_its_best(tmp_path: Path) -> None:
+    settings = ("train.ema_decay=0.9", "train.average_of=best", "train.validate_every=1", "train.best_by=loss")
+    run = tmp_path / "run"
+    train(small_recipe(*write_pairs(tmp_path, reversed_letters(120)), *settings), run, quiet=True)
+    best = json.loads(max((run / "checkpoints").iterdir()).joinpath("state.json").read_text())["ranking"]
+    folders = [run / "checkpoints" / f"step-{-int(row[-1]):08d}" for row in best]
+    assert average_run(run, tmp_path / "mean") == len(folders) == 2
+    first, second = (load_tensors(folder / "ema.safetensors") for folder in folders)
+    for name, tensor in load_tensors(tmp_path / "mean" / "model.safetensors").items():
+        torch.testing.assert_close(tensor, (first[name] + second[name]) / 2)

@@ -1,5 +1,6 @@
 """A corpus: checked before anything is made of it, a validation set that is not trained on, shards found again."""
 
+import json
 import os
 import re
 from dataclasses import replace
@@ -53,7 +54,7 @@ def test_a_given_validation_set_takes_nothing_from_the_training_text(tmp_path: P
 
 
 def test_too_few_lines_to_cut_some_off(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"^`.*train\.src` has 9 lines: too few to hold a tenth out") as error:
+    with pytest.raises(DataError, match=r"^`.*train\.src` and `.*` have 9 usable pairs: too few to hold") as error:
         open_corpus(data(tmp_path, PAIRS[:9]))
     assert "--valid-src" in error.value.hint
     assert len(open_corpus(data(tmp_path, PAIRS[:10])).valid) == 1
@@ -76,7 +77,7 @@ def test_the_whole_text_is_checked(tmp_path: Path) -> None:
     fields = data(tmp_path)
     with Path(fields.tgt).open("ab") as file:
         file.write(b"one more\n")
-    with pytest.raises(DataError, match=r"has 50 and .* 51$"):
+    with pytest.raises(DataError, match=r"has 50 and .* 51\n"):
         open_corpus(fields)
     with Path(fields.src).open("ab") as file:
         file.write(b"\xff\n")
@@ -122,7 +123,10 @@ def test_prepared_shards_hold_the_texts(tmp_path: Path, capsys: pytest.CaptureFi
     assert [target.decode(ids.tolist()) for ids in prepared.valid.source] == [src for src, _ in prepared.valid_pairs]
     said = capsys.readouterr().err
     assert f"training: {len(usable)} pairs, " in said
-    assert "left out: 1 with an empty side, 1 beyond 256 tokens" in said
+    long = f"too long: 1 pair beyond 256 tokens, left out; first in line 100 of `{tmp_path / 'train.src'}`"
+    assert said.splitlines()[1] == f"  {long}"
+    empty = f"  empty side: 1 pair, left out; first in line 99 of `{tmp_path / 'train.tgt'}`"
+    assert empty in corpus.report().splitlines()
 
 
 def test_validation_sentences_without_text_are_not_translated(tmp_path: Path) -> None:
@@ -153,3 +157,71 @@ def test_a_text_may_move_but_settings_that_decide_its_ids_may_not_change(tmp_pat
     made(open_corpus(fields), tmp_path / "run", resuming=True)
     with pytest.raises(DataError, match="the texts are not those"):
         made(open_corpus(replace(fields, lowercase=True)), tmp_path / "run", resuming=True)
+
+
+def test_several_corpora_with_weights(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    letters = reversed_letters(60, seed=5)
+    first, second = (write_pairs(tmp_path, pairs, name) for pairs, name in ((letters[:40], "a"), (letters[40:], "b")))
+    (tmp_path / "c.tsv").write_text("".join(f"{s}\t{t}\n" for s, t in [("a", "b"), ("a", ""), ("h " * 20, "h")] * 4))
+    valid_src, valid_tgt = write_pairs(tmp_path, letters[:3], "valid")
+    fields = DataConfig(
+        src=(first[0], str(tmp_path / "c.tsv"), second[0]), tgt=(first[1], second[1]), weights=(1, 2.5, 0.5),
+        tokenizer="spaces", max_length=12, valid_src=valid_src, valid_tgt=valid_tgt,
+    )  # fmt: skip
+    corpus = open_corpus(fields)
+    assert len(corpus) == len(list(corpus.train())) == 68
+    prepared = made(corpus, tmp_path / "run")
+    assert prepared.train.corpora == ((40, 1), (4, 2.5), (20, 0.5))
+    assert "training: 64 pairs" in (said := capsys.readouterr().err)
+    assert "an epoch draws 60 pairs" in said
+    assert f"too long: 4 pairs beyond 12 tokens, left out; first in line 3 of `{tmp_path / 'c.tsv'}`" in said
+    record = json.loads((tmp_path / "run" / "corpus.json").read_text(encoding="utf-8"))
+    assert record["texts"][1] == {"src": fields.src[1], "tgt": fields.src[1], "pairs": 12}
+    assert record["training"]["pairs"] == 64
+    assert record["training"]["corpora"] == [[40, 1], [4, 2.5], [20, 0.5]]
+    assert [len(record["sha256"][name]) for name in ("src", "tgt", "valid_src")] == [3, 2, 1]
+    faults = {finding["fault"]: finding["count"] for finding in record["findings"]}
+    assert faults["empty"] == faults["too_long"] == 4
+    assert faults["valid"] == 3
+    again = made(open_corpus(fields), tmp_path / "run", resuming=True)
+    assert again.train.corpora == prepared.train.corpora
+
+
+def test_weights_that_draw_nothing(tmp_path: Path) -> None:
+    corpus = open_corpus(data(tmp_path, weights=(0.001,)))
+    with pytest.raises(ConfigError, match=r"^`data\.weights` \(\[0\.001\]\) draw no pair at all of \[45\]$"):
+        made(corpus, tmp_path / "run")
+
+
+def test_what_is_left_out_is_neither_trained_nor_validated_on(tmp_path: Path) -> None:
+    pairs = [*PAIRS, *[("x", "x")] * 30, *[("", "y")] * 30, *PAIRS]
+    corpus = open_corpus(data(tmp_path, pairs, on_copy="skip", on_duplicate="skip"))
+    assert len(corpus.valid) == 5, "a tenth of those that are used"
+    assert sorted([*corpus.valid, *corpus.train()]) == sorted(PAIRS)
+    assert open_corpus(data(tmp_path, pairs, on_copy="skip", on_duplicate="skip")).valid == corpus.valid
+
+
+def test_the_validation_text_is_looked_at_too(tmp_path: Path) -> None:
+    valid_src, valid_tgt = write_pairs(tmp_path, [*PAIRS[:3], ("", "b"), ("x", "x")], "valid")
+    fields = data(tmp_path, valid_src=valid_src, valid_tgt=valid_tgt, on_copy="skip")
+    corpus = open_corpus(fields)
+    assert corpus.valid == [*PAIRS[:3], ("x", "x")]
+    report = corpus.report().replace(f"{tmp_path}/", "").splitlines()
+    assert report == [
+        "texts: 50 pairs in `train.src` and `train.tgt`",
+        "  validation sentences in the training text: 3 of 5 sentences, kept; first in line 1 of `train.src`: "
+        f"it is line 1 of `{Path(valid_src).name}`",
+        "  empty side: 1 pair, left out; first in line 4 of `valid.src`",
+        "  target equal to source: 1 pair, kept; first in line 5 of `valid.src`: x",
+    ]
+    with Path(valid_src).open("a", encoding="utf-8") as file:
+        file.write("one more\n")
+    with pytest.raises(DataError, match=r"valid\.tgt` has 5 and .*valid\.src` 6\n"):
+        open_corpus(fields)
+
+
+def test_test_texts_need_not_be_there(tmp_path: Path) -> None:
+    test_src, _ = write_pairs(tmp_path, PAIRS[10:13], "test")
+    assert open_corpus(data(tmp_path, test_src=str(tmp_path / "no"), test_tgt="no")).findings == []
+    (finding,) = open_corpus(data(tmp_path, test_src=test_src)).findings
+    assert (finding.fault, finding.count, finding.line) == ("test", 3, 11)

@@ -11,7 +11,7 @@ from pellucid.config import Recipe, TrainConfig
 from pellucid.evaluation.scores import corpus_bleu
 from pellucid.tasks.translator import Translator
 from pellucid.training.log import RunLog
-from pellucid.training.loop import Validation
+from pellucid.training.validation import Validation
 from pellucid.workflow.prepare import Prepared, open_corpus, prepare
 from pellucid.workflow.validate import Validator
 

@@ -1,0 +1,63 @@
+"""Named texts out of a tar archive. Nothing in the archive decides where something is written."""
+
+import os
+import re
+import tarfile
+import zlib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import IO
+
+from pellucid.data.cache import record_sha256, sha256_of
+from pellucid.data.transfer import writing
+
+_SEGMENT = re.compile(rb"<seg[^>]*>(.*)</seg>")
+
+
+class ArchiveError(Exception):
+    """What a file is instead of the archive that it should be."""
+
+
+def unpack(archive: Path, texts: Mapping[Path, str]) -> None:
+    """Writes each member that `texts` names to its path there, in one piece, with its checksum beside it.
+
+    Members are read one after another, so that the archive is decompressed once. A member *.sgm becomes plain text: its
+    segments, one a line, as sacreBLEU reads them.
+
+    Raises ArchiveError where the archive is damaged or lacks a member, DataError where a text cannot be written.
+    """
+    missing = {member: path for path, member in texts.items()}
+    try:
+        with tarfile.open(archive) as tar:
+            while missing and (info := tar.next()):
+                file = tar.extractfile(info) if info.isreg() and info.name in missing else None
+                if file is not None:
+                    _write(missing.pop(info.name), _segments(file) if info.name.endswith(".sgm") else _blocks(file))
+    except (tarfile.TarError, EOFError, zlib.error, OSError) as error:
+        raise ArchiveError(f"no whole archive ({error})") from error
+    if missing:
+        raise ArchiveError(f"an archive without `{next(iter(missing))}`")
+
+
+def _write(path: Path, blocks: Iterator[bytes]) -> None:
+    temporary = path.with_name(f".{path.name}.partial")
+    with writing(path):
+        with temporary.open("wb") as file:
+            for block in blocks:
+                file.write(block)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+        record_sha256(path, sha256_of(path))
+
+
+def _blocks(file: IO[bytes]) -> Iterator[bytes]:
+    while block := file.read(1 << 20):
+        yield block
+
+
+def _segments(file: IO[bytes]) -> Iterator[bytes]:
+    """What stands in the <seg> of each line, with single spaces."""
+    for line in file:
+        if segment := _SEGMENT.match(line):
+            yield b" ".join(segment[1].split()) + b"\n"

@@ -1,0 +1,55 @@
+"""The user's cache of fetched texts, and the checksums that show whether they are still what they were.
+
+Beside each file NAME lies NAME.sha256, as `sha256sum` writes it.
+"""
+
+import hashlib
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+ENVIRONMENT = "PELLUCID_CACHE"
+
+
+def cache_folder(environment: Mapping[str, str] = os.environ) -> Path:
+    """PELLUCID_CACHE, else `pellucid` in XDG_CACHE_HOME, else ~/.cache/pellucid."""
+    if own := environment.get(ENVIRONMENT):
+        return Path(own).expanduser()
+    shared = Path(environment.get("XDG_CACHE_HOME", ""))  # to be ignored where it is relative, says its specification
+    return (shared if shared.is_absolute() else Path.home() / ".cache") / "pellucid"
+
+
+def sha256_of(path: Path) -> str:
+    """The SHA-256 of a file."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def recorded_sha256(path: Path) -> str:
+    """The SHA-256 that was written down for a file; empty where none was."""
+    record = _record(path)
+    return record.read_text(encoding="ascii", errors="replace").partition(" ")[0] if record.is_file() else ""
+
+
+def record_sha256(path: Path, sha256: str) -> None:
+    """Writes down a file's SHA-256."""
+    temporary = _record(path).with_name(f".{path.name}.sha256.{os.getpid()}")
+    temporary.write_text(f"{sha256}  {path.name}\n", encoding="ascii", newline="\n")
+    os.replace(temporary, _record(path))
+
+
+def damage(path: Path, published: str = "") -> str:
+    """What is wrong with a file of the cache, in a sentence with both checksums; empty where nothing is.
+
+    The first time, a file that nobody has published a checksum of has its own written down.
+    """
+    found, expected = sha256_of(path), published or recorded_sha256(path)
+    if not expected:
+        record_sha256(path, found)
+    if expected in ("", found):
+        return ""
+    return f"`{path}` is not what it was: its SHA-256 is {found}, but should be {expected}"
+
+
+def _record(path: Path) -> Path:
+    return path.with_name(f"{path.name}.sha256")

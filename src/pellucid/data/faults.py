@@ -1,0 +1,70 @@
+"""What can be wrong in a corpus: each fault counted, with the first place where it stands, and what to do about it."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+Fault = Literal[
+    "lines", "shift", "utf8", "mojibake", "lost", "control", "line_break", "empty", "too_long", "copy", "duplicate",
+    "valid", "test",
+]  # fmt: skip
+
+TITLES: Mapping[Fault, str] = {
+    "lines": "different numbers of lines",
+    "shift": "lines that do not belong together",
+    "utf8": "not UTF-8",
+    "mojibake": "UTF-8 encoded twice, as Ã¼ for ü",
+    "lost": "U+FFFD, where a character was lost",
+    "control": "control characters",
+    "line_break": "line break within a JSON string",
+    "empty": "empty side",
+    "too_long": "too long",
+    "copy": "target equal to source",
+    "duplicate": "pair that occurred before",
+    "valid": "validation sentences in the training text",
+    "test": "test sentences in the training text",
+}
+"""What is looked for, in the order in which it is said."""
+
+ADVICE: Mapping[Fault, str] = {
+    "lines": "mend the files there: line n of one must be the translation of line n of the other",
+    "shift": "look at both files there: a line may be missing in one of them, and one too many further on",
+    "utf8": "convert the file, or set data.on_bad_utf8",
+    "mojibake": "the file was read as Latin-1 and written as UTF-8: undo that",
+    "lost": "take the text from where it was still whole",
+    "control": "remove them; U+000D is the line end of old systems, and ends no line here",
+    "line_break": "it is read as a space",
+    "empty": "such pairs are never trained on; many of them may mean that the files do not belong together",
+    "too_long": "raise data.max_length, or set data.on_too_long",
+    "copy": "where the task is translation, set data.on_copy to skip",
+    "duplicate": "where they are there by accident, set data.on_duplicate to skip",
+    "valid": "take them out of the training text, or the validation flatters the model",
+    "test": "take them out of the training text, or the test flatters the model",
+}
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A fault, how often it occurs, and where first: `path`, `line` (from 1), and what there is to say of it."""
+
+    fault: Fault
+    count: int
+    path: str
+    line: int
+    detail: str = ""
+    of: str = "lines"
+    """What is counted: a plural, and what goes on from there; or "of 100 sentences"."""
+    effect: str = ""
+    """What becomes of it: kept, left out."""
+
+    def __str__(self) -> str:
+        if self.fault in ("lines", "shift"):
+            return f"{TITLES[self.fault]}: {self.detail}"
+        noun, _, rest = self.of.partition(" ")
+        unit = f"{noun.removesuffix('s') if self.count == 1 else noun} {rest}".rstrip()
+        what = f"{TITLES[self.fault]}: {self.count:,} {unit}" + (f", {self.effect}" if self.effect else "")
+        return f"{what}; first in line {self.line:,} of `{self.path}`" + (f": {self.detail}" if self.detail else "")
+
+    def to_json(self) -> dict[str, Any]:
+        """As corpus.json has it."""
+        return asdict(self)

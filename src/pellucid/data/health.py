@@ -1,0 +1,264 @@
+"""A corpus looked at from the first line to the last, in one pass: what is wrong in it, and which pairs are used.
+
+Of the text nothing is kept but 17 bytes a pair: a hash, two lengths, and whether it is used.
+"""
+
+from array import array
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import islice
+
+import numpy as np
+import numpy.typing as npt
+
+from pellucid.config import DataConfig
+from pellucid.data.alignment import Break, find_break
+from pellucid.data.characters import control_character, is_encoded_twice
+from pellucid.data.corpus import PARALLEL, OnBadUtf8, unequal
+from pellucid.data.faults import TITLES, Fault, Finding
+from pellucid.data.parallel import END, ParallelText, Side
+from pellucid.errors import DataError
+
+SHOWN = 60  # characters of a line in a message
+AROUND, MOST_AROUND = 2, 6  # lines shown before and after a place: fewest, most
+
+HeldOut = Mapping[Fault, tuple[str, Sequence[str]]]
+"""Of "valid" and "test", where they are given: the file of the sources, and the sources."""
+
+
+@dataclass(frozen=True)
+class Inspection:
+    """What was found in the texts. Pairs are numbered from 0 through all of them."""
+
+    texts: tuple[ParallelText, ...]
+    counts: tuple[int, ...]
+    """Pairs in each text."""
+    used: npt.NDArray[np.bool_]
+    """Of each pair, whether it is to be trained on."""
+    hashes: npt.NDArray[np.int64]
+    """Of each pair; equal pairs have equal ones, and others, but for one in 10^19, different ones."""
+    findings: tuple[Finding, ...]
+
+    def of(self, fault: Fault) -> Finding | None:
+        """The finding of a kind, if there is one."""
+        return next((finding for finding in self.findings if finding.fault == fault), None)
+
+    def check(self) -> None:
+        """Raises DataError where the texts cannot be trained on: lines without another side, or no pair at all."""
+        if found := self.of("lines"):
+            raise DataError(found.detail, PARALLEL)
+        if not len(self.used):
+            texts = " and ".join(map(str, self.texts))
+            verb = "are" if " and " in texts else "is"
+            raise DataError(f"{texts} {verb} empty", "give two files with a sentence a line")
+
+    def pairs(self, used: npt.NDArray[np.bool_], on_bad_utf8: OnBadUtf8) -> Iterator[tuple[str, str]]:
+        """The texts once more from disk: the pairs for which `used` is true."""
+        number = 0
+        for text, count in zip(self.texts, self.counts, strict=True):
+            for pair in islice(text.pairs(on_bad_utf8), count):
+                if used[number]:
+                    source, target = pair
+                    assert source is not None
+                    assert target is not None
+                    yield source, target
+                number += 1
+
+    def place(self, number: int) -> tuple[str, int]:
+        """The source file of a pair, and its line there, from 1."""
+        for text, count in zip(self.texts, self.counts, strict=True):
+            if number < count:
+                return text.src, number + 1
+            number -= count
+        raise IndexError(number)
+
+
+def inspect(
+    texts: Sequence[ParallelText], data: DataConfig, held_out: HeldOut, on_bad_utf8: OnBadUtf8 | None = None
+) -> Inspection:
+    """Reads the texts and looks for all that is in `faults.TITLES`.
+
+    Raises DataError for what cannot be read at all: a missing or damaged file, a line that is not of its format or, as
+    `data.on_bad_utf8` or `on_bad_utf8` says, not UTF-8.
+    """
+    pass_ = _Pass(data, on_bad_utf8 or data.on_bad_utf8, held_out)
+    counts = [pass_.read(text) for text in texts]
+    used, hashes = np.frombuffer(pass_.used, np.bool_).copy(), np.frombuffer(pass_.hashes, np.int64)
+    seen = Inspection(tuple(texts), tuple(counts), used, hashes, ())
+    repeated = _repeated(used, hashes)
+    if len(repeated):
+        pass_.tell(_of_repeated(seen, repeated))
+        if data.on_duplicate == "skip":
+            used[repeated] = False
+    return replace(seen, findings=pass_.findings())
+
+
+@dataclass
+class _Pass:
+    """What a pass has gathered so far."""
+
+    data: DataConfig
+    on_bad_utf8: OnBadUtf8
+    held_out: HeldOut
+    used: bytearray = field(default_factory=bytearray)
+    hashes: "array[int]" = field(default_factory=lambda: array("q"))
+    found: dict[Fault, Finding] = field(default_factory=dict)
+    mended: set[tuple[str, int]] = field(default_factory=set)
+    leaked: dict[Fault, set[int]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.effects = {"utf8": {"replace": "replaced by U+FFFD", "skip": "left out"}.get(self.on_bad_utf8, "")}
+        self.effects |= {"empty": "left out", "line_break": "read as a space"}
+        self.effects |= {"too_long": "cut" if self.data.on_too_long == "cut" else "left out"}
+        self.effects |= {"copy": _left_out(self.data.on_copy), "duplicate": _left_out(self.data.on_duplicate)}
+        self.fewest_tokens = _fewest_tokens(self.data.tokenizer)
+        self.shortest_long = self.data.max_length // (4 if self.data.tokenizer == "bytes" else 1)
+        self.sources = {fault: _numbered(sources) for fault, (_, sources) in self.held_out.items()}
+
+    def read(self, text: ParallelText) -> int:
+        """Goes through a text; returns how many pairs there are in it."""
+        lengths = array("I"), array("I")
+        start = len(self.used)
+        for line, (source, target) in enumerate(text.pairs(self.on_bad_utf8, self.note), start=1):
+            if source != END:
+                lengths[0].append(len(source or ""))
+            if target != END:
+                lengths[1].append(len(target or ""))
+            if source != END and target != END:
+                self.used.append(self._use(text, line, source, target))
+                self.hashes.append(hash((source, target)))
+        if text.tgt:
+            self._compare(text, *(np.frombuffer(side, np.uint32) for side in lengths))
+        return len(self.used) - start
+
+    def note(self, fault: Fault, path: str, line: int, detail: str, of: str = "lines") -> None:
+        """Counts a fault; the first one is kept with its place."""
+        first = self.found.get(fault) or Finding(fault, 0, path, line, detail, of, self.effects.get(fault, "kept"))
+        self.found[fault] = replace(first, count=first.count + 1)
+        if fault == "utf8":
+            self.mended.add((path, line))
+
+    def tell(self, finding: Finding) -> None:
+        """Takes a finding as it is."""
+        self.found.setdefault(finding.fault, replace(finding, effect=self.effects.get(finding.fault, "")))
+
+    def findings(self) -> tuple[Finding, ...]:
+        """All that was found, in the order of TITLES."""
+        for fault, leaked in self.leaked.items():  # each sentence once, however often it stands there
+            sentences = len(self.held_out[fault][1])
+            self.found[fault] = replace(self.found[fault], count=len(leaked), of=f"of {sentences:,} sentences")
+        return tuple(self.found[fault] for fault in TITLES if fault in self.found)
+
+    def _use(self, text: ParallelText, line: int, source: Side, target: Side) -> bool:
+        """Whether a pair is used, as far as it can be told by itself."""
+        if source is None or target is None:
+            return False
+        for side, path in ((source, text.src), (target, text.tgt_file)):
+            if not (side.isascii() and side.isprintable()):
+                self._look_at_characters(side, path, line)
+            if len(side) > self.shortest_long and (tokens := self.fewest_tokens(side)) > self.data.max_length:
+                self.note("too_long", path, line, f"{tokens:,} tokens at least")
+        self.mended.clear()
+        stripped = source.strip()
+        if not stripped or not target.strip():
+            self.note("empty", text.tgt_file if stripped else text.src, line, "", "pairs")
+            return False
+        for fault, sources in self.sources.items():
+            if stripped in sources:
+                self._leak(fault, sources[stripped], text.src, line)
+        if stripped == target.strip():
+            self.note("copy", text.src, line, _short(source), "pairs")
+            return self.data.on_copy == "keep"
+        return True
+
+    def _look_at_characters(self, side: str, path: str, line: int) -> None:
+        if is_encoded_twice(side):
+            self.note("mojibake", path, line, _short(side))
+        elif character := control_character(side):
+            self.note("control", path, line, character)
+        if "\ufffd" in side and (path, line) not in self.mended:
+            self.note("lost", path, line, _short(side))
+
+    def _leak(self, fault: Fault, number: int, path: str, line: int) -> None:
+        self.note(fault, path, line, f"it is line {number:,} of `{self.held_out[fault][0]}`")
+        self.leaked.setdefault(fault, set()).add(number)
+
+    def _compare(self, text: ParallelText, sources: npt.NDArray[np.uint32], targets: npt.NDArray[np.uint32]) -> None:
+        """Whether the files have as many lines as each other, and lines that belong together, by their lengths."""
+        place = find_break(sources, targets)
+        sentence = f"{_of_break(text, place)}\n{_lines_around(text, place)}" if place else ""
+        if len(sources) != len(targets):
+            sentence = sentence or "no place stands out by the lengths of its lines; an end may be missing"
+            detail = f"{unequal(text.src, text.tgt, len(sources), len(targets))}\n{sentence}"
+            self.tell(Finding("lines", 1, text.src, place.line if place else 0, detail))
+        elif place:
+            self.tell(Finding("shift", 1, text.src, place.line, sentence))
+
+
+def _repeated(used: npt.NDArray[np.bool_], hashes: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """The used pairs that are equal to a used one before, in any order."""
+    numbers = np.flatnonzero(used)
+    numbers = numbers[np.argsort(hashes[numbers], kind="stable")]
+    equal: npt.NDArray[np.bool_] = hashes[numbers[1:]] == hashes[numbers[:-1]]
+    return numbers[1:][equal]
+
+
+def _of_repeated(seen: Inspection, repeated: npt.NDArray[np.int64]) -> Finding:
+    first = int(repeated.min())
+    earlier = int(np.flatnonzero(seen.used & (seen.hashes == seen.hashes[first]))[0])
+    (path, line), (earlier_path, earlier_line) = seen.place(first), seen.place(earlier)
+    where = "" if earlier_path == path else f" of `{earlier_path}`"
+    return Finding("duplicate", len(repeated), path, line, f"as line {earlier_line:,}{where}", "pairs")
+
+
+def _of_break(text: ParallelText, place: Break) -> str:
+    """What the lengths of the lines say of a place."""
+    lacking, other = (text.src, text.tgt) if (place.lacking == "src") == (place.lines > 0) else (text.tgt, text.src)
+    lines, between = abs(place.lines), f" (or any from {place.earliest:,} to {place.latest:,})"
+    return (
+        f"by the lengths of the lines, from line {place.line:,} on{between if place.latest > place.earliest else ''}"
+        + (f" up to about line {place.until - 1:,}" if place.until else "")
+        + f" line n of `{lacking}` belongs to line n + {lines:,} of `{other}`: there "
+        + (
+            f"{lines:,} lines are missing in `{lacking}`, or as many are"
+            if lines > 1
+            else f"a line is missing in `{lacking}`, or one is"
+        )
+        + f" too many in `{other}`"
+    )
+
+
+def _lines_around(text: ParallelText, place: Break) -> str:
+    """The lines of both files around a place, side by side."""
+    first = max(place.line - MOST_AROUND, min(place.earliest, place.line - AROUND), 1) - 1
+    last = min(place.line + MOST_AROUND, max(place.latest, place.line + AROUND))
+    pairs = islice(text.pairs("replace"), first, last)
+    shown = [(_short(source or ""), _short(target or "")) for source, target in pairs]
+    width = max(len(source) for source, _ in shown)
+    return "\n".join(
+        f"{'>' if number == place.line else ' '} {number:>9,}  {source:<{width}} | {target}"
+        for number, (source, target) in enumerate(shown, start=first + 1)
+    )
+
+
+def _short(line: str) -> str:
+    """A line, or its beginning, as it can be shown."""
+    shown = "".join(character if character.isprintable() else " " for character in line[:SHOWN].strip())
+    return shown + ("..." if len(line) > SHOWN else "")
+
+
+def _left_out(choice: str) -> str:
+    return "left out" if choice == "skip" else "kept"
+
+
+def _numbered(sources: Sequence[str]) -> dict[str, int]:
+    """The line, from 1, of each sentence that is not empty."""
+    lines = enumerate(sources, start=1)
+    return {source.strip(): number for number, source in lines if source.strip()}
+
+
+def _fewest_tokens(tokenizer: str) -> Callable[[str], int]:
+    """A lower bound of a line's tokens, before there is a tokenizer."""
+    if tokenizer == "bytes":
+        return lambda line: len(line.encode())
+    return len if tokenizer == "characters" else lambda line: len(line.split())

@@ -1,0 +1,150 @@
+"""A parallel corpus in its files: two with a line for each sentence, or one with both sides."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import zip_longest
+from typing import Protocol
+
+from pellucid.config import DataConfig
+from pellucid.data.corpus import OnBadUtf8, bad_byte, read_mended_lines
+from pellucid.data.faults import Fault
+from pellucid.data.formats import BOTH_SIDES, JSON_LINES, from_columns, from_json, holds_both_sides
+from pellucid.errors import ConfigError, DataError
+
+END = "\n"
+"""Stands for a line that the shorter of two files lacks; no line is equal to it."""
+
+Side = str | None
+"""A sentence; None where it is left out since it is not UTF-8."""
+
+
+class Note(Protocol):
+    """Is told of each fault that is mended in reading."""
+
+    def __call__(self, fault: Fault, path: str, line: int, detail: str) -> None: ...
+
+
+def unheard(fault: Fault, path: str, line: int, detail: str) -> None:
+    """For a reader who knows the faults already."""
+
+
+@dataclass(frozen=True)
+class ParallelText:
+    """Where a corpus lies; `tgt` is empty where `src` holds both sides."""
+
+    src: str
+    tgt: str
+    tsv_columns: tuple[int, ...] = (1, 2)
+    jsonl_keys: tuple[str, ...] = ("src", "tgt")
+
+    def __str__(self) -> str:
+        return f"`{self.src}` and `{self.tgt}`" if self.tgt else f"`{self.src}`"
+
+    @property
+    def tgt_file(self) -> str:
+        """The file in which the targets stand."""
+        return self.tgt or self.src
+
+    @property
+    def is_json(self) -> bool:
+        """Whether `src` holds both sides as JSON lines."""
+        return not self.tgt and self.src.lower().endswith(JSON_LINES)
+
+    def pairs(self, on_bad_utf8: OnBadUtf8, note: Note = unheard) -> Iterator[tuple[Side, Side]]:
+        """The pairs in their order, as many as the longer file has lines, with END for what the shorter one lacks.
+
+        Raises DataError for a file that is not there or damaged, and for a line that is not of its format.
+        """
+        if self.tgt:
+            sides = (_lines(path, on_bad_utf8, note) for path in (self.src, self.tgt))
+            yield from zip_longest(*sides, fillvalue=END)
+            return
+        for number, line in enumerate(_lines(self.src, on_bad_utf8, note), start=1):
+            if line is None:
+                yield None, None
+            elif not line.strip():  # an empty pair, so that numbers stay those of the file
+                yield "", ""
+            elif self.is_json:
+                yield self._from_json(line, number, on_bad_utf8, note)
+            else:
+                source, target = from_columns(line, _place(number, self.src), self.tsv_columns)
+                yield source, target
+
+    def sources(self) -> Iterator[str]:
+        """The sources alone, with U+FFFD for what is not UTF-8; the targets need not be there."""
+        if self.tgt or not holds_both_sides(self.src):
+            sides: Iterator[Side] = _lines(self.src, "replace", unheard)
+        else:
+            sides = (source for source, _ in self.pairs("replace"))
+        return (side or "" for side in sides)
+
+    def _from_json(self, line: str, number: int, on_bad_utf8: OnBadUtf8, note: Note) -> tuple[Side, Side]:
+        found = from_json(line, _place(number, self.src), self.jsonl_keys)
+        if broken := [key for key, text in zip(self.jsonl_keys, found, strict=True) if "\n" in text]:
+            note("line_break", self.src, number, f"in `{'` and `'.join(broken)}`")
+        # What reads the model's output takes lines.
+        lines = (text.replace("\r\n", " ").replace("\n", " ") for text in found)
+        source, target = (_whole(text, self.src, number, on_bad_utf8, note) for text in lines)
+        return source, target
+
+
+def parallel_texts(data: DataConfig) -> tuple[ParallelText, ...]:
+    """The corpora to train on. Raises ConfigError where their files, or their weights, do not go together."""
+    texts = _paired(data, "src", "tgt")
+    if data.weights and len(data.weights) != len(texts):
+        raise ConfigError(
+            f"`data.weights` ({list(data.weights)}) must be as many as the corpora ({len(texts)})",
+            "give a weight for each file in `data.src`",
+        )
+    return texts
+
+
+def held_out_text(data: DataConfig, name: str) -> ParallelText | None:
+    """The text named "valid" or "test"; None where there is none. Raises ConfigError where a side is missing."""
+    src, tgt = f"{name}_src", f"{name}_tgt"
+    return _paired(data, src, tgt)[0] if data.files(src) or data.files(tgt) else None
+
+
+def _paired(data: DataConfig, src: str, tgt: str) -> tuple[ParallelText, ...]:
+    """Each source file with its target: the targets go, in their order, to the sources that need one.
+
+    As many targets as sources go one to one, so that two files which happen to be called .tsv are lines of text.
+    """
+    sources, targets = data.files(src), data.files(tgt)
+    one_to_one = len(sources) == len(targets)
+    needing = [path for path in sources if one_to_one or not holds_both_sides(path)]
+    if not sources or (needing and not targets):
+        raise ConfigError(
+            f"`data.{tgt if sources else src}` is not given",
+            f"a parallel corpus needs a source and a target file, or one that holds both: {', '.join(BOTH_SIDES)}",
+        )
+    if len(needing) != len(targets):
+        raise ConfigError(
+            f"`data.{src}` names {len(needing)} files that need a target, but `data.{tgt}` names {len(targets)}",
+            "give a target for each source, in the same order",
+        )
+    remaining = iter(targets)
+    sides = [(path, next(remaining) if path in needing else "") for path in sources]
+    return tuple(ParallelText(source, target, data.tsv_columns, data.jsonl_keys) for source, target in sides)
+
+
+def _lines(path: str, on_bad_utf8: OnBadUtf8, note: Note) -> Iterator[Side]:
+    return read_mended_lines(path, on_bad_utf8, lambda number, error: note("utf8", path, number, bad_byte(error)))
+
+
+def _whole(text: str, path: str, number: int, on_bad_utf8: OnBadUtf8, note: Note) -> Side:
+    r"""Text without half of a UTF-16 pair, such as "\ud800", which JSON can write and UTF-8 cannot."""
+    try:
+        text.encode()
+        return text
+    except UnicodeEncodeError as error:
+        half = f"U+{ord(text[error.start]):04X} is half of a character"
+        if on_bad_utf8 == "error":
+            raise DataError(f"{_place(number, path)} is no Unicode: {half}", "see `data.on_bad_utf8`") from error
+        note("utf8", path, number, half)
+        mended = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        return mended if on_bad_utf8 == "replace" else None
+
+
+def _place(number: int, path: str) -> str:
+    return f"line {number:,} of `{path}`"

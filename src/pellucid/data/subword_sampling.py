@@ -1,0 +1,50 @@
+"""Training sentences cut into other pieces each time they are drawn."""
+
+from dataclasses import dataclass
+from random import Random
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from pellucid.data.shards import Sentences, Shard
+from pellucid.text.sampling import SubwordSampler
+from pellucid.text.tokenizers import Tokenizers
+
+Ids = list[npt.NDArray[Any]]
+
+
+@dataclass(frozen=True)
+class SubwordSampling:
+    """The pieces of a sentence are a function of (seed, epoch, draw) alone, whatever else is drawn, and where."""
+
+    source: SubwordSampler
+    target: SubwordSampler
+    seed: int
+    longest: int
+    """In tokens: what is drawn longer than this keeps its stored pieces."""
+
+    @classmethod
+    def of(cls, tokenizers: Tokenizers, strength: float, seed: int, longest: int) -> Self | None:
+        """None where `strength` is 0. Raises ConfigError for tokenizers that have no pieces to choose from."""
+        if not strength:
+            return None
+        source = SubwordSampler(tokenizers.source, strength)
+        return cls(source, source if tokenizers.joint else SubwordSampler(tokenizers.target, strength), seed, longest)
+
+    def draw(self, shard: Shard, epoch: int, draws: npt.NDArray[np.int64]) -> tuple[Ids, Ids]:
+        """Source and target ids of BatchOrder's `draws` from a shard that keeps its texts."""
+        numbers = draws.tolist()
+        return (
+            [self._side(self.source, shard.source, f"{self.seed}/{epoch}/{i}/source", i % len(shard)) for i in numbers],
+            [self._side(self.target, shard.target, f"{self.seed}/{epoch}/{i}/target", i % len(shard)) for i in numbers],
+        )
+
+    def _side(self, sampler: SubwordSampler, sentences: Sentences, seed: str, index: int) -> npt.NDArray[Any]:
+        assert sentences.texts is not None
+        stored, text = sentences[index], sentences.texts[index]
+        if not text:  # no text belongs to these ids: they were cut short
+            return stored
+        drawn = np.array(sampler.sample(text, Random(seed)), np.int64)
+        unknown = np.count_nonzero(drawn == sampler.unk_id), np.count_nonzero(stored == sampler.unk_id)
+        return stored if len(drawn) > self.longest or unknown[0] > unknown[1] else drawn

@@ -1,0 +1,88 @@
+"""The pieces of a SentencePiece model, read off its file: types and algorithm, which its interface does not tell."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from struct import unpack
+from typing import Any
+
+_ALGORITHMS = {1: "unigram", 2: "bpe", 3: "word", 4: "char"}
+_NORMAL, _UNKNOWN, _USER_DEFINED, _BYTE = 1, 2, 4, 6  # types of a piece
+
+
+@dataclass(frozen=True)
+class Pieces:
+    """What a model cuts a text into; begin, end and the like, and pieces that it keeps unused, are left out."""
+
+    algorithm: str
+    """unigram, bpe, word or char."""
+    ids: dict[str, int]
+    """The id of each piece."""
+    scores: dict[str, float]
+    """The logarithm of its probability (unigram), or the higher the earlier it is merged (bpe)."""
+    symbols: dict[str, int]
+    """User-defined symbols, which are neither cut nor merged, and their ids."""
+    byte_ids: tuple[int, ...]
+    """The ids of the 256 bytes that an unknown character is written in; none: it is written as `unk_id`."""
+    unk_id: int
+
+    def ids_of(self, piece: str) -> tuple[int, ...]:
+        """One id, or those of the bytes of an unknown character."""
+        known = self.ids.get(piece)
+        if known is not None:
+            return (known,)
+        return tuple(self.byte_ids[byte] for byte in piece.encode()) if self.byte_ids else (self.unk_id,)
+
+
+def read_pieces(proto: bytes) -> Pieces:
+    """The pieces in the bytes of a model. SentencePiece must have loaded it before: they are taken to be sound.
+
+    Source: SentencePiece's `sentencepiece_model.proto`. Field 1 of the message ModelProto is a piece (its field 1 the
+    text, 2 the score, 3 the type), field 2 the settings of the training (3 the algorithm, 35 the byte fallback).
+    """
+    found: dict[int, dict[str, int]] = {_NORMAL: {}, _UNKNOWN: {}, _USER_DEFINED: {}, _BYTE: {}}
+    scores: dict[str, float] = {}
+    settings: dict[int, Any] = {}
+    place = 0
+    for number, value in _fields(proto):
+        if number == 1:
+            piece = dict(_fields(value))
+            text, kind = piece[1].decode("utf-8"), piece.get(3, _NORMAL)
+            found.setdefault(kind, {})[text] = place
+            if kind == _NORMAL:
+                scores[text] = unpack("<f", piece.get(2, bytes(4)))[0]
+            place += 1
+        elif number == 2:
+            settings = dict(_fields(value))
+    return Pieces(
+        algorithm=_ALGORITHMS[settings.get(3, 1)],
+        ids=found[_NORMAL],
+        scores=scores,
+        symbols=found[_USER_DEFINED],
+        byte_ids=tuple(found[_BYTE][f"<0x{byte:02X}>"] for byte in range(256)) if settings.get(35) else (),
+        unk_id=next(iter(found[_UNKNOWN].values())),
+    )
+
+
+def _fields(message: bytes) -> Iterator[tuple[int, Any]]:
+    """The numbered fields of a message in Protocol Buffers' wire format: a whole number as int, all else as bytes."""
+    place = 0
+    while place < len(message):
+        key, place = _number(message, place)
+        if key & 7 == 0:
+            value, place = _number(message, place)
+            yield key >> 3, value
+            continue
+        size = {1: 8, 5: 4}.get(key & 7)
+        if size is None:
+            size, place = _number(message, place)
+        yield key >> 3, message[place : place + size]
+        place += size
+
+
+def _number(message: bytes, place: int) -> tuple[int, int]:
+    """The number that starts at `place`, seven bits a byte, the lowest first, and the place behind it."""
+    number = shift = 0
+    while message[place] & 0x80:
+        number |= (message[place] & 0x7F) << shift
+        place, shift = place + 1, shift + 7
+    return number | message[place] << shift, place + 1

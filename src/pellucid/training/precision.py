@@ -1,0 +1,58 @@
+"""`train.precision`: in which type the matrix products of training are taken. All else stays in single precision."""
+
+import time
+from contextlib import AbstractContextManager
+
+import torch
+from torch import nn
+
+from pellucid.model.linear import Linear
+from pellucid.model.transformer import Transformer
+
+SIZE, ROUNDS = 512, 7  # of the products that are timed: a few milliseconds in all
+WORTHWHILE = 1.2
+
+
+def multiply_in(model: nn.Module, precision: str) -> None:
+    """Has the model's linear layers, and the loss, take their products in `precision` while the model trains."""
+    for module in model.modules():
+        if isinstance(module, Linear):
+            module.compute_dtype = torch.bfloat16 if precision == "bfloat16" else None
+
+
+def autocast(model: Transformer) -> AbstractContextManager[object]:
+    """What a forward pass runs in: on a GPU, where the model is to multiply in half precision, `torch.autocast`.
+
+    A CPU needs none: there the layers do it themselves (model/linear.py says why).
+    """
+    dtype, device = model.output_projection.product_dtype, model.output_projection.weight.device
+    return torch.autocast(device.type, dtype, enabled=dtype is not None and device.type != "cpu")
+
+
+def bfloat16_gain(device: torch.device) -> float:
+    """How many times as fast as in single precision this machine multiplies in bfloat16, measured in a moment."""
+    if device.type != "cpu":
+        return 1.0 if device.type == "cuda" and not torch.cuda.is_bf16_supported(including_emulation=False) else 2.0
+    return _milliseconds(torch.float32) / _milliseconds(torch.bfloat16)
+
+
+def warning(device: torch.device) -> str:
+    """What to tell who asks for bfloat16 where it gains nothing; empty where it does."""
+    gain = bfloat16_gain(device)
+    if gain >= WORTHWHILE:
+        return ""
+    return (
+        f'`train.precision = "bfloat16"` is not worth while on this machine: its matrix products run at {gain:.2g} '
+        "times the speed of float32"
+    )
+
+
+def _milliseconds(dtype: torch.dtype) -> float:
+    """The fastest of some products of two square matrices."""
+    a, b = (torch.ones(SIZE, SIZE, dtype=dtype) for _ in range(2))
+    times = []
+    for _ in range(ROUNDS):
+        started = time.perf_counter()
+        torch.mm(a, b)
+        times.append(time.perf_counter() - started)
+    return 1000 * min(times)

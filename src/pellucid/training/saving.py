@@ -1,0 +1,105 @@
+"""Saving that a full disk does not turn into the end of a run.
+
+Training goes on; what could not be written waits in memory, and is written before the next checkpoint. So where a
+checkpoint stands, all from before it stands, too: the metrics, the best weights, the weights to be averaged.
+"""
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+
+import torch
+from torch import nn
+
+from pellucid.training.log import RunLog
+from pellucid.training.state import Checkpoints, RunState, Tensors, weights_of
+from pellucid.weights.files import disk_trouble, is_disk_failure
+from pellucid.weights.tensors import parameters
+
+
+class Saving:
+    """Writes what a run leaves while it goes on.
+
+    Args:
+        checkpoints: where states go.
+        keep: writes the weights that it is given as the run's model.
+        log: its metrics are on the disk before a checkpoint is, and it tells of what fails.
+    """
+
+    def __init__(self, checkpoints: Checkpoints, keep: Callable[[Tensors], None], log: RunLog) -> None:
+        self.checkpoints = checkpoints
+        self._keep = keep
+        self._log = log
+        self._best: Tensors | None = None
+        self._late: dict[int, tuple[RunState, dict[str, Tensors]]] = {}
+        self._failing = False
+
+    def keep(self, step: int, model: nn.Module) -> None:
+        """Writes the model's weights, those of `step`, as the best so far; where the disk fails, they wait."""
+        weights = parameters(model)
+        try:
+            self._keep(weights)
+            self._best = None
+        except OSError as error:
+            if not is_disk_failure(error):
+                raise
+            self._best = _copy(weights)
+            self._complain(step, "the best weights so far", error)
+
+    def save(
+        self, state: RunState, model: nn.Module, optimizer: torch.optim.Optimizer, ema: Tensors | None = None
+    ) -> bool:
+        """Writes a checkpoint, after all that waits; returns whether the disk took it. Its time counts as the run's."""
+        started = time.perf_counter()
+        try:
+            self.write_what_waits()
+            self.checkpoints.save(state, model, optimizer, ema)
+        except OSError as error:
+            if not is_disk_failure(error):
+                raise
+            self._hold(state, weights_of(model, ema))
+            self._complain(state.step, "the checkpoint", error)
+            return False
+        finally:
+            state.seconds += time.perf_counter() - started
+        if self._failing:
+            self._log.say(f"step {state.step:,}: the disk has room again, and all is saved")
+        self._failing = False
+        return True
+
+    def write_what_waits(self) -> None:
+        """Writes what the disk has not taken yet. Raises OSError where it still does not."""
+        self._log.flush()
+        if self._best is not None:
+            self._keep(self._best)
+            self._best = None
+        for step in sorted(self._late):
+            self.checkpoints.write(*self._late[step])
+            del self._late[step]
+
+    def _hold(self, state: RunState, weights: dict[str, Tensors]) -> None:
+        """Has weights wait that may be averaged at the end; those that newer ones push out of the average go."""
+        count = self.checkpoints.average
+        if count > 1 and self.checkpoints.is_averaged(state.step, state):
+            self._late[state.step] = replace(state), {name: _copy(tensors) for name, tensors in weights.items()}
+            needed = [step for step in sorted(self._late) if self.checkpoints.is_averaged(step, state)][-count:]
+            self._late = {step: self._late[step] for step in needed}
+
+    def _complain(self, step: int, what: str, error: OSError) -> None:
+        """All of it the first time, then in short."""
+        folder, last = self.checkpoints.folder, self.checkpoints.last_step_saved
+        trouble = f"warning: step {step:,}: {what} could not be written: {disk_trouble(error, folder)}"
+        goes_on = f"the last good checkpoint is step {last:,}" if last else "there is no checkpoint yet"
+        if self._failing:
+            self._log.say(f"{trouble}; {goes_on}")
+            return
+        self._failing = True
+        self._log.say(
+            f"{trouble}\n"
+            f"  Training goes on, and what is not written waits in memory; {goes_on}.\n"
+            f"  Make room on the disk of `{folder.parent}`: each checkpoint that is due tries again."
+        )
+
+
+def _copy(tensors: Tensors) -> Tensors:
+    return {name: tensor.detach().cpu().clone() for name, tensor in tensors.items()}

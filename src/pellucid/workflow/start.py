@@ -1,0 +1,120 @@
+"""`--init-from MODEL`: a run that begins with a trained model's weights instead of random ones.
+
+The model's tokenizer and shape are the run's; the recipe decides dropout and all of training, whose schedule begins at
+step 0 with a new optimizer. The SHA-256 of the weights is written into the run's recipe, and the weights into its first
+checkpoint: so the run goes on without the model's folder, and with no other one.
+"""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import torch
+
+from pellucid.config import KEYS, ModelConfig, Recipe
+from pellucid.errors import CheckpointError, ConfigError
+from pellucid.tables import split_override, toml_line
+from pellucid.weights.folder import WEIGHTS, SavedModel, load_folder
+from pellucid.workflow.run_folder import RunFolder
+
+DROPOUTS = ("dropout", "attention_dropout", "feed_forward_dropout")
+OF_TOKENIZERS = ("tokenizer", "vocab_size", "joint", "lowercase", "min_frequency", "byte_fallback")
+
+
+def with_start(recipe: Recipe, run: RunFolder, fresh: bool, overrides: Sequence[str] = ()) -> Recipe:
+    """The recipe with the shape of the model that it starts from, and the SHA-256 of its weights; most have none.
+
+    Where that model's folder is gone, a run that began with it knows both.
+
+    Args:
+        overrides: the `section.key=value` settings among the recipe's, which must not contradict the model.
+
+    Raises CheckpointError where there is no model; ConfigError for a setting that contradicts it, for weights that
+    `init_sha256` does not mean, for the run's own folder, or a run that began otherwise.
+    """
+    stored = None if fresh else run.recipe
+    if not recipe.train.init_from:
+        _check_run(run, stored, recipe)
+        return recipe
+    folder = Path(recipe.train.init_from)
+    if folder.resolve() == run.path.resolve():
+        raise ConfigError(
+            f"`{folder}` cannot be the model to start from and the run's own folder", "choose another `--out`"
+        )
+    shape, kind, digest = _described(folder, stored, recipe)
+    _check_settings(overrides, shape, folder)
+    dropouts = {name: getattr(recipe.model, name) for name in DROPOUTS}
+    started = replace(
+        recipe,
+        model=replace(shape, **dropouts),
+        data=replace(recipe.data, tokenizer=kind),
+        train=replace(recipe.train, init_sha256=digest),
+    )
+    _check_run(run, stored, started)
+    return started
+
+
+def _described(folder: Path, stored: Recipe | None, recipe: Recipe) -> tuple[ModelConfig, str, str]:
+    """Shape, kind of tokenizer and SHA-256 of a model, from its folder or from the run that began with it."""
+    if stored is not None and not folder.exists() and stored.train.init_from == recipe.train.init_from:
+        return stored.model, stored.data.tokenizer, stored.train.init_sha256
+    saved, digest = load_folder(folder, torch.device("cpu")), _sha256(folder / WEIGHTS)
+    if recipe.train.init_sha256 not in ("", digest):
+        raise ConfigError(
+            f"`train.init_sha256` is {recipe.train.init_sha256}, but the weights in `{folder}` have {digest}",
+            "name the folder with the weights that the recipe means, or leave `init_sha256` out",
+        )
+    return saved.model.config, saved.tokenizers.source.kind, digest
+
+
+def load_start(recipe: Recipe, run: RunFolder, resuming: bool) -> SavedModel | None:
+    """The model that a run starts from; None where it starts from nothing, or has its first checkpoint already.
+
+    Raises CheckpointError where the folder is no model any more, or another one.
+    """
+    if not recipe.train.init_from or (resuming and run.has_checkpoints):
+        return None
+    folder = Path(recipe.train.init_from)
+    saved = load_folder(folder, torch.device("cpu"))
+    if _sha256(folder / WEIGHTS) != recipe.train.init_sha256:
+        raise CheckpointError(f"the weights in `{folder}` have just changed", "give the same command again")
+    return saved
+
+
+def _check_run(run: RunFolder, stored: Recipe | None, asked: Recipe) -> None:
+    """Raises ConfigError where the run in the folder began with other weights."""
+    if stored is not None and stored.train.init_sha256 != asked.train.init_sha256:
+        before, now = (
+            f"the weights of `{r.train.init_from}` (SHA-256 {r.train.init_sha256})"
+            if r.train.init_from
+            else "random weights"
+            for r in (stored, asked)
+        )
+        raise ConfigError(
+            f"the run in `{run.path}` began with {before}, this command begins with {now}",
+            "repeat the command that began it, choose another `--out`, or start over with --fresh",
+        )
+
+
+def _check_settings(overrides: Sequence[str], shape: ModelConfig, folder: Path) -> None:
+    """Raises ConfigError for a setting of the model's shape that is not the model's, or of the tokenizer."""
+    for override in overrides:
+        section, key, value = split_override(override, KEYS)
+        if section == "data" and key in OF_TOKENIZERS:
+            raise ConfigError(
+                f"`--set {override}` has no effect: the tokenizer is that of `{folder}`", "leave the setting out"
+            )
+        if section != "model" or key in DROPOUTS:
+            continue
+        own = "a shape of its own" if key == "preset" else f"`{toml_line(key, getattr(shape, key, None))}`"
+        if own != f"`{toml_line(key, value)}`":
+            raise ConfigError(
+                f"`--set {override}` contradicts `{folder}`, which has {own}",
+                "leave the setting out, or train from the start, without --init-from",
+            )
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,0 +1,59 @@
+"""A run that cuts its sentences anew each time resumes to the same bytes, in another process and in mid-epoch."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pellucid.cli.main import main
+from tests.properties.test_resume import STOPPED, metrics
+from tests.toy_task import SMALL, write_pairs
+from tests.unit.text.subword_models import CORPUS
+
+LINES = CORPUS[7:107]
+PAIRS = [(line, " ".join(reversed(line.split()))) for line in LINES]
+SETTINGS = (
+    "data.vocab_size=500", "data.valid_size=10", "train.steps=6", "train.accumulate=2", "train.save_every=6",
+    "train.batch_tokens=500", "data.weights=[1, 2.5]",
+)  # fmt: skip
+WAYS = {
+    "bpe": ("data.tokenizer=bpe", "data.subword_sampling=0.3"),
+    "unigram": ("data.tokenizer=unigram", "data.subword_sampling=0.8"),
+}
+
+
+def command(folder: Path, *settings: str) -> list[str]:
+    """A training on two corpora, one of which is drawn two and a half times an epoch."""
+    folder.mkdir(exist_ok=True)
+    first, second = write_pairs(folder, PAIRS[:60], "first"), write_pairs(folder, PAIRS[60:], "second")
+    corpora = [f'data.{side}=["{a}", "{b}"]' for side, a, b in zip(("src", "tgt"), first, second, strict=True)]
+    options = [part for value in (*SMALL, *SETTINGS, *corpora, *settings) for part in ("--set", value)]
+    return ["train", "--out", str(folder / "run"), *options, "--device", "cpu"]
+
+
+@pytest.mark.parametrize("kind", ["bpe", pytest.param("unigram", marks=pytest.mark.slow)])
+def test_stopped_in_another_process_it_ends_in_the_same_bytes(kind: str, tmp_path: Path) -> None:
+    assert main(command(tmp_path / "unbroken", *WAYS[kind])) == 0
+    broken = command(tmp_path / "broken", *WAYS[kind])
+    stopped = subprocess.run(
+        [sys.executable, "-c", STOPPED, "2", str(int(signal.SIGINT)), *broken],
+        env=os.environ | {"PYTHONHASHSEED": "5"}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert stopped.returncode == 130, stopped.stderr
+    assert main(broken) == 0
+    weights = [(tmp_path / name / "run" / "model.safetensors").read_bytes() for name in ("broken", "unbroken")]
+    assert weights[0] == weights[1]
+    assert metrics(tmp_path / "broken") == metrics(tmp_path / "unbroken")
+
+
+def test_sampling_is_what_was_trained_with(tmp_path: Path) -> None:
+    """Else the test above would pass without it."""
+    found = {}
+    for strength in ("0", "0.3"):
+        folder = tmp_path / strength
+        assert main(command(folder, "data.tokenizer=bpe", f"data.subword_sampling={strength}")) == 0
+        found[strength] = metrics(folder)[0]
+    assert found["0.3"]["tokens"] > 1.2 * found["0"]["tokens"]

@@ -1,0 +1,67 @@
+"""Each way to train resumes to the same bytes: through the command line, with a signal in the middle."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pellucid.cli.main import main
+from pellucid.weights.tensors import load_tensors
+from tests.toy_task import reversed_letters, small_arguments, write_pairs
+from tests.unit.workflow.test_train import at_step, interrupt
+
+TIMING = ("seconds", "tokens_per_second")
+PLAIN = ("train.steps=8", "train.validate_every=2", "train.save_every=4")
+WAYS = {
+    "moving average": ("train.ema_decay=0.9",),
+    "R-Drop": ("train.r_drop=5",),
+    "best checkpoints": ("train.average_of=best",),
+    "patience": ("train.patience=1", "train.best_by=loss", "train.learning_rate=0.5"),
+    "bfloat16": ("train.precision=bfloat16",),
+    "all": (
+        "train.ema_decay=0.9", "train.r_drop=1", "train.average_of=best", "train.patience=3", "train.best_by=loss",
+        "train.precision=bfloat16", "train.accumulate=2", "train.grad_clip=1",
+    ),
+}  # fmt: skip
+
+
+def command(folder: Path, *settings: str) -> list[str]:
+    folder.mkdir(exist_ok=True)
+    src, tgt = write_pairs(folder, reversed_letters(60))
+    return [*small_arguments(src, tgt, folder / "run", *PLAIN, *settings), "--device", "cpu"]
+
+
+def metrics(folder: Path) -> list[dict[str, Any]]:
+    lines = (folder / "run" / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
+    return [{key: value for key, value in json.loads(line).items() if key not in TIMING} for line in lines]
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_stopped_and_gone_on_with_it_ends_in_the_same_bytes(
+    tmp_path: Path, way: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert main(command(tmp_path / "unbroken", *WAYS[way])) == 0
+    broken = command(tmp_path / "broken", *WAYS[way])
+    for step in (1, 3, 6):
+        with monkeypatch.context() as patch:
+            at_step(step, interrupt, patch)
+            stopped = main(broken)
+        assert stopped == 130 or way == "patience", "a run that has come to its end cannot be stopped any more"
+    assert main(broken) == 0
+    files = [(tmp_path / name / "run" / "model.safetensors").read_bytes() for name in ("broken", "unbroken")]
+    assert files[0] == files[1]
+    assert metrics(tmp_path / "broken") == metrics(tmp_path / "unbroken")
+
+
+def test_each_way_is_a_way_of_its_own(tmp_path: Path) -> None:
+    """Else a setting that nobody reads would pass the test above."""
+    ways = {"plain": (), **WAYS}
+    for way, settings in ways.items():
+        assert main(command(tmp_path / way, *settings)) == 0
+    found = {way: (tmp_path / way / "run" / "model.safetensors").read_bytes() for way in ways}
+    assert len(set(found.values())) == len(ways)
+    sizes = {
+        way: sum(t.numel() for t in load_tensors(tmp_path / way / "run" / "model.safetensors").values()) for way in ways
+    }
+    assert len(set(sizes.values())) == 1

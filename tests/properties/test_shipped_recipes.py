@@ -1,0 +1,96 @@
+"""The shipped recipes on texts that lie as they expect them: every setting is carried through a few steps."""
+
+import gzip
+from pathlib import Path
+
+import pytest
+import torch
+
+from pellucid.config import Recipe, shipped_recipes
+from pellucid.data.dates import split_dates
+from pellucid.model.transformer import Transformer
+from pellucid.tasks.translator import Translator
+from pellucid.workflow.locate import TEXT_FIELDS
+from pellucid.workflow.train import train
+
+WITH_TEXTS = [name for name in shipped_recipes() if Recipe.load(name).data.src]
+WMT = ["wmt14-en-de-base", "wmt14-en-de-big"]
+
+SHORT = ("train.steps=2", "train.save_every=1", "train.average=2", "train.validate_decode=2", "train.log_every=1")
+SMALL = (
+    "model.d_model=16", "model.d_ff=32", "model.num_heads=2",
+    "model.num_encoder_layers=1", "model.num_decoder_layers=1",
+)  # fmt: skip
+"""Settings that make a run of seconds; all others are the recipe's."""
+
+
+def write_stand_ins(recipe: Recipe, folder: Path) -> None:
+    """Dates in place of each text that the recipe names, at the place where it looks for it."""
+    pairs, _ = split_dates(60, seed=1, held_out=5)
+    for field in TEXT_FIELDS:
+        for path in recipe.data.files(field):
+            body = "".join(f"{pair['tgt' in field]}\n" for pair in pairs).encode()
+            (folder / path).parent.mkdir(parents=True, exist_ok=True)
+            (folder / path).write_bytes(gzip.compress(body) if path.endswith(".gz") else body)
+
+
+def run(name: str, folder: Path, *settings: str) -> Path:
+    """The folder of a run of the recipe on stand-ins."""
+    recipe = Recipe.load(name, [*SHORT, *settings])
+    write_stand_ins(recipe, folder / "data")
+    result = train(recipe, folder / "run", data_dir=folder / "data", offline=True, device="cpu", quiet=True)
+    assert result.steps == 2
+    return folder / "run"
+
+
+@pytest.mark.parametrize("name", WITH_TEXTS)
+def test_a_recipe_runs(name: str, tmp_path: Path) -> None:
+    """All but the size of its model."""
+    folder, recipe = run(name, tmp_path, *SMALL), Recipe.load(name)
+    translator = Translator.load(folder, "cpu")
+    assert len(translator.translate(["5 May 2020"])) == 1
+    asked, kept = recipe.decode, translator.decode
+    assert (kept.beam_size, kept.length_penalty) == (asked.beam_size, asked.length_penalty)
+    corpora = len(recipe.data.files("src"))
+    stored = Recipe.load(folder / "recipe.toml")
+    assert [Path(path).is_file() for path in stored.data.files("src")] == [True] * corpora
+
+
+@pytest.mark.slow
+def test_the_base_model_runs_in_its_full_width(tmp_path: Path) -> None:
+    folder = run("wmt14-en-de-base", tmp_path, "train.save_every=2", "train.average=1")
+    shared = Translator.load(folder, "cpu").model
+    assert shared.config.d_model == 512
+
+
+@pytest.mark.parametrize(("name", "millions"), [(WMT[0], 63.08), (WMT[1], 214.25)])
+def test_the_paper_has_as_many_parameters(name: str, millions: float) -> None:
+    """Table 3 has 65 and 213 million, with a vocabulary of about 37,000."""
+    recipe = Recipe.load(name)
+    assert recipe.data.joint
+    sizes = [f"model.{side}_vocab_size={recipe.data.vocab_size}" for side in ("src", "tgt")]
+    with torch.device("meta"):
+        model = Transformer(Recipe.load(name, sizes).model)
+    assert sum(p.numel() for p in model.parameters()) / 1e6 == pytest.approx(millions, abs=0.01)
+
+
+@pytest.mark.parametrize(
+    ("name", "steps", "averaged", "dropout"), [(WMT[0], 100_000, 5, 0.1), (WMT[1], 300_000, 20, 0.3)]
+)
+def test_the_paper_is_trained_so(name: str, steps: int, averaged: int, dropout: float) -> None:
+    """Sections 5.1 to 5.4 and 6.1."""
+    recipe = Recipe.load(name)
+    train, decode = recipe.train, recipe.decode
+    assert (train.steps, train.average, recipe.model.dropout) == (steps, averaged, dropout)
+    assert train.batch_tokens * train.accumulate == 25_000
+    assert (train.schedule, train.warmup_steps, train.label_smoothing) == ("noam", 4000, 0.1)
+    assert (train.adam_beta1, train.adam_beta2, train.adam_eps) == (0.9, 0.98, 1e-9)
+    assert (recipe.data.tokenizer, recipe.data.vocab_size, decode.beam_size) == ("bpe", 37_000, 4)
+
+
+def test_the_length_penalty_is_worth_as_much_as_the_papers() -> None:
+    """The slope of the logarithm of ((5 + n) / 6) ** 0.6 by that of n, at 25 tokens."""
+    length = 25.0
+    paper = (0.6 * torch.log(torch.tensor((5 + length * 1.001, 5 + length)) / 6)).diff().abs()
+    ours = torch.log(torch.tensor((length * 1.001, length))).diff().abs()
+    assert float(paper / ours) == pytest.approx(Recipe.load(WMT[0]).decode.length_penalty, abs=0.01)

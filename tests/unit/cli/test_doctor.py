@@ -1,0 +1,236 @@
+"""`pellucid doctor`: twelve faults planted in a corpus, each found and named with its place, alone and all together."""
+
+import gzip
+import random
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.unit.cli.command_line import CommandLine, start
+
+Lines = list[bytes]
+Plant = Callable[[Lines, Lines], object]
+
+
+def sentences(count: int, seed: int = 1) -> tuple[Lines, Lines]:
+    """Made-up words, and for each of them another one of about its length."""
+    generator = random.Random(seed)
+
+    def word(length: int) -> str:
+        return "".join(generator.choices("abcdefghijklmnopqrstuvwxyzäöüß", k=max(2, length)))
+
+    lexicon = [(word(length), word(length + generator.randint(-1, 2))) for length in range(2, 12) for _ in range(30)]
+    rows = [generator.sample(lexicon, generator.randint(4, 25)) for _ in range(count)]
+    src, tgt = ([" ".join(pair[side] for pair in row).encode() for row in rows] for side in (0, 1))
+    return src, tgt
+
+
+TEST = sentences(50, seed=2)
+VALID = sentences(50, seed=3)
+
+
+def replace_line(side: int, line: int, text: bytes) -> Plant:
+    return lambda *sides: sides[side].__setitem__(line - 1, text)
+
+
+def long_line(src: Lines, tgt: Lines) -> None:
+    src[299] = b" ".join([b"wort"] * 257)
+
+
+def bad_byte(src: Lines, tgt: Lines) -> None:
+    tgt[99] = b"caf\xe9"
+
+
+def copied(src: Lines, tgt: Lines) -> None:
+    tgt[399] = src[399]
+
+
+def repeated(src: Lines, tgt: Lines) -> None:
+    src[449], tgt[449] = src[3], tgt[3]
+
+
+def leaked_test(src: Lines, tgt: Lines) -> None:
+    src[499] = TEST[0][6]
+
+
+def leaked_valid(src: Lines, tgt: Lines) -> None:
+    src[509], tgt[509] = VALID[0][8], VALID[1][8]
+
+
+def lost(src: Lines, tgt: Lines) -> None:
+    del tgt[799]
+
+
+ALONE: dict[str, tuple[Plant, str]] = {
+    "bad UTF-8": (bad_byte, "not UTF-8: 1 line, training stops there; first in line 100 of `a.tgt`: byte 4 is 0xe9"),
+    "encoded twice": (
+        replace_line(0, 150, "für".encode().decode("latin-1").encode()),
+        "UTF-8 encoded twice, as Ã¼ for ü: 1 line, kept; first in line 150 of `a.src`: fÃ¼r",
+    ),
+    "lost character": (
+        replace_line(1, 160, "caf\ufffd".encode()),
+        "U+FFFD, where a character was lost: 1 line, kept; first in line 160 of `a.tgt`: caf\ufffd",
+    ),
+    "NUL": (replace_line(0, 170, b"a\0b"), "control characters: 1 line, kept; first in line 170 of `a.src`: U+0000"),
+    "empty": (replace_line(1, 200, b""), "empty side: 1 pair, left out; first in line 200 of `a.tgt`"),
+    "long": (long_line, "too long: 1 line, left out; first in line 300 of `a.src`: 257 tokens at least"),
+    "copy": (copied, "target equal to source: 1 pair, kept; first in line 400 of `a.src`: "),
+    "repeated": (repeated, "pair that occurred before: 1 pair, kept; first in line 450 of `a.src`: as line 4"),
+    "test": (
+        leaked_test,
+        "test sentences in the training text: 1 of 50 sentences, kept; first in line 500 of `a.src`: "
+        "it is line 7 of `test.src`",
+    ),
+    "validation": (
+        leaked_valid,
+        "validation sentences in the training text: 1 of 50 sentences, kept; first in line 510 of `a.src`: "
+        "it is line 9 of `valid.src`",
+    ),
+    "lost line": (
+        lost,
+        "different numbers of lines: `a.src` and `a.tgt` must have as many lines as each other, "
+        "but `a.tgt` has 999 and `a.src` 1,000",
+    ),
+    "white space": (
+        replace_line(0, 210, " \u3000\t".encode()),
+        "empty side: 1 pair, left out; first in line 210 of `a.src`",
+    ),
+}  # fmt: skip
+
+
+def plant(folder: Path, *faults: Plant) -> list[str]:
+    """A corpus with these faults in a folder; the arguments that name it."""
+    src, tgt = sentences(1000)
+    for fault in faults:
+        fault(src, tgt)
+    for name, sides in (("a", (src, tgt)), ("test", TEST), ("valid", VALID)):
+        for side, lines in zip(("src", "tgt"), sides, strict=True):
+            (folder / f"{name}.{side}").write_bytes(b"".join(line + b"\n" for line in lines))
+    return [
+        "doctor", "--src", "a.src", "--tgt", "a.tgt", "--test-src", "test.src", "--test-tgt", "test.tgt",
+        "--valid-src", "valid.src", "--valid-tgt", "valid.tgt",
+    ]  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def _in_its_own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("PELLUCID_DATA", raising=False)
+
+
+def reds(out: str) -> list[str]:
+    """The first line of each check that did not pass."""
+    return [line.removeprefix("BAD  ") for line in out.splitlines() if line.startswith("BAD ")]
+
+
+def test_a_healthy_corpus(pellucid: CommandLine, tmp_path: Path) -> None:
+    outcome = pellucid(*plant(tmp_path))
+    assert (outcome.status, outcome.err) == (0, "")
+    assert {line[:5] for line in outcome.out.splitlines()} == {"ok   "}
+    assert outcome.out.startswith("ok   1,000 pairs in `a.src` and `a.tgt`\nok   different numbers of lines: none\n")
+    assert "ok   50 pairs in `valid.src` and `valid.tgt`\n" in outcome.out
+    assert "\x1b" not in outcome.out
+
+
+@pytest.mark.parametrize("name", ALONE)
+def test_each_fault_alone(pellucid: CommandLine, tmp_path: Path, name: str) -> None:
+    fault, sentence = ALONE[name]
+    outcome = pellucid(*plant(tmp_path, fault))
+    assert (outcome.status, outcome.err) == (1, "")
+    (red,) = reds(outcome.out)
+    assert red.startswith(sentence)
+    assert "\n     -> " in outcome.out
+    if name == "lost line":
+        assert "in `a.tgt`, or one is too many in `a.src`" in outcome.out
+        marked = int(next(line for line in outcome.out.splitlines() if line.startswith("     >")).split()[1])
+        assert abs(marked - 800) <= 5
+
+
+def test_all_faults_together(tmp_path: Path) -> None:
+    """As a process of its own, as a user starts it."""
+    process = start(*plant(tmp_path, *(fault for fault, _ in ALONE.values())), cwd=tmp_path)
+    out, err = (stream.decode() for stream in process.communicate())
+    assert (process.returncode, err) == (1, "")
+    expected = [sentence for name, (_, sentence) in ALONE.items() if "empty side" not in sentence]
+    expected.append("empty side: 2 pairs, left out; first in line 200 of `a.tgt`")
+    found = reds(out)
+    assert len(found) == len(expected) == 11
+    for sentence in expected:
+        assert any(line.startswith(sentence) for line in found), (sentence, out)
+    assert "ok   50 pairs in `valid.src` and `valid.tgt`" in out
+
+
+def test_a_shift_between_files_of_equal_length(pellucid: CommandLine, tmp_path: Path) -> None:
+    def shift(src: Lines, tgt: Lines) -> None:
+        tgt.insert(700, tgt[700])
+        del tgt[299]
+
+    outcome = pellucid(*plant(tmp_path, shift))
+    assert outcome.status == 1
+    (red,) = [line for line in reds(outcome.out) if line.startswith("lines that do not belong together: ")]
+    assert "there a line is missing in `a.tgt`, or one is too many in `a.src`" in red
+    marked = int(next(line for line in outcome.out.splitlines() if line.startswith("     >")).split()[1])
+    assert abs(marked - 300) <= 5
+
+
+def test_what_cannot_be_read_is_red(pellucid: CommandLine, tmp_path: Path) -> None:
+    Path("a.tsv").write_bytes(b"a\tb\nalone\n")
+    Path("b.jsonl.gz").write_bytes(gzip.compress(b'{"src": "a", "tgt": "b"}\n{"src": "a"}\n'))
+    Path("c.tsv").write_bytes("a\tb\n".encode("utf-16"))
+    Path("d.tsv").touch()
+    for name, sentence in (
+        ("a.tsv", "line 2 of `a.tsv` has 1 column, but source and target are columns 1 and 2"),
+        ("b.jsonl.gz", "line 2 of `b.jsonl.gz` has no `tgt`; its keys: src"),
+        ("c.tsv", "`c.tsv` is UTF-16, not UTF-8"),
+        ("d.tsv", "`d.tsv`: no pair in it"),
+    ):
+        outcome = pellucid("doctor", "--src", name)
+        assert (outcome.status, outcome.err, reds(outcome.out)) == (1, "", [sentence])
+        assert "\n     -> " in outcome.out
+
+
+def test_json_lines(pellucid: CommandLine) -> None:
+    Path("a.jsonl").write_bytes(b'{"de": "a\\nb", "en": "b"}\n')
+    outcome = pellucid("doctor", "--src", "a.jsonl", "--set", 'data.jsonl_keys=["de", "en"]')
+    assert reds(outcome.out) == [
+        "line break within a JSON string: 1 line, read as a space; first in line 1 of `a.jsonl`: in `de`"
+    ]
+    assert "different numbers of lines" not in outcome.out, "one file cannot differ from itself"
+
+
+def test_settings_say_what_becomes_of_a_fault(pellucid: CommandLine, tmp_path: Path) -> None:
+    arguments = plant(tmp_path, bad_byte, copied, repeated, long_line)
+    Path("mine.toml").write_text('[data]\non_bad_utf8 = "skip"\non_copy = "skip"\non_too_long = "cut"\n')
+    found = reds(pellucid(*arguments, "--recipe", "mine.toml", "--set", "data.on_duplicate=skip").out)
+    assert [line.partition(";")[0] for line in found] == [
+        "not UTF-8: 1 line, left out", "too long: 1 line, cut", "target equal to source: 1 pair, left out",
+        "pair that occurred before: 1 pair, left out",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        ([], "`data.src` is not given"),
+        (["--src", "a.src"], "`data.tgt` is not given"),
+        (["--src", "no", "--tgt", "a.tgt"], "no file `no`; looked for `no`"),
+        (["--sorce", "a"], "pellucid doctor has no option `--sorce`; did you mean `--src`?"),
+    ],
+)
+def test_a_command_that_cannot_be_given(
+    pellucid: CommandLine, tmp_path: Path, arguments: list[str], error: str
+) -> None:
+    plant(tmp_path)
+    outcome = pellucid("doctor", *arguments)
+    assert (outcome.status, outcome.error, outcome.out) == (2, error, "")
+
+
+def test_colours_on_a_terminal_alone(pellucid: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    coloured = pellucid(*plant(tmp_path, bad_byte)).out
+    assert coloured.startswith("\x1b[32mok  \x1b[0m ")
+    assert "\x1b[31mBAD \x1b[0m not UTF-8" in coloured
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert "\x1b" not in pellucid(*plant(tmp_path, bad_byte)).out

@@ -1,0 +1,49 @@
+"""`pellucid train --budget`: the plan alone, a run to a plan, and what is said of budgets that make no sense."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.toy_task import reversed_letters, small_arguments, write_pairs
+from tests.unit.cli.command_line import CommandLine
+
+TEXTS = ("--src", "train.src", "--tgt", "train.tgt", "--set", "data.tokenizer=spaces")
+
+
+@pytest.fixture(autouse=True)
+def _in_its_own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_pairs(tmp_path, reversed_letters(60))
+
+
+def test_the_plan_alone(pellucid: CommandLine) -> None:
+    outcome = pellucid("train", *TEXTS, "--budget", "1h", "--plan")
+    assert (outcome.status, outcome.err) == (0, "")
+    assert outcome.out.startswith("plan for 1h:\n  data      53 pairs, ")
+    assert "\n  given     data.tokenizer\n" in outcome.out
+    assert sorted(path.name for path in Path().iterdir()) == ["train.src", "train.tgt"]
+
+
+def test_a_run_says_its_plan_before_the_first_step(pellucid: CommandLine) -> None:
+    outcome = pellucid(*small_arguments("train.src", "train.tgt", Path("run")), "--budget", "1m", "--device", "cpu")
+    assert outcome.status == 0
+    assert outcome.err.index("plan for 1m:\n") < outcome.err.index("step 1: loss ")
+    assert "train.steps, train.validate_decode" in outcome.err
+    plan = json.loads(Path("run/plan.json").read_text(encoding="utf-8"))
+    assert plan["facts"]["pairs"] == 53  # a tenth is held out, and a copy of one of these
+    assert "\n".join(plan["plan"]) in outcome.err
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "hint"),
+    [
+        (("--plan",), "--plan needs a time to plan for", "add --budget, as in `--budget 15m --plan`"),
+        (("--out", "run", "--budget", "soon"), "`soon` is no length of time", "write 90s, 15m, 1h30m or 2d"),
+        (("--budget", "5m"), "--out is not given", "name the folder for the run, as in `--out run`"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(pellucid: CommandLine, options: tuple[str, ...], error: str, hint: str) -> None:
+    outcome = pellucid("train", *TEXTS, *options)
+    assert (outcome.status, outcome.error, outcome.hint) == (2, error, hint)
+    assert not Path("run").exists()

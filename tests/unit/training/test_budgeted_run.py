@@ -1,0 +1,118 @@
+"""A run that the clock ends, on a clock of the test's own: the decision is saved before it acts, and replayed."""
+
+import os
+import signal
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from pellucid.data.batching import Batch
+from pellucid.training.clock import SETTLED, Clock
+from pellucid.training.interrupts import Interrupted
+from pellucid.training.schedule import learning_rate
+from tests.unit.training.toy_run import ToyRun
+
+BUDGET = 120.0
+SETTINGS: dict[str, Any] = {
+    "steps": 1000, "schedule": "stable", "decay_fraction": 0.4, "budget": BUDGET, "accumulate": 1,
+    "validate_every": 10, "save_every": 10, "log_every": 5,
+}  # fmt: skip
+
+
+class _StepsAlone(Clock):
+    """Does not hear how long validations and checkpoints took here."""
+
+    def validated(self, seconds: float) -> None:
+        assert seconds > 0
+
+    def saved(self, seconds: float) -> None:
+        assert seconds > 0
+
+
+def budgeted(folder: Path, seconds: float = 1.0, first: int = 0, stop_after: int = 0) -> ToyRun:
+    """A run whose steps after `first` take `seconds` each; it gets a signal after the step `stop_after`."""
+    run = ToyRun(folder, settings=SETTINGS)
+    step = run.trainer.step
+
+    def noted(batches: list[Batch]) -> tuple[float, float]:
+        found = step(batches)
+        if run.trainer.state.step == stop_after:
+            os.kill(os.getpid(), signal.SIGTERM)
+        return found
+
+    run.trainer.step = noted  # type: ignore[method-assign]
+    run.trainer.clock = _StepsAlone(BUDGET, 0.4, 0.0, now=lambda: seconds * (run.trainer.state.step - first))
+    return run
+
+
+@pytest.fixture(scope="module")
+def unbroken(tmp_path_factory: pytest.TempPathFactory) -> ToyRun:
+    run = budgeted(tmp_path_factory.mktemp("unbroken"))
+    run.trainer.train()
+    return run
+
+
+def test_the_run_ends_on_time(unbroken: ToyRun) -> None:
+    state = unbroken.trainer.state
+    assert SETTLED < state.falls_at < state.step == state.last_step
+    assert 0.9 * BUDGET < state.step < BUDGET
+    (decision,) = [line for line in unbroken.metrics if line["event"] == "clock"]
+    assert decision == {"event": "clock", "step": state.falls_at, "last_step": state.last_step}
+    assert (
+        f"step {state.falls_at}: the learning rate begins to fall; step {state.last_step} is the last" in unbroken.said
+    )
+
+
+def test_the_rate_is_stable_and_then_falls(unbroken: ToyRun) -> None:
+    state = unbroken.trainer.state
+    rates = {line["step"]: line["learning_rate"] for line in unbroken.metrics if line["event"] == "train"}
+    peak = unbroken.config.learning_rate
+    assert {rate for step, rate in rates.items() if 3 <= step <= state.falls_at} == {peak}
+    falling = [rate for step, rate in rates.items() if step > state.falls_at]
+    assert all(now < before for before, now in pairwise(falling))
+    last = learning_rate(state.last_step, unbroken.config, 8, unbroken.trainer.ending)
+    assert falling[-1] == last == pytest.approx(peak / (state.last_step + 1 - state.falls_at))
+
+
+def test_the_decision_is_saved_at_once(tmp_path: Path) -> None:
+    run = budgeted(tmp_path)
+    saved: list[int] = []
+    save = run.trainer.checkpoints.save
+
+    def noted(state: Any, *rest: Any) -> None:
+        save(state, *rest)
+        saved.append(state.step)
+
+    run.trainer.checkpoints.save = noted  # type: ignore[method-assign]
+    run.trainer.train()
+    assert run.trainer.state.falls_at in saved
+    assert run.trainer.state.falls_at % 10
+
+
+@pytest.mark.parametrize("after", [0, 1, 13])
+def test_resumed_after_the_decision_it_is_the_same_run(unbroken: ToyRun, tmp_path: Path, after: int) -> None:
+    decided, last = unbroken.trainer.state.falls_at, unbroken.trainer.state.last_step
+    first = budgeted(tmp_path, stop_after=decided + after)
+    with pytest.raises(Interrupted):
+        first.trainer.train()
+    assert first.trainer.state.step == decided + after
+    # The second process runs on a machine that is ten times as slow: nothing may follow from it any more.
+    second = budgeted(tmp_path, seconds=10.0)
+    second.trainer.train()
+    assert (second.trainer.state.falls_at, second.trainer.state.last_step) == (decided, last)
+    assert all(torch.equal(second.weights[name], weight) for name, weight in unbroken.weights.items())
+
+
+def test_resumed_before_the_decision_it_has_the_time_that_is_left(tmp_path: Path) -> None:
+    first = budgeted(tmp_path, stop_after=30)
+    with pytest.raises(Interrupted):
+        first.trainer.train()
+    second = budgeted(tmp_path, seconds=0.5, first=30)
+    second.trainer.train()
+    assert second.trainer.clock is not None
+    assert second.trainer.clock.used == 30
+    left = (BUDGET - 30) / 0.5
+    assert 0.9 * left < second.trainer.state.step - 30 < left

@@ -1,0 +1,82 @@
+"""The clock's decision, on a clock of the test's own: when the fall begins, and whether the run ends in time."""
+
+from dataclasses import dataclass, field
+
+import pytest
+
+from pellucid.training.clock import LEAVING, MARGIN, Clock
+from pellucid.training.schedule import Ending
+
+
+@dataclass
+class Machine:
+    """Runs steps of a given cost against the clock, as the loop does."""
+
+    clock: Clock
+    step_seconds: float
+    validate_every: int = 0
+    validation_seconds: float = 0.0
+    time: list[float] = field(default_factory=lambda: [0.0])
+
+    def run(self, step: int = 0) -> tuple[int, Ending]:
+        """The step of the decision, and the ending; afterwards `time` is when the last step was done."""
+        ending = None
+        while ending is None:
+            step = self._step(step)
+            ending = self.clock.ending(step)
+        decided = step
+        while step < ending.last_step:
+            step = self._step(step)
+        return decided, ending
+
+    def _step(self, step: int) -> int:
+        step += 1
+        self.time[0] += self.step_seconds * (10 if step == 1 else 1)
+        if self.validate_every and step % self.validate_every == 0:
+            self.time[0] += self.validation_seconds
+            self.clock.validated(self.validation_seconds)
+        return step
+
+
+def machine(budget: float, step_seconds: float, used: float = 0.0, **fields: float) -> Machine:
+    time = [0.0]
+    clock = Clock(budget, decay_fraction=0.4, started=0.0, used=used, now=lambda: time[0])
+    return Machine(clock, step_seconds, time=time, **fields)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("step_seconds", [0.01, 0.1, 0.7])
+@pytest.mark.parametrize("budget", [60.0, 180.0, 3600.0])
+def test_ends_in_time_and_uses_it(budget: float, step_seconds: float) -> None:
+    pace = machine(budget, step_seconds)
+    decided, ending = pace.run()
+    assert ending.falls_at == decided
+    assert budget * 0.93 - LEAVING - step_seconds < pace.time[0] <= budget - LEAVING
+    assert (ending.last_step - decided) / ending.last_step == pytest.approx(0.4, abs=0.03)
+
+
+def test_keeps_time_for_the_validations_after_the_last_step() -> None:
+    pace = machine(300.0, 0.1, validate_every=200, validation_seconds=5.0)
+    pace.run()
+    assert 300 * 0.92 < pace.time[0] + 2 * 5.0 + LEAVING <= 300
+
+
+def test_a_resumed_run_has_only_what_is_left() -> None:
+    pace = machine(300.0, 0.1, used=200.0)
+    decided, ending = pace.run(step=1500)
+    assert pace.time[0] <= 100 - LEAVING
+    whole = 1500 + (100 - LEAVING) / 0.1
+    assert ending.last_step == pytest.approx(whole, rel=0.05)
+    assert decided == pytest.approx(0.6 * whole, rel=0.05)
+
+
+@pytest.mark.parametrize("used", [0.0, 500.0])
+def test_without_time_the_run_ends_at_once(used: float) -> None:
+    pace = machine(LEAVING if not used else 300.0, 0.1, used=used)
+    assert pace.run(step=70) == (71, Ending(71, 72))
+
+
+def test_a_margin_is_kept() -> None:
+    pace = machine(1000.0, 1.0)
+    decided, ending = pace.run()
+    left = 1000 - LEAVING - (decided + 9)
+    assert ending.last_step - decided == int(left * MARGIN)

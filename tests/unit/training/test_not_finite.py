@@ -1,0 +1,100 @@
+"""A loss that is not finite ends the run before the update, and the message says where it comes from."""
+
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from pellucid.data.batching import Batch
+from pellucid.errors import PellucidError
+from pellucid.model.transformer import Transformer
+from pellucid.training import loop
+from tests.unit.training.test_loop import batches
+from tests.unit.training.toy_run import ToyRun
+
+GROUPS = [[3, 4], [0, 1, 2, 5, 6, 7, 8]]
+RATE = r"learning rate 0\.00333\); the weights were not changed; "
+
+
+def failure(run: ToyRun, *groups: list[int]) -> PellucidError:
+    """The error of a step over these groups of pairs; weights, moments and average must be as before."""
+    before = run.weights
+    with pytest.raises(PellucidError) as error:
+        run.trainer.step(batches(run, *groups))
+    torch.testing.assert_close(run.weights, before, equal_nan=True)
+    assert (run.trainer.state.step, len(run.trainer.optimizer.state)) == (0, 0)
+    assert "--fresh" in error.value.hint
+    return error.value
+
+
+def poisoned(
+    monkeypatch: pytest.MonkeyPatch, sentences: set[int], value: float, in_gradient: bool = False
+) -> list[int]:
+    """Has batches with one of these pairs lose their finite loss, or gradient; returns the sizes that were computed."""
+    computed: list[int] = []
+    batch_loss = loop.batch_loss
+
+    def poisonous(model: Transformer, batch: Batch, *rest: Any) -> Tensor:
+        computed.append(len(batch.src))
+        found = batch_loss(model, batch, *rest)
+        if not sentences & set(batch.sentences.tolist()):
+            return found
+        if in_gradient:
+            return found + (model.output_projection.weight.sum() * 0).sqrt()  # 0, with the gradient 0 / 0
+        return found * value
+
+    monkeypatch.setattr(loop, "batch_loss", poisonous)
+    return computed
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
+def test_the_pair_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, value: float) -> None:
+    computed = poisoned(monkeypatch, {6}, value)
+    run = ToyRun(tmp_path)
+    run.trainer.text_of = "`a b` and `text of {}`".format
+    error = failure(run, *GROUPS)
+    assert str(error).startswith(f"the loss is not finite at step 1 (loss {value}, gradient norm nan, ")
+    assert str(error).endswith(
+        "learning rate 0.00333); the weights were not changed; it comes from training pair 7 (`a b` and `text of 6`)"
+    )
+    assert len(computed) <= 2 + 2 + 4, "by halves"
+
+
+def test_a_gradient_that_is_not_finite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    poisoned(monkeypatch, {1}, 0.0, in_gradient=True)
+    error = failure(ToyRun(tmp_path), *GROUPS)
+    assert "gradient norm nan" in str(error)
+    assert "(loss nan" not in str(error)
+    assert str(error).endswith("it comes from training pair 2")
+
+
+def test_a_step_of_which_no_pair_is_to_blame(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    batch_loss = loop.batch_loss
+
+    def only_together(model: Transformer, batch: Batch, *rest: Any) -> Tensor:
+        return batch_loss(model, batch, *rest) * (math.nan if len(batch.src) > 4 else 1)
+
+    monkeypatch.setattr(loop, "batch_loss", only_together)
+    error = failure(ToyRun(tmp_path), *GROUPS)
+    expected = "no pair gives it alone; those of the step begin with training pair 4; training pair 5; training pair 1"
+    assert str(error).endswith(expected)
+
+
+def test_weights_that_are_broken_already(tmp_path: Path) -> None:
+    run = ToyRun(tmp_path)
+    run.model.decoder.layers[0].feed_forward.up_proj.weight.data[1, 1] = math.nan
+    error = failure(run, *GROUPS)
+    expected = "1 parameters are not finite already (first: `decoder.layers.0.feed_forward.up_proj.weight`)"
+    assert str(error).endswith(expected)
+
+
+def test_a_long_text_is_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    poisoned(monkeypatch, {3}, math.nan)
+    run = ToyRun(tmp_path)
+    run.trainer.text_of = lambda index: "word " * 100
+    text = str(failure(run, *GROUPS)).partition("training pair 4 ")[2]
+    assert len(text) == 302
+    assert text.endswith("…)")
