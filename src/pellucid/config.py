@@ -265,8 +265,8 @@ class TrainConfig:
     ema_decay: float = 0.0
     """Decay a step of an exponential moving average of the weights, which is validated, kept and (with `average`)
     averaged in their place; 0: the weights themselves."""
-    precision: Literal["float32", "bfloat16"] = "float32"
-    """Of the matrix products; weights, sums and all the rest stay in single precision."""
+    precision: Literal["float32", "bfloat16", "auto"] = "float32"
+    """Of the matrix products; all the rest stays in single precision. auto: bfloat16 where the machine gains by it."""
     seed: int = 1
     """Decides initial weights, order of the batches and dropout."""
     validate_every: int = 1000

@@ -12,7 +12,7 @@ from pellucid.training.schedule import Ending
 
 SETTLED = 20  # steps that are too slow to count: caches are cold, kernels are chosen
 MARGIN = 0.97  # of the steps that the time left would hold: a machine slows down more often than it speeds up
-LEAVING = 1.5  # seconds to write the result and to leave Python
+LEAVING = 4.0  # seconds to have started Python, to average, to write the result and to leave
 
 
 @dataclass
@@ -73,4 +73,5 @@ class Clock:
 
     @property
     def _time_after_last_step(self) -> float:
-        return 2 * self._longest_validation + 2 * self._longest_save + LEAVING
+        # One validation more than those two, as the pace says nothing of whether the next one is near.
+        return 3 * self._longest_validation + 2 * self._longest_save + LEAVING

@@ -18,9 +18,9 @@ from pellucid.workflow.pace import Pace, sample_shard, training_pace
 from pellucid.workflow.prepare import Corpus
 from pellucid.workflow.rules import Facts
 
-Precision = Literal["float32", "bfloat16"]
-PRECISIONS: tuple[Precision, ...] = ("float32", "bfloat16")
+PRECISIONS: tuple[Literal["float32", "bfloat16"], ...] = ("float32", "bfloat16")
 SAMPLE = 4000  # pairs that are encoded to count tokens and to measure on
+MOST_COPIES = 10  # of the sample
 OVERHEAD = 0.06  # of the time: validations and checkpoints
 FASTER = 1.05  # what bfloat16 must gain to be taken
 SHAPE_KEYS = frozenset({"model.preset", *(f"model.{key}" for key in rules.SHAPES[0])})
@@ -33,7 +33,7 @@ class Plan:
     seconds: float
     recipe: Recipe
     facts: Facts
-    paces: dict[Precision, Pace]
+    paces: dict[str, Pace]
     """What was measured, by precision."""
     fixed: tuple[str, ...]
     """The settings that were given, which the plan left alone."""
@@ -96,7 +96,7 @@ def plan_budget(
     shard, facts = _sample(corpus, tokenizers)
     recipe = _applied(recipe, {"model.norm": "pre", "train.schedule": "stable", "train.grad_clip": 1.0}, fixed)
 
-    def measured(model: ModelConfig) -> dict[Precision, Pace]:
+    def measured(model: ModelConfig) -> dict[str, Pace]:
         train = _applied(recipe, {"train.batch_tokens": rules.batch_tokens(model.d_model, seconds)}, fixed).train
         precisions = (train.precision,) if "train.precision" in fixed else PRECISIONS
         return {p: training_pace(model, replace(train, precision=p), shard, device) for p in precisions}
@@ -145,7 +145,7 @@ def _applied(recipe: Recipe, settings: dict[str, Any], fixed: Collection[str]) -
     return replace(recipe, **changed)
 
 
-def _faster(paces: dict[Precision, Pace]) -> tuple[Precision, Pace]:
+def _faster(paces: dict[str, Pace]) -> tuple[str, Pace]:
     """The precision to train in: bfloat16 only where it is clearly faster."""
     best = max(paces, key=lambda precision: paces[precision].tokens_per_second)
     if best != "float32" and "float32" in paces:
@@ -173,4 +173,6 @@ def _sample(corpus: Corpus, tokenizers: Tokenizers) -> tuple[Shard, Facts]:
             "raise `data.max_length`, or look at the files",
         )
     tokens = sum(len(target) + 1 for _, target in usable) / len(pairs) * count
-    return sample_shard(*zip(*usable, strict=True)), Facts(count, round(tokens))
+    # Among few sentences there are few of a length: batches of them would hold more padding than the corpus' own.
+    shard = sample_shard(*zip(*usable * min(MOST_COPIES, max(1, count // len(usable))), strict=True))
+    return shard, Facts(count, round(tokens))

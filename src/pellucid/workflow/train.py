@@ -81,6 +81,7 @@ def train(
     if request is not None and not fresh and (planned := stored_plan(run, request)) is not None:
         texts: dict[str, Any] = {name: getattr(recipe.data, name) for name in TEXT_FIELDS}
         recipe, request = replace(planned, data=replace(planned.data, **texts)), None
+    recipe = _with_precision(recipe, run, fresh, target)
     if run.check(recipe, fresh) and (result := run.result) is not None:
         return replace(result, changed_texts=changed_texts(run.path, recipe.data, data_dir))
     recipe = replace(recipe, data=locate(recipe.data, data_dir, fetch=not offline))
@@ -119,6 +120,7 @@ def plan(
         recipe = replace(recipe, train=replace(recipe.train, init_from=str(init_from)))
     recipe = with_start(recipe, nowhere, True, overrides)
     request = Request.of(recipe, budget, overrides)
+    recipe = _with_precision(recipe, nowhere, True, target)
     recipe = replace(recipe, data=locate(recipe.data, data_dir, fetch=not offline))
     keep_freed_memory()
     corpus = open_corpus(recipe.data)
@@ -268,6 +270,18 @@ def resolved_model(config: ModelConfig, tokenizers: Tokenizers) -> ModelConfig:
         bos_id=target.bos_id,
         eos_id=target.eos_id,
     )
+
+
+def _with_precision(recipe: Recipe, run: RunFolder, fresh: bool, device: torch.device) -> Recipe:
+    """The recipe with `precision = "auto"` decided: as the run in the folder has it, else by a measurement."""
+    if recipe.train.precision != "auto":
+        return recipe
+    stored = None if fresh else run.recipe
+    if stored is not None:
+        chosen = stored.train.precision
+    else:
+        chosen = "float32" if precision.warning(device) else "bfloat16"
+    return replace(recipe, train=replace(recipe.train, precision=chosen))
 
 
 def _check_r_drop(train: TrainConfig, config: ModelConfig) -> None:

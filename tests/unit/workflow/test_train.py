@@ -16,8 +16,10 @@ from pellucid.errors import ConfigError, DataError
 from pellucid.tasks.translator import Translator
 from pellucid.text.tokenizers import Tokenizers
 from pellucid.text.vocabulary import Vocabulary
+from pellucid.training import precision
 from pellucid.training.interrupts import Interrupted
 from pellucid.training.log import RunLog
+from pellucid.workflow.run_folder import stored_recipe
 from pellucid.workflow.train import resolved_model, train
 from tests.toy_task import reversed_letters, small_recipe, write_pairs
 
@@ -214,3 +216,16 @@ def test_no_source_is_longer_than_what_was_trained_on(
     assert Translator.load(finished_run, "cpu").decode.max_source_length == 256
     train(small_recipe(*texts, "model.max_positions=20"), tmp_path / "run", quiet=True)
     assert Translator.load(tmp_path / "run", "cpu").decode.max_source_length == 19
+
+
+@pytest.mark.parametrize(("gain", "chosen"), [(2.0, "bfloat16"), (1.0, "float32")])
+def test_auto_takes_the_precision_that_is_fast_here(
+    tmp_path: Path, texts: tuple[str, str], monkeypatch: pytest.MonkeyPatch, gain: float, chosen: str
+) -> None:
+    recipe = small_recipe(*texts, "train.precision=auto")
+    monkeypatch.setattr(precision, "bfloat16_gain", lambda device: gain)
+    train(recipe, tmp_path / "run", device="cpu", quiet=True)
+    assert stored_recipe(tmp_path / "run").train.precision == chosen
+    # Decided once: the run is the same on a day when the machine measures otherwise.
+    monkeypatch.setattr(precision, "bfloat16_gain", lambda device: 3.0 - gain)
+    assert train(recipe, tmp_path / "run", device="cpu", quiet=True).already_finished
