@@ -4,9 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from pellucid.cli.main import main
-from tests.learning.test_toy_tasks import HELD_OUT, SETTINGS, numbers, reverse
-from tests.toy_task import write_pairs
+from tests.learning.test_toy_tasks import SETTINGS, numbers, reverse, right_share
 
 pytestmark = pytest.mark.slow
 
@@ -21,13 +19,4 @@ WAYS = {
 @pytest.mark.parametrize("way", WAYS)
 def test_digits_are_reversed(tmp_path: Path, way: str) -> None:
     pairs = [(text, reverse(text)) for text in numbers(" ")]
-    src, tgt = write_pairs(tmp_path, pairs[HELD_OUT:])
-    test_src, _ = write_pairs(tmp_path, pairs[:HELD_OUT], "test")
-    settings = (*SETTINGS, "data.tokenizer=spaces", *WAYS[way])
-    options = [part for setting in settings for part in ("--set", setting)]
-    run, out = str(tmp_path / "run"), tmp_path / "out"
-    assert main(["train", "--src", src, "--tgt", tgt, "--out", run, "--device", "cpu", *options]) == 0
-    assert main(["translate", run, "--input", test_src, "--output", str(out), "--device", "cpu"]) == 0
-    found = out.read_text(encoding="utf-8").splitlines()
-    right = sum(text == target for text, (_, target) in zip(found, pairs[:HELD_OUT], strict=True))
-    assert right > 0.95 * HELD_OUT
+    assert right_share(tmp_path, pairs, (*SETTINGS, "data.tokenizer=spaces", *WAYS[way])) > 0.95

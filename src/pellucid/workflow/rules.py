@@ -34,8 +34,8 @@ AVERAGE = 5
 """Checkpoints averaged at the end."""
 SAVE_EVERY = 0.03
 """A checkpoint after so large a part of the steps."""
-EXPECTED = ((2.5e6, 33.7), (8.5e6, 39.5), (2.2e7, 42.0))
-"""Validation BLEU on Multi30k German to English by target tokens trained on."""
+EXPECTED = ((2.5e6, 33.7), (8.5e6, 39.5), (2.28e7, 41.2))
+"""Greedy validation BLEU of three runs on Multi30k, German to English, by target tokens trained on."""
 
 
 @dataclass(frozen=True)
