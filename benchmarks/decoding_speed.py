@@ -35,9 +35,9 @@ from report import circumstances, in_words, print_json, spread
 from pellucid.config import DecodeConfig
 from pellucid.data.corpus import read_pairs
 from pellucid.decoding.engine import score_outputs, search
+from pellucid.decoding.padding import pad
 from pellucid.errors import PellucidError
 from pellucid.evaluation.scores import score_corpus
-from pellucid.model.padding import pad
 from pellucid.model.transformer import Transformer
 from pellucid.tasks.translator import Translator
 from pellucid.workflow.process import keep_freed_memory

@@ -8,8 +8,8 @@ from torch import Tensor
 from transformers import GenerationConfig, MarianConfig, MarianMTModel
 
 from pellucid.config import ModelConfig
+from pellucid.decoding.padding import pad
 from pellucid.errors import ConfigError
-from pellucid.model.padding import pad
 from pellucid.model.transformer import Transformer
 
 # What Marian's architecture fixes.

@@ -6,7 +6,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from pellucid.config import ModelConfig
-from pellucid.model.embeddings import sinusoids
+from pellucid.model.positions import sinusoids
 from pellucid.model.transformer import Transformer
 
 

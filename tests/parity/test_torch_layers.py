@@ -87,7 +87,7 @@ def test_the_weights_of_each_head() -> None:
     ours, theirs = attention_pair(bias=True)
     x, memory = torch.randn(B, L, D), torch.randn(B, M, D)
     seen: list[Tensor] = []
-    with observing(lambda q, k, v, mask, output: seen.append(attention_weights(q, k, mask))):
+    with observing(lambda q, k, v, mask, bias, output: seen.append(attention_weights(q, k, mask, bias))):
         ours(x, memory, WORDS[:, None, None])
     _, weights = theirs(x, memory, memory, key_padding_mask=~WORDS, average_attn_weights=False)
     assert len(seen) == 1

@@ -10,7 +10,7 @@ import torch
 import pellucid.model
 from pellucid.config import ModelConfig
 from pellucid.model.attention import attention
-from pellucid.model.transformer import Transformer
+from pellucid.model.transformer import DecoderOnly, SequenceClassifier, Transformer
 from tests.project.shape_comments import Run, check, collect
 
 # Different primes, so that no size is another by chance; D is H * K.
@@ -20,20 +20,34 @@ SRC_VOCAB_SIZE = 29
 MODEL_FILES = sorted(Path(pellucid.model.__path__[0]).glob("*.py"))
 
 
+# Rotary positions turn pairs: the head width is even there, and still no other size.
+ROTARY_SIZES = SIZES | {"K": 14, "D": 28}
+CLASSES = {"C": 31}
+
+
 def transformer(**fields: object) -> Transformer:
     """A model of these sizes."""
-    config = ModelConfig.preset(
+    return Transformer(config(**fields)).eval()
+
+
+def config(**fields: object) -> ModelConfig:
+    """A shape of these sizes."""
+    return ModelConfig.preset(
         "tiny",
         src_vocab_size=SRC_VOCAB_SIZE,
         tgt_vocab_size=SIZES["V"],
-        d_model=SIZES["D"],
         d_ff=SIZES["F"],
         num_heads=SIZES["H"],
-        num_encoder_layers=SIZES["N"],
-        num_decoder_layers=SIZES["N"],
-        **({"tie_embeddings": "decoder"} | fields),
+        **(
+            {
+                "d_model": SIZES["D"],
+                "tie_embeddings": "decoder",
+                "num_encoder_layers": SIZES["N"],
+                "num_decoder_layers": SIZES["N"],
+            }
+            | fields
+        ),
     )
-    return Transformer(config).eval()
 
 
 def ids(vocab_size: int, *shape: str) -> torch.Tensor:
@@ -45,7 +59,14 @@ def runs() -> list[Run]:
     """Calls that together reach each shape comment of the model. A new path through the model is added here."""
     model = transformer()
     learned = transformer(positions="learned", norm="post", gated=True, activation="silu")
+    relative = transformer(positions="relative", norm_type="rms", bias=False)
+    classifier = SequenceClassifier(
+        config(num_decoder_layers=0, num_classes=CLASSES["C"], classifier_activation="tanh")
+    )
+    grouped = {"d_model": ROTARY_SIZES["D"], "num_kv_heads": 1, "num_encoder_layers": 0, "positions": "rotary"}
+    rotary = DecoderOnly(config(**grouped)).eval()
     src, tgt, beam = ids(SRC_VOCAB_SIZE, "B", "S"), ids(SIZES["V"], "B", "T"), ids(SIZES["V"], "B", "W")
+    prompt = torch.cat([tgt, tgt[:, :1]], dim=1)  # its last token is left to the step
     q, k = torch.randn([SIZES[letter] for letter in "BHTK"]), torch.randn([SIZES[letter] for letter in "BHSK"])
     return [
         Run("forward", lambda: model(src, tgt), SIZES),
@@ -54,6 +75,12 @@ def runs() -> list[Run]:
         Run("decode", lambda: model.decode(tgt, model.encode(src), src), SIZES),
         Run("attention without a mask", lambda: attention(q, k, k, fused=False), SIZES),
         Run("fused attention", lambda: attention(q, k, k, fused=True), SIZES),
+        Run("relative positions", lambda: relative(src, tgt), SIZES),
+        Run("classes", lambda: classifier(src), SIZES | CLASSES),
+        Run("a decoder alone, rotary positions, grouped heads", lambda: rotary(tgt), ROTARY_SIZES),
+        Run(
+            "steps of a decoder alone", lambda: rotary.step(tgt[:, -1:], rotary.start(prompt)), ROTARY_SIZES | {"W": 1}
+        ),
         Run("steps of a beam", lambda: steps(model, src, beam), SIZES),
     ]
 

@@ -115,7 +115,7 @@ def test_two_searches_at_a_time() -> None:
 
 
 def test_each_hypothesis_sees_its_ancestors_alone() -> None:
-    cache = DecoderCache(torch.zeros(1, 2, 4), None, num_layers=1, beam_size=2)
+    cache = DecoderCache(1, 1, torch.device("cpu"), beam_size=2)
     assert cache.grow().tolist() == [[[[True, False], [False, True]]]]
     cache.reorder(torch.tensor([[1, 1]]))
     assert cache.grow().tolist() == [[[[False, True, True, False], [False, True, False, True]]]]

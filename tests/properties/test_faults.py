@@ -73,7 +73,7 @@ def assert_same(found: dict[str, Any], expected: dict[str, Any]) -> None:
     for name in ("model", "metrics", "others"):
         assert found["left"][name] == expected["left"][name], where
     hidden = {name for name in found["left"]["names"] if Path(name).name.startswith(".")}
-    assert hidden <= {".lock"}, where
+    assert hidden <= {".lock", ".lock-holder"}, where
 
 
 def assert_killed(mode: str, folder: Path, places: str, arguments: list[str]) -> int:

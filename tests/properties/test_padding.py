@@ -7,7 +7,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pellucid.model.padding import pad
+from pellucid.decoding.padding import pad
 from tests.tiny_model import SRC_VOCAB_SIZE, TGT_VOCAB_SIZE, padded, tiny_model, words
 
 VARIANTS: list[dict[str, Any]] = [{}, {"norm": "pre", "positions": "learned", "embedding_norm": True}]

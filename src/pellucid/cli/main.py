@@ -56,6 +56,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except KeyboardInterrupt:
+        print("stopped by SIGINT; the same command does again what was not saved", file=sys.stderr)
         return 128 + signal.SIGINT
     except Interrupted as stop:
         print(stop, file=sys.stderr)

@@ -1,12 +1,15 @@
 """`pellucid train`."""
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
 from pellucid.cli.main import STARTED
 from pellucid.cli.options import Device, Settings, optional
 from pellucid.cli.texts import DataDir, OnBadUtf8, Sources, Targets, ValidSource, ValidTarget, with_texts
+
+if TYPE_CHECKING:
+    from pellucid.workflow.run_folder import RunResult
 
 
 def train(
@@ -37,18 +40,13 @@ def train(
     example: pellucid train multi30k-de-en --data-dir data --out run --set train.steps=500
     example: pellucid train --init-from run --src new.de --tgt new.en --out tuned --set train.steps=2000
     """
-    import sys
     from dataclasses import replace
 
     from pellucid.config import Recipe
-    from pellucid.errors import ConfigError
     from pellucid.workflow.train import plan as plan_training
     from pellucid.workflow.train import train as run_training
 
-    if plan and not budget:
-        raise ConfigError("--plan needs a time to plan for", "add --budget, as in `--budget 15m --plan`")
-    if not out and not plan:
-        raise ConfigError("--out is not given", "name the folder for the run, as in `--out run`")
+    _check(out, budget, plan)
     loaded = Recipe.load(recipe, [*set, *([f'data.on_bad_utf8="{on_bad_utf8}"'] if on_bad_utf8 else [])])
     data = with_texts(loaded.data, src=src, tgt=tgt, valid_src=valid_src, valid_tgt=valid_tgt)
     loaded = replace(loaded, data=data)
@@ -57,8 +55,25 @@ def train(
     }  # fmt: skip
     if plan:
         print(plan_training(loaded, budget, **options))
-        return 0
-    result = run_training(loaded, out, budget=budget, started=STARTED, fresh=fresh, **options)
+    else:
+        _tell(out, run_training(loaded, out, budget=budget, started=STARTED, fresh=fresh, **options))
+    return 0
+
+
+def _check(out: str, budget: str, plan: bool) -> None:
+    """Raises ConfigError for options that do not go together."""
+    from pellucid.errors import ConfigError
+
+    if plan and not budget:
+        raise ConfigError("--plan needs a time to plan for", "add --budget, as in `--budget 15m --plan`")
+    if not out and not plan:
+        raise ConfigError("--out is not given", "name the folder for the run, as in `--out run`")
+
+
+def _tell(out: str, result: "RunResult") -> None:
+    """What the run came to, and what the reader should know of a finished one."""
+    import sys
+
     finished = "already finished, nothing to do;" if result.already_finished else "finished after"
     bleu = "" if result.valid_bleu is None else f", validation BLEU {result.valid_bleu:.2f}"
     early = ", ended early by `train.patience`" if result.stopped_early else ""
@@ -66,4 +81,3 @@ def train(
     print(f"{out}: {summary}", file=sys.stderr)
     for path in result.changed_texts:
         print(f"warning: `{path}` is not what {out} was trained on; to train on it, use --fresh", file=sys.stderr)
-    return 0

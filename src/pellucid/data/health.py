@@ -73,15 +73,13 @@ class Inspection:
         raise IndexError(number)
 
 
-def inspect(
-    texts: Sequence[ParallelText], data: DataConfig, held_out: HeldOut, on_bad_utf8: OnBadUtf8 | None = None
-) -> Inspection:
+def inspect(texts: Sequence[ParallelText], data: DataConfig, held_out: HeldOut) -> Inspection:
     """Reads the texts and looks for all that is in `faults.TITLES`.
 
     Raises DataError for what cannot be read at all: a missing or damaged file, a line that is not of its format or, as
-    `data.on_bad_utf8` or `on_bad_utf8` says, not UTF-8.
+    `data.on_bad_utf8` says, not UTF-8.
     """
-    pass_ = _Pass(data, on_bad_utf8 or data.on_bad_utf8, held_out)
+    pass_ = _Pass(data, held_out)
     counts = [pass_.read(text) for text in texts]
     used, hashes = np.frombuffer(pass_.used, np.bool_).copy(), np.frombuffer(pass_.hashes, np.int64)
     seen = Inspection(tuple(texts), tuple(counts), used, hashes, ())
@@ -98,7 +96,6 @@ class _Pass:
     """What a pass has gathered so far."""
 
     data: DataConfig
-    on_bad_utf8: OnBadUtf8
     held_out: HeldOut
     used: bytearray = field(default_factory=bytearray)
     hashes: "array[int]" = field(default_factory=lambda: array("q"))
@@ -107,7 +104,7 @@ class _Pass:
     leaked: dict[Fault, set[int]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.effects = {"utf8": {"replace": "replaced by U+FFFD", "skip": "left out"}.get(self.on_bad_utf8, "")}
+        self.effects = {"utf8": {"replace": "replaced by U+FFFD", "skip": "left out"}.get(self.data.on_bad_utf8, "")}
         self.effects |= {"empty": "left out", "line_break": "read as a space"}
         self.effects |= {"too_long": "cut" if self.data.on_too_long == "cut" else "left out"}
         self.effects |= {"copy": _left_out(self.data.on_copy), "duplicate": _left_out(self.data.on_duplicate)}
@@ -119,7 +116,7 @@ class _Pass:
         """Goes through a text; returns how many pairs there are in it."""
         lengths = array("I"), array("I")
         start = len(self.used)
-        for line, (source, target) in enumerate(text.pairs(self.on_bad_utf8, self.note), start=1):
+        for line, (source, target) in enumerate(text.pairs(self.data.on_bad_utf8, self.note), start=1):
             if source != END:
                 lengths[0].append(len(source or ""))
             if target != END:

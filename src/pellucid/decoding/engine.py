@@ -15,9 +15,9 @@ from pellucid.config import DecodeConfig
 from pellucid.decoding.beam import beam_search
 from pellucid.decoding.greedy import greedy_search
 from pellucid.decoding.hypothesis import Found, Hypothesis
+from pellucid.decoding.padding import pad
 from pellucid.decoding.sampling import SamplingConfig, sample
 from pellucid.decoding.scoring import forced_scores
-from pellucid.model.padding import pad
 from pellucid.model.transformer import Transformer
 
 NEAR_TIE = 1e-4  # nats; sums of log-probabilities differ by about 1e-5 between batches in single precision

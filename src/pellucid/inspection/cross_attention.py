@@ -5,8 +5,8 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from pellucid.decoding.padding import pad
 from pellucid.model.attention import attention_weights, observing
-from pellucid.model.padding import pad
 from pellucid.tasks.translator import Translator
 
 
@@ -27,7 +27,7 @@ def cross_attention(
     tgt_in = pad([[config.bos_id, *target_ids]], config.pad_id or 0).to(device)
     seen: list[Tensor] = []
     memory = model.encode(src)
-    with observing(lambda q, k, v, mask, output: seen.append(attention_weights(q, k, mask)[0])):
+    with observing(lambda q, k, v, mask, bias, output: seen.append(attention_weights(q, k, mask, bias)[0])):
         model.decode(tgt_in, memory, src)
     weights = torch.stack(seen[1::2])  # each layer attends to itself, then to the memory
     rows = translator.tokenizers.target.tokens([*target_ids, config.eos_id])

@@ -6,8 +6,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from pellucid.decoding.padding import pad
 from pellucid.model.attention import MultiHeadAttention, attention_weights, observing
-from pellucid.model.padding import pad
+from pellucid.model.positions import RelativePositions
 from pellucid.model.transformer import Transformer
 from pellucid.tasks.translator import Translator
 
@@ -45,7 +46,7 @@ def walk_pass(translator: Translator, source: str, target: str = "") -> list[str
     src, tgt = (pad([ids], config.pad_id or 0).to(device) for ids in (source_ids, target_ids))
     hooks = [module.register_forward_hook(_reporter(rows, name)) for name, module in _steps(model)]
     try:
-        with observing(lambda q, k, v, mask, output: rows.extend(_attention_rows(q, k, v, mask, output))):
+        with observing(lambda *seen: rows.extend(_attention_rows(*seen))):
             model(src, tgt)
     finally:
         for hook in hooks:
@@ -55,7 +56,7 @@ def walk_pass(translator: Translator, source: str, target: str = "") -> list[str
 
 def _steps(model: nn.Module) -> Iterable[tuple[str, nn.Module]]:
     """The modules worth a line: those that compute, not those that only hold others or do nothing here."""
-    quiet = (nn.ModuleList,)
+    quiet = (nn.ModuleList, RelativePositions)
     return [(n, m) for n, m in model.named_modules() if n and not isinstance(m, quiet) and "dropout" not in n]
 
 
@@ -67,8 +68,10 @@ def _reporter(rows: list[tuple[str, ...]], name: str) -> Any:
     return report
 
 
-def _attention_rows(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, output: Tensor) -> list[tuple[str, ...]]:
-    weights = attention_weights(q, k, mask)
+def _attention_rows(
+    q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, bias: Tensor | None, output: Tensor
+) -> list[tuple[str, ...]]:
+    weights = attention_weights(q, k, mask, bias)
     return [
         ("    q", _shape(q), "split into heads"),
         ("    k", _shape(k), ""),

@@ -1,7 +1,7 @@
 """Section 3 of "Attention Is All You Need". Tensors in, tensors out: no files, no text, no training.
 
-Read in the paper's order: transformer.py (figure 1), layers.py (3.1), attention.py (3.2), feed_forward.py (3.3),
-embeddings.py (3.4 and 3.5); then masks.py, cache.py, and dropout.py (5.4).
+Read in the paper's order: transformer.py (figure 1), stacks.py and layers.py (3.1), attention.py (3.2),
+feed_forward.py (3.3), embeddings.py (3.4), positions.py (3.5); then masks.py and cache.py.
 
 The letters of the shape comments, everywhere in Pellucid:
 

@@ -6,53 +6,71 @@ which reads like equation 1, and PyTorch's fused kernel. `observing` lets others
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Self
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from pellucid.config import ModelConfig
 from pellucid.errors import ConfigError
+from pellucid.kernels.dropout import Dropout, dropout
+from pellucid.kernels.linear import Linear
 from pellucid.model.cache import LayerCache
-from pellucid.model.dropout import Dropout, dropout
-from pellucid.model.linear import Linear
+from pellucid.model.positions import Distances, rotate
 
-Observer = Callable[[Tensor, Tensor, Tensor, Tensor | None, Tensor], None]
+Observer = Callable[[Tensor, Tensor, Tensor, Tensor | None, Tensor | None, Tensor], None]
 _observer: Observer | None = None
 
 
 def attention(
-    q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None, dropout_p: float = 0.0, fused: bool | None = None
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    mask: Tensor | None = None,
+    dropout_p: float = 0.0,
+    fused: bool | None = None,
+    bias: Tensor | None = None,
 ) -> Tensor:
     """softmax(q k^T / sqrt(K)) v, equation 1 of the paper.
 
     Args:
-        q: (B, H, L, K). k, v: (B, H, M, K).
+        q: (B, H, L, K).
+        k, v: (B, H, M, K); or of fewer heads, each shared by as many neighbouring heads of `q`.
         mask: bool, True = may attend, broadcastable to (B, H, L, M). A query that may attend to nothing gets zeros.
         dropout_p: probability that a weight is dropped.
         fused: PyTorch's kernel or the explicit path; None: the faster one.
+        bias: what is added to the scores, broadcastable to (B, H, L, M).
 
     Returns: (B, H, L, K).
     """
+    if k.size(1) != q.size(1):
+        shared = q.size(1) // k.size(1)
+        k, v = k.repeat_interleave(shared, dim=1), v.repeat_interleave(shared, dim=1)  # (B, H, M, K)
     if fused is None:
         # On a CPU the explicit path is the faster one for sentences of up to about 50 tokens, twice as fast at 16
         # (benchmarks/attention_paths.py); a GPU's kernel never writes the weights to memory.
         fused = not q.is_cpu
     if fused:
-        output = F.scaled_dot_product_attention(q, k, v, attn_mask=mask, dropout_p=dropout_p)  # (B, H, L, K)
+        # The kernel takes a mask or a bias: where there are both, one tensor is both.
+        attn_mask = mask if bias is None else bias if mask is None else bias.masked_fill(~mask, -torch.inf)
+        output = F.scaled_dot_product_attention(q, k, v, attn_mask=attn_mask, dropout_p=dropout_p)  # (B, H, L, K)
     else:
-        weights = dropout(attention_weights(q, k, mask), dropout_p)  # (B, H, L, M)
+        weights = dropout(attention_weights(q, k, mask, bias), dropout_p)  # (B, H, L, M)
         output = weights @ v  # (B, H, L, K)
     if _observer is not None:
-        _observer(q, k, v, mask, output)
+        _observer(q, k, v, mask, bias, output)
     return output
 
 
-def attention_weights(q: Tensor, k: Tensor, mask: Tensor | None = None) -> Tensor:
-    """softmax(q k^T / sqrt(K)): (B, H, L, K), (B, H, M, K) -> (B, H, L, M).
+def attention_weights(q: Tensor, k: Tensor, mask: Tensor | None = None, bias: Tensor | None = None) -> Tensor:
+    """softmax(q k^T / sqrt(K) + bias): (B, H, L, K), (B, H, M, K) -> (B, H, L, M).
 
     Rows sum to one, or to zero where `mask` (as in `attention`) leaves nothing to attend to.
     """
     scores: Tensor = (q * q.size(-1) ** -0.5) @ k.transpose(-2, -1)  # (B, H, L, M)
+    if bias is not None:
+        scores = scores + bias  # (B, H, L, M)
     if mask is None:
         return scores.softmax(dim=-1)  # (B, H, L, M)
     # The smallest number, not minus infinity: a row that is masked whole then has no NaN, in value or gradient.
@@ -62,7 +80,7 @@ def attention_weights(q: Tensor, k: Tensor, mask: Tensor | None = None) -> Tenso
 
 @contextmanager
 def observing(observer: Observer) -> Iterator[None]:
-    """Calls `observer(q, k, v, mask, output)` at each attention() within the context; nothing is paid without one."""
+    """Calls `observer(q, k, v, mask, bias, output)` at each attention() within; nothing is paid without one."""
     global _observer
     before, _observer = _observer, observer
     try:
@@ -72,25 +90,61 @@ def observing(observer: Observer) -> Iterator[None]:
 
 
 class MultiHeadAttention(nn.Module):
-    """Section 3.2.2: H attentions side by side, each of width K = d_model / H.
+    """Section 3.2.2: H attentions side by side, each of width K, by default d_model / H.
 
-    `qkv_proj` packs W^Q, W^K and W^V, in that order, each d_model rows of which K belong to a head.
+    `qkv_proj` packs W^Q, W^K and W^V, in that order, K rows for each head. `num_kv_heads`: fewer heads of keys and
+    values than of queries (Ainslie et al. 2023). `qkv_bias`: biases there, where they differ from `out_proj`'s.
 
-    Raises ConfigError where `d_model` is no multiple of `num_heads`.
+    Raises ConfigError where `d_model` is no multiple of `num_heads` and no `head_dim` is given, or `num_heads` none of
+    `num_kv_heads`.
     """
 
-    def __init__(self, d_model: int, num_heads: int, dropout: float = 0.0, bias: bool = True) -> None:
+    def __init__(
+        self,
+        d_model: int,
+        num_heads: int,
+        dropout: float = 0.0,
+        bias: bool = True,
+        *,
+        num_kv_heads: int | None = None,
+        head_dim: int | None = None,
+        qkv_bias: bool | None = None,
+    ) -> None:
         super().__init__()
-        if d_model % num_heads:
+        if head_dim is None and d_model % num_heads:
             raise ConfigError(f"`d_model` ({d_model}) must be divisible by `num_heads` ({num_heads})")
+        num_kv_heads = num_heads if num_kv_heads is None else num_kv_heads
+        if num_heads % num_kv_heads:
+            raise ConfigError(f"`num_heads` ({num_heads}) must be divisible by `num_kv_heads` ({num_kv_heads})")
         self.d_model = d_model
         self.num_heads = num_heads
+        self.head_width = d_model // num_heads if head_dim is None else head_dim
+        self.q_width = num_heads * self.head_width
+        self.kv_width = num_kv_heads * self.head_width
         self.dropout = Dropout(dropout)
-        self.qkv_proj = Linear(d_model, 3 * d_model, bias=bias)
-        self.out_proj = Linear(d_model, d_model, bias=bias)
+        self.qkv_proj = Linear(d_model, sum(self.qkv_widths), bias=bias if qkv_bias is None else qkv_bias)
+        self.out_proj = Linear(self.q_width, d_model, bias=bias)
+
+    @classmethod
+    def from_config(cls, config: ModelConfig) -> Self:
+        """The attention that `config` describes."""
+        return cls(
+            config.d_model, config.num_heads, config.attention_dropout, config.bias,
+            num_kv_heads=config.num_kv_heads, head_dim=config.head_dim, qkv_bias=config.qkv_bias,
+        )  # fmt: skip
+
+    @property
+    def qkv_widths(self) -> list[int]:
+        """How many rows of `qkv_proj` make queries, keys and values."""
+        return [self.q_width, self.kv_width, self.kv_width]
 
     def forward(
-        self, x: Tensor, memory: Tensor | None = None, mask: Tensor | None = None, cache: LayerCache | None = None
+        self,
+        x: Tensor,
+        memory: Tensor | None = None,
+        mask: Tensor | None = None,
+        cache: LayerCache | None = None,
+        distances: Distances | None = None,
     ) -> Tensor:
         """Attends from `x` to itself, or to `memory` where one is given.
 
@@ -98,33 +152,34 @@ class MultiHeadAttention(nn.Module):
             x: (B, L, D). memory: (B, M, D).
             mask: bool, True = may attend, broadcastable to (B, H, L, M).
             cache: keys and values of earlier steps; the new ones are added.
+            distances: rotary or relative positions, of `x` and of all keys of the cache.
 
         Returns: (B, L, D).
         """
+        bias, turn = (None, None) if distances is None else (distances.bias, distances.rotation)
         if memory is None:
-            q, k, v = (self.split_heads(part) for part in self.qkv_proj(x).chunk(3, dim=-1))
+            q, k, v = (self.split_heads(part) for part in self.qkv_proj(x).split(self.qkv_widths, dim=-1))
+            if turn is not None:
+                q, k = rotate(q, turn), rotate(k, turn)
             if cache is not None:
                 k, v = cache.extend_self(k, v)
         else:
-            q = self.split_heads(self._project(x, 0, 1))
-            k, v = self._memory_heads(memory) if cache is None else cache.keep_memory(memory, self._memory_heads)
-        output = attention(q, k, v, mask, self.dropout.p if self.training else 0.0)  # (B, H, L, K)
+            q = self.split_heads(self.qkv_proj.some_rows(x, slice(self.q_width)))
+            k, v = self.memory_heads(memory) if cache is None else cache.keep_memory(memory, self.memory_heads)
+        dropout_p = self.dropout.p if self.training else 0.0
+        output = attention(q, k, v, mask, dropout_p, bias=bias)  # (B, H, L, K)
         joined: Tensor = self.out_proj(self.join_heads(output))  # (B, L, D)
         return joined
 
     def split_heads(self, x: Tensor) -> Tensor:
-        """(B, L, D) -> (B, H, L, K)."""
-        return x.view(x.size(0), x.size(1), self.num_heads, -1).transpose(1, 2)  # (B, H, L, K)
+        """(B, L, H * K) -> (B, H, L, K)."""
+        return x.view(x.size(0), x.size(1), -1, self.head_width).transpose(1, 2)
 
     def join_heads(self, x: Tensor) -> Tensor:
-        """(B, H, L, K) -> (B, L, D)."""
-        return x.transpose(1, 2).reshape(x.size(0), x.size(2), self.d_model)  # (B, L, D)
+        """(B, H, L, K) -> (B, L, H * K)."""
+        return x.transpose(1, 2).reshape(x.size(0), x.size(2), -1)
 
-    def _memory_heads(self, memory: Tensor) -> tuple[Tensor, Tensor]:
+    def memory_heads(self, memory: Tensor) -> tuple[Tensor, Tensor]:
         """The keys and values of (B, M, D), each (B, H, M, K)."""
-        k, v = self._project(memory, 1, 3).chunk(2, dim=-1)  # (B, M, D)
-        return self.split_heads(k), self.split_heads(v)  # (B, H, M, K)
-
-    def _project(self, x: Tensor, first: int, last: int) -> Tensor:
-        """`x` through some of the packed projections: 0 query, 1 key, 2 value."""
-        return self.qkv_proj.some_rows(x, slice(first * self.d_model, last * self.d_model))
+        k, v = self.qkv_proj.some_rows(memory, slice(self.q_width, None)).chunk(2, dim=-1)
+        return self.split_heads(k), self.split_heads(v)

@@ -10,6 +10,8 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
+from pellucid.model.masks import causal_mask
+
 
 class LayerCache:
     """One decoder layer's keys and values: its own past's, and the memory's.
@@ -51,23 +53,42 @@ class LayerCache:
 
 
 class DecoderCache:
-    """All that decoding remembers of a batch: the memory, its mask, and each layer's keys and values."""
+    """All that decoding remembers of a batch: each layer's keys and values, and the memory where there is one."""
 
-    def __init__(self, memory: Tensor, memory_mask: Tensor | None, num_layers: int, beam_size: int = 1) -> None:
+    def __init__(
+        self,
+        batch_size: int,
+        num_layers: int,
+        device: torch.device,
+        beam_size: int = 1,
+        memory: Tensor | None = None,
+        memory_mask: Tensor | None = None,
+    ) -> None:
         self.memory = memory  # (B, S, D)
         self.memory_mask = memory_mask  # (B, 1, 1, S)
         self.layers = [LayerCache() for _ in range(num_layers)]
         self.beam_size = beam_size
         self.length = 0
-        self.ancestors = torch.empty(memory.size(0), 1, beam_size, 0, dtype=torch.bool, device=memory.device)
+        self.ancestors = torch.empty(batch_size, 1, beam_size, 0, dtype=torch.bool, device=device)
+
+    @property
+    def positions(self) -> Tensor:
+        """The position of each key, (M,): the W of a step share one."""
+        return torch.arange(self.ancestors.size(-1), device=self.ancestors.device) // self.beam_size
 
     def grow(self) -> Tensor:
         """Opens a position; returns the mask (B, 1, W, M) of the keys that each hypothesis descends from."""
-        own = torch.eye(self.beam_size, dtype=torch.bool, device=self.memory.device)  # (W, W)
+        own = torch.eye(self.beam_size, dtype=torch.bool, device=self.ancestors.device)  # (W, W)
         own = own.expand(self.ancestors.size(0), 1, -1, -1)  # (B, 1, W, W)
         self.ancestors = torch.cat([self.ancestors, own], dim=-1)  # (B, 1, W, M)
         self.length += 1
         return self.ancestors
+
+    def fill(self, length: int) -> Tensor:
+        """Opens the first `length` positions of single hypotheses; returns their mask (1, 1, T, T)."""
+        self.ancestors = self.ancestors.new_ones(self.ancestors.size(0), 1, 1, length)
+        self.length = length
+        return causal_mask(length, self.ancestors.device)
 
     def reorder(self, parents: Tensor) -> None:
         """Hypothesis w of each sentence goes on from hypothesis parents[:, w]: (B, W)."""
@@ -76,7 +97,8 @@ class DecoderCache:
 
     def select(self, sentences: Tensor) -> None:
         """Keeps some sentences: indices (B',)."""
-        self.memory = self.memory[sentences]
+        if self.memory is not None:
+            self.memory = self.memory[sentences]
         if self.memory_mask is not None:
             self.memory_mask = self.memory_mask[sentences]
         self.ancestors = self.ancestors[sentences]

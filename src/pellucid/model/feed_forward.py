@@ -1,14 +1,22 @@
 """Section 3.3: the position-wise feed-forward network."""
 
 from collections.abc import Callable
+from functools import partial
+from typing import Self
 
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from pellucid.model.dropout import Dropout
-from pellucid.model.linear import Linear
+from pellucid.config import ModelConfig
+from pellucid.kernels.dropout import Dropout
+from pellucid.kernels.linear import Linear
 
-ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"relu": F.relu, "gelu": F.gelu, "silu": F.silu}
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
+    "relu": F.relu,
+    "gelu": F.gelu,
+    "gelu_tanh": partial(F.gelu, approximate="tanh"),
+    "silu": F.silu,
+}
 
 
 class FeedForward(nn.Module):
@@ -29,6 +37,12 @@ class FeedForward(nn.Module):
         self.gate_proj = Linear(d_model, d_ff, bias=bias) if gated else None
         self.up_proj = Linear(d_model, d_ff, bias=bias)
         self.down_proj = Linear(d_ff, d_model, bias=bias)
+
+    @classmethod
+    def from_config(cls, config: ModelConfig) -> Self:
+        """The network that `config` describes."""
+        sizes = config.d_model, config.d_ff
+        return cls(*sizes, config.activation, config.gated, config.feed_forward_dropout, config.bias)
 
     def forward(self, x: Tensor) -> Tensor:
         """(B, L, D) -> (B, L, D)."""

@@ -7,15 +7,18 @@ x ─┬─> sublayer ─> dropout ─> + ─> norm     x ─┬─> norm ─> s
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Self
 
 from torch import Tensor, nn
 
 from pellucid.config import ModelConfig
+from pellucid.kernels.dropout import Dropout
 from pellucid.model.attention import MultiHeadAttention
 from pellucid.model.cache import LayerCache
-from pellucid.model.dropout import Dropout
 from pellucid.model.feed_forward import FeedForward
+from pellucid.model.norm import make_norm
+from pellucid.model.positions import Distances
 
 
 class Sublayers(nn.Module):
@@ -39,72 +42,74 @@ class EncoderLayer(Sublayers):
     """Self-attention, then a feed-forward network."""
 
     def __init__(
-        self, self_attn: MultiHeadAttention, feed_forward: FeedForward, dropout: float, norm: str, norm_eps: float
-    ) -> None:
-        super().__init__(dropout, norm)
-        d_model, bias = self_attn.d_model, self_attn.out_proj.bias is not None
-        self.self_attn = self_attn
-        self.self_attn_norm = nn.LayerNorm(d_model, norm_eps, bias=bias)
-        self.feed_forward = feed_forward
-        self.feed_forward_norm = nn.LayerNorm(d_model, norm_eps, bias=bias)
-
-    @classmethod
-    def from_config(cls, config: ModelConfig) -> Self:
-        """The layer that `config` describes."""
-        return cls(_attention(config), _feed_forward(config), config.dropout, config.norm, config.norm_eps)
-
-    def forward(self, x: Tensor, mask: Tensor | None) -> Tensor:
-        """(B, S, D) -> (B, S, D). `mask` is broadcastable to (B, H, S, S)."""
-        x = self.add(x, self.self_attn_norm, lambda x: self.self_attn(x, mask=mask))
-        return self.add(x, self.feed_forward_norm, self.feed_forward)
-
-
-class DecoderLayer(Sublayers):
-    """Masked self-attention, attention over the encoder's memory, then a feed-forward network."""
-
-    def __init__(
         self,
         self_attn: MultiHeadAttention,
-        cross_attn: MultiHeadAttention,
         feed_forward: FeedForward,
         dropout: float,
         norm: str,
         norm_eps: float,
+        norm_type: str = "layer",
     ) -> None:
         super().__init__(dropout, norm)
-        d_model, bias = self_attn.d_model, self_attn.out_proj.bias is not None
+        new_norm = partial(make_norm, self_attn.d_model, norm_eps, self_attn.out_proj.bias is not None, norm_type)
         self.self_attn = self_attn
-        self.self_attn_norm = nn.LayerNorm(d_model, norm_eps, bias=bias)
-        self.cross_attn = cross_attn
-        self.cross_attn_norm = nn.LayerNorm(d_model, norm_eps, bias=bias)
+        self.self_attn_norm = new_norm()
         self.feed_forward = feed_forward
-        self.feed_forward_norm = nn.LayerNorm(d_model, norm_eps, bias=bias)
+        self.feed_forward_norm = new_norm()
 
     @classmethod
     def from_config(cls, config: ModelConfig) -> Self:
         """The layer that `config` describes."""
-        blocks = _attention(config), _attention(config), _feed_forward(config)
-        return cls(*blocks, config.dropout, config.norm, config.norm_eps)
+        blocks = MultiHeadAttention.from_config(config), FeedForward.from_config(config)
+        return cls(*blocks, config.dropout, config.norm, config.norm_eps, config.norm_type)
+
+    def forward(self, x: Tensor, mask: Tensor | None, distances: Distances | None = None) -> Tensor:
+        """(B, S, D) -> (B, S, D). `mask` is broadcastable to (B, H, S, S)."""
+        x = self.add(x, self.self_attn_norm, lambda x: self.self_attn(x, mask=mask, distances=distances))
+        return self.add(x, self.feed_forward_norm, self.feed_forward)
+
+
+class DecoderLayer(Sublayers):
+    """Masked self-attention, attention over the encoder's memory where there is one, then a feed-forward network."""
+
+    def __init__(
+        self,
+        self_attn: MultiHeadAttention,
+        cross_attn: MultiHeadAttention | None,
+        feed_forward: FeedForward,
+        dropout: float,
+        norm: str,
+        norm_eps: float,
+        norm_type: str = "layer",
+    ) -> None:
+        super().__init__(dropout, norm)
+        new_norm = partial(make_norm, self_attn.d_model, norm_eps, self_attn.out_proj.bias is not None, norm_type)
+        self.self_attn = self_attn
+        self.self_attn_norm = new_norm()
+        self.cross_attn = cross_attn
+        self.cross_attn_norm = None if cross_attn is None else new_norm()
+        self.feed_forward = feed_forward
+        self.feed_forward_norm = new_norm()
+
+    @classmethod
+    def from_config(cls, config: ModelConfig, has_memory: bool = True) -> Self:
+        """The layer that `config` describes; without a memory to attend to, it has no cross-attention."""
+        self_attn = MultiHeadAttention.from_config(config)
+        cross_attn = MultiHeadAttention.from_config(config) if has_memory else None
+        blocks = self_attn, cross_attn, FeedForward.from_config(config)
+        return cls(*blocks, config.dropout, config.norm, config.norm_eps, config.norm_type)
 
     def forward(
         self,
         x: Tensor,
-        memory: Tensor,
+        memory: Tensor | None,
         mask: Tensor | None,
         memory_mask: Tensor | None,
         cache: LayerCache | None = None,
+        distances: Distances | None = None,
     ) -> Tensor:
         """(B, T, D), (B, S, D) -> (B, T, D). `mask` is broadcastable to (B, H, T, T), `memory_mask` to (B, H, T, S)."""
-        x = self.add(x, self.self_attn_norm, lambda x: self.self_attn(x, mask=mask, cache=cache))
-        x = self.add(x, self.cross_attn_norm, lambda x: self.cross_attn(x, memory, memory_mask, cache))
+        x = self.add(x, self.self_attn_norm, lambda x: self.self_attn(x, mask=mask, cache=cache, distances=distances))
+        if (cross_attn := self.cross_attn) is not None and self.cross_attn_norm is not None:
+            x = self.add(x, self.cross_attn_norm, lambda x: cross_attn(x, memory, memory_mask, cache))
         return self.add(x, self.feed_forward_norm, self.feed_forward)
-
-
-def _attention(config: ModelConfig) -> MultiHeadAttention:
-    return MultiHeadAttention(config.d_model, config.num_heads, config.attention_dropout, config.bias)
-
-
-def _feed_forward(config: ModelConfig) -> FeedForward:
-    return FeedForward(
-        config.d_model, config.d_ff, config.activation, config.gated, config.feed_forward_dropout, config.bias
-    )

@@ -1,13 +1,17 @@
-"""Figure 1: the Transformer, an encoder and a decoder between embeddings and output projection."""
+"""Figure 1: the Transformer, an encoder and a decoder between embeddings and output projection; and its two halves."""
 
+import torch
 from torch import Tensor, nn
 
 from pellucid.config import ModelConfig
+from pellucid.errors import ConfigError
+from pellucid.kernels.linear import Linear
+from pellucid.model.attention import MultiHeadAttention
 from pellucid.model.cache import DecoderCache
 from pellucid.model.embeddings import Embeddings
-from pellucid.model.layers import DecoderLayer, EncoderLayer
-from pellucid.model.linear import Linear
+from pellucid.model.heads import ClassificationHead
 from pellucid.model.masks import causal_mask, padding_mask
+from pellucid.model.stacks import Decoder, Encoder
 
 
 class Transformer(nn.Module):
@@ -21,14 +25,23 @@ class Transformer(nn.Module):
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
+        if config.family != "encoder-decoder":
+            raise ConfigError(
+                f"a Transformer has two stacks, but `num_encoder_layers` is {config.num_encoder_layers} and "
+                f"`num_decoder_layers` {config.num_decoder_layers}",
+                "use EncoderOnly or DecoderOnly for one stack alone",
+            )
         self.config = config
         self.src_embedding = Embeddings(config, config.src_vocab_size)
         self.tgt_embedding = Embeddings(config, config.tgt_vocab_size)
         self.encoder = Encoder(config)
         self.decoder = Decoder(config)
         self.output_projection = Linear(config.d_model, config.tgt_vocab_size, bias=config.output_bias)
-        self._initialise()
-        self._tie()
+        initialise(self, config.d_model)
+        if config.tie_embeddings != "none":
+            self.output_projection.weight = self.tgt_embedding.tokens.weight
+        if config.tie_embeddings == "all":
+            self.src_embedding.tokens.weight = self.tgt_embedding.tokens.weight
 
     def forward(
         self, src: Tensor, tgt: Tensor, src_mask: Tensor | None = None, tgt_mask: Tensor | None = None
@@ -51,10 +64,7 @@ class Transformer(nn.Module):
         self, src: Tensor, tgt: Tensor, src_mask: Tensor | None = None, tgt_mask: Tensor | None = None
     ) -> Tensor:
         """What the output projection sees, (B, T, D): for losses that do not want all logits at a time."""
-        if src_mask is None:
-            src_mask = padding_mask(src, self.config.pad_id)
-        memory = self.encode(src, src_mask)
-        return self._decoder_states(tgt, memory, src_mask, tgt_mask)
+        return self._decoder_states(tgt, self.encode(src, src_mask), src, src_mask, tgt_mask)
 
     def encode(self, src: Tensor, src_mask: Tensor | None = None) -> Tensor:
         """The encoder's output for source ids (B, S): the memory, (B, S, D)."""
@@ -72,15 +82,15 @@ class Transformer(nn.Module):
         tgt_mask: Tensor | None = None,
     ) -> Tensor:
         """Logits (B, T, V) for target ids (B, T), given the memory (B, S, D) of `src` (B, S)."""
-        if src_mask is None:
-            src_mask = padding_mask(src, self.config.pad_id)
-        logits: Tensor = self.output_projection(self._decoder_states(tgt, memory, src_mask, tgt_mask))  # (B, T, V)
+        states = self._decoder_states(tgt, memory, src, src_mask, tgt_mask)
+        logits: Tensor = self.output_projection(states)  # (B, T, V)
         return logits
 
     def start(self, src: Tensor, beam_size: int = 1) -> DecoderCache:
         """Encodes `src` (B, S) and returns the cache from which `step` continues."""
         src_mask = padding_mask(src, self.config.pad_id)
-        return DecoderCache(self.encode(src, src_mask), src_mask, self.config.num_decoder_layers, beam_size)
+        memory, num_layers = self.encode(src, src_mask), self.config.num_decoder_layers
+        return DecoderCache(src.size(0), num_layers, src.device, beam_size, memory, src_mask)
 
     def step(self, tokens: Tensor, cache: DecoderCache) -> Tensor:
         """Logits (B, W, V) after one more token for each of the W hypotheses of each sentence.
@@ -96,67 +106,130 @@ class Transformer(nn.Module):
         logits: Tensor = self.output_projection(x)  # (B, W, V)
         return logits
 
-    def _decoder_states(self, tgt: Tensor, memory: Tensor, src_mask: Tensor | None, tgt_mask: Tensor | None) -> Tensor:
+    def _decoder_states(
+        self, tgt: Tensor, memory: Tensor, src: Tensor, src_mask: Tensor | None, tgt_mask: Tensor | None
+    ) -> Tensor:
+        if src_mask is None:
+            src_mask = padding_mask(src, self.config.pad_id)
         if tgt_mask is None:
             tgt_mask = causal_mask(tgt.size(1), tgt.device)
         x: Tensor = self.decoder(self.tgt_embedding(tgt), memory, tgt_mask, src_mask)  # (B, T, D)
         return x
 
-    def _initialise(self) -> None:
-        """Xavier uniform for matrices, zero biases; embeddings normal with deviation d_model^-0.5.
 
-        The embeddings' deviation gives unit variance after the scale of section 3.4, and logits of unit variance when
-        they are tied (docs/decisions/0004-initialisation.md has the measurement).
+class EncoderOnly(nn.Module):
+    """The left half of figure 1, as BERT has it: states for each token of a text.
+
+    memory = EncoderOnly(ModelConfig.encoder(vocab_size=4000, num_layers=4))(ids)        # (B, S) -> (B, S, D)
+    """
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.src_embedding = Embeddings(config, config.src_vocab_size)
+        self.encoder = Encoder(config)
+        initialise(self, config.d_model)
+
+    def forward(self, ids: Tensor, segments: Tensor | None = None, mask: Tensor | None = None) -> Tensor:
+        """The states of ids (B, S), after the final norm where there is one: (B, S, D).
+
+        Args:
+            segments: (B, S) which segment each is part of, for a model with `num_segments`; None: all of the first.
+            mask: bool, True = may attend, broadcastable to (B, H, S, S). None: what is not `pad_id`.
         """
-        for name, module in self.named_modules():
-            if isinstance(module, nn.Linear):
-                # The three projections packed in one matrix are square matrices of their own.
-                for block in module.weight.chunk(3 if name.endswith("qkv_proj") else 1):
-                    nn.init.xavier_uniform_(block)
-                if module.bias is not None:
-                    nn.init.zeros_(module.bias)
-            elif isinstance(module, nn.Embedding):
-                nn.init.normal_(module.weight, std=self.config.d_model**-0.5)
+        if mask is None:
+            mask = padding_mask(ids, self.config.pad_id)
+        states: Tensor = self.encoder(self.src_embedding(ids, segments=segments), mask)  # (B, S, D)
+        return states
 
-    def _tie(self) -> None:
-        if self.config.tie_embeddings != "none":
+
+class SequenceClassifier(EncoderOnly):
+    """An encoder whose first token's state decides between classes.
+
+    Raises ConfigError for a config with fewer than two classes.
+    """
+
+    def __init__(self, config: ModelConfig) -> None:
+        if config.num_classes < 2:
+            raise ConfigError(
+                f"`num_classes` ({config.num_classes}) must be at least 2 for a classifier",
+                "use EncoderOnly for states",
+            )
+        super().__init__(config)
+        self.head = ClassificationHead(config.d_model, config.num_classes, config.dropout, config.classifier_activation)
+        initialise(self.head, config.d_model)
+
+    def forward(self, ids: Tensor, segments: Tensor | None = None, mask: Tensor | None = None) -> Tensor:
+        """Logits of the classes for ids (B, S): (B, C). Arguments as EncoderOnly takes them."""
+        logits: Tensor = self.head(super().forward(ids, segments, mask))  # (B, C)
+        return logits
+
+
+class DecoderOnly(nn.Module):
+    """The right half of figure 1 without cross-attention, as GPT-2 has it: the next token of a text.
+
+    logits = DecoderOnly(ModelConfig.decoder(vocab_size=4000, num_layers=4))(ids)        # (B, T) -> (B, T, V)
+    """
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.tgt_embedding = Embeddings(config, config.tgt_vocab_size)
+        self.decoder = Decoder(config, has_memory=False)
+        self.output_projection = Linear(config.d_model, config.tgt_vocab_size, bias=config.output_bias)
+        initialise(self, config.d_model)
+        if config.tie_embeddings != "none":
             self.output_projection.weight = self.tgt_embedding.tokens.weight
-        if self.config.tie_embeddings == "all":
-            self.src_embedding.tokens.weight = self.tgt_embedding.tokens.weight
+
+    def forward(self, ids: Tensor) -> Tensor:
+        """Logits, before the softmax, for each next token of ids (B, T): (B, T, V). Texts are padded on the right."""
+        logits: Tensor = self.output_projection(self.states(ids))  # (B, T, V)
+        return logits
+
+    def states(self, ids: Tensor) -> Tensor:
+        """What the output projection sees, (B, T, D): for losses that do not want all logits at a time."""
+        x: Tensor = self.decoder(self.tgt_embedding(ids), None, causal_mask(ids.size(1), ids.device), None)  # (B, T, D)
+        return x
+
+    def start(self, ids: Tensor) -> DecoderCache:
+        """Reads all but the last token of prompts of one length, (B, T); `step` continues with the last."""
+        cache = DecoderCache(ids.size(0), self.config.num_decoder_layers, ids.device)
+        if ids.size(1) > 1:
+            self.decoder(self.tgt_embedding(ids[:, :-1]), None, cache.fill(ids.size(1) - 1), None, cache)
+        return cache
+
+    def step(self, tokens: Tensor, cache: DecoderCache) -> Tensor:
+        """Logits (B, 1, V) after one more token (B, 1) of each text; the cache grows by one position."""
+        x = self.tgt_embedding(tokens, position=cache.length)  # (B, 1, D)
+        logits: Tensor = self.output_projection(self.decoder(x, None, cache.grow(), None, cache))  # (B, 1, V)
+        return logits
 
 
-class Encoder(nn.Module):
-    """The left stack of figure 1: N layers, and a final norm where there is one."""
+def initialise(model: nn.Module, d_model: int) -> None:
+    """Xavier uniform for matrices, zero biases; embeddings normal with deviation d_model^-0.5.
 
-    def __init__(self, config: ModelConfig) -> None:
-        super().__init__()
-        self.layers = nn.ModuleList(EncoderLayer.from_config(config) for _ in range(config.num_encoder_layers))
-        self.norm = nn.LayerNorm(config.d_model, config.norm_eps, bias=config.bias) if config.has_final_norm else None
+    The embeddings' deviation gives unit variance after the scale of section 3.4, and logits of unit variance when
+    they are tied (docs/decisions/0004-initialisation.md has the measurement).
+    """
+    # Projections packed in one matrix are matrices of their own.
+    packed: dict[nn.Module, list[int]] = {
+        module.qkv_proj: module.qkv_widths for module in model.modules() if isinstance(module, MultiHeadAttention)
+    }
+    for module in model.modules():
+        if isinstance(module, nn.Linear):
+            for block in torch.split(module.weight, packed.get(module, [module.out_features])):
+                nn.init.xavier_uniform_(block)
+            if module.bias is not None:
+                nn.init.zeros_(module.bias)
+        elif isinstance(module, nn.Embedding):
+            nn.init.normal_(module.weight, std=d_model**-0.5)
 
-    def forward(self, x: Tensor, mask: Tensor | None) -> Tensor:
-        """(B, S, D) -> (B, S, D). `mask` is broadcastable to (B, H, S, S)."""
-        for layer in self.layers:
-            x = layer(x, mask)
-        return x if self.norm is None else self.norm(x)
+
+Model = Transformer | EncoderOnly | DecoderOnly
 
 
-class Decoder(nn.Module):
-    """The right stack of figure 1: N layers, and a final norm where there is one."""
-
-    def __init__(self, config: ModelConfig) -> None:
-        super().__init__()
-        self.layers = nn.ModuleList(DecoderLayer.from_config(config) for _ in range(config.num_decoder_layers))
-        self.norm = nn.LayerNorm(config.d_model, config.norm_eps, bias=config.bias) if config.has_final_norm else None
-
-    def forward(
-        self,
-        x: Tensor,
-        memory: Tensor,
-        mask: Tensor | None,
-        memory_mask: Tensor | None,
-        cache: DecoderCache | None = None,
-    ) -> Tensor:
-        """(B, T, D), (B, S, D) -> (B, T, D). `mask` is broadcastable to (B, H, T, T), `memory_mask` to (B, H, T, S)."""
-        for index, layer in enumerate(self.layers):
-            x = layer(x, memory, mask, memory_mask, None if cache is None else cache.layers[index])
-        return x if self.norm is None else self.norm(x)
+def build_model(config: ModelConfig) -> Model:
+    """The model that `config` describes: its layer counts tell the family."""
+    if config.family == "encoder":
+        return SequenceClassifier(config) if config.num_classes else EncoderOnly(config)
+    return DecoderOnly(config) if config.family == "decoder" else Transformer(config)

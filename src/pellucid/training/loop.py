@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -101,7 +102,7 @@ class Trainer:
         return planned_ending(self.config) if self.clock is None else UNDECIDED
 
     def step(self, batches: list[Batch]) -> tuple[float, float]:
-        """One optimizer step; returns the summed loss and the gradient's norm."""
+        """One optimizer step; returns the summed cross-entropy and the gradient's norm."""
         step = self.state.step + 1
         rate = learning_rate(step, self.config, self.model.config.d_model, self.ending)
         for group in self.optimizer.param_groups:
@@ -156,7 +157,7 @@ class Trainer:
             self._halve_parts(batches, step)
 
     def _gradients(self, batches: list[Batch], step: int) -> float:
-        """Leaves the gradient of the mean loss per token in the parameters; returns the summed loss."""
+        """Leaves the gradient of the mean loss per token in the parameters; returns the summed cross-entropy."""
         # Dropout follows from (seed, step) alone, so nothing of it has to be saved.
         torch.manual_seed(_seed_of(self.config.seed, step))
         self.model.train()
@@ -164,9 +165,9 @@ class Trainer:
         tokens, loss = _tokens(batches), torch.zeros(())
         for batch in batches:
             for part in in_parts(batch, self.state.parts, self.model.config.pad_id):
-                part_loss = batch_loss(self.model, part, self.config.label_smoothing, self.config.r_drop)
-                (part_loss / tokens).backward()  # type: ignore[no-untyped-call]
-                loss += part_loss.detach().cpu()
+                found = batch_losses(self.model, part, self.config.label_smoothing, self.config.r_drop)
+                (found.minimised / tokens).backward()  # type: ignore[no-untyped-call]
+                loss += found.cross_entropy.detach().cpu()
         return float(loss)
 
     def _halve_parts(self, batches: list[Batch], step: int) -> None:
@@ -304,16 +305,30 @@ class Trainer:
         return self.state.step % every == 0 or self.state.step == self.last_step
 
 
-def batch_loss(model: Transformer, batch: Batch, label_smoothing: float, r_drop: float = 0.0) -> Tensor:
-    """The loss summed over the batch's target tokens; with `r_drop` that of two passes (training/loss.py)."""
+class Losses(NamedTuple):
+    """The loss of a batch, summed over its target tokens."""
+
+    minimised: Tensor
+    cross_entropy: Tensor
+    """What is reported: all of it, but for the divergence that R-Drop adds."""
+
+
+def batch_losses(model: Transformer, batch: Batch, label_smoothing: float, r_drop: float = 0.0) -> Losses:
+    """The loss of one pass or, with `r_drop`, of two (training/loss.py)."""
     projection, pad_id = model.output_projection, model.config.pad_id
     with autocast(model):
         if not r_drop:
             states = model.states(batch.src, batch.tgt_in)  # (B, T, D)
-            return projected_cross_entropy(states, batch.tgt_out, projection, label_smoothing, pad_id)
+            loss = projected_cross_entropy(states, batch.tgt_out, projection, label_smoothing, pad_id)
+            return Losses(loss, loss)
         # Both passes as one batch: each row draws its own dropout.
         first, second = model.states(batch.src.repeat(2, 1), batch.tgt_in.repeat(2, 1)).chunk(2)  # (B, T, D)
-        return projected_r_drop(first, second, batch.tgt_out, projection, r_drop, label_smoothing, pad_id)
+        return Losses(*projected_r_drop(first, second, batch.tgt_out, projection, r_drop, label_smoothing, pad_id))
+
+
+def batch_loss(model: Transformer, batch: Batch, label_smoothing: float, r_drop: float = 0.0) -> Tensor:
+    """The loss to be minimised, summed over the batch's target tokens."""
+    return batch_losses(model, batch, label_smoothing, r_drop).minimised
 
 
 def average_into(model: Transformer, checkpoints: list[Path]) -> None:

@@ -11,7 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from pellucid.model.linear import Linear, in_blocks
+from pellucid.kernels.linear import Linear, in_blocks
 
 CHUNK_LOGITS = 4_000_000  # numbers held at a time: 16 MB in single precision
 
@@ -36,7 +36,7 @@ def projected_cross_entropy(
 
     Returns: the sum over tokens, to be divided by the tokens of the whole step.
     """
-    return _projected([states], targets, projection, _Loss(label_smoothing), pad_id)
+    return _projected([states], targets, projection, _Loss(label_smoothing), pad_id)[0]
 
 
 def projected_r_drop(
@@ -47,7 +47,7 @@ def projected_r_drop(
     r_drop: float,
     label_smoothing: float = 0.0,
     pad_id: int | None = 0,
-) -> Tensor:
+) -> tuple[Tensor, Tensor]:
     """The loss of R-Drop (Liang et al. 2021, equation 4), halved, so that it is the cross-entropy where they agree.
 
     With p and q what two passes with different dropout say: the mean of both cross-entropies, plus r_drop / 4 times
@@ -58,7 +58,8 @@ def projected_r_drop(
         targets: (B, T); those equal to `pad_id` do not count.
         r_drop: the paper's alpha.
 
-    Returns: the sum over tokens, to be divided by the tokens of the whole step.
+    Returns: the sum over tokens, to be divided by the tokens of the whole step; and the mean of both cross-entropies
+    alone, summed in the same way, which other runs can be compared by and which has no gradient.
     """
     return _projected([first, second], targets, projection, _Loss(label_smoothing, r_drop), pad_id)
 
@@ -70,8 +71,8 @@ class _Loss:
     smoothing: float
     r_drop: float = 0.0
 
-    def __call__(self, logits: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
-        """The sum over tokens, and its gradient for the logits: (N, P, V), (N,) -> (), (N, P, V).
+    def __call__(self, logits: Tensor, targets: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """The sum over tokens, the cross-entropy in it, the sum's gradient: (N, P, V), (N,) -> (), (), (N, P, V).
 
         Cross-entropy is -(1 - e) log p_y - e mean log p, with the gradient p - (1 - e) 1_y - e / V.
         """
@@ -80,18 +81,19 @@ class _Loss:
         gradient = probs = logits.softmax(dim=-1)
         # The softmax has taken each exponential already: at the largest logit, log p is that logit less log sum exp.
         log_sum = logits.amax(dim=-1, keepdim=True) - probs.amax(dim=-1, keepdim=True).log()
-        total = (log_sum - (1 - self.smoothing) * logits.gather(-1, targets)).sum()
+        cross_entropy = (log_sum - (1 - self.smoothing) * logits.gather(-1, targets)).sum()
         if self.smoothing:
-            total -= self.smoothing * logits.mean(dim=-1).sum()
+            cross_entropy -= self.smoothing * logits.mean(dim=-1).sum()
         if self.r_drop:
-            total_divergence, divergence_gradient = _divergence(logits.sub_(log_sum), probs)
+            divergence, divergence_gradient = _divergence(logits.sub_(log_sum), probs)
         if self.smoothing:
             gradient -= self.smoothing / vocab_size
         gradient.scatter_add_(-1, targets, gradient.new_full(targets.shape, self.smoothing - 1))
-        if self.r_drop:
-            total = total / 2 + self.r_drop / 4 * total_divergence
-            gradient.mul_(0.5).add_(divergence_gradient, alpha=self.r_drop / 4)
-        return total, gradient
+        if not self.r_drop:
+            return cross_entropy, cross_entropy, gradient
+        gradient.mul_(0.5).add_(divergence_gradient, alpha=self.r_drop / 4)
+        cross_entropy /= 2
+        return cross_entropy + self.r_drop / 4 * divergence, cross_entropy, gradient
 
 
 def _divergence(log_probs: Tensor, probs: Tensor) -> tuple[Tensor, Tensor]:
@@ -105,8 +107,10 @@ def _divergence(log_probs: Tensor, probs: Tensor) -> tuple[Tensor, Tensor]:
     return divergences.sum(), probs * (differences - divergences + 1) - probs.flip(1)
 
 
-def _projected(passes: list[Tensor], targets: Tensor, projection: nn.Linear, loss: _Loss, pad_id: int | None) -> Tensor:
-    """The loss of P passes' states, each (B, T, D), at targets (B, T) that are words."""
+def _projected(
+    passes: list[Tensor], targets: Tensor, projection: nn.Linear, loss: _Loss, pad_id: int | None
+) -> tuple[Tensor, Tensor]:
+    """Of P passes' states, each (B, T, D), at targets (B, T) that are words: the loss, and the cross-entropy in it."""
     states, targets = torch.stack([states.flatten(0, 1) for states in passes], dim=1), targets.flatten()
     if pad_id is not None:
         words = (targets != pad_id).nonzero().squeeze(1)
@@ -117,8 +121,8 @@ def _projected(passes: list[Tensor], targets: Tensor, projection: nn.Linear, los
     if not torch.is_grad_enabled():  # a leaf wants its gradient even then
         weight, bias = weight.detach(), None if bias is None else bias.detach()
     dtype = projection.product_dtype if isinstance(projection, Linear) else None
-    total: Tensor = _ProjectedLoss.apply(states, targets, weight, bias, loss, dtype)  # type: ignore[no-untyped-call]
-    return total
+    total, cross_entropy = _ProjectedLoss.apply(states, targets, weight, bias, loss, dtype)  # type: ignore[no-untyped-call]
+    return total, cross_entropy
 
 
 class _ProjectedLoss(torch.autograd.Function):
@@ -133,9 +137,10 @@ class _ProjectedLoss(torch.autograd.Function):
         bias: Tensor | None,
         loss: _Loss,
         dtype: torch.dtype | None,
-    ) -> Tensor:
+    ) -> tuple[Tensor, Tensor]:
         rows = max(1, CHUNK_LOGITS // (weight.size(0) * states.size(1)))
         total = states.new_zeros((), dtype=torch.promote_types(states.dtype, torch.float32))
+        cross_entropy = torch.zeros_like(total)
         wanted = ctx.needs_input_grad
         grads = [
             torch.empty_like(states) if wanted[0] else None,
@@ -149,12 +154,14 @@ class _ProjectedLoss(torch.autograd.Function):
             chunk = _factor(states[place], dtype)  # (rows * P, D)
             logits = F.linear(chunk, factor, offset).to(total.dtype)[: states[place].numel() // states.size(-1)]
             logits = logits.view(-1, states.size(1), logits.size(-1))  # (rows, P, V)
-            chunk_total, gradient = loss(logits, targets[place])
+            chunk_total, chunk_cross_entropy, gradient = loss(logits, targets[place])
             total += chunk_total
+            cross_entropy += chunk_cross_entropy
             if any(wanted):
                 _accumulate(gradient, chunk, factor, dtype, place, grads)
         ctx.save_for_backward(*grads)
-        return total
+        ctx.mark_non_differentiable(cross_entropy)
+        return total, cross_entropy
 
     @staticmethod
     def backward(ctx: Any, *upstream: Tensor) -> tuple[Tensor | None, ...]:

@@ -6,7 +6,7 @@ from contextlib import AbstractContextManager
 import torch
 from torch import nn
 
-from pellucid.model.linear import Linear
+from pellucid.kernels.linear import Linear
 from pellucid.model.transformer import Transformer
 
 SIZE, ROUNDS = 512, 7  # of the products that are timed: a few milliseconds in all

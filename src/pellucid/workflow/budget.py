@@ -1,6 +1,5 @@
 """`--budget 15m`: from a length of time to a whole recipe, for this corpus on this machine."""
 
-import time
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -8,14 +7,17 @@ from typing import Any, Literal
 
 import torch
 
-from pellucid.config import SECTIONS, ModelConfig, Recipe, TrainConfig
+from pellucid.config import SECTIONS, ModelConfig, Recipe
 from pellucid.data.shards import Shard
+from pellucid.data.subword_sampling import SubwordSampling
 from pellucid.errors import DataError
 from pellucid.text.tokenizers import Tokenizers
 from pellucid.workflow import rules
 from pellucid.workflow.duration import say_duration
 from pellucid.workflow.pace import Pace, sample_shard, training_pace
 from pellucid.workflow.prepare import Corpus
+from pellucid.workflow.request import Request
+from pellucid.workflow.resolved import resolved_model
 from pellucid.workflow.rules import Facts
 
 PRECISIONS: tuple[Literal["float32", "bfloat16"], ...] = ("float32", "bfloat16")
@@ -23,20 +25,17 @@ SAMPLE = 4000  # pairs that are encoded to count tokens and to measure on
 MOST_COPIES = 10  # of the sample
 OVERHEAD = 0.06  # of the time: validations and checkpoints
 FASTER = 1.05  # what bfloat16 must gain to be taken
-SHAPE_KEYS = frozenset({"model.preset", *(f"model.{key}" for key in rules.SHAPES[0])})
 
 
 @dataclass(frozen=True)
 class Plan:
     """What a budget comes to."""
 
-    seconds: float
+    request: Request
     recipe: Recipe
     facts: Facts
     paces: dict[str, Pace]
     """What was measured, by precision."""
-    fixed: tuple[str, ...]
-    """The settings that were given, which the plan left alone."""
 
     @property
     def tokens(self) -> float:
@@ -45,13 +44,14 @@ class Plan:
         return train.steps * train.accumulate * self.paces[train.precision].tokens_per_batch
 
     @property
-    def expected_bleu(self) -> float:
-        """Validation BLEU to expect of text as plain as that which the rules were measured on."""
-        return rules.expected_bleu(self.tokens)
+    def expected_bleu(self) -> float | None:
+        """Validation BLEU to expect of text as plain as that which the rules were measured on; None for too little."""
+        return rules.expected_bleu(self.tokens) if self.facts.pairs >= rules.EXPECTED_FROM else None
 
     def __str__(self) -> str:
         model, train = self.recipe.model, self.recipe.train
         speeds = ", ".join(f"{pace.tokens_per_second:,.0f} in {name}" for name, pace in self.paces.items())
+        rate = "the paper's" if train.learning_rate is None else f"{train.learning_rate:g}"
         fall = f", falling over the last {train.decay_fraction:.0%}" if train.schedule == "stable" else ""
         rows = {
             "data": f"{self.facts.pairs:,} pairs, {self.facts.tokens:,} target tokens; "
@@ -61,12 +61,14 @@ class Plan:
             f"{model.num_decoder_layers} decoder layers, dropout {model.dropout:g}",
             "training": f"about {train.steps:,} steps of {train.batch_tokens * train.accumulate:,} tokens, "
             f"{self.tokens / self.facts.tokens:.1f} epochs, in {train.precision}",
-            "rate": f"{train.learning_rate or 0:g}, {train.schedule}{fall}",
-            "given": ", ".join(self.fixed) or "no setting: all follows from the data and the time",
-            "expected": f"about {self.expected_bleu:.0f} BLEU in validation, if the text is as plain as image captions",
+            "rate": f"{rate}, {train.schedule}{fall}",
+            "given": self.request.given or "no setting: all follows from the data and the time",
+            "expected": f"not known: of fewer than {rules.EXPECTED_FROM:,} pairs no run was measured"
+            if self.expected_bleu is None
+            else f"about {self.expected_bleu:.0f} BLEU in validation, if the text is as plain as image captions",
         }
         table = [f"  {name:<9} {text}" for name, text in rows.items()]
-        return "\n".join([f"plan for {say_duration(self.seconds)}:", *table])
+        return "\n".join([f"plan for {say_duration(self.request.seconds)}:", *table])
 
 
 def with_vocabulary(recipe: Recipe, fixed: Collection[str], pairs: int) -> Recipe:
@@ -78,55 +80,57 @@ def with_vocabulary(recipe: Recipe, fixed: Collection[str], pairs: int) -> Recip
 
 def plan_budget(
     recipe: Recipe,
-    fixed: Collection[str],
-    seconds: float,
-    started: float,
+    request: Request,
     corpus: Corpus,
     tokenizers: Tokenizers,
+    sampling: SubwordSampling | None,
     device: torch.device,
 ) -> Plan:
-    """The plan of a command that may take `seconds` and began at `started` (as time.perf_counter() counts).
-
-    Args:
-        recipe: what the plan starts from; its [model] has the vocabulary's sizes already.
-        fixed: the settings, as `section.key`, that are given and stay.
+    """The plan for a request. All that the request fixes stays as `recipe` has it.
 
     Raises DataError where no pair of the corpus can be used.
     """
     shard, facts = _sample(corpus, tokenizers)
-    recipe = _applied(recipe, {"model.norm": "pre", "train.schedule": "stable", "train.grad_clip": 1.0}, fixed)
+    recipe = replace(recipe, model=resolved_model(recipe.model, tokenizers))
+    general = {"model.norm": "pre", "train.schedule": "stable", "train.grad_clip": 1.0}
+    recipe = _applied(recipe, general, request.fixed)
 
     def measured(model: ModelConfig) -> dict[str, Pace]:
-        train = _applied(recipe, {"train.batch_tokens": rules.batch_tokens(model.d_model, seconds)}, fixed).train
-        precisions = (train.precision,) if "train.precision" in fixed else PRECISIONS
-        return {p: training_pace(model, replace(train, precision=p), shard, device) for p in precisions}
+        batch_tokens = {"train.batch_tokens": rules.batch_tokens(model.d_model, request.seconds)}
+        train = _applied(recipe, batch_tokens, request.fixed).train
+        precisions = (train.precision,) if "train.precision" in request.fixed else PRECISIONS
+        return {p: training_pace(model, replace(train, precision=p), shard, sampling, device) for p in precisions}
 
     model = reference = rules.shaped(recipe.model, rules.REFERENCE)
     paces = measured(reference)
-    if SHAPE_KEYS.isdisjoint(fixed):
+    if rules.SHAPE_KEYS.isdisjoint(request.fixed):
         flops = _faster(paces)[1].tokens_per_second * rules.training_flops(reference)
-        model = rules.shape(recipe.model, facts, flops * _left(seconds, started))
+        model = rules.shape(recipe.model, facts, flops * _time_to_train(request))
     else:
         model = recipe.model
     if model != reference:
         paces = measured(model)
     precision, pace = _faster(paces)
-    settings = _settings(model.d_model, seconds, _left(seconds, started), pace, recipe.train)
-    clock = 0.0 if "train.steps" in fixed or recipe.train.schedule != "stable" else seconds
-    settings |= {"train.precision": precision, "train.budget": clock}
-    planned = _applied(replace(recipe, model=model), settings, fixed)
-    plan = Plan(seconds, planned, facts, paces, tuple(sorted(fixed)))
+    planned = replace(recipe, model=model)
+    planned = _applied(planned, _settings(planned, request, pace) | {"train.precision": precision}, request.fixed)
+    plan = Plan(request, planned, facts, paces)
     dropout = rules.dropout(plan.tokens / facts.tokens)
-    return replace(plan, recipe=_applied(planned, {"model.dropout": dropout}, fixed))
+    return replace(plan, recipe=_applied(planned, {"model.dropout": dropout}, request.fixed))
 
 
-def _settings(d_model: int, seconds: float, left: float, pace: Pace, train: TrainConfig) -> dict[str, Any]:
+def _settings(recipe: Recipe, request: Request, pace: Pace) -> dict[str, Any]:
     """The settings of training that follow from the time and the pace."""
-    steps = max(1, int(left * pace.tokens_per_second / pace.tokens_per_batch / train.accumulate))
-    return {
+    train, seconds, d_model = recipe.train, request.seconds, recipe.model.d_model
+    steps = max(1, int(_time_to_train(request) * pace.tokens_per_second / pace.tokens_per_batch / train.accumulate))
+    by_clock = train.schedule == "stable" and "train.steps" not in request.fixed
+    if "train.steps" in request.fixed:
+        steps = train.steps
+    # noam has a rate of its own, and takes no other.
+    rate = {} if train.schedule == "noam" else {"train.learning_rate": rules.learning_rate(d_model)}
+    return rate | {
         "train.steps": steps,
+        "train.budget": seconds if by_clock else 0.0,
         "train.batch_tokens": rules.batch_tokens(d_model, seconds),
-        "train.learning_rate": rules.learning_rate(d_model),
         "train.warmup_steps": rules.warmup_steps(steps),
         "train.validate_every": max(1, steps // rules.validations(seconds)),
         "train.validate_decode": rules.validation_sentences(seconds),
@@ -154,9 +158,9 @@ def _faster(paces: dict[str, Pace]) -> tuple[str, Pace]:
     return best, paces[best]
 
 
-def _left(seconds: float, started: float) -> float:
+def _time_to_train(request: Request) -> float:
     """Seconds that remain for training steps."""
-    return max(0.0, seconds - (time.perf_counter() - started)) * (1 - OVERHEAD)
+    return request.seconds_left * (1 - OVERHEAD)
 
 
 def _sample(corpus: Corpus, tokenizers: Tokenizers) -> tuple[Shard, Facts]:
@@ -166,13 +170,17 @@ def _sample(corpus: Corpus, tokenizers: Tokenizers) -> tuple[Shard, Facts]:
     sources = tokenizers.source.encode_lines([source for source, _ in pairs])
     targets = tokenizers.target.encode_lines([target for _, target in pairs])
     longest = corpus.data.max_length
-    usable = [(s, t) for s, t in zip(sources, targets, strict=True) if s and t and max(len(s), len(t)) <= longest]
+    usable = [
+        (source, target, *pair)
+        for source, target, pair in zip(sources, targets, pairs, strict=True)
+        if source and target and max(len(source), len(target)) <= longest
+    ]
     if not usable:
         raise DataError(
             f"none of {len(pairs):,} pairs looked at can be used: each has an empty side or more than {longest} tokens",
             "raise `data.max_length`, or look at the files",
         )
-    tokens = sum(len(target) + 1 for _, target in usable) / len(pairs) * count
+    tokens = sum(len(target) + 1 for _, target, *_ in usable) / len(pairs) * count
     # Among few sentences there are few of a length: batches of them would hold more padding than the corpus' own.
-    shard = sample_shard(*zip(*usable * min(MOST_COPIES, max(1, count // len(usable))), strict=True))
-    return shard, Facts(count, round(tokens))
+    copies = min(MOST_COPIES, max(1, count // len(usable)))
+    return sample_shard(*zip(*usable * copies, strict=True)), Facts(count, round(tokens))

@@ -1,16 +1,18 @@
 """How fast this machine trains a given model on given sentences, by training it for a moment."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Sequence, Sized
 from dataclasses import dataclass
 from itertools import count
 
 import numpy as np
+import numpy.typing as npt
 import torch
 
 from pellucid.config import ModelConfig, TrainConfig
 from pellucid.data.batching import BatchOrder, make_batch
-from pellucid.data.shards import Sentences, Shard
+from pellucid.data.shards import Sentences, Shard, Texts
+from pellucid.data.subword_sampling import SubwordSampling
 from pellucid.model.transformer import Transformer
 from pellucid.training.loop import batch_loss
 from pellucid.training.optimizer import make_optimizer
@@ -21,21 +23,34 @@ WARM_UP = 3  # steps
 
 @dataclass(frozen=True)
 class Pace:
-    """How training went: target tokens without padding."""
+    """How training went, in target tokens without padding.
+
+    They are those of the stored pieces: a sentence that is cut into more pieces each time takes longer, but is no more.
+    """
 
     tokens_per_second: float
     tokens_per_batch: float
 
 
-def sample_shard(sources: Sequence[list[int]], targets: Sequence[list[int]]) -> Shard:
-    """Sentences in memory as a shard."""
-    return Shard(_sentences(sources), _sentences(targets), empty=0, too_long=0)
+def sample_shard(
+    sources: Sequence[list[int]],
+    targets: Sequence[list[int]],
+    source_texts: Sequence[str],
+    target_texts: Sequence[str],
+) -> Shard:
+    """Sentences in memory, as ids and as text, as a shard."""
+    return Shard(_sentences(sources, source_texts), _sentences(targets, target_texts), empty=0, too_long=0)
 
 
 def training_pace(
-    config: ModelConfig, train: TrainConfig, shard: Shard, device: torch.device, seconds: float = 2.0
+    config: ModelConfig,
+    train: TrainConfig,
+    shard: Shard,
+    sampling: SubwordSampling | None,
+    device: torch.device,
+    seconds: float = 2.0,
 ) -> Pace:
-    """The pace of training steps on batches of `shard`.
+    """The pace of training steps on batches of `shard`, of pieces that `sampling` draws, if it is given.
 
     It trains for about `seconds` after a few steps that do not count. The state of the random generator is as before.
     """
@@ -45,13 +60,13 @@ def training_pace(
         optimizer = make_optimizer(model, train)
         order = BatchOrder(shard.source.lengths, shard.target.lengths, train.batch_tokens, seed=0)
         tokens, started = 0, time.perf_counter()
-        for step, (_, _, sentences) in zip(count(1), order.follow(0, 0), strict=False):
-            batch = make_batch(shard, sentences, config).to(device)
+        for step, (epoch, _, sentences) in zip(count(1), order.follow(0, 0), strict=False):
+            batch = make_batch(shard, sentences, config, sampling, epoch).to(device)
             optimizer.zero_grad(set_to_none=True)
             loss = batch_loss(model, batch, train.label_smoothing, train.r_drop)
             (loss / batch.num_tokens).backward()  # type: ignore[no-untyped-call]
             optimizer.step()
-            tokens += batch.num_tokens
+            tokens += int((shard.target.lengths[sentences] + 1).sum())
             if step == WARM_UP:
                 tokens, started = 0, _now(device)
             elif step > WARM_UP and _now(device) - started >= seconds:
@@ -65,6 +80,15 @@ def _now(device: torch.device) -> float:
     return time.perf_counter()
 
 
-def _sentences(ids: Sequence[list[int]]) -> Sentences:
-    offsets = np.concatenate([[0], np.cumsum([len(sentence) for sentence in ids])]).astype(np.int64)
-    return Sentences(np.concatenate([np.asarray(sentence, np.uint32) for sentence in ids]), offsets)
+def _sentences(ids: Sequence[list[int]], texts: Sequence[str]) -> Sentences:
+    utf8 = [text.encode("utf-8", "replace") for text in texts]
+    return Sentences(
+        np.concatenate([np.asarray(sentence, np.uint32) for sentence in ids]),
+        _starts(ids),
+        Texts(np.frombuffer(b"".join(utf8), np.uint8), _starts(utf8)),
+    )
+
+
+def _starts(parts: Sequence[Sized]) -> npt.NDArray[np.int64]:
+    """Where each of them begins when they stand back to back, and where the last one ends."""
+    return np.concatenate([[0], np.cumsum([len(part) for part in parts])]).astype(np.int64)

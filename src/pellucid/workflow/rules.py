@@ -18,6 +18,8 @@ SHAPES: tuple[dict[str, Any], ...] = (
     {"d_model": 512, "d_ff": 2048, "num_heads": 8, "num_encoder_layers": 6, "num_decoder_layers": 6},
 )
 """The models to choose from, small to large."""
+SHAPE_KEYS = frozenset({"model.preset", *(f"model.{key}" for key in SHAPES[0])})
+"""The settings that say a shape."""
 REFERENCE = 1
 """The one whose speed is measured to estimate the others'."""
 
@@ -36,6 +38,8 @@ SAVE_EVERY = 0.03
 """A checkpoint after so large a part of the steps."""
 EXPECTED = ((2.5e6, 33.7), (8.5e6, 39.5), (2.28e7, 41.2))
 """Greedy validation BLEU of three runs on Multi30k, German to English, by target tokens trained on."""
+EXPECTED_FROM = 15_000
+"""Pairs: fewer teach less, however often they are seen, and how much less was not measured."""
 
 
 @dataclass(frozen=True)

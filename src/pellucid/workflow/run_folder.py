@@ -3,8 +3,8 @@
 import json
 import os
 import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 
@@ -13,17 +13,12 @@ from pellucid.errors import ConfigError, PellucidError
 from pellucid.tables import read_tables, to_table, toml_line
 from pellucid.training.state import Checkpoints
 from pellucid.weights.files import disk_trouble, write_text
+from pellucid.workflow.folder_lock import held
 from pellucid.workflow.locate import TEXT_FIELDS
-
-try:
-    import fcntl
-except ImportError:  # Windows: nothing keeps two processes apart there
-    fcntl = None  # type: ignore[assignment]
 
 RECIPE = "recipe.toml"
 RESULT = "result.json"
 PLAN = "plan.json"
-LOCK = ".lock"
 STARTING = ".starting-over"
 """Stands while an earlier run is being removed: what is left of it then is no run."""
 OWN = (
@@ -104,23 +99,22 @@ class RunFolder:
     def locked(self) -> Iterator[None]:
         """Holds the folder for this process, from before anything is written to the end, and sweeps it on both ends.
 
-        The system frees the lock of a process that dies. A folder made for the lock goes again if it stays empty.
-        Raises ConfigError where another process holds it. Without fcntl (Windows) there is no lock.
+        A folder made for the lock goes again if it stays empty. Raises ConfigError where another process holds it, or
+        nothing can be written there.
         """
         made = [path for path in (self.path, *self.path.parents) if not path.exists()]
-        self.path.mkdir(parents=True, exist_ok=True)
-        handle = _take(self.path / LOCK)
-        try:
+        with ExitStack() as stack:
+            stack.callback(_remove_empty, made)
+            try:
+                self.path.mkdir(parents=True, exist_ok=True)
+                stack.enter_context(held(self.path))
+            except (PermissionError, NotADirectoryError) as error:
+                raise ConfigError(
+                    f"cannot write to `{self.path}`: {error.strerror}", "choose another `--out`"
+                ) from error
             self._sweep()
+            stack.callback(self._sweep)
             yield
-        finally:
-            self._sweep()
-            if handle is not None:
-                (self.path / LOCK).unlink(missing_ok=True)
-                os.close(handle)
-            with suppress(OSError):
-                for path in made:
-                    path.rmdir()
 
     @property
     def recipe(self) -> Recipe | None:
@@ -175,31 +169,15 @@ class RunFolder:
                 shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 
-def _take(path: Path) -> int | None:
-    """The handle of a lock file that this process holds now; None where the system or the disk knows no locks."""
-    if fcntl is None:
-        return None
-    while True:
-        handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            holder = os.read(handle, 20).decode(errors="replace").strip()
-            os.close(handle)
-            raise ConfigError(
-                f"another process{f' (number {holder})' if holder else ''} is training in `{path.parent}`",
-                "wait until it has ended, stop it, or choose another `--out`",
-            ) from error
-        except OSError:
-            os.close(handle)
-            return None
-        # Who held it before may have removed the file after it was opened here; then it would keep nobody out.
-        if path.exists() and os.path.samestat(os.fstat(handle), path.stat()):
-            with suppress(OSError):  # on a full disk it goes without a number
-                os.ftruncate(handle, 0)
-                os.write(handle, f"{os.getpid()}\n".encode())
-            return handle
-        os.close(handle)
+NOWHERE = RunFolder(Path(os.devnull, "run"))
+"""The folder of what is only planned: nothing lies there, and nothing can be written there."""
+
+
+def _remove_empty(folders: Sequence[Path]) -> None:
+    """Removes folders, each within the next, as long as they are empty."""
+    with suppress(OSError):
+        for folder in folders:
+            folder.rmdir()
 
 
 def _differences(stored: Recipe, asked: Recipe) -> Iterator[tuple[str, str]]:

@@ -2,19 +2,18 @@
 
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import torch
 
-from pellucid.config import ModelConfig, Recipe, TrainConfig
+from pellucid.config import ModelConfig, Recipe
 from pellucid.data.subword_sampling import SubwordSampling
-from pellucid.errors import ConfigError, PellucidError
+from pellucid.errors import PellucidError
 from pellucid.model.transformer import Transformer
-from pellucid.tasks.devices import find_device
-from pellucid.text.tokenizers import Tokenizers
 from pellucid.training import precision
 from pellucid.training.clock import Clock
 from pellucid.training.log import RunLog
@@ -22,17 +21,17 @@ from pellucid.training.loop import Trainer
 from pellucid.training.memory import is_out_of_memory
 from pellucid.training.state import Tensors
 from pellucid.weights.files import is_disk_failure
-from pellucid.weights.folder import CONFIG, WEIGHTS, SavedModel, read_config, save_description
+from pellucid.weights.folder import CONFIG, WEIGHTS, save_description
 from pellucid.weights.tensors import parameters, save_tensors, set_parameters
-from pellucid.workflow.budget import Plan, plan_budget, with_vocabulary
+from pellucid.workflow.asked import Asked
+from pellucid.workflow.budget import Plan
 from pellucid.workflow.card import model_card
 from pellucid.workflow.changed_texts import changed_texts
-from pellucid.workflow.locate import TEXT_FIELDS, locate
-from pellucid.workflow.planned import Request, save_plan, stored_plan
-from pellucid.workflow.prepare import Corpus, Prepared, open_corpus, prepare, train_tokenizers
-from pellucid.workflow.process import keep_freed_memory
-from pellucid.workflow.run_folder import RunFolder, RunResult, checkpoints_of
-from pellucid.workflow.start import load_start, with_start
+from pellucid.workflow.opened import Opened
+from pellucid.workflow.planned import save_plan
+from pellucid.workflow.prepare import Prepared, prepare
+from pellucid.workflow.resolved import longest_trained_on, resolved_model
+from pellucid.workflow.run_folder import NOWHERE, RunFolder, RunResult, checkpoints_of
 from pellucid.workflow.validate import Validator
 
 
@@ -69,36 +68,16 @@ def train(
     PellucidError where the disk is full and the run cannot end without it, or memory does not suffice; Interrupted
     after SIGINT or SIGTERM.
     """
-    started = time.perf_counter() if started is None else started
-    if not isinstance(recipe, Recipe):
-        recipe = Recipe.load(recipe, list(overrides))
-    target = find_device(device)
-    run = RunFolder(Path(out))
-    if init_from:
-        recipe = replace(recipe, train=replace(recipe.train, init_from=str(init_from)))
-    recipe = with_start(recipe, run, fresh, overrides)
-    request = Request.of(recipe, budget, overrides, started) if budget else None
-    if request is not None and not fresh and (planned := stored_plan(run, request)) is not None:
-        texts: dict[str, Any] = {name: getattr(recipe.data, name) for name in TEXT_FIELDS}
-        recipe, request = replace(planned, data=replace(planned.data, **texts)), None
-    recipe = _with_precision(recipe, run, fresh, target)
-    if run.check(recipe, fresh) and (result := run.result) is not None:
-        return replace(result, changed_texts=changed_texts(run.path, recipe.data, data_dir))
-    recipe = replace(recipe, data=locate(recipe.data, data_dir, fetch=not offline))
-    try:
-        with run.locked():
-            return _Command(run, request, started, fresh, target, quiet).train(recipe)
-    except OSError as error:
-        if not is_disk_failure(error):
-            raise
-        raise run.out_of_room(error) from error
-    except (RuntimeError, MemoryError) as error:
-        if not is_out_of_memory(error):
-            raise
-        raise PellucidError(
-            f"out of memory outside of the steps of training: {str(error).partition(chr(10))[0]}",
-            "set a smaller model, or a lower `train.batch_tokens`, which validation takes at a time, too",
-        ) from error
+    asked = Asked.of(
+        recipe, RunFolder(Path(out)), fresh=fresh, overrides=overrides, init_from=init_from, budget=budget,
+        started=started, device=device,
+    )  # fmt: skip
+    run = asked.run
+    if run.check(asked.recipe, fresh) and (result := run.result) is not None:
+        return replace(result, changed_texts=changed_texts(run.path, asked.recipe.data, data_dir))
+    asked = asked.with_texts_found(data_dir, offline)
+    with _failures_in_words(run), run.locked():
+        return _run(asked, quiet)
 
 
 def plan(
@@ -112,82 +91,61 @@ def plan(
     device: str = "auto",
 ) -> Plan:
     """What train() would do with these arguments, without a folder: nothing is written. Raises what train() raises."""
-    if not isinstance(recipe, Recipe):
-        recipe = Recipe.load(recipe, list(overrides))
-    target = find_device(device)
-    nowhere = RunFolder(Path())
-    if init_from:
-        recipe = replace(recipe, train=replace(recipe.train, init_from=str(init_from)))
-    recipe = with_start(recipe, nowhere, True, overrides)
-    request = Request.of(recipe, budget, overrides)
-    recipe = _with_precision(recipe, nowhere, True, target)
-    recipe = replace(recipe, data=locate(recipe.data, data_dir, fetch=not offline))
-    keep_freed_memory()
-    corpus = open_corpus(recipe.data)
-    recipe = with_vocabulary(recipe, request.fixed, len(corpus))
-    corpus = replace(corpus, data=recipe.data)
-    start = load_start(recipe, nowhere, resuming=False)
-    tokenizers = start.tokenizers if start else train_tokenizers(corpus)
-    return _plan(recipe, request, corpus, tokenizers, target)
+    asked = Asked.of(recipe, NOWHERE, overrides=overrides, init_from=init_from, budget=budget, device=device)
+    plan = Opened.of(asked.with_texts_found(data_dir, offline), resuming=False, say=_mute).plan
+    assert plan is not None  # it was asked for
+    return plan
 
 
-def _plan(recipe: Recipe, request: Request, corpus: Corpus, tokenizers: Tokenizers, device: torch.device) -> Plan:
-    recipe = replace(recipe, model=resolved_model(recipe.model, tokenizers))
-    return plan_budget(recipe, request.fixed, request.seconds, request.started, corpus, tokenizers, device)
+@contextmanager
+def _failures_in_words(run: RunFolder) -> Iterator[None]:
+    """Says what to do where the disk, or memory, does not suffice for a run."""
+    try:
+        yield
+    except OSError as error:
+        if not is_disk_failure(error):
+            raise
+        raise run.out_of_room(error) from error
+    except (RuntimeError, MemoryError) as error:
+        if not is_out_of_memory(error):
+            raise
+        raise PellucidError(
+            f"out of memory outside of the steps of training: {str(error).partition(chr(10))[0]}",
+            "set a smaller model, or a lower `train.batch_tokens`, which validation takes at a time, too",
+        ) from error
 
 
-@dataclass(frozen=True)
-class _Command:
-    """One call of train(), in a folder that no other process writes to."""
+def _run(asked: Asked, quiet: bool) -> RunResult:
+    """Goes on with the run in the folder, which no other process writes to now, or begins one."""
+    run, say = asked.run, _mute if quiet else _say
+    resuming = run.check(asked.recipe, asked.fresh) and asked.request is None
+    if resuming and run.result is not None:  # another process has finished it in the meantime
+        return run.result
+    # All that can be refused is refused before an earlier run is removed.
+    opened = Opened.of(asked, resuming, say)
+    if not resuming:
+        run.begin(opened.recipe)
+        if opened.plan is not None:
+            save_plan(run, opened.plan)
+            say(str(opened.plan))
+    train = opened.recipe.train
+    log = RunLog(run.path, train.steps, quiet)
+    try:
+        prepared = prepare(opened.corpus, opened.tokenizers, run.path / "data", log, run.has_trained)
+        model = _first_model(opened, asked.device)
+        _say_what_trains(model, opened.recipe, log)
+        clock = Clock(train.budget, train.decay_fraction, asked.started) if train.budget else None
+        return _Job(opened.recipe, run, prepared, opened.sampling, log, clock).train(model)
+    finally:
+        log.close()
 
-    run: RunFolder
-    request: Request | None
-    """What to plan for first; None: the recipe is the plan."""
-    started: float
-    fresh: bool
-    device: torch.device
-    quiet: bool
 
-    def train(self, recipe: Recipe) -> RunResult:
-        """Goes on with the run in the folder, or begins one."""
-        resuming = self.run.check(recipe, self.fresh) and self.request is None
-        if resuming and self.run.result is not None:
-            return self.run.result
-        corpus = open_corpus(recipe.data)
-        if not self.quiet:
-            print(corpus.report(), file=sys.stderr)
-        keep_freed_memory()
-        if self.request is not None:
-            recipe = with_vocabulary(recipe, self.request.fixed, len(corpus))
-            corpus = replace(corpus, data=recipe.data)
-        # All that can be refused is refused before an earlier run is removed.
-        start = load_start(recipe, self.run, resuming)
-        tokenizers = start.tokenizers if start else _tokenizers(self.run.path, corpus, resuming, self.quiet)
-        plan = None if self.request is None else _plan(recipe, self.request, corpus, tokenizers, self.device)
-        recipe = recipe if plan is None else plan.recipe
-        config = resolved_model(recipe.model, tokenizers)
-        _check_r_drop(recipe.train, config)
-        sampling = _subword_sampling(recipe, config, tokenizers)
-        if not resuming:
-            self._begin(recipe, plan)
-        log = RunLog(self.run.path, recipe.train.steps, self.quiet)
-        try:
-            prepared = prepare(corpus, tokenizers, self.run.path / "data", log, self.run.has_trained)
-            model = _first_model(recipe, config, start, self.device)
-            _say_what_trains(model, recipe, log)
-            return _Job(recipe, config, self.run, prepared, sampling, log, self._clock(recipe.train)).train(model)
-        finally:
-            log.close()
+def _say(text: str) -> None:
+    print(text, file=sys.stderr)
 
-    def _begin(self, recipe: Recipe, plan: Plan | None) -> None:
-        self.run.begin(recipe)
-        if plan is not None and self.request is not None:
-            save_plan(self.run, plan, self.request)
-            if not self.quiet:
-                print(plan, file=sys.stderr)
 
-    def _clock(self, train: TrainConfig) -> Clock | None:
-        return Clock(train.budget, train.decay_fraction, self.started) if train.budget else None
+def _mute(text: str) -> None:
+    """For who is not to hear of it."""
 
 
 @dataclass(frozen=True)
@@ -195,7 +153,6 @@ class _Job:
     """A run whose texts are read and whose settings are checked."""
 
     recipe: Recipe
-    config: ModelConfig
     run: RunFolder
     prepared: Prepared
     sampling: SubwordSampling | None
@@ -225,23 +182,21 @@ class _Job:
             checkpoints=checkpoints_of(self.run.path, self.recipe),
             log=self.log,
             validate=Validator(model, self.prepared, train),
-            keep=self._keep,
+            keep=partial(self._keep, model.config),
             text_of=self._text_of,
             sampling=self.sampling,
             has_start=bool(train.init_from),
             clock=self.clock,
         )
 
-    def _keep(self, weights: Tensors) -> None:
+    def _keep(self, config: ModelConfig, weights: Tensors) -> None:
         # What describes the model never changes, and stands only beside weights: so the folder loads at every moment.
         save_tensors(self.run.path / WEIGHTS, weights)
         if not (self.run.path / CONFIG).is_file():
-            longest = min(
-                self.recipe.decode.max_source_length, self.recipe.data.max_length, self.config.max_positions - 1
-            )
+            longest = min(self.recipe.decode.max_source_length, longest_trained_on(self.recipe))
             decode = replace(self.recipe.decode, max_source_length=longest)
-            card = model_card(self.recipe, self.config)
-            save_description(self.run.path, self.config, self.prepared.tokenizers, decode, card)
+            card = model_card(self.recipe, config)
+            save_description(self.run.path, config, self.prepared.tokenizers, decode, card)
 
     def _text_of(self, index: int) -> str:
         """Both sides of a training pair, as the tokenizers write its ids."""
@@ -250,47 +205,14 @@ class _Job:
         return f"`{source}` and `{tokenizers.target.decode(shard.target[index].tolist())}`"
 
 
-def _first_model(recipe: Recipe, config: ModelConfig, start: SavedModel | None, device: torch.device) -> Transformer:
-    """The model that training begins with: with random weights, which follow from the seed, or those of `start`."""
-    torch.manual_seed(recipe.train.seed)
-    model = Transformer(config)
-    if start is not None:
-        set_parameters(model, parameters(start.model), f"`{recipe.train.init_from}`")
+def _first_model(opened: Opened, device: torch.device) -> Transformer:
+    """The model that training begins with: with random weights, which follow from the seed, or those of a start."""
+    train = opened.recipe.train
+    torch.manual_seed(train.seed)
+    model = Transformer(resolved_model(opened.recipe.model, opened.tokenizers))
+    if opened.start is not None:
+        set_parameters(model, parameters(opened.start.model), f"`{train.init_from}`")
     return model.to(device)
-
-
-def resolved_model(config: ModelConfig, tokenizers: Tokenizers) -> ModelConfig:
-    """The model's shape with the sizes and special ids of its tokenizers."""
-    target = tokenizers.target
-    return replace(
-        config,
-        src_vocab_size=tokenizers.source.size,
-        tgt_vocab_size=target.size,
-        pad_id=target.pad_id,
-        bos_id=target.bos_id,
-        eos_id=target.eos_id,
-    )
-
-
-def _with_precision(recipe: Recipe, run: RunFolder, fresh: bool, device: torch.device) -> Recipe:
-    """The recipe with `precision = "auto"` decided: as the run in the folder has it, else by a measurement."""
-    if recipe.train.precision != "auto":
-        return recipe
-    stored = None if fresh else run.recipe
-    if stored is not None:
-        chosen = stored.train.precision
-    else:
-        chosen = "float32" if precision.warning(device) else "bfloat16"
-    return replace(recipe, train=replace(recipe.train, precision=chosen))
-
-
-def _check_r_drop(train: TrainConfig, config: ModelConfig) -> None:
-    """Raises ConfigError where R-Drop has nothing to compare."""
-    if train.r_drop and not (config.dropout or config.attention_dropout or config.feed_forward_dropout):
-        raise ConfigError(
-            f"`train.r_drop` ({train.r_drop}) compares two passes with different dropout, but the model's dropout is 0",
-            "set `model.dropout`, or `train.r_drop = 0`",
-        )
 
 
 def _say_what_trains(model: Transformer, recipe: Recipe, log: RunLog) -> None:
@@ -299,22 +221,3 @@ def _say_what_trains(model: Transformer, recipe: Recipe, log: RunLog) -> None:
     log.say(f"model: {sum(p.numel() for p in model.parameters()):,} parameters on {device}{start}")
     if train.precision == "bfloat16" and (warning := precision.warning(device)):
         log.say(f"warning: {warning}")
-
-
-def _subword_sampling(recipe: Recipe, config: ModelConfig, tokenizers: Tokenizers) -> SubwordSampling | None:
-    """How training sentences are cut anew, if they are; ConfigError for tokenizers that know one way only."""
-    longest = min(recipe.data.max_length, config.max_positions - 1)
-    return SubwordSampling.of(tokenizers, recipe.data.subword_sampling, recipe.train.seed, longest)
-
-
-def _tokenizers(folder: Path, corpus: Corpus, resuming: bool, quiet: bool) -> Tokenizers:
-    """The run's tokenizers: those in its folder when it goes on, else new ones."""
-    if resuming and (folder / CONFIG).is_file():
-        return Tokenizers.load(folder, read_config(folder)["tokenizer"])
-    if not quiet:
-        print(f"training the tokenizer ({corpus.data.tokenizer})", file=sys.stderr)
-    tokenizers = train_tokenizers(corpus)
-    if not quiet:
-        sizes = " and ".join(f"{size:,}" for size in sorted({tokenizers.source.size, tokenizers.target.size}))
-        print(f"vocabulary: {sizes} (upper bound {corpus.data.vocab_size:,})", file=sys.stderr)
-    return tokenizers

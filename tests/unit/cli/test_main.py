@@ -86,7 +86,7 @@ def test_an_unknown_verb_is_a_mistake(pellucid: CommandLine, verb: str, error: s
         ),
         (KeyError("x"), 1, "error: KeyError: 'x'\n\nhint: run it again with --debug"),
         (MemoryError(), 1, "error: MemoryError: \n"),
-        (KeyboardInterrupt(), 130, ""),
+        (KeyboardInterrupt(), 130, "stopped by SIGINT; the same command does again what was not saved\n"),
     ],
 )
 def test_what_goes_wrong_is_a_sentence_and_a_status(
@@ -96,7 +96,6 @@ def test_what_goes_wrong_is_a_sentence_and_a_status(
     outcome = pellucid("recipes")
     assert (outcome.status, outcome.out) == (status, "")
     assert outcome.err.startswith(text)
-    assert bool(outcome.err) == bool(text)
 
 
 @pytest.mark.usefixtures("failing")

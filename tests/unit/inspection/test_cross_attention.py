@@ -35,7 +35,7 @@ def test_the_weights_give_what_the_model_gave(translator: Translator) -> None:
     source = torch.tensor([[*translator.tokenizers.source.encode("a b c"), translator.model.config.eos_id]])
     target = torch.tensor([[translator.model.config.bos_id, *translator.tokenizers.target.encode("c b")]])
     seen = []
-    with torch.inference_mode(), observing(lambda q, k, v, mask, output: seen.append((v, output))):
+    with torch.inference_mode(), observing(lambda q, k, v, mask, bias, output: seen.append((v, output))):
         translator.model(source, target)
     values, output = seen[-1]
     torch.testing.assert_close(torch.from_numpy(weights[-1]) @ values[0], output[0], atol=1e-6, rtol=0)

@@ -8,9 +8,9 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from pellucid.errors import ConfigError
+from pellucid.kernels.dropout import dropout
 from pellucid.model.attention import MultiHeadAttention, attention, attention_weights, observing
 from pellucid.model.cache import LayerCache
-from pellucid.model.dropout import dropout
 from pellucid.model.masks import causal_mask
 
 B, H, L, M, K = 3, 2, 5, 7, 4
@@ -139,7 +139,7 @@ def test_the_observer_sees_what_the_call_works_on(fused: bool) -> None:
     with observing(lambda *seen: calls.append(seen)):
         output = attention(q, k, v, mask, fused=fused)
     assert len(calls) == 1
-    for seen, expected in zip(calls[0], (q, k, v, mask, output), strict=True):
+    for seen, expected in zip(calls[0], (q, k, v, mask, None, output), strict=True):
         assert seen is expected
 
 
@@ -167,7 +167,7 @@ def test_packed_rows_are_query_key_value() -> None:
     x, memory = torch.randn(2, L, 12), torch.randn(2, M, 12)
     (q_rows, k_rows, v_rows), biases = block.qkv_proj.weight.chunk(3), block.qkv_proj.bias.chunk(3)
     seen: list[Tensor] = []
-    with observing(lambda q, k, v, mask, output: seen.extend((q, k, v))):
+    with observing(lambda q, k, v, mask, bias, output: seen.extend((q, k, v))):
         block(x, memory)
         block(x, x)
         block(x)

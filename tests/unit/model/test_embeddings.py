@@ -8,7 +8,8 @@ import torch
 from torch import Tensor
 
 from pellucid.errors import ConfigError, DataError
-from pellucid.model.embeddings import Embeddings, LearnedPositions, SinusoidalPositions, sinusoids
+from pellucid.model.embeddings import Embeddings
+from pellucid.model.positions import LearnedPositions, SinusoidalPositions, sinusoids
 from tests.tiny_model import tiny_config, words
 
 VOCAB_SIZE, D = 23, 12

@@ -13,6 +13,8 @@ from tests.tiny_model import SRC_VOCAB_SIZE, TGT_VOCAB_SIZE, padded, tiny_config
 
 STACKS = ("encoder", "decoder")
 LAYERS = [f"{stack}.layers.{n}" for stack in STACKS for n in range(2)]
+BLOCKS = [f"{layer}.self_attn" for layer in LAYERS] + [f"decoder.layers.{n}.cross_attn" for n in range(2)]
+PARTS = ("weight", "bias")
 EMBEDDINGS = ("src_embedding", "tgt_embedding")
 
 BIASES = [name for name, _ in Transformer(tiny_config()).named_parameters() if name.endswith("bias")]
@@ -32,6 +34,10 @@ NEW_PARAMETERS: list[tuple[dict[str, Any], list[str], list[str]]] = [
     ({"bias": False}, [], BIASES),
     ({"bias": False, "output_bias": True}, ["output_projection.bias"], BIASES),
     ({"output_bias": True}, ["output_projection.bias"], []),
+    ({"qkv_bias": False}, [], [name for name in BIASES if "qkv_proj" in name]),
+    ({"norm_type": "rms"}, [], [name for name in BIASES if "norm" in name]),
+    ({"num_segments": 2}, [f"{side}.segments.weight" for side in EMBEDDINGS], []),
+    ({"positions": "relative"}, [f"{stack}.relative.bias.weight" for stack in STACKS], []),
     ({"tie_embeddings": "none"}, ["output_projection.weight"], []),
     ({"tie_embeddings": "all", "src_vocab_size": TGT_VOCAB_SIZE}, [], ["tgt_embedding.tokens.weight"]),
 ]
@@ -42,6 +48,8 @@ NEW_NUMBERS: list[dict[str, Any]] = [
     {"num_heads": 6},
     {"activation": "gelu"},
     {"activation": "silu"},
+    {"activation": "gelu_tanh"},
+    {"positions": "rotary"},
     {"norm_eps": 0.1},
     {"scale_embeddings": False},
     {"pad_id": None},
@@ -52,10 +60,25 @@ NEW_NUMBERS_IN_TRAINING: list[dict[str, Any]] = [
     {"feed_forward_dropout": 0.5},
 ]
 
+# Options that count where positions are of their kind.
+NEW_NUMBERS_OF_POSITIONS: list[tuple[str, dict[str, Any]]] = [
+    ("rotary", {"rotary_base": 100.0}),
+    ("relative", {"relative_distance": 40}),
+]
+
 # Options that change the shapes of parameters: their names, with the shape they have then.
 NEW_SHAPES: list[tuple[dict[str, Any], dict[str, tuple[int, ...]]]] = [
     ({"src_vocab_size": 31}, {"src_embedding.tokens.weight": (31, 12)}),
     ({"tgt_vocab_size": 31}, {"tgt_embedding.tokens.weight": (31, 12)}),
+    (
+        {"num_kv_heads": 1},
+        {f"{block}.qkv_proj.{part}": (20, 12)[: 2 - (part == "bias")] for block in BLOCKS for part in PARTS},
+    ),
+    (
+        {"head_dim": 2},
+        {f"{block}.qkv_proj.{part}": (18, 12)[: 2 - (part == "bias")] for block in BLOCKS for part in PARTS}
+        | {f"{block}.out_proj.weight": (12, 6) for block in BLOCKS},
+    ),
     (
         {"d_ff": 8},
         {
@@ -102,6 +125,19 @@ def test_options_that_change_the_numbers(options: dict[str, Any]) -> None:
     assert not torch.allclose(plain, other, atol=1e-4)
 
 
+@pytest.mark.parametrize(("positions", "options"), NEW_NUMBERS_OF_POSITIONS, ids=str)
+def test_options_of_positions_change_the_numbers(positions: str, options: dict[str, Any]) -> None:
+    plain, other = model_of(positions=positions), model_of(positions=positions, **options)
+    other.load_state_dict(plain.state_dict())
+    src, tgt = words(SRC_VOCAB_SIZE, 2, 40), words(TGT_VOCAB_SIZE, 2, 5)
+    assert not torch.allclose(plain(src, tgt), other(src, tgt), atol=1e-4)
+
+
+def test_the_buckets_of_relative_positions_are_rows_of_their_own() -> None:
+    model = model_of(positions="relative", relative_buckets=8)
+    assert {tuple(stack.relative.bias.weight.shape) for stack in (model.encoder, model.decoder)} == {(8, 3)}
+
+
 @pytest.mark.parametrize("options", NEW_NUMBERS_IN_TRAINING, ids=str)
 def test_options_that_change_the_numbers_in_training_alone(options: dict[str, Any]) -> None:
     assert not torch.allclose(*outputs(options, train=True), atol=1e-4)
@@ -140,5 +176,6 @@ def test_every_field_is_tested() -> None:
     tested = {name for options, *_ in (*NEW_PARAMETERS, *NEW_SHAPES) for name in options}
     tested |= {name for options in (*NEW_NUMBERS, *NEW_NUMBERS_IN_TRAINING) for name in options}
     by_themselves = {"num_encoder_layers", "num_decoder_layers", "d_model", "bos_id", "eos_id"}
-    elsewhere = {"max_positions"}  # test_embeddings.py
+    tested |= {name for _, options in NEW_NUMBERS_OF_POSITIONS for name in options} | {"relative_buckets"}
+    elsewhere = {"max_positions", "num_classes", "classifier_activation"}  # test_embeddings.py, test_families.py
     assert tested | by_themselves | elsewhere == {f.name for f in fields(ModelConfig)}

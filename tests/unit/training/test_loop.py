@@ -4,6 +4,8 @@ import math
 import os
 import signal
 from collections.abc import Callable
+from contextlib import nullcontext
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -11,15 +13,16 @@ import numpy as np
 import pytest
 import torch
 
-from pellucid.data.batching import Batch, make_batch
+from pellucid.data.batching import Batch, BatchOrder, Indices, make_batch
+from pellucid.data.shards import Shard
 from pellucid.errors import PellucidError
 from pellucid.training.interrupts import Interrupted
-from pellucid.training.loop import batch_loss
+from pellucid.training.loop import _seed_of, batch_loss, batch_losses
 from pellucid.training.schedule import learning_rate
 from pellucid.training.state import RunState
 from pellucid.training.validation import Validation
 from pellucid.weights.tensors import load_tensors
-from tests.unit.training.toy_run import ToyRun
+from tests.unit.training.toy_run import ToyRun, toy_shard
 
 
 def batches(run: ToyRun, *groups: list[int]) -> list[Batch]:
@@ -119,6 +122,46 @@ def test_the_reported_loss_is_the_mean_since_the_last_report(tmp_path: Path) -> 
     expected = [sums[i : i + 4].sum() / tokens[i : i + 4].sum() for i in (0, 4, 8)]
     found = [line["loss"] for line in fourth.metrics if line["event"] == "train"]
     assert found == pytest.approx(expected, abs=2e-4)
+
+
+@pytest.mark.parametrize("r_drop", [0.0, 5.0])
+def test_the_reported_loss_is_the_cross_entropy_alone(tmp_path: Path, r_drop: float) -> None:
+    run = ToyRun(tmp_path, settings={"r_drop": r_drop})
+    (batch,) = batches(run, [0, 1, 2])
+    found = batch_losses(run.model.train(), batch, run.config.label_smoothing, r_drop)
+    assert (found.minimised > found.cross_entropy) == bool(r_drop)
+    torch.manual_seed(_seed_of(run.config.seed, 1))
+    expected = batch_losses(run.model, batch, run.config.label_smoothing, r_drop).cross_entropy
+    assert one_step(run, [0, 1, 2])[0] == expected.item()
+
+
+@pytest.mark.parametrize("broken_at", [0, 2, 4, 6])
+def test_each_sentence_is_drawn_with_the_epoch_of_its_own_batch(tmp_path: Path, broken_at: int) -> None:
+    """Two batches make a step, three an epoch: some steps have batches of two epochs."""
+    drawn: list[tuple[int, list[int]]] = []
+
+    class Noting:
+        """Draws the stored ids."""
+
+        def draw(self, shard: Shard, epoch: int, draws: Indices) -> Any:
+            drawn.append((epoch, draws.tolist()))
+            return [shard.source[i] for i in draws], [shard.target[i] for i in draws]
+
+    def train(steps: dict[int, int]) -> None:
+        run = ToyRun(tmp_path, at_step=stop_at(steps), settings={"batch_tokens": 60})
+        run.trainer.sampling = Noting()  # type: ignore[assignment]
+        with pytest.raises(Interrupted) if steps else nullcontext():
+            run.trainer.train()
+
+    if broken_at:
+        train({broken_at: signal.SIGINT})
+    train({})
+    shard = toy_shard()
+    order = BatchOrder(shard.source.lengths, shard.target.lengths, batch_tokens=60, seed=1)
+    expected = [(epoch, batch.tolist()) for epoch, _, batch in islice(order.follow(0, 0), 2 * 12)]
+    epochs = [epoch for epoch, _ in expected]
+    assert epochs[::2] != epochs[1::2], "a step of two epochs"
+    assert drawn == expected
 
 
 def test_the_best_weights_are_kept(tmp_path: Path) -> None:

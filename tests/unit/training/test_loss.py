@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from pellucid.model.linear import Linear
+from pellucid.kernels.linear import Linear
 from pellucid.training import loss
 from pellucid.training.loss import projected_cross_entropy, projected_r_drop, smoothed_cross_entropy
 
@@ -149,10 +149,13 @@ def plain_r_drop(
 def test_r_drop_is_half_the_papers_formula(smoothing: float, bias: bool, alpha: float) -> None:
     first, targets, projection = problem(bias)
     second = torch.randn_like(first, requires_grad=True)
-    found = projected_r_drop(first, second, targets, projection, alpha, smoothing, pad_id=0)
+    found, cross_entropy = projected_r_drop(first, second, targets, projection, alpha, smoothing, pad_id=0)
     plain = plain_r_drop(first, second, targets, projection, alpha, smoothing) / 2
     assert found.dtype == torch.double
     assert found.item() == pytest.approx(plain.item(), rel=1e-12)
+    alone = plain_r_drop(first, second, targets, projection, 0.0, smoothing) / 2
+    assert cross_entropy.item() == pytest.approx(alone.item(), rel=1e-12)
+    assert not cross_entropy.requires_grad
     wanted = [first, second, *projection.parameters()]
     ours, theirs = torch.autograd.grad(3 * found, wanted), torch.autograd.grad(3 * plain, wanted)
     torch.testing.assert_close(ours, theirs, rtol=1e-10, atol=1e-12)
@@ -160,7 +163,7 @@ def test_r_drop_is_half_the_papers_formula(smoothing: float, bias: bool, alpha: 
 
 def test_r_drop_of_passes_that_agree_is_the_cross_entropy() -> None:
     states, targets, projection = problem(bias=True)
-    twice = projected_r_drop(states, states, targets, projection, 5.0, 0.1)
+    twice, _ = projected_r_drop(states, states, targets, projection, 5.0, 0.1)
     once = projected_cross_entropy(states, targets, projection, 0.1)
     assert twice.item() == pytest.approx(once.item(), rel=1e-12)
     torch.testing.assert_close(gradients(twice, states, projection), gradients(once, states, projection))
@@ -172,7 +175,7 @@ def test_no_more_logits_than_a_chunk_are_held(monkeypatch: pytest.MonkeyPatch, p
     held: list[int] = []
     call = loss._Loss.__call__
 
-    def counted(self: loss._Loss, logits: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
+    def counted(self: loss._Loss, logits: Tensor, targets: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         held.append(logits.numel())
         return call(self, logits, targets)
 

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 import torch
-from torch import Tensor
 
 from pellucid.data.batching import Batch
 from pellucid.errors import PellucidError
 from pellucid.model.transformer import Transformer
 from pellucid.training import loop
+from pellucid.training.loop import Losses
 from tests.unit.training.test_loop import batches
 from tests.unit.training.toy_run import ToyRun
 
@@ -35,18 +35,19 @@ def poisoned(
 ) -> list[int]:
     """Has batches with one of these pairs lose their finite loss, or gradient; returns the sizes that were computed."""
     computed: list[int] = []
-    batch_loss = loop.batch_loss
+    batch_losses = loop.batch_losses
 
-    def poisonous(model: Transformer, batch: Batch, *rest: Any) -> Tensor:
+    def poisonous(model: Transformer, batch: Batch, *rest: Any) -> Losses:
         computed.append(len(batch.src))
-        found = batch_loss(model, batch, *rest)
+        found = batch_losses(model, batch, *rest)
         if not sentences & set(batch.sentences.tolist()):
             return found
         if in_gradient:
-            return found + (model.output_projection.weight.sum() * 0).sqrt()  # 0, with the gradient 0 / 0
-        return found * value
+            none = (model.output_projection.weight.sum() * 0).sqrt()  # 0, with the gradient 0 / 0
+            return found._replace(minimised=found.minimised + none)
+        return Losses(found.minimised * value, found.cross_entropy * value)
 
-    monkeypatch.setattr(loop, "batch_loss", poisonous)
+    monkeypatch.setattr(loop, "batch_losses", poisonous)
     return computed
 
 
@@ -72,12 +73,13 @@ def test_a_gradient_that_is_not_finite(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_a_step_of_which_no_pair_is_to_blame(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    batch_loss = loop.batch_loss
+    batch_losses = loop.batch_losses
 
-    def only_together(model: Transformer, batch: Batch, *rest: Any) -> Tensor:
-        return batch_loss(model, batch, *rest) * (math.nan if len(batch.src) > 4 else 1)
+    def only_together(model: Transformer, batch: Batch, *rest: Any) -> Losses:
+        found = batch_losses(model, batch, *rest)
+        return found._replace(cross_entropy=found.cross_entropy * (math.nan if len(batch.src) > 4 else 1))
 
-    monkeypatch.setattr(loop, "batch_loss", only_together)
+    monkeypatch.setattr(loop, "batch_losses", only_together)
     error = failure(ToyRun(tmp_path), *GROUPS)
     expected = "no pair gives it alone; those of the step begin with training pair 4; training pair 5; training pair 1"
     assert str(error).endswith(expected)

@@ -1,21 +1,25 @@
 """The plan of a time budget: what it decides, what it leaves alone, how it uses a measured pace."""
 
-import time
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
-from pellucid.config import ModelConfig, Recipe
-from pellucid.data.batching import BatchOrder
+from pellucid.config import ModelConfig, Recipe, TrainConfig
+from pellucid.data.batching import BatchOrder, Indices
+from pellucid.data.shards import Shard
 from pellucid.errors import DataError
 from pellucid.text.tokenizers import Tokenizers
 from pellucid.workflow import budget, rules
 from pellucid.workflow.budget import Plan, plan_budget, with_vocabulary
+from pellucid.workflow.duration import say_duration
 from pellucid.workflow.pace import Pace, sample_shard, training_pace
 from pellucid.workflow.prepare import Corpus, open_corpus, train_tokenizers
-from pellucid.workflow.train import resolved_model
+from pellucid.workflow.request import Request
+from pellucid.workflow.train import plan
 from tests.toy_task import reversed_letters, write_pairs
 
 CPU = torch.device("cpu")
@@ -30,7 +34,7 @@ class Machine:
         self.gain = gain
         self.measured: list[tuple[int, str]] = []
 
-    def __call__(self, model: ModelConfig, train: budget.TrainConfig, *_: object) -> Pace:
+    def __call__(self, model: ModelConfig, train: TrainConfig, *_: object) -> Pace:
         self.measured.append((model.d_model, train.precision))
         gain = self.gain if train.precision == "bfloat16" else 1.0
         return Pace(gain * self.flops / rules.training_flops(model), 0.8 * train.batch_tokens)
@@ -51,9 +55,8 @@ def planned(
     monkeypatch.setattr(budget, "training_pace", machine)
     opened, tokenizers = corpus
     recipe = Recipe.load("default", list(settings))
-    recipe = replace(recipe, data=opened.data, model=resolved_model(recipe.model, tokenizers))
-    fixed = [setting.partition("=")[0] for setting in settings]
-    return plan_budget(recipe, fixed, seconds, time.perf_counter(), opened, tokenizers, CPU)
+    asked = Request.of(recipe, say_duration(seconds), settings)
+    return plan_budget(replace(recipe, data=opened.data), asked, opened, tokenizers, None, CPU)
 
 
 def test_the_steps_fill_the_time(corpus: tuple[Corpus, Tokenizers], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -73,6 +76,14 @@ def test_the_facts_are_those_of_the_corpus(corpus: tuple[Corpus, Tokenizers], mo
     plan = planned(corpus, monkeypatch, Machine(1e10), 900)
     assert plan.facts.pairs == len(pairs)
     assert plan.facts.tokens == sum(len(ids) + 1 for ids in tokenizers.target.encode_lines([t for _, t in pairs]))
+
+
+@pytest.mark.parametrize(("pairs", "said"), [(14_999, "not known: of fewer than 15,000 pairs"), (15_000, "about 3")])
+def test_a_score_is_expected_where_one_was_measured(
+    corpus: tuple[Corpus, Tokenizers], monkeypatch: pytest.MonkeyPatch, pairs: int, said: str
+) -> None:
+    found = planned(corpus, monkeypatch, Machine(1e10), 900)
+    assert f"\n  expected  {said}" in str(replace(found, facts=rules.Facts(pairs, 20 * pairs)))
 
 
 def test_a_faster_machine_trains_a_larger_model(
@@ -108,7 +119,6 @@ def test_what_is_set_stays(
     plan = planned(corpus, monkeypatch, Machine(1e10, 2.0), 900, setting)
     key = setting.partition("=")[0]
     assert getattr(getattr(plan.recipe, section), key.partition(".")[2]) == value
-    assert plan.fixed == (key,)
     assert f"given     {key}" in str(plan)
 
 
@@ -127,6 +137,27 @@ def test_steps_that_are_set_are_not_the_clock_s(
     assert planned(corpus, monkeypatch, Machine(1e10), 900).recipe.train.budget == 900
     for setting in ("train.steps=12", "train.schedule=linear"):
         assert planned(corpus, monkeypatch, Machine(1e10), 900, setting).recipe.train.budget == 0
+
+
+def test_what_follows_from_the_steps_follows_from_those_that_are_set(
+    corpus: tuple[Corpus, Tokenizers], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    train = planned(corpus, monkeypatch, Machine(1e10), 900, "train.steps=200").recipe.train
+    assert train.warmup_steps == rules.warmup_steps(200)
+    assert train.validate_every == 200 // rules.validations(900)
+    assert max(train.save_every, train.log_every) < 20
+
+
+def test_a_schedule_with_a_rate_of_its_own_keeps_it(
+    corpus: tuple[Corpus, Tokenizers], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = ("train.schedule=noam", "train.learning_rate=none")
+    plan = planned(corpus, monkeypatch, Machine(1e10), 900, *settings)
+    assert plan.recipe.train.learning_rate is None
+    assert "\n  rate      the paper's, noam\n" in str(plan)
+    noam = replace(Recipe.load("default", list(settings)), data=corpus[0].data)
+    asked = Request.of(noam, "15m", settings[:1])
+    assert plan_budget(noam, asked, *corpus, None, CPU).recipe.train.learning_rate is None
 
 
 def test_a_corpus_without_a_usable_pair_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -152,12 +183,50 @@ def test_the_vocabulary_is_planned_where_pieces_are_learnt(tokenizer: str, size:
 def test_the_pace_is_of_real_batches() -> None:
     config = ModelConfig.preset("tiny", src_vocab_size=50, tgt_vocab_size=50, d_model=16, d_ff=32, num_heads=2)
     ids = [[5 + i % 9] * (1 + i % 7) for i in range(200)]
-    shard = sample_shard(ids, ids)
-    train = budget.TrainConfig(batch_tokens=100)
+    shard = sample_shard(ids, ids, [""] * len(ids), [""] * len(ids))
+    train = TrainConfig(batch_tokens=100)
     before = torch.random.get_rng_state()
-    pace = training_pace(config, train, shard, CPU, seconds=0.05)
+    pace = training_pace(config, train, shard, None, CPU, seconds=0.05)
     assert torch.equal(before, torch.random.get_rng_state())
     batches = BatchOrder(shard.source.lengths, shard.target.lengths, 100, seed=0).epoch(0)
     mean = sum(len(i) + 1 for i in ids) / len(batches)
     assert pace.tokens_per_second > 0
     assert pace.tokens_per_batch == pytest.approx(mean, rel=0.5)
+
+
+def test_the_pace_is_of_the_pieces_that_are_drawn() -> None:
+    """Ten pieces for one: the steps have as many tokens more, but what is counted stays the text."""
+    config = ModelConfig.preset("tiny", src_vocab_size=50, tgt_vocab_size=50, d_model=16, d_ff=32, num_heads=2)
+    ids, texts = [[5, 6]] * 60, ["some text"] * 60
+    shard = sample_shard(ids, ids, texts, texts)
+    seen: list[tuple[int, int]] = []
+
+    class Longer:
+        """Draws each piece ten times."""
+
+        def draw(self, shard: Shard, epoch: int, draws: Indices) -> Any:
+            seen.append((epoch, len(draws)))
+            assert {shard.source.texts[i] for i in draws} == {"some text"}  # type: ignore[index]
+            return [np.repeat(shard.source[i], 10) for i in draws], [np.repeat(shard.target[i], 10) for i in draws]
+
+    pace = training_pace(config, TrainConfig(batch_tokens=60), shard, Longer(), CPU, seconds=0.05)  # type: ignore[arg-type]
+    assert pace.tokens_per_batch == 20 * 3
+    batches_an_epoch = len(BatchOrder(shard.source.lengths, shard.target.lengths, 60, seed=0).epoch(0))
+    assert [epoch for epoch, _ in seen] == [number // batches_an_epoch for number in range(len(seen))]
+
+
+def test_what_is_measured_is_cut_as_in_training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    src, tgt = write_pairs(tmp_path, reversed_letters(PAIRS))
+    settings = [f'data.src="{src}"', f'data.tgt="{tgt}"', "data.vocab_size=300", "data.subword_sampling=0.2"]
+    given: list[Any] = []
+
+    def measured(model: ModelConfig, train: TrainConfig, shard: Shard, *rest: Any) -> Pace:
+        given.append((shard, rest[0]))
+        return Pace(1000.0, 100.0)
+
+    monkeypatch.setattr(budget, "training_pace", measured)
+    found = plan(Recipe.load("default", settings), "15m", overrides=settings[2:], device="cpu")
+    assert "data.subword_sampling" in found.request.given
+    for shard, sampling in given:
+        drawn, _ = sampling.draw(shard, 0, np.arange(len(shard)))
+        assert sum(map(len, drawn)) > shard.source.lengths.sum()

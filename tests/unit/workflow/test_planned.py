@@ -9,12 +9,14 @@ import pytest
 
 from pellucid.config import Recipe
 from pellucid.errors import ConfigError
-from pellucid.workflow import train as training
+from pellucid.workflow import opened
 from pellucid.workflow.budget import Plan
 from pellucid.workflow.pace import Pace
-from pellucid.workflow.planned import Request, save_plan, stored_plan
+from pellucid.workflow.planned import save_plan, stored_plan
+from pellucid.workflow.request import Request
 from pellucid.workflow.rules import Facts
 from pellucid.workflow.run_folder import RunFolder
+from pellucid.workflow.train import train
 from tests.toy_task import reversed_letters, small_recipe, write_pairs
 
 
@@ -27,7 +29,7 @@ def planned_run(folder: Path, asked: Request, recipe: Recipe) -> RunFolder:
     run = RunFolder(folder / "run")
     run.begin(recipe)
     pace = Pace(tokens_per_second=1000.0, tokens_per_batch=100.0)
-    save_plan(run, Plan(asked.seconds, recipe, Facts(10, 100), {"float32": pace}, ()), asked)
+    save_plan(run, Plan(asked, recipe, Facts(10, 100), {"float32": pace}))
     (run.path / "model.safetensors").touch()
     return run
 
@@ -79,21 +81,13 @@ def test_a_run_without_a_budget_gets_none(tmp_path: Path) -> None:
         stored_plan(run, request())
 
 
-def test_what_comes_from_a_trained_model_is_fixed() -> None:
-    recipe = Recipe()
-    tuned = replace(recipe, train=replace(recipe.train, init_from="model"))
-    assert request("train.seed=3").fixed == {"train.seed"}
-    assert {"model.d_model", "model.norm", "data.vocab_size", "train.seed"} <= request(
-        "train.seed=3", recipe=tuned
-    ).fixed
-
-
 def test_the_plan_file_says_what_was_planned(tmp_path: Path) -> None:
     run = planned_run(tmp_path, request(), Recipe())
     table = json.loads((run.path / "plan.json").read_text(encoding="utf-8"))
     assert table["facts"] == {"pairs": 10, "tokens": 100}
     assert table["tokens_per_second"] == {"float32": 1000}
     assert table["plan"][0] == "plan for 15m:"
+    assert table["expected_bleu"] is None
 
 
 def test_a_planned_run_is_gone_on_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -101,12 +95,12 @@ def test_a_planned_run_is_gone_on_with(tmp_path: Path, monkeypatch: pytest.Monke
     settings = ["train.steps=6", "model.d_model=16", "train.validate_decode=4"]
     recipe = replace(recipe, train=replace(recipe.train, steps=6))
     run = tmp_path / "run"
-    first = training.train(recipe, run, budget="1m", overrides=settings, quiet=True)
+    first = train(recipe, run, budget="1m", overrides=settings, quiet=True)
     plans: list[float] = []
-    monkeypatch.setattr(training, "plan_budget", lambda *_: plans.append(time.perf_counter()))
+    monkeypatch.setattr(opened, "plan_budget", lambda *_: plans.append(time.perf_counter()))
     (run / "result.json").unlink()
-    again = training.train(recipe, run, budget="1m", overrides=settings, quiet=True)
+    again = train(recipe, run, budget="1m", overrides=settings, quiet=True)
     assert (again.steps, again.tokens, plans) == (first.steps, first.tokens, [])
-    assert training.train(recipe, run, budget="1m", overrides=settings, quiet=True).already_finished
+    assert train(recipe, run, budget="1m", overrides=settings, quiet=True).already_finished
     with pytest.raises(ConfigError, match=r"this command says `--budget 2m "):
-        training.train(recipe, run, budget="2m", overrides=settings, quiet=True)
+        train(recipe, run, budget="2m", overrides=settings, quiet=True)

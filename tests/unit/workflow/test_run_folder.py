@@ -2,16 +2,12 @@
 
 import errno
 import itertools
-import os
 import re
 import shutil
-import subprocess
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -19,16 +15,11 @@ import pytest
 from pellucid.config import Recipe
 from pellucid.errors import ConfigError, PellucidError
 from pellucid.weights.files import write_text
+from pellucid.workflow.folder_lock import HOLDER, LOCK
 from pellucid.workflow.run_folder import RunFolder, RunResult, checkpoints_of, stored_recipe
 from pellucid.workflow.train import train
 from tests.toy_task import reversed_letters, small_recipe, write_pairs
 
-try:
-    import fcntl
-except ImportError:
-    fcntl = None  # type: ignore[assignment]
-
-needs_lock = pytest.mark.skipif(fcntl is None, reason="this system has no fcntl")
 RECIPE = Recipe.load("default", ["data.src=a", "data.tgt=b", "train.steps=500"])
 OTHER = Recipe.load("default", ["data.src=a", "data.tgt=b", "train.steps=600"])
 RESULT = RunResult("elsewhere", steps=5, tokens=99, seconds=1.5, best_step=4, valid_loss=0.5, valid_bleu=None)
@@ -166,112 +157,32 @@ def test_a_result_that_is_damaged_is_none(run: RunFolder, text: str) -> None:
     assert run.result is None
 
 
-# Takes the lock of a run folder as `locked` does, says so, and waits to be told to go.
-HOLDER = """
-import fcntl, os, sys
-handle = os.open(sys.argv[1] + "/.lock", os.O_RDWR | os.O_CREAT)
-fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-os.write(handle, str(os.getpid()).encode())
-print("locked", flush=True)
-sys.stdin.read()
-"""
-
-
-@contextmanager
-def held(folder: Path) -> Iterator[subprocess.Popen[str]]:
-    """Another process that holds the folder."""
-    command = [sys.executable, "-c", HOLDER, str(folder)]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
-        assert other.stdout is not None
-        assert other.stdout.readline() == "locked\n"
-        yield other
-        other.kill()
-
-
-@needs_lock
-def test_two_processes_cannot_have_one_folder(run: RunFolder) -> None:
-    with held(run.path) as other:
-        message = f"another process (number {other.pid}) is training in `{run.path}`"
-        with pytest.raises(ConfigError, match=f"^{re.escape(message)}$") as error, run.locked():
-            pytest.fail("the lock let a second one in")
-        assert error.value.hint == "wait until it has ended, stop it, or choose another `--out`"
-        assert files(run) == {"recipe.toml", ".lock"}
-
-
-@needs_lock
 def test_a_second_training_is_refused_at_once(tmp_path: Path) -> None:
     recipe = small_recipe(*write_pairs(tmp_path, reversed_letters(60)))
     run = RunFolder(tmp_path / "run")
     with run.locked():
         with pytest.raises(ConfigError, match=r"^another process .* is training in `"):
             train(recipe, run.path, quiet=True)
-        assert files(run) == {".lock"}
+        assert files(run) == {LOCK, HOLDER}
     assert train(recipe, run.path, quiet=True).steps == 6
-    assert not (run.path / ".lock").exists()
+    assert not files(run) & {LOCK, HOLDER}
 
 
-@needs_lock
-def test_the_lock_of_a_killed_process_is_none(run: RunFolder) -> None:
-    with held(run.path) as other:
-        other.kill()
-        other.wait()
-        assert ".lock" in files(run)
-        with run.locked():
-            assert (run.path / ".lock").read_text() == f"{os.getpid()}\n"
-    assert files(run) == {"recipe.toml"}
+@pytest.mark.parametrize(
+    "error", [PermissionError(errno.EACCES, "Permission denied"), NotADirectoryError(errno.ENOTDIR, "Not a directory")]
+)
+def test_a_folder_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: OSError) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise error
 
-
-@needs_lock
-def test_the_lock_goes_with_its_holder(run: RunFolder) -> None:
-    for _ in range(2):
-        with pytest.raises(ZeroDivisionError), run.locked():
-            raise ZeroDivisionError
-        assert files(run) == {"recipe.toml"}
-
-
-@needs_lock
-def test_a_lock_file_that_was_removed_meanwhile_keeps_nobody_out(
-    run: RunFolder, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Its holder left between the opening here and the locking."""
-    removed: list[Path] = []
-
-    def flock(handle: int, how: int) -> None:
-        if not removed:
-            removed.append(run.path / ".lock")
-            removed[0].unlink()
-            removed[0].touch()  # another process comes, too
-        real(handle, how)
-
-    real = fcntl.flock
-    monkeypatch.setattr(fcntl, "flock", flock)
-    with run.locked(), pytest.raises(ConfigError, match="another process"), RunFolder(run.path).locked():
-        pass
-    assert removed
-
-
-@needs_lock
-def test_a_full_disk_takes_no_number_but_holds_the_lock(run: RunFolder, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(handle: int, data: bytes) -> int:
-        raise OSError(errno.ENOSPC, "No space left on device")
-
+    run = RunFolder(tmp_path / "run")
     with monkeypatch.context() as patch:
-        patch.setattr(os, "write", full)
-        with run.locked(), pytest.raises(ConfigError, match=r"^another process is training in"), run.locked():
+        patch.setattr(Path, "mkdir", refuse)
+        with pytest.raises(ConfigError, match=f"^cannot write to `{run.path}`: {error.strerror}$"), run.locked():
             pass
-
-
-@pytest.mark.parametrize("number", [None, errno.ENOLCK, errno.EOPNOTSUPP])
-def test_where_there_are_no_locks_there_is_none(
-    run: RunFolder, monkeypatch: pytest.MonkeyPatch, number: int | None
-) -> None:
-    def refuse(handle: int, how: int) -> None:
-        raise OSError(number, "no locks")
-
-    module = None if number is None else SimpleNamespace(flock=refuse, LOCK_EX=2, LOCK_NB=4)
-    monkeypatch.setattr("pellucid.workflow.run_folder.fcntl", module)
-    with run.locked(), run.locked():
-        pass
+    with pytest.raises(type(error)), run.locked():  # of what happens while it is held nothing is said
+        raise error
+    assert not run.path.exists()
 
 
 def test_a_folder_that_was_made_for_the_lock_alone_goes(tmp_path: Path) -> None:
@@ -292,7 +203,7 @@ def test_who_holds_the_lock_sweeps(run: RunFolder) -> None:
     gone = {".model.safetensors.ab12_xyz", ".recipe.toml.abcd1234", *(name for name in WRITTEN if ".partial/" in name)}
     left_over = files(run) - gone
     with run.locked():
-        assert files(run) - {".lock"} == left_over
+        assert files(run) - {LOCK, HOLDER} == left_over
         assert not (run.path / ".tokenizers.x1y2z3_4").exists()
         put(run, "data/train.partial/source.ids")
     assert files(run) == left_over

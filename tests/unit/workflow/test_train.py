@@ -19,8 +19,9 @@ from pellucid.text.vocabulary import Vocabulary
 from pellucid.training import precision
 from pellucid.training.interrupts import Interrupted
 from pellucid.training.log import RunLog
+from pellucid.workflow.resolved import resolved_model
 from pellucid.workflow.run_folder import stored_recipe
-from pellucid.workflow.train import resolved_model, train
+from pellucid.workflow.train import plan, train
 from tests.toy_task import reversed_letters, small_recipe, write_pairs
 
 MODEL_FILES = ["README.md", "config.json", "model.safetensors", "tokenizer.json"]
@@ -201,6 +202,17 @@ def test_a_run_says_what_it_does_on_stderr(
     assert said.out == ""
     for text in ("vocabulary: 12 (", "training: ", "parameters on ", "step 6: loss ", "mean of the last 2 checkpoints"):
         assert text in said.err
+
+
+def test_a_plan_writes_nothing(finished_run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nor does it take the folder that it is made in for a run's."""
+    before = contents(finished_run)
+    texts = [str(finished_run.parent / f"train.{side}") for side in ("src", "tgt")]
+    monkeypatch.chdir(finished_run)
+    recipe = Recipe.load("default", [f'data.src="{texts[0]}"', f'data.tgt="{texts[1]}"'])
+    found = plan(recipe, "15m", init_from=".", device="cpu")
+    assert (found.recipe.model.d_model, found.request.given) == (16, "the shape of .")
+    assert contents(finished_run) == before
 
 
 def test_the_model_takes_its_sizes_and_ids_from_the_tokenizers() -> None:

@@ -5,7 +5,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from pellucid.model.linear import Linear
+from pellucid.kernels.linear import Linear
 
 
 def layer(bias: bool = True) -> tuple[Linear, Tensor]:

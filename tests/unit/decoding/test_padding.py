@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from pellucid.model.padding import pad
+from pellucid.decoding.padding import pad
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from pellucid.errors import ConfigError
-from pellucid.model.dropout import Dropout, dropout
+from pellucid.kernels.dropout import Dropout, dropout
 
 SIGMAS = 5
 """A sound mean of independent draws lies further off once in a million runs, and the seed is fixed."""

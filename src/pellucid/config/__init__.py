@@ -1,0 +1,20 @@
+"""Every setting with its default: the only home of defaults.
+
+A `Recipe` holds the four groups of settings, as the sections [model] [data] [train] [decode] of a TOML file do.
+The text below a field is its documentation: the reference pages are made from it.
+"""
+
+from pellucid.config.data import DataConfig
+from pellucid.config.decode import DecodeConfig
+from pellucid.config.model import PRESETS, ModelConfig
+from pellucid.config.recipe import KEYS, SECTIONS, Recipe
+from pellucid.config.train import TrainConfig
+from pellucid.tables import shipped_recipes
+
+FORMAT = "pellucid/1"
+"""The version of the model folder."""
+
+__all__ = [
+    "FORMAT", "KEYS", "PRESETS", "SECTIONS", "DataConfig", "DecodeConfig", "ModelConfig", "Recipe", "TrainConfig",
+    "shipped_recipes",
+]  # fmt: skip

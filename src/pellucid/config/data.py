@@ -1,0 +1,85 @@
+"""[data]: the texts and how they become ids."""
+
+from dataclasses import dataclass, fields
+from typing import Literal
+
+from pellucid.errors import ConfigError
+from pellucid.tables import check_at_least, check_fields, check_probabilities
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class DataConfig:
+    """The texts and how they become ids."""
+
+    src: str | tuple[str, ...] = ""
+    """Source sentences, one a line, plain or gzip; or a .tsv or .jsonl file, which holds both sides. Several corpora:
+    a list."""
+    tgt: str | tuple[str, ...] = ""
+    """Target sentences, line by line with `src`; empty where `src` holds both sides."""
+    weights: tuple[float, ...] = ()
+    """How often each corpus of a list is seen in an epoch, as in [1, 2.5]; a fraction draws a part of it, another one
+    each epoch. Empty: each once."""
+    valid_src: str = ""
+    """Source sentences to validate on; empty: some are cut off the training text."""
+    valid_tgt: str = ""
+    """Target sentences to validate on."""
+    valid_size: int = 1000
+    """Pairs cut off for validation where no validation text is given (at most a tenth of the text)."""
+    test_src: str = ""
+    """Source sentences that `pellucid evaluate` is to be run on; training says which of them its text holds."""
+    test_tgt: str = ""
+    """Target sentences of the test."""
+    tsv_columns: tuple[int, ...] = (1, 2)
+    """The columns of a .tsv file that hold source and target, counted from 1."""
+    jsonl_keys: tuple[str, ...] = ("src", "tgt")
+    """The keys of a .jsonl file that hold source and target; a dot goes into a table, as in "translation.de"."""
+    on_bad_utf8: Literal["error", "replace", "skip"] = "error"
+    """A training or validation line that is not UTF-8: stop, put U+FFFD for each bad byte, or leave its pair out."""
+    on_copy: Literal["keep", "skip"] = "keep"
+    """A training pair whose target is its source. It harms translation, and is right in normalisation."""
+    on_duplicate: Literal["keep", "skip"] = "keep"
+    """A training pair that occurred before, in any of the corpora."""
+    tokenizer: str = "bpe"
+    """bpe, unigram, words, characters, bytes, spaces (already cut text), or the path of a SentencePiece model."""
+    vocab_size: int = 8000
+    """Upper bound of the vocabulary; the text may give fewer words."""
+    joint: bool = True
+    """One vocabulary for both sides."""
+    lowercase: bool = False
+    """Lower-case the text (words, characters and spaces only)."""
+    min_frequency: int = 1
+    """How often a word must occur to have an id (words and spaces only)."""
+    byte_fallback: bool = True
+    """Write what the vocabulary lacks as bytes (bpe, unigram and characters only)."""
+    max_length: int = 256
+    """The longest sentence trained on, in tokens."""
+    on_too_long: Literal["skip", "cut"] = "skip"
+    """A pair with a longer side: leave it out, or cut its sides to `max_length`. Either is counted and said."""
+    subword_sampling: float = 0.0
+    """Probability with which a merge is left out each time a training sentence is cut (bpe), or the flatness of the
+    distribution that its pieces are drawn from (unigram: 1 / (1 + Kudo's alpha)); 0: always the best pieces."""
+
+    def __post_init__(self) -> None:
+        for f in fields(self):
+            value = getattr(self, f.name)
+            if isinstance(value, list | tuple):  # frozen all the way down; a list of one file is that file
+                single = f.name in ("src", "tgt") and len(value) == 1
+                object.__setattr__(self, f.name, value[0] if single else tuple(value))
+        check_fields(self)
+        check_at_least(self, ("valid_size", "vocab_size", "min_frequency", "max_length"), 1)
+        check_probabilities(self, ("subword_sampling",))
+        self._check_lists()
+
+    def files(self, name: str) -> tuple[str, ...]:
+        """The files of a text field, say "src": none, one or several."""
+        value: str | tuple[str, ...] = getattr(self, name)
+        return value if isinstance(value, tuple) else (value,) if value else ()
+
+    def _check_lists(self) -> None:
+        for name in ("tsv_columns", "jsonl_keys"):
+            if len(getattr(self, name)) != 2:
+                raise ConfigError(f"`{name}` ({list(getattr(self, name))}) must name two: of the source, of the target")
+        if min(self.tsv_columns) < 1:
+            raise ConfigError(f"`tsv_columns` ({list(self.tsv_columns)}) are counted from 1")
+        if self.weights and min(self.weights) <= 0:
+            raise ConfigError(f"`weights` ({list(self.weights)}) must be above 0", "leave out a corpus not to be used")

@@ -1,0 +1,33 @@
+"""[decode]: how a trained model searches for its output."""
+
+from dataclasses import dataclass
+
+from pellucid.errors import ConfigError
+from pellucid.tables import check_at_least, check_fields
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class DecodeConfig:
+    """How a trained model searches for its output."""
+
+    beam_size: int = 5
+    """Hypotheses kept a step; 1: greedy search."""
+    length_penalty: float = 1.0
+    """Hypotheses rank by log-probability / length ** length_penalty."""
+    n_best: int = 1
+    """Translations given a sentence."""
+    max_length: int | None = None
+    """Most tokens of a translation; None: twice the source's tokens + 50."""
+    batch_tokens: int = 4096
+    """Source tokens translated at a time, padding and beams included."""
+    max_source_length: int = 256
+    """Source tokens of a line; a longer one is translated in pieces."""
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        check_at_least(self, ("beam_size", "n_best", "batch_tokens", "max_source_length", "max_length"), 1)
+        if self.n_best > self.beam_size:
+            raise ConfigError(
+                f"`n_best` ({self.n_best}) cannot exceed `beam_size` ({self.beam_size})",
+                f"use a beam of at least {self.n_best}",
+            )

@@ -1,0 +1,74 @@
+"""A recipe: the four groups of settings together, as the sections of a TOML file."""
+
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any, Literal, Self
+
+from pellucid.config.data import DataConfig
+from pellucid.config.decode import DecodeConfig
+from pellucid.config.model import ModelConfig
+from pellucid.config.train import TrainConfig
+from pellucid.tables import check_fields, from_table, read_tables, split_override, to_table, toml_line
+
+SECTIONS = {"model": ModelConfig, "data": DataConfig, "train": TrainConfig, "decode": DecodeConfig}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Recipe:
+    """A whole training: what pellucid.train() takes and a TOML recipe holds."""
+
+    name: str = "custom"
+    """What the recipe is called."""
+    description: str = ""
+    """What it trains, in a sentence."""
+    time: str = ""
+    """How long that took, and on what machine; empty: not measured."""
+    task: Literal["translate"] = "translate"
+    """What the model is for."""
+    model: ModelConfig = field(default_factory=lambda: ModelConfig.preset("tiny"))
+    data: DataConfig = field(default_factory=DataConfig)
+    train: TrainConfig = field(default_factory=TrainConfig)
+    decode: DecodeConfig = field(default_factory=DecodeConfig)
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+
+    @classmethod
+    def from_tables(cls, tables: dict[str, Any]) -> Self:
+        """The recipe of nested tables; [model] may start from a `preset`. Raises ConfigError for unknown keys."""
+        values: dict[str, Any] = {}
+        for key, value in tables.items():
+            if key == "model" and isinstance(value, dict):
+                table = dict(value)
+                values[key] = ModelConfig.preset(table.pop("preset", "tiny"), **table)
+            elif key in SECTIONS:
+                values[key] = from_table(SECTIONS[key], value, f"[{key}]")
+            else:
+                values[key] = value
+        return from_table(cls, values, "the recipe")
+
+    @classmethod
+    def load(cls, name_or_path: str | Path, overrides: list[str] | None = None) -> Self:
+        """The recipe of a TOML file or of a shipped name, with `section.key=value` overrides."""
+        tables = read_tables(name_or_path)
+        for override in overrides or []:
+            section, key, value = split_override(override, KEYS)
+            table = tables.setdefault(section, {}) if section else tables
+            if isinstance(table, dict):  # if not, from_tables() says so
+                table[key] = value
+        return cls.from_tables(tables)
+
+    def to_toml(self) -> str:
+        """The recipe as TOML; from_tables() reads it back equal."""
+        lines = [toml_line(key, getattr(self, key)) for key in KEYS[""]]
+        for section, cls in SECTIONS.items():
+            defaults = {f.name: f.default for f in fields(cls)}
+            table = to_table(getattr(self, section)).items()
+            said = [toml_line(key, value) for key, value in table if value is not None or defaults[key] is not None]
+            lines += ["", f"[{section}]", *said]
+        return "\n".join(lines) + "\n"
+
+
+KEYS = {section: [f.name for f in fields(cls)] for section, cls in SECTIONS.items()}
+KEYS["model"].append("preset")
+KEYS[""] = [f.name for f in fields(Recipe) if f.name not in SECTIONS]

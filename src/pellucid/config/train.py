@@ -1,0 +1,88 @@
+"""[train]: section 5 of the paper, and what has proved itself since."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from pellucid.errors import ConfigError
+from pellucid.tables import check_at_least, check_fields, check_probabilities
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TrainConfig:
+    """Section 5 of the paper, and what has proved itself since."""
+
+    steps: int = 100_000
+    """Optimizer steps."""
+    batch_tokens: int = 4096
+    """Target (or source, if longer) tokens of a batch, padding included."""
+    accumulate: int = 1
+    """Batches whose gradients make one step."""
+    learning_rate: float | None = None
+    """The highest learning rate; None: the paper's (d_model * warmup_steps)^-0.5."""
+    warmup_steps: int = 4000
+    """Steps over which the learning rate rises from zero."""
+    schedule: Literal["noam", "inverse_sqrt", "linear", "cosine", "constant", "stable"] = "noam"
+    """How the learning rate goes on after warm-up; noam is equation 3 of the paper; stable holds it, then falls."""
+    decay_fraction: float = 0.4
+    """The part of the steps over which `schedule = "stable"` falls to zero."""
+    budget: float = 0.0
+    """Seconds that the whole command may take; above 0 the clock decides when a stable rate begins to fall. The command
+    line sets it, with the rest of the plan."""
+    label_smoothing: float = 0.1
+    """Probability that the loss spreads over all words (section 5.4 of the paper)."""
+    r_drop: float = 0.0
+    """Weight of the divergence between two passes with different dropout (R-Drop, Liang et al. 2021); 0: one pass."""
+    grad_clip: float = 0.0
+    """Largest norm of the gradient; 0: no clipping."""
+    weight_decay: float = 0.0
+    """Decoupled weight decay of the matrices (AdamW)."""
+    adam_beta1: float = 0.9
+    """Decay of the gradient's mean."""
+    adam_beta2: float = 0.98
+    """Decay of the gradient's square."""
+    adam_eps: float = 1e-9
+    """What Adam adds to the denominator."""
+    init_from: str = ""
+    """A run or model folder to go on from, instead of random weights: its tokenizer, shape and weights are taken;
+    dropout is the recipe's."""
+    init_sha256: str = ""
+    """SHA-256 of that model's weights: written down when training starts; given beforehand, it must agree."""
+    ema_decay: float = 0.0
+    """Decay a step of an exponential moving average of the weights, which is validated, kept and (with `average`)
+    averaged in their place; 0: the weights themselves."""
+    precision: Literal["float32", "bfloat16", "auto"] = "float32"
+    """Of the matrix products; all the rest stays in single precision. auto: bfloat16 where the machine gains by it."""
+    seed: int = 1
+    """Decides initial weights, order of the batches and dropout."""
+    validate_every: int = 1000
+    """Steps between validations."""
+    validate_decode: int = 500
+    """Validation sentences translated (greedily) and scored; 0: the loss alone decides which weights are best."""
+    best_by: Literal["bleu", "loss"] = "bleu"
+    """What decides which validation is the best: BLEU (where sentences are translated), or the loss."""
+    patience: int = 0
+    """Stop after so many validations without a new best; 0: never."""
+    save_every: int = 1000
+    """Steps between checkpoints."""
+    average: int = 5
+    """The final weights are the mean of so many checkpoints (section 6.1 of the paper); 1: the best weights."""
+    average_of: Literal["last", "best"] = "last"
+    """The checkpoints averaged: the last ones, or those that validated best."""
+    log_every: int = 100
+    """Steps between lines of the metrics log."""
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        counts = ("steps", "batch_tokens", "accumulate", "warmup_steps", "average")
+        check_at_least(self, (*counts, "validate_every", "save_every", "log_every"), 1)
+        check_probabilities(self, ("label_smoothing", "adam_beta1", "adam_beta2", "ema_decay", "decay_fraction"))
+        not_negative = ("grad_clip", "weight_decay", "adam_eps", "r_drop", "validate_decode", "patience", "budget")
+        check_at_least(self, (*not_negative, "seed"), 0)
+        if self.learning_rate is not None and not self.learning_rate > 0:
+            raise ConfigError(f"`learning_rate` ({self.learning_rate}) must be above 0")
+        if self.schedule == "noam" and self.learning_rate is not None:
+            raise ConfigError(
+                f'`schedule = "noam"` takes its rate from `d_model` and `warmup_steps`, not from `learning_rate` '
+                f"({self.learning_rate})",
+                'use `schedule = "inverse_sqrt"` for the same curve with a highest rate of your own',
+            )

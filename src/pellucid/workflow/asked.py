@@ -1,0 +1,76 @@
+"""What a command asks for: its recipe with all that can be known of it before a text is opened, and where it goes."""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Self
+
+import torch
+
+from pellucid.config import Recipe
+from pellucid.tasks.devices import find_device
+from pellucid.training import precision
+from pellucid.workflow.locate import TEXT_FIELDS, locate
+from pellucid.workflow.planned import stored_plan
+from pellucid.workflow.request import Request
+from pellucid.workflow.run_folder import RunFolder
+from pellucid.workflow.start import with_start
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A command, as far as its settings and its folder decide it. Nothing is written, no text is read."""
+
+    recipe: Recipe
+    run: RunFolder
+    fresh: bool
+    """Whether an earlier run in the folder counts for nothing."""
+    device: torch.device
+    started: float
+    """When the command began, as time.perf_counter() counts."""
+    request: Request | None
+    """What is to be planned; None: the recipe is the plan."""
+
+    @classmethod
+    def of(
+        cls,
+        recipe: Recipe | str | Path,
+        run: RunFolder,
+        *,
+        overrides: Sequence[str],
+        init_from: str | Path,
+        budget: str,
+        device: str,
+        started: float | None = None,
+        fresh: bool = False,
+    ) -> Self:
+        """The command with these arguments, as pellucid.train takes them. Raises ConfigError for what cannot work."""
+        started = time.perf_counter() if started is None else started
+        if not isinstance(recipe, Recipe):
+            recipe = Recipe.load(recipe, list(overrides))
+        target = find_device(device)
+        if init_from:
+            recipe = replace(recipe, train=replace(recipe.train, init_from=str(init_from)))
+        recipe = with_start(recipe, run, fresh, overrides)
+        request = Request.of(recipe, budget, overrides, started) if budget else None
+        if request is not None and not fresh and (planned := stored_plan(run, request)) is not None:
+            texts: dict[str, Any] = {name: getattr(recipe.data, name) for name in TEXT_FIELDS}
+            recipe, request = replace(planned, data=replace(planned.data, **texts)), None
+        recipe = _with_precision(recipe, None if fresh else run.recipe, target)
+        return cls(recipe, run, fresh, target, started, request)
+
+    def with_texts_found(self, data_dir: str | Path | None, offline: bool) -> Self:
+        """The same with the paths of its texts, fetched where need be. Raises DataError where one is missing."""
+        return replace(self, recipe=replace(self.recipe, data=locate(self.recipe.data, data_dir, fetch=not offline)))
+
+
+def _with_precision(recipe: Recipe, stored: Recipe | None, device: torch.device) -> Recipe:
+    """The recipe with `precision = "auto"` decided: as the run in the folder has it, else by a measurement."""
+    if recipe.train.precision != "auto":
+        return recipe
+    if stored is not None:
+        chosen = stored.train.precision
+    else:
+        chosen = "float32" if precision.warning(device) else "bfloat16"
+    return replace(recipe, train=replace(recipe.train, precision=chosen))
