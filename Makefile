@@ -10,7 +10,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install -qq --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test slow check lint types format bench clean
+.PHONY: help install demo test slow foreign check lint types format bench clean
 .DELETE_ON_ERROR:
 
 help:  ## show this list
@@ -23,10 +23,13 @@ demo: $(VENV)/.core  ## train a small model and show what it does
 	$(BIN)/pellucid demo
 
 test: $(VENV)/.dev  ## run the tests (under 3 minutes)
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n auto --dist worksteal
 
 slow: $(VENV)/.dev  ## run the slow tests
-	$(BIN)/python -m pytest -m slow
+	$(BIN)/python -m pytest -m "slow and not foreign"
+
+foreign: $(VENV)/.foreign  ## run the tests that compare with other people's libraries
+	$(BIN)/python -m pytest -m foreign
 
 check: lint types test  ## all that must pass before a change: format, lint, types, tests
 
@@ -60,6 +63,11 @@ $(VENV)/.core: pyproject.toml
 $(VENV)/.dev: $(VENV)/.core
 	@echo "installing what the tests need into $(VENV)"
 	@$(PIP) --editable ".[dev]"
+	@touch $@
+
+$(VENV)/.foreign: $(VENV)/.dev
+	@echo "installing other people's libraries into $(VENV)"
+	@$(PIP) --editable ".[foreign]"
 	@touch $@
 
 $(VENV)/.bench: $(VENV)/.dev

@@ -15,6 +15,8 @@ from typing import Any
 
 _HOMES = {
     "BatchOrder": "pellucid.data.batching",
+    "Classification": "pellucid.tasks.classifier",
+    "Classifier": "pellucid.tasks.classifier",
     "CheckpointError": "pellucid.errors",
     "ConfigError": "pellucid.errors",
     "DataConfig": "pellucid.config",
@@ -27,6 +29,8 @@ _HOMES = {
     "EncoderOnly": "pellucid.model.transformer",
     "FeedForward": "pellucid.model.feed_forward",
     "Interrupted": "pellucid.training.interrupts",
+    "Generation": "pellucid.tasks.language_model",
+    "LanguageModel": "pellucid.tasks.language_model",
     "ModelConfig": "pellucid.config",
     "MultiHeadAttention": "pellucid.model.attention",
     "PellucidError": "pellucid.errors",
@@ -57,6 +61,8 @@ __all__ = sorted(_HOMES)
 def __getattr__(name: str) -> Any:
     if name == "__version__":
         return version("pellucid")
+    if name == "weights":  # pellucid.weights.from_hugging_face(...) and its like, without an import of their own
+        return import_module("pellucid.weights")
     if name not in _HOMES:
         raise AttributeError(f"module `pellucid` has no attribute `{name}`")
     return getattr(import_module(_HOMES[name]), name)

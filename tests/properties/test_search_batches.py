@@ -41,17 +41,19 @@ def test_forced_scores(pad_id: int | None) -> None:
     targets = random_sources(8, len(SOURCES))
     alone = [score_outputs(model, [s], [t])[0] for s, t in zip(SOURCES, targets, strict=True)]
     for budget in BUDGETS:
-        assert score_outputs(model, SOURCES, targets, budget) == pytest.approx(alone, abs=1e-4)
+        scores = score_outputs(model, SOURCES, targets, DecodeConfig(batch_tokens=budget))
+        assert scores == pytest.approx(alone, abs=1e-4)
 
 
 @pytest.mark.parametrize("vocab_size", [12, 500])
 def test_the_same_seed_draws_the_same(vocab_size: int) -> None:
     model = random_model(2, vocab_size, sharpness=1.0)
     config = SamplingConfig(seed=5, temperature=1.2, top_p=0.98)
-    outputs = [[h] for h in sample_outputs(model, SOURCES, config, max_length=8, batch_tokens=1)]
+    outputs = [[h] for h in sample_outputs(model, SOURCES, config, DecodeConfig(max_length=8, batch_tokens=1))]
     for budget in BUDGETS:
-        assert_same([[h] for h in sample_outputs(model, SOURCES, config, 8, budget)], outputs)
-    longer = sample_outputs(model, [*SOURCES, [3] * 20], config, 8)
+        decode = DecodeConfig(max_length=8, batch_tokens=budget)
+        assert_same([[h] for h in sample_outputs(model, SOURCES, config, decode)], outputs)
+    longer = sample_outputs(model, [*SOURCES, [3] * 20], config, DecodeConfig(max_length=8))
     assert_same([[h] for h in longer[:-1]], outputs)
 
 
@@ -71,7 +73,7 @@ def test_a_near_tie_is_decided_alone(beam_size: int) -> None:
     model = scripted(near_tie, 6, disturb=disturb)
     config = DecodeConfig(beam_size=beam_size, max_length=3)
     two = source_batch([[3], [4]])
-    raw = greedy_search(model, two, 3) if beam_size == 1 else beam_search(model, two, config)
+    raw = greedy_search(model, two, config) if beam_size == 1 else beam_search(model, two, config)
     assert [f.hypotheses[0].ids for f in raw] == [[3], [3]]  # not what either gives alone
     assert all(f.margin < NEAR_TIE for f in raw)
     for sources in ([[3]], [[3], [4]], [[3], [4], [5], [4, 4]]):

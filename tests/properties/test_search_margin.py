@@ -30,7 +30,7 @@ def run(script: Script, config: DecodeConfig, change: float = 0.0, seed: int = 0
         return logits + torch.from_numpy(noise).float()
 
     model = scripted(script, VOCAB_SIZE, disturb=disturb)
-    search = greedy_search(model, SOURCE, LIMIT) if config.beam_size == 1 else beam_search(model, SOURCE, config)
+    search = greedy_search(model, SOURCE, config) if config.beam_size == 1 else beam_search(model, SOURCE, config)
     return search[0]
 
 

@@ -76,7 +76,7 @@ def test_a_beam_of_one_is_greedy_search() -> None:
     for seed in range(4):
         model = random_model(seed, sharpness=3.0)
         src = source_batch(random_sources(seed, 6))
-        greedy = [f.hypotheses[0] for f in greedy_search(model, src, max_length=20)]
+        greedy = [f.hypotheses[0] for f in greedy_search(model, src, DecodeConfig(max_length=20))]
         beam = [f.hypotheses[0] for f in beam_search(model, src, DecodeConfig(beam_size=1, max_length=20))]
         assert [h.ids for h in beam] == [h.ids for h in greedy]
         assert [h.score for h in beam] == pytest.approx([h.score for h in greedy], abs=1e-4)

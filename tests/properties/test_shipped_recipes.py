@@ -9,6 +9,8 @@ import torch
 from pellucid.config import Recipe, shipped_recipes
 from pellucid.data.dates import split_dates
 from pellucid.model.transformer import Transformer
+from pellucid.tasks.classifier import Classifier
+from pellucid.tasks.language_model import LanguageModel
 from pellucid.tasks.translator import Translator
 from pellucid.workflow.locate import TEXT_FIELDS
 from pellucid.workflow.train import train
@@ -17,10 +19,7 @@ WITH_TEXTS = [name for name in shipped_recipes() if Recipe.load(name).data.src]
 WMT = ["wmt14-en-de-base", "wmt14-en-de-big"]
 
 SHORT = ("train.steps=2", "train.save_every=1", "train.average=2", "train.validate_decode=2", "train.log_every=1")
-SMALL = (
-    "model.d_model=16", "model.d_ff=32", "model.num_heads=2",
-    "model.num_encoder_layers=1", "model.num_decoder_layers=1",
-)  # fmt: skip
+SMALL = ("model.d_model=16", "model.d_ff=32", "model.num_heads=2")
 """Settings that make a run of seconds; all others are the recipe's."""
 
 
@@ -29,14 +28,19 @@ def write_stand_ins(recipe: Recipe, folder: Path) -> None:
     pairs, _ = split_dates(60, seed=1, held_out=5)
     for field in TEXT_FIELDS:
         for path in recipe.data.files(field):
-            body = "".join(f"{pair['tgt' in field]}\n" for pair in pairs).encode()
+            lines = [pair["tgt" in field] for pair in pairs]
+            if recipe.task == "classify":  # as columns: a date, and whether its year is even
+                lines = [f"{source}\t{int(target[3]) % 2}" for source, target in pairs]
+            body = "".join(f"{line}\n" for line in lines).encode()
             (folder / path).parent.mkdir(parents=True, exist_ok=True)
             (folder / path).write_bytes(gzip.compress(body) if path.endswith(".gz") else body)
 
 
 def run(name: str, folder: Path, *settings: str) -> Path:
     """The folder of a run of the recipe on stand-ins."""
-    recipe = Recipe.load(name, [*SHORT, *settings])
+    layers = Recipe.load(name).model
+    depth = [f"model.{key}=1" for key in ("num_encoder_layers", "num_decoder_layers") if getattr(layers, key)]
+    recipe = Recipe.load(name, [*SHORT, *(depth if SMALL[0] in settings else []), *settings])
     write_stand_ins(recipe, folder / "data")
     result = train(recipe, folder / "run", data_dir=folder / "data", offline=True, device="cpu", quiet=True)
     assert result.steps == 2
@@ -47,10 +51,15 @@ def run(name: str, folder: Path, *settings: str) -> Path:
 def test_a_recipe_runs(name: str, tmp_path: Path) -> None:
     """All but the size of its model."""
     folder, recipe = run(name, tmp_path, *SMALL), Recipe.load(name)
-    translator = Translator.load(folder, "cpu")
-    assert len(translator.translate(["5 May 2020"])) == 1
-    asked, kept = recipe.decode, translator.decode
-    assert (kept.beam_size, kept.length_penalty) == (asked.beam_size, asked.length_penalty)
+    if recipe.task == "classify":
+        assert Classifier.load(folder, "cpu").classify(["5 May 2020"])[0].label in ("0", "1")
+    elif recipe.task == "generate":
+        assert len(LanguageModel.load(folder, "cpu").generate(["5 May"], max_new_tokens=3)) == 1
+    else:
+        translator = Translator.load(folder, "cpu")
+        assert len(translator.translate(["5 May 2020"])) == 1
+        asked, kept = recipe.decode, translator.decode
+        assert (kept.beam_size, kept.length_penalty) == (asked.beam_size, asked.length_penalty)
     corpora = len(recipe.data.files("src"))
     stored = Recipe.load(folder / "recipe.toml")
     assert [Path(path).is_file() for path in stored.data.files("src")] == [True] * corpora

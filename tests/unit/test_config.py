@@ -180,6 +180,7 @@ WITH: dict[str, dict[str, Any]] = {
     "model.num_heads": {"d_model": 1280},
     "model.num_classes": {"num_decoder_layers": 0},
     "train.learning_rate": {"schedule": "cosine"},
+    "train.final_learning_rate": {"schedule": "cosine"},
     "decode.n_best": {"beam_size": 9},
 }
 
@@ -192,7 +193,8 @@ def test_each_field_survives_toml(name: str) -> None:
     recipe = Recipe()
     config = getattr(recipe, section)
     changed = {key: other_value(typing.get_type_hints(SECTIONS[section])[key], getattr(config, key))}
-    other = replace(recipe, **{section: replace(config, **WITH.get(name, {}) | changed)})
+    task = {"model.num_classes": "classify"}.get(name, "translate")
+    other = replace(recipe, **{"task": task, section: replace(config, **WITH.get(name, {}) | changed)})
     assert other != recipe
     assert Recipe.from_tables(tomllib.loads(other.to_toml())) == other
 

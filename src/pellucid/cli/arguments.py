@@ -48,7 +48,7 @@ def _check_options(prog: str, command: Callable[..., int], args: Sequence[str]) 
 
 
 def _option(name: str) -> str:
-    return f"--{name.replace('_', '-')}"
+    return f"--{name.rstrip('_').replace('_', '-')}"  # `from_` is what Python makes of `from`
 
 
 def _sentence(box: str) -> str:

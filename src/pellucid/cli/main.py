@@ -20,11 +20,14 @@ VERBS = {
     "train": "train a translator from two text files, or from a recipe",
     "doctor": "look for what is wrong in a corpus",
     "translate": "translate lines of text",
+    "classify": "label lines of text",
+    "generate": "continue lines of text",
     "score": "log-probabilities of given translations",
     "evaluate": "BLEU and chrF of a model on a test set",
     "recipes": "list the shipped recipes, or show one",
     "info": "a model's parameters, or each step of a pass through it",
     "average": "the mean of a run's last checkpoints as a model",
+    "convert": "a model of Hugging Face or of a tutorial into ours, or ours for other engines",
 }
 
 USAGE = """usage: pellucid VERB [OPTIONS]

@@ -76,6 +76,8 @@ def _tell(out: str, result: "RunResult") -> None:
 
     finished = "already finished, nothing to do;" if result.already_finished else "finished after"
     bleu = "" if result.valid_bleu is None else f", validation BLEU {result.valid_bleu:.2f}"
+    if result.valid_accuracy is not None:
+        bleu = f", validation accuracy {100 * result.valid_accuracy:.2f} %"
     early = ", ended early by `train.patience`" if result.stopped_early else ""
     summary = f"{finished} {result.steps:,} steps{early}, validation loss {result.valid_loss:.3f}{bleu}"
     print(f"{out}: {summary}", file=sys.stderr)

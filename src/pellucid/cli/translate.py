@@ -4,7 +4,18 @@ from typing import Annotated, Any
 
 import tyro
 
-from pellucid.cli.options import BeamSize, Device, Dtype, Input, LengthPenalty, Model, Output, optional
+from pellucid.cli.options import (
+    BeamSize,
+    Device,
+    Dtype,
+    Input,
+    LengthPenalty,
+    Model,
+    Output,
+    SourceLanguage,
+    TargetLanguage,
+    optional,
+)
 
 
 def translate(
@@ -13,6 +24,8 @@ def translate(
     *,
     input: Input = "-",
     output: Output = "-",
+    src_lang: SourceLanguage = None,
+    tgt_lang: TargetLanguage = None,
     beam_size: BeamSize = None,
     n_best: Annotated[int | None, optional("N", "translations a line; more than one need --json")] = None,
     length_penalty: LengthPenalty = None,
@@ -30,6 +43,7 @@ def translate(
     """Translate lines: as many lines come out as went in, in their order.
 
     example: pellucid translate run < input.de > output.en
+    example: pellucid translate m2m100_418M --src-lang de --tgt-lang fr < input.de > output.fr
     """
     from pellucid.decoding.sampling import SamplingConfig
     from pellucid.errors import ConfigError
@@ -45,6 +59,7 @@ def translate(
     translate_stream(
         model, input, output, SearchOptions(beam_size, n_best, length_penalty, max_length, batch_tokens),
         SamplingConfig(**_given(drawing)) if sample else None, as_json=json, device=device, dtype=dtype,
+        source_language=src_lang, target_language=tgt_lang,
     )  # fmt: skip
     return 0
 

@@ -13,9 +13,12 @@ class DataConfig:
 
     src: str | tuple[str, ...] = ""
     """Source sentences, one a line, plain or gzip; or a .tsv or .jsonl file, which holds both sides. Several corpora:
-    a list."""
+    a list. A classifier's texts; all that a language model reads."""
     tgt: str | tuple[str, ...] = ""
-    """Target sentences, line by line with `src`; empty where `src` holds both sides."""
+    """Target sentences, line by line with `src`; empty where `src` holds both sides. A classifier's labels."""
+    text: Literal["lines", "running"] = "lines"
+    """Of `task = "generate"`: each line is a text of its own, or `src` is one running text, its line ends included,
+    that is trained on in blocks of `max_length` tokens."""
     weights: tuple[float, ...] = ()
     """How often each corpus of a list is seen in an epoch, as in [1, 2.5]; a fraction draws a part of it, another one
     each epoch. Empty: each once."""
@@ -24,7 +27,8 @@ class DataConfig:
     valid_tgt: str = ""
     """Target sentences to validate on."""
     valid_size: int = 1000
-    """Pairs cut off for validation where no validation text is given (at most a tenth of the text)."""
+    """Pairs cut off for validation where no validation text is given (at most a tenth of the text). Of a running text
+    it is always the last tenth."""
     test_src: str = ""
     """Source sentences that `pellucid evaluate` is to be run on; training says which of them its text holds."""
     test_tgt: str = ""
@@ -52,7 +56,7 @@ class DataConfig:
     byte_fallback: bool = True
     """Write what the vocabulary lacks as bytes (bpe, unigram and characters only)."""
     max_length: int = 256
-    """The longest sentence trained on, in tokens."""
+    """The longest sentence trained on, in tokens; of a running text the length of a block."""
     on_too_long: Literal["skip", "cut"] = "skip"
     """A pair with a longer side: leave it out, or cut its sides to `max_length`. Either is counted and said."""
     subword_sampling: float = 0.0

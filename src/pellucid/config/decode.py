@@ -13,7 +13,7 @@ class DecodeConfig:
     beam_size: int = 5
     """Hypotheses kept a step; 1: greedy search."""
     length_penalty: float = 1.0
-    """Hypotheses rank by log-probability / length ** length_penalty."""
+    """Hypotheses rank by log-probability / length ** length_penalty; target_prefix and end count as length."""
     n_best: int = 1
     """Translations given a sentence."""
     max_length: int | None = None
@@ -22,10 +22,21 @@ class DecodeConfig:
     """Source tokens translated at a time, padding and beams included."""
     max_source_length: int = 256
     """Source tokens of a line; a longer one is translated in pieces."""
+    source_prefix: tuple[int, ...] = ()
+    """Ids before every source, as the code of its language."""
+    source_suffix: tuple[int, ...] = ()
+    """Ids behind the end token of every source."""
+    target_prefix: tuple[int, ...] = ()
+    """Ids that every output begins with, after the start token; not chosen, so not part of its score."""
+    suppress: tuple[int, ...] = ()
+    """Ids that are never written."""
 
     def __post_init__(self) -> None:
         check_fields(self)
         check_at_least(self, ("beam_size", "n_best", "batch_tokens", "max_source_length", "max_length"), 1)
+        for name in ("source_prefix", "source_suffix", "target_prefix", "suppress"):
+            if min(getattr(self, name), default=0) < 0:
+                raise ConfigError(f"`{name}` {list(getattr(self, name))} holds ids below 0")
         if self.n_best > self.beam_size:
             raise ConfigError(
                 f"`n_best` ({self.n_best}) cannot exceed `beam_size` ({self.beam_size})",

@@ -8,8 +8,12 @@ from pellucid.config.data import DataConfig
 from pellucid.config.decode import DecodeConfig
 from pellucid.config.model import ModelConfig
 from pellucid.config.train import TrainConfig
+from pellucid.errors import ConfigError
 from pellucid.tables import check_fields, from_table, read_tables, split_override, to_table, toml_line
 
+STACKS = {"translate": (True, True), "classify": (True, False), "generate": (False, True)}
+"""Whether a task's model has an encoder, and a decoder."""
+NEEDS = {"translate": "an encoder and a decoder", "classify": "an encoder alone", "generate": "a decoder alone"}
 SECTIONS = {"model": ModelConfig, "data": DataConfig, "train": TrainConfig, "decode": DecodeConfig}
 
 
@@ -23,8 +27,8 @@ class Recipe:
     """What it trains, in a sentence."""
     time: str = ""
     """How long that took, and on what machine; empty: not measured."""
-    task: Literal["translate"] = "translate"
-    """What the model is for."""
+    task: Literal["translate", "classify", "generate"] = "translate"
+    """What the model is for: to write a target for a source, to tell which label a text has, or to go on writing."""
     model: ModelConfig = field(default_factory=lambda: ModelConfig.preset("tiny"))
     data: DataConfig = field(default_factory=DataConfig)
     train: TrainConfig = field(default_factory=TrainConfig)
@@ -32,6 +36,14 @@ class Recipe:
 
     def __post_init__(self) -> None:
         check_fields(self)
+        encoder, decoder = STACKS[self.task]
+        layers = self.model.num_encoder_layers, self.model.num_decoder_layers
+        if (bool(layers[0]), bool(layers[1])) != (encoder, decoder):
+            raise ConfigError(
+                f'`task = "{self.task}"` needs {NEEDS[self.task]}, but `model.num_encoder_layers` is {layers[0]} and '
+                f"`model.num_decoder_layers` {layers[1]}",
+                "set one of them to 0" if encoder != decoder else "give both at least one layer",
+            )
 
     @classmethod
     def from_tables(cls, tables: dict[str, Any]) -> Self:

@@ -21,6 +21,8 @@ class TrainConfig:
     """The highest learning rate; None: the paper's (d_model * warmup_steps)^-0.5."""
     warmup_steps: int = 4000
     """Steps over which the learning rate rises from zero."""
+    final_learning_rate: float = 0.0
+    """What `schedule = "linear"` and "cosine" reach just after the last step."""
     schedule: Literal["noam", "inverse_sqrt", "linear", "cosine", "constant", "stable"] = "noam"
     """How the learning rate goes on after warm-up; noam is equation 3 of the paper; stable holds it, then falls."""
     decay_fraction: float = 0.4
@@ -59,7 +61,8 @@ class TrainConfig:
     validate_decode: int = 500
     """Validation sentences translated (greedily) and scored; 0: the loss alone decides which weights are best."""
     best_by: Literal["bleu", "loss"] = "bleu"
-    """What decides which validation is the best: BLEU (where sentences are translated), or the loss."""
+    """What decides which validation is the best: BLEU (where sentences are translated; of a classifier it is accuracy),
+    or the loss."""
     patience: int = 0
     """Stop after so many validations without a new best; 0: never."""
     save_every: int = 1000
@@ -77,12 +80,27 @@ class TrainConfig:
         check_at_least(self, (*counts, "validate_every", "save_every", "log_every"), 1)
         check_probabilities(self, ("label_smoothing", "adam_beta1", "adam_beta2", "ema_decay", "decay_fraction"))
         not_negative = ("grad_clip", "weight_decay", "adam_eps", "r_drop", "validate_decode", "patience", "budget")
-        check_at_least(self, (*not_negative, "seed"), 0)
+        check_at_least(self, (*not_negative, "final_learning_rate", "seed"), 0)
         if self.learning_rate is not None and not self.learning_rate > 0:
             raise ConfigError(f"`learning_rate` ({self.learning_rate}) must be above 0")
+        self._check_final_rate()
         if self.schedule == "noam" and self.learning_rate is not None:
             raise ConfigError(
                 f'`schedule = "noam"` takes its rate from `d_model` and `warmup_steps`, not from `learning_rate` '
                 f"({self.learning_rate})",
                 'use `schedule = "inverse_sqrt"` for the same curve with a highest rate of your own',
+            )
+
+    def _check_final_rate(self) -> None:
+        if not self.final_learning_rate:
+            return
+        if self.schedule not in ("linear", "cosine"):
+            raise ConfigError(
+                f'`final_learning_rate` ({self.final_learning_rate}) means nothing to `schedule = "{self.schedule}"`',
+                "leave it out, or use linear or cosine",
+            )
+        if self.learning_rate is not None and self.final_learning_rate > self.learning_rate:
+            raise ConfigError(
+                f"`final_learning_rate` ({self.final_learning_rate}) must be at most `learning_rate` "
+                f"({self.learning_rate})"
             )

@@ -1,11 +1,7 @@
-"""Section 5.1: batches of sentences of similar length, of about so many tokens.
+"""Section 5.1: batches of sentences of similar length, of about so many tokens."""
 
-The order is a pure function of (seed, epoch): a run that stands at position p of epoch e needs no more than these
-numbers to go on.
-"""
-
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,30 +10,36 @@ import torch
 from torch import Tensor
 
 from pellucid.config import ModelConfig
+from pellucid.data.blocks import BlockOrder
+from pellucid.data.classified import classifier_input
+from pellucid.data.order import Indices, Order
 from pellucid.data.shards import Shard
 from pellucid.data.subword_sampling import SubwordSampling
 
-Indices = npt.NDArray[np.int64]
+NO_TARGET = -1
+"""Fills up targets where every id may be a word."""
 
 
 @dataclass(frozen=True)
 class Batch:
-    """Sentence pairs as ids, padded on the right."""
+    """Examples as ids, padded on the right: sentence pairs, texts with their class, or texts alone."""
 
-    src: Tensor  # (B, S) ending in the end token
-    tgt_in: Tensor  # (B, T) starting with the start token
-    tgt_out: Tensor  # (B, T) the same shifted by one, ending in the end token
+    src: Tensor  # (B, S) ending in the end token; of texts alone (B, 0)
+    tgt_in: Tensor  # (B, T) starting with the start token; of classes (B, 0)
+    tgt_out: Tensor  # (B, T) the same shifted by one, ending in the end token; of classes (B, 1)
     sentences: Indices  # (B,) indices into the corpus
     num_tokens: int  # target tokens without padding, end tokens included
+    src_pad_id: int | None = 0  # what fills up `src`; None: nothing does
+    tgt_pad_id: int | None = 0  # what fills up `tgt_out`
 
     def to(self, device: torch.device) -> "Batch":
         """The batch on another device."""
         src, tgt_in, tgt_out = (t.to(device, non_blocking=True) for t in (self.src, self.tgt_in, self.tgt_out))
-        return Batch(src, tgt_in, tgt_out, self.sentences, self.num_tokens)
+        return replace(self, src=src, tgt_in=tgt_in, tgt_out=tgt_out)
 
 
 @dataclass(frozen=True)
-class BatchOrder:
+class BatchOrder(Order):
     """Which sentences make which batch, epoch by epoch."""
 
     src_lengths: Indices
@@ -78,19 +80,29 @@ class BatchOrder:
             start += size
         return np.concatenate(draws)
 
-    def follow(self, epoch: int, position: int) -> Iterator[tuple[int, int, Indices]]:
-        """All batches from a place on, without end: (epoch, position after it, sentences)."""
-        while True:
-            batches = self.epoch(epoch)
-            for place in range(position, len(batches)):
-                yield epoch, place + 1, batches[place]
-            epoch, position = epoch + 1, 0
+
+def batch_order(shard: Shard, batch_tokens: int, seed: int) -> BatchOrder | BlockOrder:
+    """The order in which a shard is trained on: by sentences of like length, or by blocks of a running text."""
+    if shard.block:
+        return BlockOrder(len(shard.target.ids), shard.block, batch_tokens, seed)
+    return BatchOrder(shard.source.lengths, shard.target.lengths, batch_tokens, seed, shard.corpora)
 
 
 def make_batch(
     shard: Shard, draws: Indices, config: ModelConfig, sampling: SubwordSampling | None = None, epoch: int = 0
 ) -> Batch:
-    """The sentences of BatchOrder's `draws` as padded tensors of ids; with `sampling`, of pieces that it draws."""
+    """What `batch_order` draws as padded tensors of ids, as the family of the model takes them.
+
+    With `sampling`, sentence pairs are of pieces that it draws.
+    """
+    if config.family == "encoder":
+        return _classified(shard, draws % len(shard), config)
+    if config.family == "decoder":
+        return _blocks(shard, draws) if shard.block else _texts(shard, draws % len(shard), config)
+    return _pairs(shard, draws, config, sampling, epoch)
+
+
+def _pairs(shard: Shard, draws: Indices, config: ModelConfig, sampling: SubwordSampling | None, epoch: int) -> Batch:
     sentences = draws % len(shard)
     if sampling:
         sources, targets = sampling.draw(shard, epoch, draws)
@@ -103,7 +115,41 @@ def make_batch(
         tgt_out=_framed(targets, pad_id, last=config.eos_id),
         sentences=sentences,
         num_tokens=sum(map(len, targets)) + len(targets),
+        src_pad_id=config.pad_id,
+        tgt_pad_id=config.pad_id,
     )
+
+
+def _classified(shard: Shard, sentences: Indices, config: ModelConfig) -> Batch:
+    """Texts as a classifier reads them, and the number of the class of each."""
+    texts = [np.array(classifier_input(shard.source[i].tolist(), config)) for i in sentences]
+    classes = np.array([shard.target[i][0] for i in sentences], np.int64)[:, None]  # (B, 1)
+    src = _framed([text[:-1] for text in texts], config.pad_id or 0, last=config.eos_id)
+    none = torch.zeros(len(texts), 0, dtype=torch.long)
+    return Batch(src, none, torch.from_numpy(classes), sentences, len(texts), config.pad_id, None)
+
+
+def _texts(shard: Shard, sentences: Indices, config: ModelConfig) -> Batch:
+    """Texts of their own, each from the start token to the end token."""
+    texts = [shard.target[i] for i in sentences]
+    tgt_in = _framed(texts, config.pad_id or 0, first=config.bos_id)
+    tgt_out = _framed(texts, NO_TARGET, last=config.eos_id)
+    return _alone(tgt_in, tgt_out, sentences)
+
+
+def _blocks(shard: Shard, starts: Indices) -> Batch:
+    """Pieces of a running text, each `shard.block` tokens from its start; fewer at the end of the text."""
+    ids, block = shard.target.ids, shard.block
+    tgt_in, tgt_out = (np.full((len(starts), block), filler, np.int64) for filler in (0, NO_TARGET))
+    for row, start in enumerate(starts.tolist()):
+        piece = ids[start : start + block + 1]
+        tgt_in[row, : len(piece) - 1], tgt_out[row, : len(piece) - 1] = piece[:-1], piece[1:]
+    return _alone(torch.from_numpy(tgt_in), torch.from_numpy(tgt_out), starts)
+
+
+def _alone(tgt_in: Tensor, tgt_out: Tensor, sentences: Indices) -> Batch:
+    none = torch.zeros(len(tgt_in), 0, dtype=torch.long)
+    return Batch(none, tgt_in, tgt_out, sentences, int((tgt_out != NO_TARGET).sum()), None, NO_TARGET)
 
 
 def _framed(

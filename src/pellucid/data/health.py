@@ -150,7 +150,7 @@ class _Pass:
         """Whether a pair is used, as far as it can be told by itself."""
         if source is None or target is None:
             return False
-        for side, path in ((source, text.src), (target, text.tgt_file)):
+        for side, path in ((source, text.src), (target, text.tgt_file))[: 1 if text.alone else 2]:
             if not (side.isascii() and side.isprintable()):
                 self._look_at_characters(side, path, line)
             if len(side) > self.shortest_long and (tokens := self.fewest_tokens(side)) > self.data.max_length:
@@ -163,7 +163,7 @@ class _Pass:
         for fault, sources in self.sources.items():
             if stripped in sources:
                 self._leak(fault, sources[stripped], text.src, line)
-        if stripped == target.strip():
+        if stripped == target.strip() and not text.alone:
             self.note("copy", text.src, line, _short(source), "pairs")
             return self.data.on_copy == "keep"
         return True

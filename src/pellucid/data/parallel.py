@@ -36,6 +36,8 @@ class ParallelText:
     tgt: str
     tsv_columns: tuple[int, ...] = (1, 2)
     jsonl_keys: tuple[str, ...] = ("src", "tgt")
+    alone: bool = False
+    """Whether there is one side, which is read for both: a language model's text."""
 
     def __str__(self) -> str:
         return f"`{self.src}` and `{self.tgt}`" if self.tgt else f"`{self.src}`"
@@ -48,13 +50,16 @@ class ParallelText:
     @property
     def is_json(self) -> bool:
         """Whether `src` holds both sides as JSON lines."""
-        return not self.tgt and self.src.lower().endswith(JSON_LINES)
+        return not self.tgt and not self.alone and self.src.lower().endswith(JSON_LINES)
 
     def pairs(self, on_bad_utf8: OnBadUtf8, note: Note = unheard) -> Iterator[tuple[Side, Side]]:
         """The pairs in their order, as many as the longer file has lines, with END for what the shorter one lacks.
 
         Raises DataError for a file that is not there or damaged, and for a line that is not of its format.
         """
+        if self.alone:
+            yield from ((line, line) for line in _lines(self.src, on_bad_utf8, note))
+            return
         if self.tgt:
             sides = (_lines(path, on_bad_utf8, note) for path in (self.src, self.tgt))
             yield from zip_longest(*sides, fillvalue=END)
@@ -72,7 +77,7 @@ class ParallelText:
 
     def sources(self) -> Iterator[str]:
         """The sources alone, with U+FFFD for what is not UTF-8; the targets need not be there."""
-        if self.tgt or not holds_both_sides(self.src):
+        if self.tgt or self.alone or not holds_both_sides(self.src):
             sides: Iterator[Side] = _lines(self.src, "replace", unheard)
         else:
             sides = (source for source, _ in self.pairs("replace"))
@@ -88,9 +93,12 @@ class ParallelText:
         return source, target
 
 
-def parallel_texts(data: DataConfig) -> tuple[ParallelText, ...]:
-    """The corpora to train on. Raises ConfigError where their files, or their weights, do not go together."""
-    texts = _paired(data, "src", "tgt")
+def parallel_texts(data: DataConfig, *, alone: bool = False) -> tuple[ParallelText, ...]:
+    """The corpora to train on. Raises ConfigError where their files, or their weights, do not go together.
+
+    `alone` says that there are no targets: each text is its own.
+    """
+    texts = _alone(data, "src", "tgt") if alone else _paired(data, "src", "tgt")
     if data.weights and len(data.weights) != len(texts):
         raise ConfigError(
             f"`data.weights` ({list(data.weights)}) must be as many as the corpora ({len(texts)})",
@@ -99,10 +107,23 @@ def parallel_texts(data: DataConfig) -> tuple[ParallelText, ...]:
     return texts
 
 
-def held_out_text(data: DataConfig, name: str) -> ParallelText | None:
+def held_out_text(data: DataConfig, name: str, *, alone: bool = False) -> ParallelText | None:
     """The text named "valid" or "test"; None where there is none. Raises ConfigError where a side is missing."""
     src, tgt = f"{name}_src", f"{name}_tgt"
-    return _paired(data, src, tgt)[0] if data.files(src) or data.files(tgt) else None
+    if not (data.files(src) or data.files(tgt)):
+        return None
+    return (_alone if alone else _paired)(data, src, tgt)[0]
+
+
+def _alone(data: DataConfig, src: str, tgt: str) -> tuple[ParallelText, ...]:
+    """Each source file by itself. Raises ConfigError where there is none, or a target."""
+    if data.files(tgt) or not data.files(src):
+        reason = f"is given ({', '.join(data.files(tgt))})" if data.files(tgt) else "is not given"
+        raise ConfigError(
+            f"`data.{tgt if data.files(tgt) else src}` {reason}",
+            f"a language model reads the texts of `data.{src}`, and nothing else",
+        )
+    return tuple(ParallelText(path, "", data.tsv_columns, data.jsonl_keys, alone=True) for path in data.files(src))
 
 
 def _paired(data: DataConfig, src: str, tgt: str) -> tuple[ParallelText, ...]:

@@ -4,6 +4,7 @@ The files of a shard's folder:
 
     source.ids, target.ids           ids of all sentences, one after another, uint16 or uint32
     source.offsets, target.offsets   where each sentence starts, int64, one more than there are sentences
+    (of texts alone, each its own target, there is no source)
     source.text, target.text         the sentences in UTF-8, where they are to be cut into other pieces later;
     source.bounds, target.bounds     where each starts, as above
     index.json                       counts, SHA-256 of each file, the fingerprint of what they were made from
@@ -13,12 +14,12 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
 from itertools import count, islice
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -76,29 +77,51 @@ class Shard:
     """The places of all pairs that are not in the shard."""
     corpora: tuple[tuple[int, float], ...] = ()
     """(sentences, times seen in an epoch) of each corpus in the shard; empty: all of them once."""
+    block: int = 0
+    """Tokens of a block where `target` is one running text, cut into blocks; 0: it is sentences."""
 
     def __len__(self) -> int:
         return len(self.source)
 
 
+class Encoder(Protocol):
+    """What makes ids of a side's lines."""
+
+    @property
+    def size(self) -> int:
+        """How many ids there are."""
+
+    def encode_lines(self, lines: Sequence[str]) -> list[list[int]]:
+        """The ids of each line."""
+
+
+@dataclass(frozen=True)
+class Encoders:
+    """Those of the two sides, where the second is no text."""
+
+    source: Encoder
+    target: Encoder
+
+
 def open_or_write(
     folder: Path,
     pairs: Iterable[tuple[str, str]],
-    tokenizers: Tokenizers,
+    tokenizers: Encoders | Tokenizers,
     max_length: int,
     fingerprint: str,
     keep_texts: bool = False,
     cut: bool = False,
+    alone: bool = False,
 ) -> Shard:
     """The shard in `folder` if it is whole and was made from the same text (`fingerprint`); else it is written.
 
     Pairs with an empty side, or more than `max_length` tokens on a side, are left out and counted; with `cut`, a side
-    that is too long is cut, and has no text. `pairs` is read only when the shard is written. Raises DataError
-    where nothing is left.
+    that is too long is cut, and has no text. With `alone` the second side is all that is stored, and stands for both.
+    `pairs` is read only when the shard is written. Raises DataError where nothing is left.
     """
     shard = _open(folder, fingerprint)
     if shard is None:
-        _write(folder, pairs, tokenizers, max_length, fingerprint, keep_texts, cut)
+        _write(folder, pairs, tokenizers, max_length, fingerprint, keep_texts, cut, alone)
         shard = _open(folder, fingerprint)
         assert shard is not None
     return shard
@@ -120,7 +143,8 @@ def _open(folder: Path, fingerprint: str) -> Shard | None:
     try:
         if any(_sha256(folder / name) != digest for name, digest in index["sha256"].items()):
             return None
-        source, target = (_mapped(folder / side, index["dtype"][side]) for side in ("source", "target"))
+        sides = {side: _mapped(folder / side, dtype) for side, dtype in index["dtype"].items()}
+        source, target = sides.get("source", sides["target"]), sides["target"]
         left_out = tuple(index["left_out"])
         return Shard(source, target, index["empty"], index["too_long"], index["first_too_long"], left_out)
     except (KeyError, TypeError, AttributeError):
@@ -130,32 +154,35 @@ def _open(folder: Path, fingerprint: str) -> Shard | None:
 def _write(
     folder: Path,
     pairs: Iterable[tuple[str, str]],
-    tokenizers: Tokenizers,
+    tokenizers: Encoders | Tokenizers,
     max_length: int,
     fingerprint: str,
     keep_texts: bool,
     cut: bool,
+    alone: bool,
 ) -> None:
     temporary = folder.with_name(folder.name + ".partial")
     shutil.rmtree(temporary, ignore_errors=True)
     temporary.mkdir(parents=True)
     with ExitStack() as files:
-        source = files.enter_context(_SideWriter(temporary / "source", tokenizers.source.size, keep_texts))
+        source = None
+        if not alone:
+            source = files.enter_context(_SideWriter(temporary / "source", tokenizers.source.size, keep_texts))
         target = files.enter_context(_SideWriter(temporary / "target", tokenizers.target.size, keep_texts))
         counts = _encode(pairs, tokenizers, max_length, cut, source, target)
-    if not source.lengths:
+    if not target.lengths:
         shutil.rmtree(temporary)
         raise DataError(
-            f"no usable pair of sentences: {counts.empty:,} had an empty side, {counts.too_long:,} had more than "
-            f"{max_length} tokens",
+            f"no usable {'text' if alone else 'pair of sentences'}: {counts.empty:,} had an empty side, "
+            f"{counts.too_long:,} had more than {max_length} tokens",
             "raise `data.max_length`, or look at the files",
         )
     index = {
         "format": FORMAT,
         "fingerprint": fingerprint,
-        "sentences": len(source.lengths),
+        "sentences": len(target.lengths),
         **asdict(counts),
-        "dtype": {"source": source.dtype.name, "target": target.dtype.name},
+        "dtype": ({"source": source.dtype.name} if source else {}) | {"target": target.dtype.name},
         "sha256": {path.name: _sha256(path) for path in sorted(temporary.iterdir())},
     }
     (temporary / "index.json").write_text(json.dumps(index, indent=2) + "\n", encoding="utf-8")
@@ -175,21 +202,19 @@ class _Counts:
 
 def _encode(
     pairs: Iterable[tuple[str, str]],
-    tokenizers: Tokenizers,
+    tokenizers: Encoders | Tokenizers,
     max_length: int,
     cut: bool,
-    source: "_SideWriter",
+    source: "_SideWriter | None",
     target: "_SideWriter",
 ) -> _Counts:
     """Writes the ids of the usable pairs."""
     counts = _Counts()
     stream, places = iter(pairs), count()
     while chunk := list(islice(stream, CHUNK)):
-        encoded = (
-            tokenizers.source.encode_lines([s for s, _ in chunk]),
-            tokenizers.target.encode_lines([t for _, t in chunk]),
-        )
-        for (src_text, tgt_text), src, tgt in zip(chunk, *encoded, strict=True):
+        targets = tokenizers.target.encode_lines([t for _, t in chunk])
+        sources = targets if source is None else tokenizers.source.encode_lines([s for s, _ in chunk])
+        for (src_text, tgt_text), src, tgt in zip(chunk, sources, targets, strict=True):
             place = next(places)
             too_long = max(len(src), len(tgt)) > max_length
             if not src or not tgt:
@@ -200,7 +225,8 @@ def _encode(
             if not src or not tgt or (too_long and not cut):
                 counts.left_out.append(place)
             else:
-                source.add(src[:max_length], src_text if len(src) <= max_length else "")
+                if source is not None:
+                    source.add(src[:max_length], src_text if len(src) <= max_length else "")
                 target.add(tgt[:max_length], tgt_text if len(tgt) <= max_length else "")
     return counts
 

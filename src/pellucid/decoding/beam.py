@@ -25,13 +25,14 @@ class BeamState:
     limits: list[int]  # its most tokens
     margins: list[float]  # the smallest gap that decided anything so far
     finished: list[list[Hypothesis]]
-    ids: Tensor  # (B, W, T) tokens so far, the start token first
+    ids: Tensor  # (B, W, T) tokens so far, the start token and the prefix first
+    prefix_length: int
     scores: Tensor  # (B, W) sums of log-probabilities; minus infinity: no hypothesis
 
     @property
     def length(self) -> int:
-        """Tokens so far, without the start token."""
-        return self.ids.size(2) - 1
+        """Tokens so far, without the start token and the prefix."""
+        return self.ids.size(2) - 1 - self.prefix_length
 
 
 @dataclass
@@ -49,10 +50,13 @@ def beam_search(model: Transformer, src: Tensor, config: DecodeConfig) -> list[F
     """The `n_best` hypotheses of each of the sources (B, S), by the definitions of DecodeConfig."""
     state = _start(src, config, model.config)
     cache = model.start(src, config.beam_size)
+    for place in range(state.prefix_length):
+        model.step(state.ids[:, :, place], cache)
     found: dict[int, Found] = {}
     while state.rows:
         at_limit = [state.length >= limit for limit in state.limits]
-        log_probs = next_log_probs(model.step(state.ids[:, :, -1], cache), at_limit, model.config)  # (B, W, V)
+        logits = model.step(state.ids[:, :, -1], cache)  # (B, W, V)
+        log_probs = next_log_probs(logits, at_limit, model.config, config.suppress)  # (B, W, V)
         best = _continuations(state, log_probs, config.beam_size, model.config.eos_id)
         _finish(state, best, config.beam_size)
         _advance(state, best, config.beam_size, cache)
@@ -66,10 +70,11 @@ def _start(src: Tensor, config: DecodeConfig, model_config: ModelConfig) -> Beam
     scores[:, 0] = 0.0  # the others would be the same hypothesis again
     return BeamState(
         rows=list(range(batch)),
-        limits=length_limits(src, config.max_length, model_config),
+        limits=length_limits(src, config, model_config),
         margins=[math.inf] * batch,
         finished=[[] for _ in range(batch)],
-        ids=src.new_full((batch, width, 1), model_config.bos_id),
+        ids=src.new_tensor([model_config.bos_id, *config.target_prefix]).expand(batch, width, -1),
+        prefix_length=len(config.target_prefix),
         scores=scores,
     )
 
@@ -99,9 +104,9 @@ def _finish(state: BeamState, found: Continuations, width: int) -> None:
     """Collects the continuations among the first W that end."""
     ended = (found.ends & found.scores.isfinite())[:, :width]
     places, ranks = ended.nonzero(as_tuple=True)
-    ids = state.ids[places, found.parents[places, ranks], 1:].tolist()
+    ids = state.ids[places, found.parents[places, ranks], 1 + state.prefix_length :].tolist()
     for place, words, score in zip(places.tolist(), ids, found.scores[places, ranks].tolist(), strict=True):
-        state.finished[place].append(Hypothesis(words, score))
+        state.finished[place].append(Hypothesis(words, score, state.prefix_length))
 
 
 def _advance(state: BeamState, found: Continuations, width: int, cache: DecoderCache) -> None:
@@ -161,8 +166,10 @@ def _rival(score: float, length: int, limit: int, finished: int, config: DecodeC
     its last token counted as its end.
     """
     if finished >= config.beam_size:
-        return Hypothesis([0] * (length - 1), score)
-    return Hypothesis([0] * (limit if config.length_penalty > 0 else length), score)
+        words = length - 1
+    else:
+        words = limit if config.length_penalty > 0 else length
+    return Hypothesis([0] * words, score, len(config.target_prefix))
 
 
 def _is_done(finished: list[Hypothesis], rival: Hypothesis, config: DecodeConfig) -> bool:

@@ -14,7 +14,7 @@ from torch import Tensor
 from pellucid.config import DecodeConfig
 from pellucid.decoding.beam import beam_search
 from pellucid.decoding.greedy import greedy_search
-from pellucid.decoding.hypothesis import Found, Hypothesis
+from pellucid.decoding.hypothesis import Found, Hypothesis, check_ids
 from pellucid.decoding.padding import pad
 from pellucid.decoding.sampling import SamplingConfig, sample
 from pellucid.decoding.scoring import forced_scores
@@ -31,62 +31,86 @@ def search(model: Transformer, sources: Sequence[Sequence[int]], config: DecodeC
     """The `n_best` hypotheses of each source (ids, without the end token), best first; greedy for a beam of one."""
 
     def run(src: Tensor, places: list[int]) -> list[Found]:
-        return (
-            greedy_search(model, src, config.max_length) if config.beam_size == 1 else beam_search(model, src, config)
-        )
+        return greedy_search(model, src, config) if config.beam_size == 1 else beam_search(model, src, config)
 
-    return _search(model, sources, config.batch_tokens // config.beam_size, run)
+    return _search(model, sources, config, config.batch_tokens // config.beam_size, run)
 
 
 def sample_outputs(
     model: Transformer,
     sources: Sequence[Sequence[int]],
     config: SamplingConfig,
-    max_length: int | None = None,
-    batch_tokens: int = 4096,
+    decode: DecodeConfig | None = None,
     first_place: int = 0,
 ) -> list[Hypothesis]:
-    """One drawn output for each source (ids, without the end token); the first is number `first_place` of the input."""
+    """One drawn output for each source (ids, without the end token); the first is number `first_place` of the input.
+
+    Of `decode` count what limits, begins and suppresses an output, and `batch_tokens`.
+    """
+    decode = decode or DecodeConfig()
 
     def run(src: Tensor, places: list[int]) -> list[Found]:
-        return sample(model, src, config, [first_place + place for place in places], max_length)
+        return sample(model, src, config, [first_place + place for place in places], decode)
 
-    return [hypotheses[0] for hypotheses in _search(model, sources, batch_tokens, run)]
+    return [hypotheses[0] for hypotheses in _search(model, sources, decode, decode.batch_tokens, run)]
 
 
 def score_outputs(
-    model: Transformer, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]], batch_tokens: int = 4096
+    model: Transformer,
+    sources: Sequence[Sequence[int]],
+    targets: Sequence[Sequence[int]],
+    decode: DecodeConfig | None = None,
 ) -> list[float]:
-    """The log-probability of each target given its source (ids, without start and end tokens)."""
-    config = model.config
+    """The log-probability of each target given its source (ids, without start and end tokens).
+
+    Of `decode` count what stands before and behind sources and targets, which adds nothing to a score, and
+    `batch_tokens`.
+    """
+    decode, config = decode or DecodeConfig(), model.config
+    check_ids(decode, config)
+    start = [config.bos_id, *decode.target_prefix]
 
     def run(places: list[int]) -> list[float]:
-        src = _padded(model, [[*sources[i], config.eos_id] for i in places])
-        tgt_in = _padded(model, [[config.bos_id, *targets[i]] for i in places])
-        tgt_out = _padded(model, [[*targets[i], config.eos_id] for i in places])
-        return forced_scores(model, src, tgt_in, tgt_out, [len(targets[i]) + 1 for i in places])
+        src = _padded(model, [_whole_source(model, sources[i], decode) for i in places])
+        tgt_in = _padded(model, [[*start, *targets[i]] for i in places])
+        tgt_out = _padded(model, [[*start[1:], *targets[i], config.eos_id] for i in places])
+        ends = [len(start) + len(targets[i]) for i in places]
+        return forced_scores(model, src, tgt_in, tgt_out, ends, begin=len(decode.target_prefix))
 
-    shapes = [(len(s), len(t)) for s, t in zip(sources, targets, strict=True)]
-    return _by_length(model, shapes, batch_tokens, run)
+    added = _added(decode)
+    shapes = [(len(s) + added, len(t) + len(start) - 1) for s, t in zip(sources, targets, strict=True)]
+    return _by_length(model, shapes, decode.batch_tokens, run)
 
 
 def _search(
     model: Transformer,
     sources: Sequence[Sequence[int]],
+    decode: DecodeConfig,
     budget: int,
     run: Callable[[Tensor, list[int]], list[Found]],
 ) -> list[list[Hypothesis]]:
     """What `run` finds for each source, again and alone where it was near to finding something else."""
+    check_ids(decode, model.config)
 
     def found(places: list[int]) -> list[Found]:
-        return run(_padded(model, [[*sources[i], model.config.eos_id] for i in places]), places)
+        return run(_padded(model, [_whole_source(model, sources[i], decode) for i in places]), places)
 
     def settled(places: list[int]) -> list[Found]:
         if len(places) == 1:
             return found(places)
         return [found([i])[0] if f.margin < NEAR_TIE else f for i, f in zip(places, found(places), strict=True)]
 
-    return [f.hypotheses for f in _by_length(model, [(len(source),) for source in sources], budget, settled)]
+    shapes = [(len(source) + _added(decode),) for source in sources]
+    return [f.hypotheses for f in _by_length(model, shapes, budget, settled)]
+
+
+def _whole_source(model: Transformer, ids: Sequence[int], decode: DecodeConfig) -> list[int]:
+    return [*decode.source_prefix, *ids, model.config.eos_id, *decode.source_suffix]
+
+
+def _added(decode: DecodeConfig) -> int:
+    """Tokens that every source has beside its own and the end token."""
+    return len(decode.source_prefix) + len(decode.source_suffix)
 
 
 def _by_length(

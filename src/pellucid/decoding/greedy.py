@@ -5,6 +5,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
+from pellucid.config import DecodeConfig
 from pellucid.decoding.hypothesis import Found, Hypothesis, length_limits, next_log_probs
 from pellucid.model.transformer import Transformer
 
@@ -14,22 +15,27 @@ Preferences = Callable[[Tensor, list[int]], Tensor]
 
 @torch.inference_mode()
 def greedy_search(
-    model: Transformer, src: Tensor, max_length: int | None = None, preferences: Preferences | None = None
+    model: Transformer, src: Tensor, decode: DecodeConfig | None = None, preferences: Preferences | None = None
 ) -> list[Found]:
     """One hypothesis for each of the sources (B, S). Equal probabilities: the lower id.
 
-    `preferences` are what sampling takes in place of log-probabilities; scores are log-probabilities all the same.
+    Of `decode` count what limits, begins and suppresses an output. `preferences` are what sampling takes in place of
+    log-probabilities; scores are log-probabilities all the same.
     """
-    limits = length_limits(src, max_length, model.config)
+    decode = decode or DecodeConfig()
+    limits = length_limits(src, decode, model.config)
     cache = model.start(src)
     rows = list(range(src.size(0)))  # which source each row of the batch is
     ids: list[list[int]] = [[] for _ in rows]
     scores, margins = [0.0] * len(rows), [float("inf")] * len(rows)
     tokens = src.new_full((src.size(0), 1), model.config.bos_id)  # (B, 1)
+    for forced in decode.target_prefix:
+        model.step(tokens, cache)
+        tokens = torch.full_like(tokens, forced)
     for length in range(max(limits) + 1):
         at_limit = [length >= limits[row] for row in rows]
-        log_probs = next_log_probs(model.step(tokens, cache), at_limit, model.config)[:, 0]  # (B, V)
-        tokens, gaps = _best(log_probs if preferences is None else preferences(log_probs, rows))
+        log_probs = next_log_probs(model.step(tokens, cache), at_limit, model.config, decode.suppress)[:, 0]  # (B, V)
+        tokens, gaps = best_token(log_probs if preferences is None else preferences(log_probs, rows))
         chosen = log_probs.gather(1, tokens)[:, 0].tolist()
         for row, token, score, gap in zip(rows, tokens[:, 0].tolist(), chosen, gaps.tolist(), strict=True):
             scores[row] += score
@@ -43,10 +49,11 @@ def greedy_search(
             rows = [rows[i] for i in live.tolist()]
             tokens = tokens[live]
             cache.select(live)
-    return [Found([Hypothesis(i, s)], m) for i, s, m in zip(ids, scores, margins, strict=True)]
+    found = [Hypothesis(i, s, len(decode.target_prefix)) for i, s in zip(ids, scores, strict=True)]
+    return [Found([h], margin) for h, margin in zip(found, margins, strict=True)]
 
 
-def _best(values: Tensor) -> tuple[Tensor, Tensor]:
+def best_token(values: Tensor) -> tuple[Tensor, Tensor]:
     """The place of the largest of each row, of equal ones the first, and its lead: (B, V) -> (B, 1), (B,)."""
     best, second = values.topk(2).values.unbind(dim=1)
     return (values == best[:, None]).int().argmax(dim=1, keepdim=True), best - second

@@ -1,11 +1,12 @@
 """What a search returns, and what all searches share."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from pellucid.config import ModelConfig
+from pellucid.config import DecodeConfig, ModelConfig
 from pellucid.errors import DecodingError
 
 
@@ -15,14 +16,16 @@ class Hypothesis:
 
     ids: list[int]
     score: float
+    prefix_length: int = 0
+    """Tokens that it had to begin with: neither in `ids` nor in the score."""
 
     def rank(self, length_penalty: float) -> float:
-        """score / length ** length_penalty, the end token counted; higher is better."""
+        """score / length ** length_penalty, the end token and the prefix counted; higher is better."""
         return self.score / self.divisor(length_penalty)
 
     def divisor(self, length_penalty: float) -> float:
-        """length ** length_penalty, the end token counted."""
-        divisor: float = (len(self.ids) + 1) ** length_penalty
+        """length ** length_penalty, the end token and the prefix counted."""
+        divisor: float = (self.prefix_length + len(self.ids) + 1) ** length_penalty
         return divisor
 
 
@@ -37,31 +40,56 @@ class Found:
     margin: float
 
 
-def length_limits(src: Tensor, max_length: int | None, config: ModelConfig) -> list[int]:
+def length_limits(src: Tensor, decode: DecodeConfig, config: ModelConfig) -> list[int]:
     """The most tokens that each of the sources (B, S) may give: `max_length`, or twice its tokens + 50.
 
-    The end tokens of source and target do not count, and the model's positions are the upper bound.
+    The end tokens and what stands before and behind every source or target do not count, and the model's positions
+    are the upper bound.
     """
+    added = len(decode.source_prefix) + 1 + len(decode.source_suffix)
+    room = config.max_positions - 1 - len(decode.target_prefix)
     lengths = [src.size(1)] * src.size(0) if config.pad_id is None else (src != config.pad_id).sum(dim=1).tolist()
-    return [min(max_length or 2 * (length - 1) + 50, config.max_positions - 1) for length in lengths]
+    return [min(decode.max_length or 2 * (length - added) + 50, room) for length in lengths]
 
 
-def suppressed_ids(config: ModelConfig) -> list[int]:
-    """Ids that no search may give: padding and the start token."""
-    return sorted({i for i in (config.pad_id, config.bos_id) if i is not None and i != config.eos_id})
+def suppressed_ids(config: ModelConfig, suppress: Sequence[int] = ()) -> list[int]:
+    """Ids that no search may give: padding, the start token, and those of `suppress`."""
+    special = {i for i in (config.pad_id, config.bos_id) if i is not None and i != config.eos_id}
+    return sorted(special | set(suppress))
 
 
-def next_log_probs(logits: Tensor, at_limit: list[bool], config: ModelConfig) -> Tensor:
+def check_ids(decode: DecodeConfig, config: ModelConfig) -> None:
+    """Raises DecodingError where a search would begin with, or leave out, what the model does not have."""
+    sides = {"source_prefix": config.src_vocab_size, "source_suffix": config.src_vocab_size}
+    sides |= {"target_prefix": config.tgt_vocab_size, "suppress": config.tgt_vocab_size}
+    for name, size in sides.items():
+        if (largest := max(getattr(decode, name), default=0)) >= size:
+            raise DecodingError(f"`{name}` holds the id {largest}, the model's vocabulary has {size:,} ids")
+    if config.eos_id in decode.suppress:
+        raise DecodingError(f"`suppress` holds the end token ({config.eos_id}): no output would end", "leave it out")
+    if len(decode.target_prefix) >= config.max_positions:
+        raise DecodingError(
+            f"`target_prefix` has {len(decode.target_prefix)} ids, the model {config.max_positions} positions"
+        )
+
+
+def log_probs_of(logits: Tensor) -> Tensor:
+    """Log-probabilities (..., V) of logits. Raises DecodingError where the model gives no numbers."""
+    log_probs = logits.float().log_softmax(dim=-1)
+    if log_probs[..., 0].isnan().any():  # the softmax spreads one NaN over its whole row
+        raise DecodingError(
+            "the model's output is not a number (NaN)", "its weights are damaged, or `dtype` is too narrow: use float32"
+        )
+    return log_probs
+
+
+def next_log_probs(logits: Tensor, at_limit: list[bool], config: ModelConfig, suppress: Sequence[int] = ()) -> Tensor:
     """Log-probabilities (B, W, V) of the next token; the sentences at their limit may only end.
 
     Raises DecodingError where the model gives no numbers.
     """
-    log_probs = logits.float().log_softmax(dim=-1)
-    if log_probs[..., config.eos_id].isnan().any():  # the softmax spreads one NaN over its whole row
-        raise DecodingError(
-            "the model's output is not a number (NaN)", "its weights are damaged, or `dtype` is too narrow: use float32"
-        )
-    log_probs[..., suppressed_ids(config)] = -torch.inf
+    log_probs = log_probs_of(logits)
+    log_probs[..., suppressed_ids(config, suppress)] = -torch.inf
     if any(at_limit):
         limited = torch.tensor(at_limit, device=logits.device)
         end = log_probs[limited, :, config.eos_id]

@@ -10,7 +10,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from pellucid.decoding.greedy import greedy_search
+from pellucid.config import DecodeConfig
+from pellucid.decoding.greedy import Preferences, greedy_search
 from pellucid.decoding.hypothesis import Found
 from pellucid.errors import DecodingError
 from pellucid.model.transformer import Transformer
@@ -42,19 +43,29 @@ class SamplingConfig:
 
 
 def sample(
-    model: Transformer, src: Tensor, config: SamplingConfig, places: list[int], max_length: int | None = None
+    model: Transformer,
+    src: Tensor,
+    config: SamplingConfig,
+    places: list[int],
+    decode: DecodeConfig | None = None,
 ) -> list[Found]:
     """One drawn output for each of the sources (B, S); `places` are their numbers in the whole input.
 
-    The score is the sum of the model's own log-probabilities, before temperature and filters.
+    The score is the sum of the model's own log-probabilities, before temperature and filters. Of `decode` count what
+    limits, begins and suppresses an output.
     """
+    return greedy_search(model, src, decode, drawing(config, places))
+
+
+def drawing(config: SamplingConfig, places: list[int]) -> Preferences:
+    """What a search is to prefer so that its choices are draws; `places` number the rows that it begins with."""
     generators = [np.random.default_rng([config.seed, place]) for place in places]
 
     def draw(log_probs: Tensor, rows: list[int]) -> Tensor:
         noise = np.stack([-np.log(generators[row].standard_exponential(log_probs.size(1))) for row in rows])
         return filtered(log_probs, config) + torch.from_numpy(noise).float().to(log_probs.device)
 
-    return greedy_search(model, src, max_length, draw)
+    return draw
 
 
 def filtered(log_probs: Tensor, config: SamplingConfig) -> Tensor:

@@ -1,7 +1,7 @@
 """Text in, text out: a Transformer with its tokenizers and a search."""
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Self
@@ -15,10 +15,11 @@ from pellucid.decoding.sampling import SamplingConfig
 from pellucid.errors import DataError
 from pellucid.model.transformer import Transformer
 from pellucid.tables import from_table, to_table
-from pellucid.tasks.devices import find_device, find_dtype
+from pellucid.tasks.languages import check_languages, speaking
+from pellucid.tasks.lines import listed
 from pellucid.tasks.pieces import cut
+from pellucid.tasks.saved import open_model, ready
 from pellucid.text.tokenizers import Tokenizers
-from pellucid.weights.folder import load_folder
 
 
 @dataclass(frozen=True)
@@ -44,32 +45,63 @@ class Translator:
     It puts its model into evaluation mode: dropout has no place in a translation.
     """
 
-    def __init__(self, model: Transformer, tokenizers: Tokenizers, decode: DecodeConfig | None = None) -> None:
+    def __init__(
+        self,
+        model: Transformer,
+        tokenizers: Tokenizers,
+        decode: DecodeConfig | None = None,
+        languages: Mapping[str, int] | None = None,
+    ) -> None:
+        """`languages`: the codes of the languages of a multilingual model, with their ids."""
         self.model = model.eval()
         self.tokenizers = tokenizers
         self.decode = decode or DecodeConfig()
+        self.languages = dict(languages or {})
 
     @classmethod
     def load(
-        cls, folder: str | Path, device: str | torch.device = "auto", dtype: str | torch.dtype | None = None
+        cls,
+        folder: str | Path,
+        device: str | torch.device = "auto",
+        dtype: str | torch.dtype | None = None,
+        source_language: str | None = None,
+        target_language: str | None = None,
     ) -> Self:
-        """The translator of a run or model folder. Raises CheckpointError where there is none, or it is damaged."""
-        saved = load_folder(Path(folder), find_device(str(device)), find_dtype(dtype))
-        return cls(saved.model, saved.tokenizers, saved.decode)
+        """The translator of a run folder, a model folder, or a Hugging Face folder or name.
 
-    def translate(self, sources: Sequence[str], **options: Any) -> list[Translation]:
+        The languages are those that a multilingual model translates between where a call does not name others.
+
+        Raises CheckpointError where there is none, it is damaged or no translator; ConfigError for an unknown language.
+        """
+        saved = open_model(folder, device, dtype)
+        tokenizers = ready(saved, "translate", folder).tokenizers
+        assert isinstance(saved.model, Transformer), "only a Transformer is for translation"
+        spoken = (saved.languages, source_language, target_language)
+        decode = speaking(saved.decode, saved.model.config, tokenizers, *spoken)
+        return cls(saved.model, tokenizers, decode, saved.languages)
+
+    def translate(
+        self,
+        sources: Sequence[str],
+        *,
+        source_language: str | None = None,
+        target_language: str | None = None,
+        **options: Any,
+    ) -> list[Translation]:
         """The best translation of each line; an empty line gives an empty one.
 
         Args:
             sources: lines of text. A line beyond `max_source_length` tokens is translated in pieces, with a warning.
+            source_language, target_language: codes in `languages`, for a multilingual model.
             options: fields of DecodeConfig that differ from the model's own: beam_size, n_best, length_penalty,
                 max_length, batch_tokens, max_source_length. None leaves one as it is; `max_length=None` sets no limit
                 but twice the source's tokens + 50.
 
-        Raises ConfigError for an option that there is not, or a value that cannot work.
+        Raises ConfigError for an option that there is not, a value that cannot work, or a language that is unknown or
+        missing.
         """
-        config = self._config(options)
-        lines = self._pieces(sources, config.max_source_length)
+        config = self._config(options, source_language, target_language)
+        lines = self._pieces(sources, config)
         found = iter(search(self.model, [piece for line in lines for piece in line], config))
         return [self._translation([next(found) for _ in line]) for line in lines]
 
@@ -79,48 +111,71 @@ class Translator:
         config: SamplingConfig | None = None,
         max_length: int | None = None,
         first_place: int = 0,
+        *,
+        source_language: str | None = None,
+        target_language: str | None = None,
     ) -> list[Translation]:
-        """One drawn translation of each line; lines as `translate` takes them.
+        """One drawn translation of each line; lines and languages as `translate` takes them.
 
         `first_place` is how many lines came before, where a long input is translated a part at a time.
         """
-        decode = self._config({"max_length": self.decode.max_length if max_length is None else max_length})
-        lines = self._pieces(sources, decode.max_source_length)
+        options = {"max_length": self.decode.max_length if max_length is None else max_length}
+        decode = self._config(options, source_language, target_language)
+        lines = self._pieces(sources, decode)
         pieces = [piece for line in lines for piece in line]
-        drawn = sample_outputs(
-            self.model, pieces, config or SamplingConfig(), decode.max_length, decode.batch_tokens, first_place
-        )
+        drawn = sample_outputs(self.model, pieces, config or SamplingConfig(), decode, first_place)
         found = iter(drawn)
         return [self._translation([[next(found)] for _ in line]) for line in lines]
 
-    def score(self, sources: Sequence[str], targets: Sequence[str]) -> list[float]:
+    def score(
+        self,
+        sources: Sequence[str],
+        targets: Sequence[str],
+        *,
+        source_language: str | None = None,
+        target_language: str | None = None,
+    ) -> list[float]:
         """The log-probability of each target given its source, end token included; what `Translation.score` is.
 
-        Raises DataError where the lists differ in length, or a text is longer than the model takes.
+        Raises DataError where the lists differ in length, or a text is longer than the model takes; ConfigError for a
+        language that is unknown or missing.
         """
-        src = self.tokenizers.source.encode_lines(_lines(sources))
-        tgt = self.tokenizers.target.encode_lines(_lines(targets))
+        decode = self._config({}, source_language, target_language)
+        src = self.tokenizers.source.encode_lines(listed(sources))
+        tgt = self.tokenizers.target.encode_lines(listed(targets))
         if len(src) != len(tgt):
             raise DataError(f"{len(src)} sources and {len(tgt)} targets: each source needs one target")
-        limit = self.model.config.max_positions - 1
-        for side, texts in (("source", src), ("target", tgt)):
+        room = self.model.config.max_positions - 1
+        limits = self._source_room(decode), room - len(decode.target_prefix)
+        for side, texts, limit in zip(("source", "target"), (src, tgt), limits, strict=True):
             for number, ids in enumerate(texts, start=1):
                 if len(ids) > limit:
                     raise DataError(
                         f"{side} {number} has {len(ids):,} tokens, the model takes at most {limit:,}", "cut the text"
                     )
-        return score_outputs(self.model, src, tgt, self.decode.batch_tokens)
+        return score_outputs(self.model, src, tgt, decode)
 
-    def _config(self, options: dict[str, Any]) -> DecodeConfig:
-        """The model's own settings with `options` in place of some."""
+    def _config(
+        self, options: dict[str, Any], source_language: str | None, target_language: str | None
+    ) -> DecodeConfig:
+        """The model's own settings with `options` in place of some, for a translation between two languages."""
         given = {name: value for name, value in options.items() if value is not None or name == "max_length"}
-        return from_table(DecodeConfig, to_table(self.decode) | given, "the options of translate")
+        decode = from_table(DecodeConfig, to_table(self.decode) | given, "the options of translate")
+        fixed = (self.model.config, self.tokenizers, self.languages)
+        decode = speaking(decode, *fixed, source_language, target_language)
+        check_languages(decode, *fixed)
+        return decode
 
-    def _pieces(self, sources: Sequence[str], max_source_length: int) -> list[list[list[int]]]:
+    def _source_room(self, decode: DecodeConfig) -> int:
+        """The most tokens of a source that the model's positions have room for."""
+        added = len(decode.source_prefix) + 1 + len(decode.source_suffix)
+        return self.model.config.max_positions - added
+
+    def _pieces(self, sources: Sequence[str], decode: DecodeConfig) -> list[list[list[int]]]:
         """The ids of each line, in one piece or in as many as the model needs; none for an empty line."""
-        limit = max(1, min(max_source_length, self.model.config.max_positions - 1))
+        limit = max(1, min(decode.max_source_length, self._source_room(decode)))
         tokenizer, lines = self.tokenizers.source, []
-        texts = _lines(sources)
+        texts = listed(sources)
         for text, ids in zip(texts, tokenizer.encode_lines(texts), strict=True):
             pieces = [ids] if ids and text.strip() else []
             if pieces and len(ids) > limit:
@@ -147,10 +202,3 @@ class Translator:
             score=float(sum(h.score for h in pieces)),
             tokens=[token for h in pieces for token in target.tokens(h.ids)],
         )
-
-
-def _lines(texts: Sequence[str]) -> list[str]:
-    """A list of lines. Raises DataError for a single text, whose characters would pass for lines."""
-    if isinstance(texts, str):
-        raise DataError(f"a list of lines is wanted, not one text of {len(texts):,} characters", "write [text]")
-    return list(texts)

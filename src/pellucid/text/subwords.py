@@ -68,6 +68,10 @@ class Subwords:
     def tokens(self, ids: Sequence[int]) -> list[str]:
         return [self._shown.get(int(i)) or self._model.id_to_piece(int(i)) for i in ids]
 
+    def pieces(self) -> list[str]:
+        """The model's own pieces, in the order of their ids."""
+        return [self._model.id_to_piece(i) for i in range(self._model.get_piece_size())]
+
     def save(self, path: Path) -> Path:
         """Writes the model as SentencePiece does, readable by its own tools."""
         file = path.with_suffix(".model")

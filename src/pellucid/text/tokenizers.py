@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Self
 
 from pellucid.errors import CheckpointError
+from pellucid.text.hugging_face import HUGGING_FACE_KIND, HuggingFaceTokenizer
+from pellucid.text.numbered import NUMBERED_KIND, NumberedSubwords
 from pellucid.text.subwords import FOREIGN_KIND, SUBWORD_KINDS, Subwords
 from pellucid.text.tokenizer import Tokenizer
 from pellucid.text.vocabulary import VOCABULARY_KINDS, Vocabulary
@@ -28,16 +30,21 @@ class Tokenizers:
         """Writes `tokenizer.*`, or `source.*` and `target.*`, and returns the table that load() reads.
 
         The table can be written as JSON: {"kind": "bpe", "joint": true, "files": {"tokenizer": "tokenizer.model"},
-        "sha256": {"tokenizer": "..."}}; a target of its own kind adds "target_kind".
+        "sha256": {"tokenizer": "..."}}; a target of its own kind adds "target_kind". Of somebody else's tokenizers
+        `tokenizer.json` adds "options", a SentencePiece model with other ids a second file, `tokenizer_numbers`.
         """
         sides = {"tokenizer": self.source} if self.joint else {"source": self.source, "target": self.target}
         paths = {side: tokenizer.save(folder / side) for side, tokenizer in sides.items()}
+        for side, tokenizer in sides.items():
+            if isinstance(tokenizer, NumberedSubwords):
+                paths[f"{side}_numbers"] = tokenizer.save_numbers(folder / side)
         table: dict[str, object] = {"kind": self.source.kind, "joint": self.joint}
         if self.target.kind != self.source.kind:
             table["target_kind"] = self.target.kind
         table["files"] = {side: path.name for side, path in paths.items()}
         table["sha256"] = {side: sha256(path.read_bytes()).hexdigest() for side, path in paths.items()}
-        return table
+        options = {side: t.options() for side, t in sides.items() if isinstance(t, HuggingFaceTokenizer)}
+        return table | ({"options": options} if options else {})
 
     @classmethod
     def load(cls, folder: Path, table: Mapping[str, object]) -> Self:
@@ -53,9 +60,25 @@ class Tokenizers:
 
 
 def _load_side(folder: Path, table: Mapping[str, object], side: str, kind_key: str) -> Tokenizer:
-    kind, name, digest = table.get(kind_key), _entry(table, "files", side), _entry(table, "sha256", side)
-    if kind not in (*SUBWORD_KINDS, *VOCABULARY_KINDS, FOREIGN_KIND):
+    kind = table.get(kind_key)
+    if kind not in (*SUBWORD_KINDS, *VOCABULARY_KINDS, FOREIGN_KIND, HUGGING_FACE_KIND, NUMBERED_KIND):
         raise CheckpointError(f"unknown kind of tokenizer `{kind}`", "the model may need a newer version of pellucid")
+    path, data = _read(folder, table, side)
+    if kind in VOCABULARY_KINDS:
+        return Vocabulary.from_bytes(data, str(path))
+    if kind == HUGGING_FACE_KIND:
+        options = table.get("options")
+        return HuggingFaceTokenizer.from_options(
+            data, options.get(side) if isinstance(options, dict) else None, str(path)
+        )
+    if kind == NUMBERED_KIND:
+        return NumberedSubwords.from_files(data, _read(folder, table, f"{side}_numbers")[1], str(path))
+    return Subwords(data, str(kind), str(path))
+
+
+def _read(folder: Path, table: Mapping[str, object], part: str) -> tuple[Path, bytes]:
+    """The file of a part of the tokenizers, checked against what was saved."""
+    name, digest = _entry(table, "files", part), _entry(table, "sha256", part)
     if name in ("", ".", "..") or set(name) & set("/\\:\0"):
         raise CheckpointError(f"the tokenizer's file `{name}` must lie in the model's folder", "give a plain file name")
     path = folder / name
@@ -68,9 +91,7 @@ def _load_side(folder: Path, table: Mapping[str, object], side: str, kind_key: s
             f"`{path}` ({len(data)} bytes) is not the file that was saved with the model: its SHA-256 is not {digest}",
             "copy the model's folder again",
         )
-    if kind in VOCABULARY_KINDS:
-        return Vocabulary.from_bytes(data, str(path))
-    return Subwords(data, str(kind), str(path))
+    return path, data
 
 
 def _entry(table: Mapping[str, object], key: str, side: str) -> str:

@@ -13,15 +13,16 @@ import torch
 from torch import Tensor
 
 from pellucid.config import TrainConfig
-from pellucid.data.batching import Batch, BatchOrder, Indices, make_batch
+from pellucid.data.batching import Batch, batch_order, make_batch
+from pellucid.data.order import Indices
 from pellucid.data.shards import Shard
 from pellucid.data.subword_sampling import SubwordSampling
 from pellucid.errors import PellucidError
-from pellucid.model.transformer import Transformer
+from pellucid.model.transformer import DecoderOnly, Model, SequenceClassifier, Transformer
 from pellucid.training.clock import Clock
 from pellucid.training.interrupts import Interrupted, Interrupts
 from pellucid.training.log import RunLog
-from pellucid.training.loss import projected_cross_entropy, projected_r_drop
+from pellucid.training.loss import projected_cross_entropy, projected_r_drop, smoothed_cross_entropy
 from pellucid.training.memory import in_parts, is_out_of_memory
 from pellucid.training.moving_average import MovingAverage
 from pellucid.training.not_finite import explain
@@ -30,7 +31,7 @@ from pellucid.training.precision import autocast, multiply_in
 from pellucid.training.saving import Saving
 from pellucid.training.schedule import UNDECIDED, Ending, learning_rate, planned_ending
 from pellucid.training.state import Checkpoints, Meter, RunState, Tensors, read_weights
-from pellucid.training.validation import Validation, take_in
+from pellucid.training.validation import Validation, set_best, take_in
 from pellucid.weights.tensors import mean_of, parameters, set_parameters
 
 
@@ -38,7 +39,7 @@ from pellucid.weights.tensors import mean_of, parameters, set_parameters
 class Trainer:
     """A run's parts and where it stands. `train` is the loop; the rest of the methods are its lines."""
 
-    model: Transformer
+    model: Model
     shard: Shard
     config: TrainConfig
     checkpoints: Checkpoints
@@ -69,8 +70,7 @@ class Trainer:
         or a single sentence does not fit into memory; OSError when at the end the disk does not take what waits.
         """
         self._restore()
-        lengths = self.shard.source.lengths, self.shard.target.lengths
-        order = BatchOrder(*lengths, self.config.batch_tokens, self.config.seed, self.shard.corpora)
+        order = batch_order(self.shard, self.config.batch_tokens, self.config.seed)
         stream = order.follow(self.state.epoch, self.state.position)
         with Interrupts() as interrupts:
             while self.state.step < self.last_step:
@@ -164,7 +164,7 @@ class Trainer:
         self.optimizer.zero_grad(set_to_none=True)
         tokens, loss = _tokens(batches), torch.zeros(())
         for batch in batches:
-            for part in in_parts(batch, self.state.parts, self.model.config.pad_id):
+            for part in in_parts(batch, self.state.parts):
                 found = batch_losses(self.model, part, self.config.label_smoothing, self.config.r_drop)
                 (found.minimised / tokens).backward()  # type: ignore[no-untyped-call]
                 loss += found.cross_entropy.detach().cpu()
@@ -200,7 +200,7 @@ class Trainer:
         return PellucidError(
             f"the loss is not finite at step {step:,} (loss {loss / _tokens(batches):.4g}, gradient norm {norm:.4g}, "
             f"learning rate {rate:.3g}); the weights were not changed; "
-            + explain(self.model, batches, self.model.config.pad_id, is_finite, self.text_of),
+            + explain(self.model, batches, is_finite, self.text_of),
             "start over with --fresh and a lower `train.learning_rate`, a longer `train.warmup_steps`, or "
             "`train.grad_clip`",
         )
@@ -220,7 +220,8 @@ class Trainer:
             "seconds": round(state.seconds, 2),
         }
         self.log.write("train", state.step, **values)
-        self.log.progress(state.step, f"loss {meter.loss:.3f}, {meter.speed:,.0f} tokens/s, rate {rate:.2e}")
+        unit = "texts" if isinstance(self.model, SequenceClassifier) else "tokens"
+        self.log.progress(state.step, f"loss {meter.loss:.3f}, {meter.speed:,.0f} {unit}/s, rate {rate:.2e}")
 
     def _validate(self) -> None:
         started = time.perf_counter()
@@ -234,7 +235,7 @@ class Trainer:
         self.state.seconds += seconds
         if self.clock is not None:
             self.clock.validated(seconds)
-        self.log.write("validation", self.state.step, loss=found.loss, bleu=found.bleu, best=better)
+        self.log.write("validation", self.state.step, **found.numbers, best=better)
         self.log.say(f"step {self.state.step:,}: {found}{', the best so far' if better else ''}")
         if found.sample:
             self.log.say(found.sample)
@@ -297,8 +298,8 @@ class Trainer:
         found, state = self._validation(), self.state
         self.keep(parameters(self.model))
         state.seconds += time.perf_counter() - started
-        state.best_step, state.best_loss, state.best_bleu = state.step, found.loss, found.bleu
-        self.log.write("average", state.step, checkpoints=len(paths), loss=found.loss, bleu=found.bleu)
+        set_best(found, state)
+        self.log.write("average", state.step, checkpoints=len(paths), **found.numbers)
         self.log.say(f"mean of the {self.config.average_of} {len(paths)} checkpoints: {found}")
 
     def _due(self, every: int) -> bool:
@@ -306,32 +307,42 @@ class Trainer:
 
 
 class Losses(NamedTuple):
-    """The loss of a batch, summed over its target tokens."""
+    """The loss of a batch, summed over its target tokens; of a classifier over its texts."""
 
     minimised: Tensor
     cross_entropy: Tensor
     """What is reported: all of it, but for the divergence that R-Drop adds."""
 
 
-def batch_losses(model: Transformer, batch: Batch, label_smoothing: float, r_drop: float = 0.0) -> Losses:
+def batch_losses(model: Model, batch: Batch, label_smoothing: float, r_drop: float = 0.0) -> Losses:
     """The loss of one pass or, with `r_drop`, of two (training/loss.py)."""
-    projection, pad_id = model.output_projection, model.config.pad_id
+    if isinstance(model, SequenceClassifier):
+        with autocast(model):
+            logits = model(batch.src)  # (B, C)
+        loss = smoothed_cross_entropy(logits.float(), batch.tgt_out[:, 0], label_smoothing)
+        return Losses(loss, loss)
+    assert isinstance(model, Transformer | DecoderOnly)
+    projection, pad_id = model.output_projection, batch.tgt_pad_id
     with autocast(model):
         if not r_drop:
-            states = model.states(batch.src, batch.tgt_in)  # (B, T, D)
+            states = _states(model, batch.src, batch.tgt_in)  # (B, T, D)
             loss = projected_cross_entropy(states, batch.tgt_out, projection, label_smoothing, pad_id)
             return Losses(loss, loss)
         # Both passes as one batch: each row draws its own dropout.
-        first, second = model.states(batch.src.repeat(2, 1), batch.tgt_in.repeat(2, 1)).chunk(2)  # (B, T, D)
+        first, second = _states(model, batch.src.repeat(2, 1), batch.tgt_in.repeat(2, 1)).chunk(2)  # (B, T, D)
         return Losses(*projected_r_drop(first, second, batch.tgt_out, projection, r_drop, label_smoothing, pad_id))
 
 
-def batch_loss(model: Transformer, batch: Batch, label_smoothing: float, r_drop: float = 0.0) -> Tensor:
+def _states(model: Transformer | DecoderOnly, src: Tensor, tgt_in: Tensor) -> Tensor:
+    return model.states(src, tgt_in) if isinstance(model, Transformer) else model.states(tgt_in)
+
+
+def batch_loss(model: Model, batch: Batch, label_smoothing: float, r_drop: float = 0.0) -> Tensor:
     """The loss to be minimised, summed over the batch's target tokens."""
     return batch_losses(model, batch, label_smoothing, r_drop).minimised
 
 
-def average_into(model: Transformer, checkpoints: list[Path]) -> None:
+def average_into(model: Model, checkpoints: list[Path]) -> None:
     """Sets the model's parameters to the mean of those checkpoints: of their moving averages, where they have them."""
     mean = mean_of([read_weights(path) for path in checkpoints])
     set_parameters(model, mean, "the average")

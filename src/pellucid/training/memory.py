@@ -1,6 +1,9 @@
 """What to do when a batch does not fit into memory: the same step with the batch in parts."""
 
+from dataclasses import replace
+
 import torch
+from torch import Tensor
 
 from pellucid.data.batching import Batch
 
@@ -15,18 +18,21 @@ def is_out_of_memory(error: BaseException) -> bool:
     return isinstance(error, RuntimeError) and any(sign in str(error) for sign in SIGNS)
 
 
-def in_parts(batch: Batch, parts: int, pad_id: int | None) -> list[Batch]:
+def in_parts(batch: Batch, parts: int) -> list[Batch]:
     """The batch cut into so many parts of about as many sentences, less padding; fewer where it has fewer sentences."""
     size = -(-len(batch.src) // parts)
     if size >= len(batch.src):
         return [batch]
-    return [_rows(batch, slice(start, start + size), pad_id) for start in range(0, len(batch.src), size)]
+    return [_rows(batch, slice(start, start + size)) for start in range(0, len(batch.src), size)]
 
 
-def _rows(batch: Batch, rows: slice, pad_id: int | None) -> Batch:
-    src, tgt_in, tgt_out = batch.src[rows], batch.tgt_in[rows], batch.tgt_out[rows]
-    if pad_id is None:  # nothing tells padding from words
-        return Batch(src, tgt_in, tgt_out, batch.sentences[rows], tgt_out.numel())
-    source, target = (int((ids != pad_id).sum(dim=1).max()) for ids in (src, tgt_out))
-    tokens = int((tgt_out != pad_id).sum())
-    return Batch(src[:, :source], tgt_in[:, :target], tgt_out[:, :target], batch.sentences[rows], tokens)
+def _rows(batch: Batch, rows: slice) -> Batch:
+    src, tgt_out = _cropped(batch.src[rows], batch.src_pad_id), _cropped(batch.tgt_out[rows], batch.tgt_pad_id)
+    tokens = tgt_out.numel() if batch.tgt_pad_id is None else int((tgt_out != batch.tgt_pad_id).sum())
+    tgt_in = batch.tgt_in[rows, : tgt_out.size(1)]
+    return replace(batch, src=src, tgt_in=tgt_in, tgt_out=tgt_out, sentences=batch.sentences[rows], num_tokens=tokens)
+
+
+def _cropped(ids: Tensor, pad_id: int | None) -> Tensor:
+    """Rows (B, L) without the columns that only fill up; where nothing tells padding from words, as they are."""
+    return ids if pad_id is None else ids[:, : int((ids != pad_id).sum(dim=1).max())]

@@ -15,7 +15,6 @@ MOST_CHARACTERS = 300  # of a sentence's text
 def explain(
     model: nn.Module,
     batches: Sequence[Batch],
-    pad_id: int | None,
     is_finite: Callable[[Batch], bool],
     text_of: Callable[[int], str],
 ) -> str:
@@ -29,17 +28,17 @@ def explain(
     if broken:
         return f"{len(broken)} parameters are not finite already (first: `{broken[0]}`)"
     for batch in batches:
-        found = None if is_finite(batch) else _halved(batch, pad_id, is_finite)
+        found = None if is_finite(batch) else _halved(batch, is_finite)
         if found is not None:
             return f"it comes from {_pair(found, text_of)}"
     first = [int(index) for batch in batches for index in batch.sentences[:SHOWN]][:SHOWN]
     return f"no pair gives it alone; those of the step begin with {'; '.join(_pair(n, text_of) for n in first)}"
 
 
-def _halved(batch: Batch, pad_id: int | None, is_finite: Callable[[Batch], bool]) -> int | None:
+def _halved(batch: Batch, is_finite: Callable[[Batch], bool]) -> int | None:
     """The first sentence that is not finite alone, by halving: some ten passes, however many sentences there are."""
     while len(batch.src) > 1:
-        first, second = in_parts(batch, 2, pad_id)
+        first, second = in_parts(batch, 2)
         batch = second if is_finite(first) else first
     return None if is_finite(batch) else int(batch.sentences[0])
 

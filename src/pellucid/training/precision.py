@@ -7,7 +7,6 @@ import torch
 from torch import nn
 
 from pellucid.kernels.linear import Linear
-from pellucid.model.transformer import Transformer
 
 SIZE, ROUNDS = 512, 7  # of the products that are timed: a few milliseconds in all
 WORTHWHILE = 1.2
@@ -20,12 +19,13 @@ def multiply_in(model: nn.Module, precision: str) -> None:
             module.compute_dtype = torch.bfloat16 if precision == "bfloat16" else None
 
 
-def autocast(model: Transformer) -> AbstractContextManager[object]:
+def autocast(model: nn.Module) -> AbstractContextManager[object]:
     """What a forward pass runs in: on a GPU, where the model is to multiply in half precision, `torch.autocast`.
 
     A CPU needs none: there the layers do it themselves (model/linear.py says why).
     """
-    dtype, device = model.output_projection.product_dtype, model.output_projection.weight.device
+    linear = next(module for module in model.modules() if isinstance(module, Linear))
+    dtype, device = linear.product_dtype, linear.weight.device
     return torch.autocast(device.type, dtype, enabled=dtype is not None and device.type != "cpu")
 
 

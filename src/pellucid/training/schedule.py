@@ -29,9 +29,9 @@ def learning_rate(step: int, config: TrainConfig, d_model: int, ending: Ending |
     """The rate of `step`, counted from 1; `ending` is the planned one unless another is given.
 
     It rises linearly over `warmup_steps`; then noam and inverse_sqrt fall with the square root of the step (equation 3
-    of the paper), linear and cosine reach zero just after the last step, and constant stays. stable stays and then
-    falls linearly to zero (Hägele et al. 2024: it ends where a cosine of the same length does, and the length may be
-    decided late).
+    of the paper), linear and cosine reach `final_learning_rate` just after the last step, and constant stays. stable
+    stays and then falls linearly to zero (Hägele et al. 2024: it ends where a cosine of the same length
+    does, and the length may be decided late).
     """
     warmup, ending = config.warmup_steps, ending or planned_ending(config)
     peak = config.learning_rate or (d_model * warmup) ** -0.5
@@ -43,10 +43,11 @@ def learning_rate(step: int, config: TrainConfig, d_model: int, ending: Ending |
     left = _left(step, warmup, ending.last_step)
     if config.schedule in ("noam", "inverse_sqrt"):
         return peak * math.sqrt(warmup / step)
+    final = config.final_learning_rate
     if config.schedule == "linear":
-        return peak * left
+        return final + (peak - final) * left
     if config.schedule == "cosine":
-        return peak * (1 - math.cos(math.pi * left)) / 2
+        return final + (peak - final) * (1 - math.cos(math.pi * left)) / 2
     return peak
 
 

@@ -1,16 +1,17 @@
 """The model folder: config.json, model.safetensors, the tokenizer's files, README.md. Nothing in it is executed."""
 
 import json
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, Literal, get_args
 
 import torch
 
 from pellucid.config import FORMAT, DecodeConfig, ModelConfig
 from pellucid.errors import CheckpointError, ConfigError, did_you_mean
-from pellucid.model.transformer import Transformer
+from pellucid.model.transformer import Model, build_model
 from pellucid.tables import from_table, to_table
 from pellucid.text.tokenizers import Tokenizers
 from pellucid.weights.files import move_into_place, write_text
@@ -18,40 +19,76 @@ from pellucid.weights.tensors import load_tensors, parameters, save_tensors, set
 
 CONFIG = "config.json"
 WEIGHTS = "model.safetensors"
-TASK = "translate"
 SECTIONS = ("model", "tokenizer", "decode")
+
+Task = Literal["translate", "classify", "generate", "encode"]
+TASK_OF_FAMILY: dict[str, Task] = {"encoder-decoder": "translate", "decoder": "generate", "encoder": "encode"}
+"""What a family is for; an encoder that tells classes apart is for "classify"."""
 
 
 @dataclass(frozen=True)
 class SavedModel:
-    """What a model folder holds."""
+    """What a model folder holds, ours or somebody else's."""
 
-    model: Transformer
-    tokenizers: Tokenizers
+    model: Model
+    tokenizers: Tokenizers | None
+    """None where a foreign folder has none."""
     decode: DecodeConfig
+    task: Task = "translate"
+    labels: tuple[str, ...] = ()
+    """What each class is called."""
+    languages: dict[str, int] = field(default_factory=dict)
+    """The codes of languages in the vocabulary of a multilingual model, with their ids."""
+    unused: tuple[str, ...] = ()
+    """Poolers and heads in a foreign folder that stand beside the model."""
 
 
-def save_description(folder: Path, model: ModelConfig, tokenizers: Tokenizers, decode: DecodeConfig, card: str) -> None:
+def task_of(model: ModelConfig) -> Task:
+    """What a model of this shape is for."""
+    return "classify" if model.num_classes else TASK_OF_FAMILY[model.family]
+
+
+def save_description(
+    folder: Path,
+    model: ModelConfig,
+    tokenizers: Tokenizers,
+    decode: DecodeConfig,
+    card: str,
+    labels: Sequence[str] = (),
+    languages: Mapping[str, int] | None = None,
+) -> None:
     """Writes all of a model folder but the weights: config.json, the tokenizer's files, the model card README.md."""
     folder.mkdir(parents=True, exist_ok=True)
     config = {
         "format": FORMAT,
-        "task": TASK,
+        "task": task_of(model),
         "model": to_table(model),
         "tokenizer": _save_tokenizers(folder, tokenizers),
         "decode": to_table(decode),
     }
+    if labels:
+        config["labels"] = list(labels)
+    if languages:
+        config["languages"] = dict(languages)
     write_text(folder / "README.md", card)
     write_text(folder / CONFIG, json.dumps(config, indent=2, ensure_ascii=False) + "\n")
 
 
-def save_weights(folder: Path, model: Transformer) -> None:
+def save_weights(folder: Path, model: Model) -> None:
     """Writes model.safetensors; replaces an earlier one in one piece."""
     save_tensors(folder / WEIGHTS, parameters(model))
 
 
 def load_folder(folder: Path, device: torch.device, dtype: torch.dtype | None = None) -> SavedModel:
-    """The model of a folder, ready to use. Raises CheckpointError where the folder is none, or is damaged."""
+    """The model of a folder, ours or one of Hugging Face's transformers, ready to use.
+
+    Raises CheckpointError where the folder is none, or is damaged, or holds what cannot be expressed here.
+    """
+    if is_foreign(folder):
+        from pellucid.weights.hugging_face import open_folder
+
+        saved = open_folder(folder)
+        return replace(saved, model=saved.model.to(device, dtype))
     table = read_config(folder)
     try:
         config = from_table(ModelConfig, table["model"], "[model]")
@@ -60,9 +97,24 @@ def load_folder(folder: Path, device: torch.device, dtype: torch.dtype | None = 
         raise CheckpointError(f"`{folder / CONFIG}` is damaged: {error}", "copy the folder again") from error
     tokenizers = Tokenizers.load(folder, table["tokenizer"])
     tensors = load_tensors(folder / WEIGHTS)
-    model = Transformer(config)
+    if table["task"] != task_of(config):
+        raise CheckpointError(
+            f"`{folder / CONFIG}` is damaged: its task is {table['task']!r}, its model is for {task_of(config)!r}",
+            "copy the folder again",
+        )
+    model = build_model(config)
     set_parameters(model, tensors, f"`{folder / WEIGHTS}`")
-    return SavedModel(model.to(device, dtype).eval(), tokenizers, decode)
+    labels, languages = _labels(folder, table, config), _languages(folder, table)
+    return SavedModel(model.to(device, dtype).eval(), tokenizers, decode, table["task"], labels, languages)
+
+
+def is_foreign(folder: Path) -> bool:
+    """Whether a folder's config.json is one of Hugging Face's transformers."""
+    try:
+        table = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return False  # `read_config` says what is wrong
+    return isinstance(table, dict) and "model_type" in table and "format" not in table
 
 
 def read_config(folder: Path) -> dict[str, Any]:
@@ -84,15 +136,38 @@ def read_config(folder: Path) -> dict[str, Any]:
     version = table.get("format") if isinstance(table, dict) else None
     if version is None:
         raise CheckpointError(f"`{path}` does not describe a Pellucid model: it has no `format`", "name a model folder")
-    if version != FORMAT or table.get("task") != TASK:
+    if version != FORMAT or table.get("task") not in get_args(Task):
+        tasks = ", ".join(repr(task) for task in get_args(Task))
         raise CheckpointError(
-            f"`{path}` has format {version!r} and task {table.get('task')!r}; this version reads {FORMAT!r}, {TASK!r}",
+            f"`{path}` has format {version!r} and task {table.get('task')!r}; "
+            f"this version reads {FORMAT!r} and {tasks}",
             "upgrade pellucid",
         )
     for section in SECTIONS:
         if not isinstance(table.get(section), dict):
             raise CheckpointError(f"`{path}` is damaged: it has no table `{section}`", "copy the folder again")
     return dict(table)
+
+
+def _labels(folder: Path, table: dict[str, Any], config: ModelConfig) -> tuple[str, ...]:
+    """What the classes are called. Raises CheckpointError where there are not as many names as classes."""
+    labels = table.get("labels", [])
+    if not isinstance(labels, list) or len(labels) != config.num_classes:
+        raise CheckpointError(
+            f"`{folder / CONFIG}` is damaged: its `labels` ({labels}) must name {config.num_classes} classes",
+            "copy the folder again",
+        )
+    return tuple(str(label) for label in labels)
+
+
+def _languages(folder: Path, table: dict[str, Any]) -> dict[str, int]:
+    """The codes of languages, with their ids. Raises CheckpointError where they are no such table."""
+    languages = table.get("languages", {})
+    if not isinstance(languages, dict) or not all(type(number) is int for number in languages.values()):
+        raise CheckpointError(
+            f"`{folder / CONFIG}` is damaged: its `languages` are no table of ids", "copy the folder again"
+        )
+    return dict(languages)
 
 
 def _save_tokenizers(folder: Path, tokenizers: Tokenizers) -> dict[str, object]:

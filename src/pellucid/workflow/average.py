@@ -31,6 +31,7 @@ def average_run(run: str | Path, out: str | Path, last: int | None = None) -> in
     saved = load_folder(folder, torch.device("cpu"))
     average_into(saved.model, paths)
     config = saved.model.config
-    save_description(target, config, saved.tokenizers, saved.decode, model_card(recipe, config))
+    assert saved.tokenizers is not None  # a run has them
+    save_description(target, config, saved.tokenizers, saved.decode, model_card(recipe, config), saved.labels)
     save_weights(target, saved.model)
     return len(paths)

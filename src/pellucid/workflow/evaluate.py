@@ -8,8 +8,9 @@ from typing import Any
 from pellucid.data.corpus import read_lines
 from pellucid.errors import ConfigError, DataError
 from pellucid.evaluation.scores import Scores, score_corpus
+from pellucid.tasks.saved import model_folder
 from pellucid.tasks.translator import Translator
-from pellucid.weights.folder import read_config
+from pellucid.weights.folder import is_foreign, read_config
 
 
 def evaluate(translator: Translator, sources: Sequence[str], references: Sequence[str], **options: Any) -> Scores:
@@ -74,7 +75,8 @@ def _check_systems(systems: Sequence[str], src: str | None) -> None:
         if places.count(place) > 1:
             raise ConfigError(f"`{system}` is compared with itself", "name another one with --against")
         if not _is_text(system):
-            read_config(Path(system))  # before the first one translates for minutes
+            if not is_foreign(folder := model_folder(system)):
+                read_config(folder)  # before the first one translates for minutes
             if src is None:
                 raise ConfigError(f"the model `{system}` needs sentences to translate", "name their file with --src")
 

@@ -2,10 +2,12 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import Self
 
 from pellucid.config import Recipe
+from pellucid.data.classified import Labels
 from pellucid.data.subword_sampling import SubwordSampling
 from pellucid.text.tokenizers import Tokenizers
 from pellucid.weights.folder import CONFIG, SavedModel, read_config
@@ -14,6 +16,7 @@ from pellucid.workflow.budget import Plan, plan_budget, with_vocabulary
 from pellucid.workflow.prepare import Corpus, open_corpus, train_tokenizers
 from pellucid.workflow.process import keep_freed_memory
 from pellucid.workflow.resolved import check_r_drop, subword_sampling
+from pellucid.workflow.running import RunningCorpus
 from pellucid.workflow.start import load_start
 
 Say = Callable[[str], object]
@@ -26,13 +29,15 @@ class Opened:
 
     recipe: Recipe
     """That of the plan, where there is one."""
-    corpus: Corpus
+    corpus: Corpus | RunningCorpus
     start: SavedModel | None
     """The model whose weights training begins with; None: random ones, or those of a checkpoint."""
     tokenizers: Tokenizers
     sampling: SubwordSampling | None
     """How training sentences are cut anew, if they are."""
     plan: Plan | None
+    labels: Labels | None
+    """The classes of a classifier."""
 
     @classmethod
     def of(cls, asked: Asked, resuming: bool, say: Say) -> Self:
@@ -41,25 +46,31 @@ class Opened:
         Raises ConfigError, DataError for what cannot be trained on, or with these settings.
         """
         recipe, request = asked.recipe, asked.request
-        corpus = open_corpus(recipe.data)
+        corpus = open_corpus(recipe.data, recipe.task)
         say(corpus.report())
         keep_freed_memory()
         if request is not None:
+            assert isinstance(corpus, Corpus)  # a budget is for translators alone
             recipe = with_vocabulary(recipe, request.fixed, len(corpus))
             corpus = replace(corpus, data=recipe.data)
         start = load_start(recipe, asked.run, resuming)
-        tokenizers = start.tokenizers if start else _tokenizers(asked.run.path, corpus, resuming, say)
+        tokenizers = _tokenizers(asked.run.path, corpus, start, resuming, say)
+        labels = _labels(asked.run.path, corpus, start, resuming) if recipe.task == "classify" else None
         sampling = subword_sampling(recipe, tokenizers)
         plan = None
-        if request is not None:
+        if request is not None and isinstance(corpus, Corpus):
             plan = plan_budget(recipe, request, corpus, tokenizers, sampling, asked.device)
             recipe = plan.recipe
         check_r_drop(recipe)
-        return cls(recipe, corpus, start, tokenizers, sampling, plan)
+        return cls(recipe, corpus, start, tokenizers, sampling, plan, labels)
 
 
-def _tokenizers(folder: Path, corpus: Corpus, resuming: bool, say: Say) -> Tokenizers:
-    """The run's tokenizers: those in its folder when it goes on, else new ones."""
+def _tokenizers(
+    folder: Path, corpus: Corpus | RunningCorpus, start: SavedModel | None, resuming: bool, say: Say
+) -> Tokenizers:
+    """The run's tokenizers: those of its start, those in its folder when it goes on, else new ones."""
+    if start is not None and start.tokenizers is not None:
+        return start.tokenizers
     if resuming and (folder / CONFIG).is_file():
         return Tokenizers.load(folder, read_config(folder)["tokenizer"])
     say(f"training the tokenizer ({corpus.data.tokenizer})")
@@ -67,3 +78,16 @@ def _tokenizers(folder: Path, corpus: Corpus, resuming: bool, say: Say) -> Token
     sizes = " and ".join(f"{size:,}" for size in sorted({tokenizers.source.size, tokenizers.target.size}))
     say(f"vocabulary: {sizes} (upper bound {corpus.data.vocab_size:,})")
     return tokenizers
+
+
+def _labels(folder: Path, corpus: Corpus | RunningCorpus, start: SavedModel | None, resuming: bool) -> Labels:
+    """The classes, in the order of the run's folder, of the model that it starts from where that knows all of them, or
+    of the alphabet."""
+    # What is cut off the training text for validation may hold all texts of a rare label.
+    cut_off = [] if corpus.data.valid_src else corpus.valid
+    found = Labels.of(label for _, label in chain(corpus.train(), cut_off))
+    if resuming and (folder / CONFIG).is_file():
+        return Labels(tuple(read_config(folder)["labels"]))
+    if start is not None and set(found.names) <= set(start.labels):
+        return Labels(start.labels)
+    return found

@@ -2,32 +2,39 @@
 
 import hashlib
 import json
+import sys
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from itertools import chain
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from pellucid.config import DataConfig
+from pellucid.data.classified import Labels
 from pellucid.data.corpus import fingerprint
 from pellucid.data.faults import Fault, Finding
 from pellucid.data.health import HeldOut, Inspection, inspect
 from pellucid.data.parallel import ParallelText, held_out_text, parallel_texts
-from pellucid.data.shards import Shard, open_or_write, stored_fingerprint
+from pellucid.data.shards import Encoders, Shard, open_or_write, stored_fingerprint
 from pellucid.errors import ConfigError, DataError
 from pellucid.text.tokenizers import Tokenizers
 from pellucid.text.training import train_tokenizer
 from pellucid.training.log import RunLog
 from pellucid.weights.files import write_text
+from pellucid.workflow.running import RunningCorpus, open_running
 
 Pair = tuple[str, str]
 TEXTS = ("src", "tgt", "valid_src", "valid_tgt")
 SPLIT_SEED = 20170612  # any fixed number: the pairs held out must be the same in each run
 RECORD = "corpus.json"
+Task = Literal["translate", "classify", "generate"]
+NOUNS: dict[Task, str] = {"translate": "pairs", "classify": "texts with labels", "generate": "texts"}
+"""What a corpus consists of."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +50,8 @@ class Corpus:
     """Of the validation text; where none is given, of the training text, off which some pairs are cut."""
     valid_used: npt.NDArray[np.bool_]
     """Which of the inspected pairs `valid` are."""
+    task: Task = "translate"
+    """What the pairs are of: a sentence and its translation, a text and its label, or a text twice."""
 
     def __len__(self) -> int:
         return int(np.count_nonzero(self.used))
@@ -62,7 +71,7 @@ class Corpus:
     def report(self) -> str:
         """What was read, and what was found in it, a line each."""
         texts, counts, found = self.inspection.texts, self.inspection.counts, self.findings
-        read = [f"{count:,} pairs in {text}" for text, count in zip(texts, counts, strict=True)]
+        read = [f"{count:,} {NOUNS[self.task]} in {text}" for text, count in zip(texts, counts, strict=True)]
         head = f"texts: {', '.join(read)}" + ("" if found else "; no fault found")
         return "\n".join([head, *(f"  {finding}".replace("\n", "\n    ") for finding in found)])
 
@@ -75,27 +84,30 @@ class Prepared:
     train: Shard
     valid: Shard
     valid_pairs: list[Pair]
+    labels: tuple[str, ...] = ()
+    """The names of the classes, of a classifier."""
 
 
-def open_corpus(data: DataConfig) -> Corpus:
+def open_corpus(data: DataConfig, task: Task = "translate") -> Corpus | RunningCorpus:
     """The texts of `data`, looked at from the first line to the last.
 
     Raises ConfigError where a text is not named, DataError for what cannot be trained on: a missing or damaged file, a
     line that is not of its format, not UTF-8 (but see `data.on_bad_utf8`), or without another side.
     """
-    texts, valid_text = parallel_texts(data), held_out_text(data, "valid")
-    for text in (*texts, *([valid_text] if valid_text else [])):
-        _check_rereadable(Path(text.src))
-        _check_rereadable(Path(text.tgt_file))
+    _check_rereadable_all(data)
+    if task == "generate" and data.text == "running":
+        return open_running(data)
+    alone = task == "generate"
+    texts, valid_text = parallel_texts(data, alone=alone), held_out_text(data, "valid", alone=alone)
     inspection = inspect(texts, data, held_out_sources(data))
     inspection.check()
     if valid_text is None:
-        return _with_validation_cut_off(inspection, data)
+        return _with_validation_cut_off(inspection, data, task)
     # Copies and repeated pairs are as good as others to validate on.
     valid = inspect([valid_text], replace(data, on_copy="keep", on_duplicate="keep"), {})
     valid.check()
     pairs = list(valid.pairs(valid.used, data.on_bad_utf8))
-    return Corpus(data, inspection, inspection.used, pairs, valid, valid.used)
+    return Corpus(data, inspection, inspection.used, pairs, valid, valid.used, task)
 
 
 def held_out_sources(data: DataConfig) -> HeldOut:
@@ -109,8 +121,8 @@ def held_out_sources(data: DataConfig) -> HeldOut:
     return found
 
 
-def train_tokenizers(corpus: Corpus) -> Tokenizers:
-    """Tokenizers trained on the training text alone."""
+def train_tokenizers(corpus: Corpus | RunningCorpus) -> Tokenizers:
+    """Tokenizers trained on the training text alone: on both sides of pairs, else on texts and no labels."""
     data = corpus.data
 
     def trained(lines: Iterator[str]) -> Tokenizers:
@@ -120,14 +132,25 @@ def train_tokenizers(corpus: Corpus) -> Tokenizers:
         )  # fmt: skip
         return Tokenizers(tokenizer, tokenizer)
 
+    if isinstance(corpus, RunningCorpus) or corpus.task != "translate":
+        return trained(text for text, _ in corpus.train())
     if data.joint:
         return trained(chain.from_iterable(corpus.train()))
     source, target = trained(s for s, _ in corpus.train()), trained(t for _, t in corpus.train())
     return Tokenizers(source.source, target.target)
 
 
-def prepare(corpus: Corpus, tokenizers: Tokenizers, folder: Path, log: RunLog, resuming: bool) -> Prepared:
+def prepare(
+    corpus: Corpus | RunningCorpus,
+    tokenizers: Tokenizers,
+    folder: Path,
+    log: RunLog,
+    resuming: bool,
+    labels: Labels | None = None,
+) -> Prepared:
     """The corpus as shards below `folder`, written or found there from an earlier time; beside it, its record.
+
+    `labels` are those of a classifier's corpus.
 
     Raises DataError when a run that goes on finds another corpus than it began with.
     """
@@ -139,34 +162,63 @@ def prepare(corpus: Corpus, tokenizers: Tokenizers, folder: Path, log: RunLog, r
             "give it the same texts, or start over with --fresh",
         )
     cut, sampled = data.on_too_long == "cut", data.subword_sampling > 0
-    write = partial(open_or_write, tokenizers=tokenizers, max_length=data.max_length, fingerprint=mark, cut=cut)
+    if isinstance(corpus, RunningCorpus):
+        return _prepare_running(corpus, tokenizers, folder, log, mark)
+    encoders = Encoders(tokenizers.source, labels) if labels else tokenizers
+    alone = corpus.task == "generate"
+    write = partial(
+        open_or_write, tokenizers=encoders, max_length=data.max_length, fingerprint=mark, cut=cut, alone=alone
+    )
     train = _weighted(write(folder / "train", corpus.train(), keep_texts=sampled), corpus)
     valid = write(folder / "valid", corpus.valid)
     long_train = _too_long(train, data, corpus.inspection, corpus.used)
     long_valid = _too_long(valid, data, corpus.valid_inspection, corpus.valid_used)
     for name, shard, long in (("training", train, long_train), ("validation", valid, long_valid)):
-        log.say("\n".join([_size_of(name, shard), *(f"  {finding}" for finding in long)]))
+        log.say("\n".join([_size_of(name, shard, corpus.task), *(f"  {finding}" for finding in long)]))
     write_text(folder.parent / RECORD, _record(corpus, digests, train, valid, [*long_train, *long_valid]))
     usable = [pair for pair in corpus.valid if pair[0].strip() and pair[1].strip()]
-    return Prepared(tokenizers, train, valid, usable)
+    return Prepared(tokenizers, train, valid, usable, labels.names if labels else ())
 
 
-def _with_validation_cut_off(inspection: Inspection, data: DataConfig) -> Corpus:
+def _prepare_running(corpus: RunningCorpus, tokenizers: Tokenizers, folder: Path, log: RunLog, mark: str) -> Prepared:
+    """A running text as shards of its chunks, whose ids stand back to back and are cut into blocks later."""
+    write = partial(open_or_write, tokenizers=tokenizers, max_length=sys.maxsize, fingerprint=mark, alone=True)
+    block = corpus.data.max_length
+    train = replace(write(folder / "train", corpus.train()), block=block)
+    valid = replace(write(folder / "valid", corpus.valid), block=block)
+    sizes = {"training": len(train.target.ids), "validation": len(valid.target.ids)}
+    for name, tokens in sizes.items():
+        log.say(f"{name}: {tokens:,} tokens of running text, in blocks of {block:,}")
+    table = {
+        "format": "pellucid-corpus/1",
+        "texts": [{"src": path} for path in corpus.data.files("src")],
+        "sha256": _digests(corpus.data),
+        **{name: {"tokens": tokens} for name, tokens in sizes.items()},
+        "findings": [],
+    }
+    write_text(folder.parent / RECORD, json.dumps(table, indent=2, ensure_ascii=False) + "\n")
+    return Prepared(tokenizers, train, valid, [])
+
+
+def _with_validation_cut_off(inspection: Inspection, data: DataConfig, task: Task) -> Corpus:
     """Some pairs from all over the texts, at most a tenth, are held out of the training with all their copies."""
     numbers = np.flatnonzero(inspection.used)
     size = min(data.valid_size, len(numbers) // 10)
     if size == 0:
+        single = task == "generate"
         one = len(inspection.texts) == 1 and not inspection.texts[0].tgt
         raise DataError(
-            f"{' and '.join(map(str, inspection.texts))} {'has' if one else 'have'} {len(numbers)} usable pairs: "
-            "too few to hold a tenth out for validation",
-            "give validation texts by `--valid-src` and `--valid-tgt`",
+            f"{' and '.join(map(str, inspection.texts))} {'has' if one else 'have'} {len(numbers)} usable "
+            f"{NOUNS[task]}: too few to hold a tenth out for validation",
+            "give a validation text by `--valid-src`"
+            if single
+            else "give validation texts by `--valid-src` and `--valid-tgt`",
         )
     held_out = np.zeros_like(inspection.used)
     held_out[numbers[np.random.default_rng(SPLIT_SEED).choice(len(numbers), size, replace=False)]] = True
     used = inspection.used & ~np.isin(inspection.hashes, inspection.hashes[held_out])
     pairs = list(inspection.pairs(held_out, data.on_bad_utf8))
-    return Corpus(data, inspection, used, pairs, inspection, held_out)
+    return Corpus(data, inspection, used, pairs, inspection, held_out, task)
 
 
 def _weighted(shard: Shard, corpus: Corpus) -> Shard:
@@ -190,13 +242,14 @@ def _too_long(shard: Shard, data: DataConfig, inspection: Inspection, used: npt.
     return [Finding("too_long", shard.too_long, path, line, "", f"pairs beyond {data.max_length} tokens", effect)]
 
 
-def _size_of(name: str, shard: Shard) -> str:
+def _size_of(name: str, shard: Shard, task: Task) -> str:
     source, target = len(shard.source.ids), len(shard.target.ids)
+    tokens = f"{source:,} source and {target:,} target tokens" if task == "translate" else f"{source:,} tokens"
     drawn = sum(size * weight for size, weight in shard.corpora)
     return (
-        f"{name}: {len(shard):,} pairs, {source:,} source and {target:,} target tokens"
+        f"{name}: {len(shard):,} {NOUNS[task]}, {tokens}"
         + (f"; {shard.empty:,} more without a token on a side" if shard.empty else "")
-        + (f"; an epoch draws {drawn:,.0f} pairs" if shard.corpora else "")
+        + (f"; an epoch draws {drawn:,.0f} {NOUNS[task]}" if shard.corpora else "")
     )
 
 
@@ -220,6 +273,11 @@ def _record(corpus: Corpus, digests: dict[str, list[str]], train: Shard, valid: 
         "findings": [finding.to_json() for finding in (*corpus.findings, *long)],
     }
     return json.dumps(table, indent=2, ensure_ascii=False) + "\n"
+
+
+def _check_rereadable_all(data: DataConfig) -> None:
+    for path in (Path(path) for name in TEXTS for path in data.files(name)):
+        _check_rereadable(path)
 
 
 def _check_rereadable(path: Path) -> None:

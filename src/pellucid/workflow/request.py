@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 from pellucid.config import KEYS, Recipe
+from pellucid.errors import ConfigError
 from pellucid.tables import split_override
 from pellucid.workflow.duration import parse_duration, say_duration
 from pellucid.workflow.locate import TEXT_FIELDS
@@ -31,8 +32,13 @@ class Request:
     def of(cls, recipe: Recipe, budget: str, settings: Sequence[str], started: float | None = None) -> Self:
         """The request to train `recipe`, with these settings in it, for as long as `budget` says.
 
-        Raises ConfigError where that is no length of time.
+        Raises ConfigError where that is no length of time, or no translator is to be trained.
         """
+        if recipe.task != "translate":
+            raise ConfigError(
+                f'--budget plans translators, and the recipe has `task = "{recipe.task}"`',
+                "leave --budget out: the recipe's own settings say how long training takes",
+            )
         nowhere: dict[str, Any] = dict.fromkeys(TEXT_FIELDS, "")
         text = replace(
             recipe, data=replace(recipe.data, **nowhere), train=replace(recipe.train, init_from="")

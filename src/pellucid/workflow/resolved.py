@@ -1,10 +1,12 @@
 """What follows from a recipe as soon as there are tokenizers."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
-from pellucid.config import ModelConfig, Recipe
+from pellucid.config import DecodeConfig, ModelConfig, Recipe
 from pellucid.data.subword_sampling import SubwordSampling
 from pellucid.errors import ConfigError
+from pellucid.text.tokenizer import Tokenizer
 from pellucid.text.tokenizers import Tokenizers
 
 
@@ -21,6 +23,34 @@ def resolved_model(config: ModelConfig, tokenizers: Tokenizers) -> ModelConfig:
     )
 
 
+def model_of(recipe: Recipe, tokenizers: Tokenizers, labels: Sequence[str] = ()) -> ModelConfig:
+    """The model's shape as it is trained: with what tokenizers, labels and a running text make of the recipe's.
+
+    A model that training starts from has its sizes and special ids already.
+    """
+    model = recipe.model if recipe.train.init_from else resolved_model(recipe.model, tokenizers)
+    if recipe.task == "classify":
+        return replace(model, num_classes=len(labels))
+    if recipe.task == "generate" and recipe.data.text == "running" and not recipe.train.init_from:
+        positions = min(model.max_positions, recipe.data.max_length)  # others are never trained
+        return replace(model, max_positions=positions, bos_id=_start_of_running(tokenizers.target))
+    return model
+
+
+def _start_of_running(tokenizer: Tokenizer) -> int:
+    """What a piece of running text starts behind: a line's end; where that is no id of its own, the start token."""
+    line_end = tokenizer.encode("\n")
+    return line_end[0] if len(line_end) == 1 and line_end[0] != tokenizer.unk_id else tokenizer.bos_id
+
+
+def decode_of(recipe: Recipe, model: ModelConfig) -> DecodeConfig:
+    """How the trained model is used: no longer texts than it has seen, and a start token before each line of text."""
+    decode = replace(recipe.decode, max_source_length=min(recipe.decode.max_source_length, longest_trained_on(recipe)))
+    if recipe.task == "generate" and recipe.data.text == "lines":
+        return replace(decode, source_prefix=(model.bos_id,))
+    return decode
+
+
 def longest_trained_on(recipe: Recipe) -> int:
     """The most tokens of a training sentence, without the end token that the model adds."""
     return min(recipe.data.max_length, recipe.model.max_positions - 1)
@@ -29,12 +59,22 @@ def longest_trained_on(recipe: Recipe) -> int:
 def subword_sampling(recipe: Recipe, tokenizers: Tokenizers) -> SubwordSampling | None:
     """How training sentences are cut anew, if they are; ConfigError for tokenizers that know one way only."""
     strength, seed = recipe.data.subword_sampling, recipe.train.seed
+    if strength and recipe.task != "translate":
+        raise ConfigError(
+            f'`data.subword_sampling` ({strength}) is for `task = "translate"`, not for "{recipe.task}"',
+            "leave it out",
+        )
     return SubwordSampling.of(tokenizers, strength, seed, longest_trained_on(recipe))
 
 
 def check_r_drop(recipe: Recipe) -> None:
-    """Raises ConfigError where R-Drop has nothing to compare."""
+    """Raises ConfigError where R-Drop has nothing to compare, or no tokens to compare by."""
     model, r_drop = recipe.model, recipe.train.r_drop
+    if r_drop and recipe.task == "classify":
+        raise ConfigError(
+            f'`train.r_drop` ({r_drop}) compares what is said of tokens, and `task = "classify"` has none',
+            "set `train.r_drop = 0`",
+        )
     if r_drop and not (model.dropout or model.attention_dropout or model.feed_forward_dropout):
         raise ConfigError(
             f"`train.r_drop` ({r_drop}) compares two passes with different dropout, but the model's dropout is 0",

@@ -13,12 +13,17 @@ from pathlib import Path
 import torch
 
 from pellucid.config import KEYS, ModelConfig, Recipe
+from pellucid.config.recipe import NEEDS
 from pellucid.errors import CheckpointError, ConfigError
 from pellucid.tables import split_override, toml_line
+from pellucid.tasks.saved import model_folder
 from pellucid.weights.folder import WEIGHTS, SavedModel, load_folder
 from pellucid.workflow.run_folder import RunFolder
 
 DROPOUTS = ("dropout", "attention_dropout", "feed_forward_dropout")
+STARTS = {"translate": ("translate",), "classify": ("classify", "encode"), "generate": ("generate",)}
+"""What a model may have been for that starts a task."""
+FOREIGN_WEIGHTS = ("*.safetensors", "pytorch_model*.bin")
 OF_TOKENIZERS = ("tokenizer", "vocab_size", "joint", "lowercase", "min_frequency", "byte_fallback")
 
 
@@ -37,14 +42,15 @@ def with_start(recipe: Recipe, run: RunFolder, fresh: bool, overrides: Sequence[
     if not recipe.train.init_from:
         _check_run(run, stored, recipe)
         return recipe
-    folder = Path(recipe.train.init_from)
+    folder = _folder(recipe, stored)
     if folder.resolve() == run.path.resolve():
         raise ConfigError(
             f"`{folder}` cannot be the model to start from and the run's own folder", "choose another `--out`"
         )
     shape, kind, digest = _described(folder, stored, recipe)
     _check_settings(overrides, shape, folder)
-    dropouts = {name: getattr(recipe.model, name) for name in DROPOUTS}
+    own = DROPOUTS if shape.num_classes else (*DROPOUTS, "classifier_activation")
+    dropouts = {name: getattr(recipe.model, name) for name in own}
     started = replace(
         recipe,
         model=replace(shape, **dropouts),
@@ -55,17 +61,40 @@ def with_start(recipe: Recipe, run: RunFolder, fresh: bool, overrides: Sequence[
     return started
 
 
+def _folder(recipe: Recipe, stored: Recipe | None) -> Path:
+    """Where the model lies that training starts from; a run that began with it does without, and nothing is fetched."""
+    name = recipe.train.init_from
+    return Path(name) if stored is not None and stored.train.init_from == name else model_folder(name)
+
+
 def _described(folder: Path, stored: Recipe | None, recipe: Recipe) -> tuple[ModelConfig, str, str]:
     """Shape, kind of tokenizer and SHA-256 of a model, from its folder or from the run that began with it."""
     if stored is not None and not folder.exists() and stored.train.init_from == recipe.train.init_from:
         return stored.model, stored.data.tokenizer, stored.train.init_sha256
-    saved, digest = load_folder(folder, torch.device("cpu")), _sha256(folder / WEIGHTS)
+    saved, digest = load_folder(folder, torch.device("cpu")), weights_digest(folder)
+    _check_task(saved, recipe, folder)
     if recipe.train.init_sha256 not in ("", digest):
         raise ConfigError(
             f"`train.init_sha256` is {recipe.train.init_sha256}, but the weights in `{folder}` have {digest}",
             "name the folder with the weights that the recipe means, or leave `init_sha256` out",
         )
+    assert saved.tokenizers is not None
     return saved.model.config, saved.tokenizers.source.kind, digest
+
+
+def _check_task(saved: SavedModel, recipe: Recipe, folder: Path) -> None:
+    """Raises ConfigError for a model that cannot learn the recipe's task, CheckpointError for one without tokenizer."""
+    if saved.task not in STARTS[recipe.task]:
+        raise ConfigError(
+            f'`{folder}` holds a model of another family: `task = "{recipe.task}"` needs {NEEDS[recipe.task]}, and it '
+            f"has {saved.model.config.num_encoder_layers} encoder and {saved.model.config.num_decoder_layers} decoder "
+            "layers",
+            "choose another recipe, or another model to start from",
+        )
+    if saved.tokenizers is None:
+        raise CheckpointError(
+            f"the model in `{folder}` has no tokenizer, so it cannot read text", "copy the tokenizer's files into it"
+        )
 
 
 def load_start(recipe: Recipe, run: RunFolder, resuming: bool) -> SavedModel | None:
@@ -75,9 +104,9 @@ def load_start(recipe: Recipe, run: RunFolder, resuming: bool) -> SavedModel | N
     """
     if not recipe.train.init_from or (resuming and run.has_checkpoints):
         return None
-    folder = Path(recipe.train.init_from)
+    folder = model_folder(recipe.train.init_from)
     saved = load_folder(folder, torch.device("cpu"))
-    if _sha256(folder / WEIGHTS) != recipe.train.init_sha256:
+    if weights_digest(folder) != recipe.train.init_sha256:
         raise CheckpointError(f"the weights in `{folder}` have just changed", "give the same command again")
     return saved
 
@@ -105,7 +134,7 @@ def _check_settings(overrides: Sequence[str], shape: ModelConfig, folder: Path) 
             raise ConfigError(
                 f"`--set {override}` has no effect: the tokenizer is that of `{folder}`", "leave the setting out"
             )
-        if section != "model" or key in DROPOUTS:
+        if section != "model" or key in DROPOUTS or (key == "classifier_activation" and not shape.num_classes):
             continue
         own = "a shape of its own" if key == "preset" else f"`{toml_line(key, getattr(shape, key, None))}`"
         if own != f"`{toml_line(key, value)}`":
@@ -113,6 +142,16 @@ def _check_settings(overrides: Sequence[str], shape: ModelConfig, folder: Path) 
                 f"`--set {override}` contradicts `{folder}`, which has {own}",
                 "leave the setting out, or train from the start, without --init-from",
             )
+
+
+def weights_digest(folder: Path) -> str:
+    """The SHA-256 of a folder's weights; of several files, as foreign folders may have them, that of all in order."""
+    if (folder / WEIGHTS).is_file():
+        return _sha256(folder / WEIGHTS)
+    files = sorted(path for pattern in FOREIGN_WEIGHTS for path in folder.glob(pattern))
+    if len(files) == 1:
+        return _sha256(files[0])
+    return hashlib.sha256("".join(f"{path.name} {_sha256(path)}\n" for path in files).encode()).hexdigest()
 
 
 def _sha256(path: Path) -> str:

@@ -13,7 +13,7 @@ import torch
 from pellucid.config import ModelConfig, Recipe
 from pellucid.data.subword_sampling import SubwordSampling
 from pellucid.errors import PellucidError
-from pellucid.model.transformer import Transformer
+from pellucid.model.transformer import Model, build_model
 from pellucid.training import precision
 from pellucid.training.clock import Clock
 from pellucid.training.log import RunLog
@@ -30,7 +30,7 @@ from pellucid.workflow.changed_texts import changed_texts
 from pellucid.workflow.opened import Opened
 from pellucid.workflow.planned import save_plan
 from pellucid.workflow.prepare import Prepared, prepare
-from pellucid.workflow.resolved import longest_trained_on, resolved_model
+from pellucid.workflow.resolved import decode_of, model_of
 from pellucid.workflow.run_folder import NOWHERE, RunFolder, RunResult, checkpoints_of
 from pellucid.workflow.validate import Validator
 
@@ -97,6 +97,10 @@ def plan(
     return plan
 
 
+CLASSES = "head.class_projection."
+"""The parameters that tell classes apart."""
+
+
 @contextmanager
 def _failures_in_words(run: RunFolder) -> Iterator[None]:
     """Says what to do where the disk, or memory, does not suffice for a run."""
@@ -131,7 +135,8 @@ def _run(asked: Asked, quiet: bool) -> RunResult:
     train = opened.recipe.train
     log = RunLog(run.path, train.steps, quiet)
     try:
-        prepared = prepare(opened.corpus, opened.tokenizers, run.path / "data", log, run.has_trained)
+        data = run.path / "data"
+        prepared = prepare(opened.corpus, opened.tokenizers, data, log, run.has_trained, opened.labels)
         model = _first_model(opened, asked.device)
         _say_what_trains(model, opened.recipe, log)
         clock = Clock(train.budget, train.decay_fraction, asked.started) if train.budget else None
@@ -159,7 +164,7 @@ class _Job:
     log: RunLog
     clock: Clock | None
 
-    def train(self, model: Transformer) -> RunResult:
+    def train(self, model: Model) -> RunResult:
         """Trains to the end, and writes down what the run came to."""
         started = time.perf_counter()
         state = self._trainer(model).train()
@@ -167,13 +172,13 @@ class _Job:
         result = RunResult(
             folder=str(self.run.path), steps=state.step, tokens=state.tokens, seconds=round(state.seconds, 1),
             best_step=state.best_step, valid_loss=state.best_loss, valid_bleu=state.best_bleu,
-            stopped_early=state.stopped_early,
+            stopped_early=state.stopped_early, valid_accuracy=state.best_accuracy,
         )  # fmt: skip
         self.run.finish(result)
         self.log.say(f"finished after {time.perf_counter() - started:,.0f} s; the model is in {self.run.path}")
         return result
 
-    def _trainer(self, model: Transformer) -> Trainer:
+    def _trainer(self, model: Model) -> Trainer:
         train = self.recipe.train
         return Trainer(
             model=model,
@@ -193,30 +198,39 @@ class _Job:
         # What describes the model never changes, and stands only beside weights: so the folder loads at every moment.
         save_tensors(self.run.path / WEIGHTS, weights)
         if not (self.run.path / CONFIG).is_file():
-            longest = min(self.recipe.decode.max_source_length, longest_trained_on(self.recipe))
-            decode = replace(self.recipe.decode, max_source_length=longest)
-            card = model_card(self.recipe, config)
-            save_description(self.run.path, config, self.prepared.tokenizers, decode, card)
+            decode, card = decode_of(self.recipe, config), model_card(self.recipe, config)
+            tokenizers, labels = self.prepared.tokenizers, self.prepared.labels
+            save_description(self.run.path, config, tokenizers, decode, card, labels)
 
     def _text_of(self, index: int) -> str:
-        """Both sides of a training pair, as the tokenizers write its ids."""
+        """Both sides of a training pair, as the tokenizers write its ids; of a text alone itself."""
         shard, tokenizers = self.prepared.train, self.prepared.tokenizers
+        if shard.block:
+            return f"`{tokenizers.target.decode(shard.target.ids[index : index + shard.block].tolist())}`"
         source = tokenizers.source.decode(shard.source[index].tolist())
+        if self.recipe.task == "classify":
+            return f"`{source}` and `{self.prepared.labels[int(shard.target[index][0])]}`"
+        if self.recipe.task == "generate":
+            return f"`{source}`"
         return f"`{source}` and `{tokenizers.target.decode(shard.target[index].tolist())}`"
 
 
-def _first_model(opened: Opened, device: torch.device) -> Transformer:
+def _first_model(opened: Opened, device: torch.device) -> Model:
     """The model that training begins with: with random weights, which follow from the seed, or those of a start."""
-    train = opened.recipe.train
+    train, labels = opened.recipe.train, opened.labels.names if opened.labels else ()
     torch.manual_seed(train.seed)
-    model = Transformer(resolved_model(opened.recipe.model, opened.tokenizers))
+    model = build_model(model_of(opened.recipe, opened.tokenizers, labels))
     if opened.start is not None:
-        set_parameters(model, parameters(opened.start.model), f"`{train.init_from}`")
+        tensors = parameters(opened.start.model)
+        if labels and opened.start.labels != labels:  # the classes are others: what tells them apart is new
+            tensors = {name: tensor for name, tensor in tensors.items() if not name.startswith(CLASSES)}
+            tensors = parameters(model) | tensors
+        set_parameters(model, tensors, f"`{train.init_from}`")
     return model.to(device)
 
 
-def _say_what_trains(model: Transformer, recipe: Recipe, log: RunLog) -> None:
-    device, train = model.output_projection.weight.device, recipe.train
+def _say_what_trains(model: Model, recipe: Recipe, log: RunLog) -> None:
+    device, train = next(model.parameters()).device, recipe.train
     start = f", which begins with the weights of {train.init_from}" if train.init_from else ""
     log.say(f"model: {sum(p.numel() for p in model.parameters()):,} parameters on {device}{start}")
     if train.precision == "bfloat16" and (warning := precision.warning(device)):

@@ -1,15 +1,18 @@
-"""Validation within training: the loss of held-out pairs, and BLEU of a part of them, translated greedily."""
+"""Validation within training: the loss of what is held out, and how good the model's own outputs are."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import torch
 
 from pellucid.config import TrainConfig
-from pellucid.data.batching import BatchOrder, make_batch
+from pellucid.data.batching import Batch, batch_order, make_batch
 from pellucid.evaluation.scores import corpus_bleu
-from pellucid.model.transformer import Transformer
+from pellucid.model.transformer import Model, SequenceClassifier, Transformer
 from pellucid.tasks.translator import Translator
 from pellucid.training.loop import batch_loss
+from pellucid.training.loss import smoothed_cross_entropy
+from pellucid.training.precision import autocast
 from pellucid.training.validation import Validation
 from pellucid.workflow.prepare import Prepared
 
@@ -18,28 +21,48 @@ from pellucid.workflow.prepare import Prepared
 class Validator:
     """Called by the loop with the model in evaluation mode."""
 
-    model: Transformer
+    model: Model
     prepared: Prepared
     config: TrainConfig
 
     def __call__(self) -> Validation:
-        """Loss without label smoothing, per token; BLEU of the first `validate_decode` sentences."""
+        """Loss without label smoothing; of a translator BLEU, too, of a classifier accuracy."""
+        if isinstance(self.model, SequenceClassifier):
+            return self._classified(self.model)
         loss = self._loss()
-        count = self.config.validate_decode
-        if not count or not self.prepared.valid_pairs:
-            return Validation(loss)
-        sources, references = zip(*self.prepared.valid_pairs[:count], strict=True)
-        translator = Translator(self.model, self.prepared.tokenizers)
+        if isinstance(self.model, Transformer) and self.config.validate_decode and self.prepared.valid_pairs:
+            return self._translated(self.model, loss)
+        return Validation(loss)
+
+    def _translated(self, model: Transformer, loss: float) -> Validation:
+        """With BLEU of the first `validate_decode` sentences, translated greedily."""
+        sources, references = zip(*self.prepared.valid_pairs[: self.config.validate_decode], strict=True)
+        translator = Translator(model, self.prepared.tokenizers)
         outputs = [t.text for t in translator.translate(sources, beam_size=1)]
         sample = f"  source     {sources[0]}\n  reference  {references[0]}\n  output     {outputs[0]}"
         return Validation(loss, corpus_bleu(outputs, references), sample)
 
+    def _classified(self, model: SequenceClassifier) -> Validation:
+        """With the part of the texts whose most probable label is theirs."""
+        total, right, texts = 0.0, 0, 0
+        for batch in self._batches():
+            with autocast(model):
+                logits = model(batch.src).float()  # (B, C)
+            labels = batch.tgt_out[:, 0]
+            total += float(smoothed_cross_entropy(logits, labels))
+            right += int((logits.argmax(dim=-1) == labels).sum())
+            texts += batch.num_tokens
+        return Validation(total / texts, accuracy=right / texts)
+
     def _loss(self) -> float:
-        shard, device = self.prepared.valid, next(self.model.parameters()).device
-        order = BatchOrder(shard.source.lengths, shard.target.lengths, self.config.batch_tokens, seed=0)
-        batches = (make_batch(shard, sentences, self.model.config) for sentences in order.epoch(0))
+        """The mean over target tokens."""
         total, tokens = torch.zeros((), dtype=torch.float64), 0
-        for batch in batches:
-            total += batch_loss(self.model, batch.to(device), label_smoothing=0.0).cpu()
+        for batch in self._batches():
+            total += batch_loss(self.model, batch, label_smoothing=0.0).cpu()
             tokens += batch.num_tokens
         return float(total) / tokens
+
+    def _batches(self) -> Iterator[Batch]:
+        shard, device = self.prepared.valid, next(self.model.parameters()).device
+        for drawn in batch_order(shard, self.config.batch_tokens, seed=0).epoch(0):
+            yield make_batch(shard, drawn, self.model.config).to(device)

@@ -77,9 +77,7 @@ class Stack(nn.Module):
 class Classifier(nn.Module):
     """Logits of the classes, from the first token's state."""
 
-    def __init__(
-        self, words: int, classes: int, n: int, width: int, inner: int, heads: int, length: int = 512
-    ) -> None:
+    def __init__(self, words: int, classes: int, n: int, width: int, inner: int, heads: int, length: int = 512) -> None:
         super().__init__()
         self.encoder = Stack(words, width, length, n, heads, inner)
         self.classifier = nn.Linear(width, classes)

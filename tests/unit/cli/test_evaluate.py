@@ -117,7 +117,7 @@ def test_on_a_terminal_it_says_what_takes_so_long(
         (["{empty}", "--ref", "{empty}"], "`{empty}` is empty", "give a sentence a line"),
         (["{other}", "--ref", "no.txt"], "no file `no.txt`", None),
         (["{run}", "--ref", "{run}", "--src", "{src}"], "`{run}` is a folder, not a text file", None),
-        (["{other}"], "Missing from pellucid evaluate: --ref FILE", None),
+        (["{other}"], "the reference translations are not given: `--ref FILE`", "name their file"),
     ],
 )
 def test_what_cannot_be_evaluated(

@@ -105,6 +105,8 @@ def test_samples(pellucid: CommandLine, finished_run: Path, monkeypatch: pytest.
         (["--dtype", "float31"], "unknown dtype `float31`; did you mean `float32`?"),
         (["--device", "cuda"], "device `cuda` is not on this machine"),
         (["--device", "foo"], "unknown device `foo`"),
+        (["--src-lang", "de"], "`source_language` (`de`) means nothing to this model: it has no language codes"),
+        (["--tgt-lang", "fr"], "`target_language` (`fr`) means nothing to this model: it has no language codes"),
         (["--beam-sise", "3"], "pellucid translate has no option `--beam-sise`; did you mean `--beam-size`?"),
         (["--input", "no.txt"], "no file `no.txt`"),
         (["--input", "."], "`.` is a folder, not a text file"),

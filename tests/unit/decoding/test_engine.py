@@ -36,7 +36,7 @@ def test_results_come_in_the_inputs_order_and_batches_keep_the_budget(beam_size:
 
 
 def test_sampled_results_come_in_the_inputs_order() -> None:
-    found = sample_outputs(scripted(copying, 12), SOURCES, SamplingConfig(), batch_tokens=50)
+    found = sample_outputs(scripted(copying, 12), SOURCES, SamplingConfig(), DecodeConfig(batch_tokens=50))
     assert [hypothesis.ids for hypothesis in found] == SOURCES
 
 
@@ -58,7 +58,7 @@ def test_the_probabilities_of_all_outputs_sum_to_nearly_one() -> None:
     model = random_model(0, vocab_size=4)
     with torch.no_grad():
         model.output_projection.bias[:2] = -50.0
-    scores = score_outputs(model, [[3]] * 60, [[3] * length for length in range(60)], batch_tokens=100)
+    scores = score_outputs(model, [[3]] * 60, [[3] * length for length in range(60)], DecodeConfig(batch_tokens=100))
     assert sum(map(math.exp, scores)) == pytest.approx(1, abs=0.02)
 
 

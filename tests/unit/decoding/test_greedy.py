@@ -5,6 +5,7 @@ import math
 import pytest
 import torch
 
+from pellucid.config import DecodeConfig
 from pellucid.decoding.greedy import greedy_search
 from tests.unit.decoding.models import EOS, Ids, random_model, random_sources, scripted, source_batch
 
@@ -24,7 +25,7 @@ def test_equal_probabilities_give_the_lower_id() -> None:
     with torch.no_grad():
         model.output_projection.weight[30:40] = model.output_projection.weight[20:30]
         model.output_projection.bias[20:40] = 5.0
-    found = greedy_search(model, source_batch(random_sources(1, 6)), max_length=10)
+    found = greedy_search(model, source_batch(random_sources(1, 6)), DecodeConfig(max_length=10))
     words = {word for f in found for word in f.hypotheses[0].ids}
     assert words & set(range(20, 30))
     assert not words & set(range(30, 40))
@@ -45,7 +46,8 @@ def test_limits() -> None:
     model = scripted(lambda source, target: [0.0, 0.0, -9.0, 1.0], 4, max_positions=53)
     found = greedy_search(model, source_batch([[], [3], [3] * 9]))
     assert [len(f.hypotheses[0].ids) for f in found] == [50, 52, 52]
-    assert [len(f.hypotheses[0].ids) for f in greedy_search(model, source_batch([[], [3]]), max_length=2)] == [2, 2]
+    found = greedy_search(model, source_batch([[], [3]]), DecodeConfig(max_length=2))
+    assert [len(f.hypotheses[0].ids) for f in found] == [2, 2]
 
 
 def test_preferences_choose_and_log_probabilities_count() -> None:
@@ -58,7 +60,7 @@ def test_preferences_choose_and_log_probabilities_count() -> None:
         wanted[:, 3] = 0.0
         return wanted + log_probs.masked_fill(log_probs.isfinite(), 0.0)
 
-    found = greedy_search(model, source_batch([[3], [4]]), 2, prefer_three)
+    found = greedy_search(model, source_batch([[3], [4]]), DecodeConfig(max_length=2), prefer_three)
     total = math.log(4 + math.exp(5.0))
     assert [f.hypotheses[0].ids for f in found] == [[3, 3], [3, 3]]
     assert [f.hypotheses[0].score for f in found] == pytest.approx([-3 * total] * 2, abs=1e-5)

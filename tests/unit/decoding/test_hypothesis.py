@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from pellucid.config import ModelConfig
+from pellucid.config import DecodeConfig, ModelConfig
 from pellucid.decoding.hypothesis import Hypothesis, length_limits, next_log_probs, suppressed_ids
 from pellucid.errors import DecodingError
 
@@ -15,14 +15,14 @@ SRC = torch.tensor([[3, 4, 5, 2], [3, 2, 0, 0], [2, 0, 0, 0]])
 
 
 def test_a_translation_may_have_twice_the_sources_tokens_and_50() -> None:
-    assert length_limits(SRC, None, CONFIG) == [56, 52, 50]
-    assert length_limits(SRC, None, replace(CONFIG, pad_id=None)) == [56, 56, 56]
+    assert length_limits(SRC, DecodeConfig(), CONFIG) == [56, 52, 50]
+    assert length_limits(SRC, DecodeConfig(), replace(CONFIG, pad_id=None)) == [56, 56, 56]
 
 
 def test_max_length_and_positions_are_upper_bounds() -> None:
-    assert length_limits(SRC, 7, CONFIG) == [7, 7, 7]
-    assert length_limits(SRC, 500, CONFIG) == [99, 99, 99]
-    assert length_limits(SRC, None, replace(CONFIG, max_positions=53)) == [52, 52, 50]
+    assert length_limits(SRC, DecodeConfig(max_length=7), CONFIG) == [7, 7, 7]
+    assert length_limits(SRC, DecodeConfig(max_length=500), CONFIG) == [99, 99, 99]
+    assert length_limits(SRC, DecodeConfig(), replace(CONFIG, max_positions=53)) == [52, 52, 50]
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 
+from pellucid.config import DecodeConfig
 from pellucid.decoding.engine import sample_outputs
 from pellucid.decoding.greedy import greedy_search
 from pellucid.decoding.sampling import SamplingConfig, filtered, sample
@@ -13,13 +14,14 @@ from pellucid.errors import ConfigError, DecodingError
 from tests.unit.decoding.models import random_model, random_sources, scripted, source_batch
 
 LOGITS = [0.0, 0.0, -2.0, 1.0, 0.4, -0.5, 0.1]
+TEN = DecodeConfig(max_length=10)
 DRAWS = 4000
 
 
 def draws(config: SamplingConfig) -> np.ndarray:
     """How often each first token was drawn from LOGITS, in `DRAWS` sentences; the end token counts as 2."""
     model = scripted(lambda source, target: LOGITS, 7)
-    found = sample(model, source_batch([[]] * DRAWS), config, list(range(DRAWS)), max_length=1)
+    found = sample(model, source_batch([[]] * DRAWS), config, list(range(DRAWS)), DecodeConfig(max_length=1))
     return np.bincount([f.hypotheses[0].ids[0] if f.hypotheses[0].ids else 2 for f in found], minlength=7)
 
 
@@ -51,9 +53,9 @@ def test_seeds_and_places_draw_independently() -> None:
     """One sentence's first two draws, and those of two seeds, agree as often as chance has it."""
     model = scripted(lambda source, target: [0.0, 0.0, -30.0, 0.0, 0.0], 5)
     places = list(range(1000))
-    src = source_batch([[]] * 1000)
+    src, two = source_batch([[]] * 1000), DecodeConfig(max_length=2)
     first, second = (
-        [f.hypotheses[0].ids for f in sample(model, src, SamplingConfig(seed=seed), places, 2)] for seed in (1, 2)
+        [f.hypotheses[0].ids for f in sample(model, src, SamplingConfig(seed=seed), places, two)] for seed in (1, 2)
     )
     for agreeing in (
         sum(a[0] == b[0] for a, b in zip(first, second, strict=True)),
@@ -61,7 +63,7 @@ def test_seeds_and_places_draw_independently() -> None:
         sum(a[0] == b[0] for a, b in zip(first[1:], first, strict=False)),
     ):
         assert 420 < agreeing < 580  # five deviations around 500
-    again = sample(model, src, SamplingConfig(seed=1), places, 2)
+    again = sample(model, src, SamplingConfig(seed=1), places, two)
     assert [f.hypotheses[0].ids for f in again] == first
 
 
@@ -69,16 +71,16 @@ def test_seeds_and_places_draw_independently() -> None:
 def test_top_1_is_greedy_search(temperature: float) -> None:
     model = random_model(3, sharpness=2.0)
     src = source_batch(random_sources(3, 6))
-    drawn = sample(model, src, SamplingConfig(top_k=1, temperature=temperature), list(range(6)), 10)
-    greedy = greedy_search(model, src, 10)
+    drawn = sample(model, src, SamplingConfig(top_k=1, temperature=temperature), list(range(6)), TEN)
+    greedy = greedy_search(model, src, TEN)
     assert [f.hypotheses for f in drawn] == [f.hypotheses for f in greedy]
 
 
 def test_a_temperature_near_zero_is_greedy_search() -> None:
     model = random_model(3)
     src = source_batch(random_sources(3, 6))
-    drawn = sample(model, src, SamplingConfig(temperature=1e-40), list(range(6)), 10)
-    assert [f.hypotheses[0].ids for f in drawn] == [f.hypotheses[0].ids for f in greedy_search(model, src, 10)]
+    drawn = sample(model, src, SamplingConfig(temperature=1e-40), list(range(6)), TEN)
+    assert [f.hypotheses[0].ids for f in drawn] == [f.hypotheses[0].ids for f in greedy_search(model, src, TEN)]
 
 
 @pytest.mark.parametrize(
@@ -115,8 +117,9 @@ def test_the_score_is_the_models_own() -> None:
 def test_places_are_those_of_the_whole_input() -> None:
     model = random_model(2, sharpness=1.0)
     sources = [[3, 4], [5], [3, 4], [6, 7, 8], [3, 4]]
-    found = sample_outputs(model, sources, SamplingConfig(), 8, batch_tokens=1)
-    assert found == sample_outputs(model, [*sources, [9] * 5], SamplingConfig(), 8, batch_tokens=1)[:5]
+    one_by_one = DecodeConfig(max_length=8, batch_tokens=1)
+    found = sample_outputs(model, sources, SamplingConfig(), one_by_one)
+    assert found == sample_outputs(model, [*sources, [9] * 5], SamplingConfig(), one_by_one)[:5]
     assert found[0] != found[2] or found[2] != found[4]
 
 

@@ -38,7 +38,7 @@ def test_what_is_a_lack_of_memory(error: Exception, memory: bool) -> None:
 def test_the_parts_of_a_batch_are_its_sentences(parts: int) -> None:
     shard, config = toy_shard(), tiny_config()
     batch = make_batch(shard, np.arange(9), config)
-    found = in_parts(batch, parts, 0)
+    found = in_parts(batch, parts)
     assert len(found) == {1: 1, 2: 2, 3: 3, 4: 3, 8: 5, 16: 9}[parts]
     assert np.concatenate([part.sentences for part in found]).tolist() == list(range(9))
     assert sum(part.num_tokens for part in found) == batch.num_tokens

@@ -1,10 +1,12 @@
 """The learning rate: equation 3 of the paper, and the curves beside it."""
 
 from itertools import pairwise
+from typing import Any
 
 import pytest
 
 from pellucid.config import TrainConfig
+from pellucid.errors import ConfigError
 from pellucid.training.schedule import UNDECIDED, Ending, learning_rate
 
 SCHEDULES = ["noam", "inverse_sqrt", "linear", "cosine", "stable", "constant"]
@@ -98,3 +100,22 @@ def test_warm_up_may_take_all_steps(schedule: str) -> None:
     rates = [learning_rate(step, settings, 128) for step in range(1, 401)]
     assert rates == sorted(rates)
     assert rates[0] > 0
+
+
+@pytest.mark.parametrize("schedule", ["linear", "cosine"])
+def test_a_rate_may_end_above_zero(schedule: Any) -> None:
+    config = TrainConfig(steps=100, warmup_steps=10, schedule=schedule, learning_rate=1e-2, final_learning_rate=1e-3)
+    rates = [learning_rate(step, config, 8) for step in range(1, 102)]
+    assert rates[9] == pytest.approx(1e-2)
+    assert rates[100] == pytest.approx(1e-3), "just after the last step"
+    assert rates[54] == pytest.approx(5.5e-3, rel=0.03), "half way"
+    assert rates[9:] == sorted(rates[9:], reverse=True)
+
+
+def test_what_a_final_rate_goes_with() -> None:
+    with pytest.raises(ConfigError, match=r"^`final_learning_rate` \(0\.1\) means nothing to `schedule = \"noam\"`$"):
+        TrainConfig(final_learning_rate=0.1)
+    with pytest.raises(
+        ConfigError, match=r"^`final_learning_rate` \(0\.1\) must be at most `learning_rate` \(0\.01\)$"
+    ):
+        TrainConfig(final_learning_rate=0.1, learning_rate=0.01, schedule="linear")

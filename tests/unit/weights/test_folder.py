@@ -1,14 +1,16 @@
 """The model folder: what is in it, and what is said when something of it is wrong."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
-from pellucid.config import DecodeConfig
+from pellucid.config import DecodeConfig, ModelConfig
 from pellucid.errors import CheckpointError
+from pellucid.model.transformer import build_model
 from pellucid.text.tokenizers import Tokenizers
 from pellucid.text.vocabulary import Vocabulary
 from pellucid.weights.folder import load_folder, read_config, save_description, save_weights
@@ -135,7 +137,7 @@ def test_a_config_that_is_no_json(folder: Path, text: bytes) -> None:
     assert caught.value.hint == "copy the folder again"
 
 
-@pytest.mark.parametrize("text", ["[]", "{}", "null", '{"model_type": "bert"}'])
+@pytest.mark.parametrize("text", ["[]", "{}", "null", '{"architectures": ["BertModel"]}'])
 def test_a_config_of_something_else(folder: Path, text: str) -> None:
     (folder / "config.json").write_text(text, encoding="utf-8")
     with pytest.raises(CheckpointError, match=r"does not describe a Pellucid model: it has no `format`"):
@@ -147,7 +149,7 @@ def test_a_config_of_something_else(folder: Path, text: str) -> None:
     [
         ({"format": "pellucid/2"}, "has format 'pellucid/2' and task 'translate'; this version reads 'pellucid/1'"),
         ({"format": 1}, "has format 1 and task 'translate'"),
-        ({"task": "classify"}, "has format 'pellucid/1' and task 'classify'; this version reads .* 'translate'"),
+        ({"task": "sing"}, "has format 'pellucid/1' and task 'sing'; this version reads .* 'translate', 'classify'"),
         ({"task": None}, "has format 'pellucid/1' and task None"),
     ],
 )
@@ -183,3 +185,36 @@ def test_a_tokenizer_that_is_not_the_saved_one(folder: Path) -> None:
     (folder / "tokenizer.json").write_text("{}", encoding="utf-8")
     with pytest.raises(CheckpointError, match=r"tokenizer\.json` \(2 bytes\) is not the file that was saved"):
         load_folder(folder, CPU)
+
+
+@pytest.mark.parametrize("family", ["classifier", "encoder", "decoder"])
+def test_a_model_of_another_task(family: str, tmp_path: Path) -> None:
+    sizes: dict[str, Any] = {"d_model": 8, "d_ff": 12, "num_heads": 2, "num_layers": 1, "vocab_size": LETTERS.size}
+    config = ModelConfig.decoder(**sizes) if family == "decoder" else ModelConfig.encoder(**sizes)
+    labels: tuple[str, ...] = ()
+    if family == "classifier":
+        config, labels = replace(config, num_classes=2), ("good", "나쁨")
+    model = build_model(config)
+    languages = {"de": 4, "fr": 5}
+    save_description(tmp_path, config, TOKENIZERS, DecodeConfig(), "# A card\n", labels, languages)
+    save_weights(tmp_path, model)
+    loaded = load_folder(tmp_path, CPU)
+    assert type(loaded.model) is type(model)
+    assert loaded.task == {"classifier": "classify", "encoder": "encode", "decoder": "generate"}[family]
+    assert (loaded.labels, loaded.languages) == (labels, languages)
+    assert all(torch.equal(loaded.model.state_dict()[name], tensor) for name, tensor in model.state_dict().items())
+
+
+@pytest.mark.parametrize(
+    ("sections", "message"),
+    [
+        ({"task": "generate"}, "its task is 'generate', its model is for 'translate'"),
+        ({"labels": ["good", "bad"]}, r"its `labels` \(\['good', 'bad'\]\) must name 0 classes"),
+        ({"labels": "good"}, r"its `labels` \(good\) must name 0 classes"),
+        ({"languages": ["de"]}, "its `languages` are no table of ids"),
+        ({"languages": {"de": "4"}}, "its `languages` are no table of ids"),
+    ],
+)
+def test_sections_that_contradict_the_model(folder: Path, sections: dict[str, Any], message: str) -> None:
+    with pytest.raises(CheckpointError, match=rf"config\.json` is damaged: {message}"):
+        load_folder(changed(folder, **sections), CPU)

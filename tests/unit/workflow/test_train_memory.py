@@ -18,12 +18,12 @@ def test_a_model_that_does_not_fit(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     def failing(*_: object) -> Transformer:
         raise error
 
-    monkeypatch.setattr(training, "Transformer", failing)
+    monkeypatch.setattr(training, "build_model", failing)
     first_line = str(error).partition("\n")[0]
     with pytest.raises(PellucidError, match=f"^out of memory outside of the steps of training: {first_line}$") as found:
         train(small_recipe(*write_pairs(tmp_path, reversed_letters(120))), tmp_path / "run", quiet=True)
     assert "`train.batch_tokens`" in found.value.hint
     monkeypatch.undo()
-    monkeypatch.setattr(training, "Transformer", lambda config: [][1])
+    monkeypatch.setattr(training, "build_model", lambda config: [][1])
     with pytest.raises(IndexError):
         train(small_recipe(*write_pairs(tmp_path, reversed_letters(120))), tmp_path / "run", quiet=True)

@@ -12,7 +12,7 @@ import pytest
 from pellucid.decoding.sampling import SamplingConfig
 from pellucid.errors import DataError
 from pellucid.tasks.translator import Translator
-from pellucid.workflow import translate
+from pellucid.workflow import streams
 from pellucid.workflow.translate import SearchOptions, translate_stream
 
 LINES = ["a b c", "", "d", "h g f e d c b a", "unknown words", "a b c", "  ", "b"]
@@ -33,8 +33,8 @@ def source(tmp_path: Path) -> Path:
 def test_lines_come_out_in_their_order_whatever_the_stretch(
     finished_run: Path, source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, first: int, stretch: int
 ) -> None:
-    monkeypatch.setattr(translate, "FIRST_STRETCH", first)
-    monkeypatch.setattr(translate, "STRETCH", stretch)
+    monkeypatch.setattr(streams, "FIRST_STRETCH", first)
+    monkeypatch.setattr(streams, "STRETCH", stretch)
     run(finished_run, source, tmp_path / "out")
     translator = Translator.load(finished_run, "cpu")
     expected = [translator.translate([line], beam_size=2)[0].text for line in LINES]

@@ -1,0 +1,31 @@
+"""`pellucid classify`."""
+
+from typing import Annotated
+
+import tyro
+
+from pellucid.cli.options import Device, Dtype, Input, Model, Output, optional
+
+
+def classify(
+    model: Model,
+    /,
+    *,
+    input: Input = "-",
+    output: Output = "-",
+    pairs: Annotated[bool, tyro.conf.arg(help="each line is two texts, with a tab between them")] = False,
+    batch_tokens: Annotated[int | None, optional("N", "tokens of all texts at a time")] = None,
+    json: Annotated[bool, tyro.conf.arg(help="a JSON object a line, with the probability of each label")] = False,
+    device: Device = "auto",
+    dtype: Dtype = None,
+) -> int:
+    """Label texts, one a line: as many labels come out as lines went in, in their order.
+
+    example: pellucid classify run < texts.txt > labels.txt
+    """
+    from pellucid.workflow.classify import classify_stream
+
+    classify_stream(
+        model, input, output, pairs=pairs, batch_tokens=batch_tokens, as_json=json, device=device, dtype=dtype
+    )
+    return 0

@@ -1,0 +1,77 @@
+"""`pellucid convert`."""
+
+from typing import Annotated
+
+import tyro
+
+from pellucid.cli.options import optional
+
+
+def convert(
+    src: Annotated[
+        str,
+        tyro.conf.Positional,
+        tyro.conf.arg(
+            metavar="SRC", help="a model folder of Pellucid or Hugging Face, a hub name, or a saved state dict"
+        ),
+    ],
+    dst: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="DST", help="the folder to write; a new one")],
+    /,
+    *,
+    from_: Annotated[
+        str | None,
+        tyro.conf.arg(name="from"),
+        optional("KIND", "pellucid, hf, or a tutorial's layout", "found by looking"),
+    ] = None,
+    to: Annotated[str, tyro.conf.arg(metavar="KIND", help="pellucid, hf, ct2 (CTranslate2) or onnx")] = "pellucid",
+    quantization: Annotated[str | None, optional("TYPE", "with --to ct2: int8, float16 and so on", "float32")] = None,
+    num_heads: Annotated[int | None, optional("N", "a tutorial's number of heads", "what the tensors tell")] = None,
+    src_vocab: Annotated[str, optional("FILE", "a tutorial's source vocabulary, a token a line", "none")] = "",
+    tgt_vocab: Annotated[str, optional("FILE", "a tutorial's target vocabulary, a token a line", "none")] = "",
+    tokenizer: Annotated[
+        str, tyro.conf.arg(metavar="KIND", help="how a tutorial's text is cut: spaces, words or characters")
+    ] = "spaces",
+    lowercase: Annotated[bool, tyro.conf.arg(help="the tutorial's text was lower-cased")] = False,
+    bare_source: Annotated[bool, tyro.conf.arg(help="the tutorial's sources had no start token")] = False,
+    labels: Annotated[str, optional("FILE", "a tutorial's classes, one a line", "their numbers")] = "",
+    max_positions: Annotated[
+        int, tyro.conf.arg(metavar="N", help="positions of a tutorial's model that computes them")
+    ] = 5000,
+    sentences: Annotated[str, optional("FILE", "lines to compare both sides on", "twenty of our own")] = "",
+    references: Annotated[str, optional("FILE", "their translations: then BLEU of both is measured", "none")] = "",
+    tolerance: Annotated[
+        float | None, optional("X", "largest difference allowed, relative to the largest number", "0.0001")
+    ] = None,
+) -> int:
+    """Convert a model, into Pellucid's folder or out of it, and compare both sides.
+
+    Exit status 1: both can be compared, and are not equal. conversion.json in the folder says what was found. A model
+    in a smaller type is rounded, so there only a --tolerance that is given counts.
+
+    example: pellucid convert opus-mt-de-en translator
+    example: pellucid convert model.pt translator --num-heads 8 --src-vocab src.txt --tgt-vocab tgt.txt
+    example: pellucid convert run for-ctranslate2 --to ct2 --quantization int8
+    """
+    import sys
+
+    from pellucid.data.corpus import read_lines
+    from pellucid.errors import ConfigError
+    from pellucid.workflow.convert import Sentences
+    from pellucid.workflow.convert import convert as convert_model
+    from pellucid.workflow.proof import TOLERANCE
+    from pellucid.workflow.tutorial import TutorialOptions
+
+    if references and not sentences:
+        raise ConfigError("`--references` needs --sentences: the lines that they translate", "add --sentences FILE")
+    options = TutorialOptions(
+        num_heads=num_heads, src_vocab=src_vocab, tgt_vocab=tgt_vocab, tokenizer=tokenizer, lowercase=lowercase,
+        bare_source=bare_source, labels=labels, max_positions=max_positions,
+    )  # fmt: skip
+    lines, translations = (list(read_lines(path)) if path else None for path in (sentences, references))
+    compared_on = Sentences(lines, translations, TOLERANCE if tolerance is None else tolerance)
+    proof = convert_model(src, dst, from_, to, options, quantization, compared_on)
+    print(proof)
+    rounded = quantization is not None and tolerance is None
+    if rounded and not proof.passed:
+        print(f"rounding to {quantization} is taken for the reason; --tolerance X would decide", file=sys.stderr)
+    return 0 if proof.passed or rounded else 1

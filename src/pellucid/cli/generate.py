@@ -1,0 +1,38 @@
+"""`pellucid generate`."""
+
+from typing import Annotated
+
+import tyro
+
+from pellucid.cli.options import Device, Dtype, Input, Model, Output, optional
+
+
+def generate(
+    model: Model,
+    /,
+    *,
+    input: Input = "-",
+    output: Output = "-",
+    max_new_tokens: Annotated[int, tyro.conf.arg(metavar="N", help="most tokens that are added to a prompt")] = 100,
+    temperature: Annotated[float | None, optional("X", "draw: below 1 sharper, above 1 flatter", "greedy")] = None,
+    top_k: Annotated[int | None, optional("N", "draw from the N most probable tokens", "all")] = None,
+    top_p: Annotated[float | None, optional("X", "draw from the fewest tokens of probability X", "1")] = None,
+    seed: Annotated[int | None, optional("N", "draw, as this number decides", "1")] = None,
+    batch_tokens: Annotated[int | None, optional("N", "tokens of all texts at a time")] = None,
+    json: Annotated[bool, tyro.conf.arg(help="a JSON object a line, with score and tokens")] = False,
+    device: Device = "auto",
+    dtype: Dtype = None,
+) -> int:
+    """Continue prompts, one a line: each is written with what follows it, in the order of the input. The text of a
+    model of running text may have lines of its own; --json keeps each text on one line.
+
+    example: pellucid generate run --max-new-tokens 300 --temperature 0.8 --seed 1 < prompts.txt
+    """
+    from pellucid.workflow.generate import generate_stream
+
+    drawing = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "seed": seed}
+    generate_stream(
+        model, input, output, max_new_tokens=max_new_tokens, drawing=drawing, batch_tokens=batch_tokens, as_json=json,
+        device=device, dtype=dtype,
+    )  # fmt: skip
+    return 0

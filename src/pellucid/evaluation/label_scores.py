@@ -1,0 +1,76 @@
+"""How often a classifier is right: accuracy with a confidence interval, and F1."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from pellucid.errors import DataError
+from pellucid.evaluation.scores import Interval
+
+Z = 1.959963984540054  # the normal distribution has 95 % within so many deviations
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LabelScores:
+    """What labels score against the right ones. Scores and the ends of intervals run from 0 to 100."""
+
+    accuracy: float
+    accuracy_interval: Interval
+    """Wilson's, 95 %."""
+    f1: float
+    """The mean of all labels' F1, each label counting alike."""
+    f1_by_label: dict[str, float]
+    texts: int
+
+    def to_json(self) -> dict[str, Any]:
+        """The fields as json.dumps() takes them and json.loads() gives them back."""
+        return asdict(self) | {"accuracy_interval": list(self.accuracy_interval)}
+
+    def report(self) -> str:
+        """The scores as aligned lines for a terminal."""
+        low, high = self.accuracy_interval
+        by_label = ", ".join(f"{label} {f1:.2f}" for label, f1 in self.f1_by_label.items())
+        return "\n".join(
+            [f"accuracy  {self.accuracy:6.2f} ± {(high - low) / 2:<5.2f}  [{low:6.2f}, {high:6.2f}]",
+             f"F1        {self.f1:6.2f}  the mean of: {by_label}",
+             f"{self.texts:,} texts; 95 % Wilson interval"]
+        )  # fmt: skip
+
+
+def score_labels(found: Sequence[str], right: Sequence[str]) -> LabelScores:
+    """The scores of labels against the right ones.
+
+    F1 of a label is 2 * both / (found + right): how often it was found and right, found, right. Raises DataError where
+    the two sides differ in length or are empty.
+    """
+    if len(found) != len(right):
+        raise DataError(f"{len(found)} labels cannot be scored against {len(right)} right ones")
+    if not found:
+        raise DataError("there is nothing to score: 0 labels")
+    hits = sum(a == b for a, b in zip(found, right, strict=True))
+    by_label = {label: _f1(label, found, right) for label in sorted({*found, *right})}
+    return LabelScores(
+        accuracy=100 * hits / len(right),
+        accuracy_interval=wilson_interval(hits, len(right)),
+        f1=sum(by_label.values()) / len(by_label),
+        f1_by_label=by_label,
+        texts=len(right),
+    )
+
+
+def wilson_interval(hits: int, trials: int) -> Interval:
+    """The 95 % confidence interval of a proportion, in percent.
+
+    Source: Wilson, "Probable inference, the law of succession, and statistical inference" (1927).
+    """
+    p, z2 = hits / trials, Z * Z
+    centre = (p + z2 / (2 * trials)) / (1 + z2 / trials)
+    half = Z / (1 + z2 / trials) * math.sqrt(p * (1 - p) / trials + z2 / (4 * trials * trials))
+    # At either end rounding may leave the last digit beyond it.
+    return 100 * max(0.0, centre - half), 100 * min(1.0, centre + half)
+
+
+def _f1(label: str, found: Sequence[str], right: Sequence[str]) -> float:
+    both = sum(a == label == b for a, b in zip(found, right, strict=True))
+    return 200 * both / (sum(a == label for a in found) + sum(b == label for b in right))

@@ -1,0 +1,72 @@
+"""A model folder opened for a task, and what to say where the model in it is for another one."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+from pellucid.config import DecodeConfig
+from pellucid.errors import CheckpointError
+from pellucid.model.transformer import Model
+from pellucid.tasks.devices import find_device, find_dtype
+from pellucid.text.tokenizers import Tokenizers
+from pellucid.weights.folder import SavedModel, load_folder
+
+KINDS = {
+    "translate": "a translator",
+    "classify": "a classifier",
+    "generate": "a language model",
+    "encode": "an encoder without a head",
+}
+USES = {
+    "translate": "pellucid.Translator, or `pellucid translate`",
+    "classify": "pellucid.Classifier, or `pellucid classify`",
+    "generate": "pellucid.LanguageModel, or `pellucid generate`",
+    "encode": '`pellucid train --init-from` with a recipe of `task = "classify"`, which gives it one',
+}
+
+
+@dataclass(frozen=True)
+class ReadyModel:
+    """A saved model that has all that its task needs."""
+
+    model: Model
+    tokenizers: Tokenizers
+    decode: DecodeConfig
+    labels: tuple[str, ...]
+
+
+def load_for(
+    task: str, folder: str | Path, device: str | torch.device, dtype: str | torch.dtype | None = None
+) -> ReadyModel:
+    """The model of a folder, which must be for `task`.
+
+    Raises CheckpointError where there is none, it is damaged, is for another task, or has no tokenizer.
+    """
+    return ready(open_model(folder, device, dtype), task, folder)
+
+
+def open_model(
+    folder: str | Path, device: str | torch.device = "cpu", dtype: str | torch.dtype | None = None
+) -> SavedModel:
+    """The model of a folder, or of a name on the hub, whatever it is for."""
+    return load_folder(model_folder(folder), find_device(str(device)), find_dtype(dtype))
+
+
+def model_folder(name: str | Path) -> Path:
+    """A model's folder; of `org/model`, where no such path can be meant, the one in the hub's cache."""
+    from pellucid.weights.hugging_face.hub import find_folder, is_hub_name
+
+    path = Path(name)
+    return find_folder(name) if is_hub_name(name) and len(path.parts) == 2 and not path.parent.exists() else path
+
+
+def ready(saved: SavedModel, task: str, folder: str | Path) -> ReadyModel:
+    """The same for a folder that has been read already."""
+    if saved.task != task:
+        raise CheckpointError(f"`{folder}` holds {KINDS[saved.task]}, not {KINDS[task]}", f"use {USES[saved.task]}")
+    if saved.tokenizers is None:
+        raise CheckpointError(
+            f"the model in `{folder}` has no tokenizer, so it cannot read text", "copy the tokenizer's files into it"
+        )
+    return ReadyModel(saved.model, saved.tokenizers, saved.decode, saved.labels)

@@ -1,0 +1,163 @@
+"""Tokenizers in a `tokenizer.json`, run by the library `tokenizers` (extra `hf`)."""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from pellucid.errors import CheckpointError, ConfigError
+from pellucid.text.special import SpecialIds, clean_up_spaces
+
+HUGGING_FACE_KIND = "tokenizer.json"
+
+
+class HuggingFaceTokenizer:
+    """Somebody else's `tokenizer.json` as a tokenizer.
+
+    Cuts as the library does, without its truncation and padding. A special token that stands in a text is text: it is
+    cut like any other, as with `split_special_tokens` in transformers. Decoding leaves out all special tokens, `unk`
+    and language codes included. `tokens` shows special tokens by their own names, and byte-level pieces as the
+    characters they stand for.
+    """
+
+    kind = HUGGING_FACE_KIND
+
+    def __init__(
+        self,
+        data: bytes,
+        find_special: Callable[[Mapping[str, int]], SpecialIds],
+        clean_up: bool = False,
+        name: str = HUGGING_FACE_KIND,
+    ) -> None:
+        """
+        Args:
+            data: the bytes of the file.
+            find_special: tells the special ids, given the ids of all tokens.
+            clean_up: remove spaces before marks after decoding.
+            name: what an error calls the file.
+
+        Raises ConfigError where the library is missing, CheckpointError for other bytes.
+        """
+        self.data = data
+        self.clean_up = clean_up
+        self._tokenizer = _parsed(data, name)
+        self.ids: dict[str, int] = self._tokenizer.get_vocab(with_added_tokens=True)
+        self.special = special = find_special(self.ids)
+        self.pad_id, self.bos_id, self.eos_id = special.pad_id, special.bos_id, special.eos_id
+        self.unk_id = special.unk_id
+        self.size = max([*self.ids.values(), *asdict(special).values()]) + 1
+        self.hidden = {
+            token.content: i for i, token in self._tokenizer.get_added_tokens_decoder().items() if token.special
+        }
+        """The special tokens and their ids."""
+        self._silent = {*asdict(special).values(), *self.hidden.values()}
+        self._never = {special.pad_id, special.bos_id, special.eos_id}
+        self._bytes = _byte_characters() if _has_decoder(data, "ByteLevel") else None
+
+    def encode(self, text: str) -> list[int]:
+        return self._as_text(self._tokenizer.encode(_sound(text), add_special_tokens=False).ids)
+
+    def encode_lines(self, lines: Sequence[str]) -> list[list[int]]:
+        """encode() of each line, on all cores."""
+        found = self._tokenizer.encode_batch_fast([_sound(line) for line in lines], add_special_tokens=False)
+        return [self._as_text(encoding.ids) for encoding in found]
+
+    def decode(self, ids: Sequence[int]) -> str:
+        known = [int(i) for i in ids if int(i) not in self._silent]
+        text: str = self._tokenizer.decode(known, skip_special_tokens=True)
+        return clean_up_spaces(text) if self.clean_up else text
+
+    def tokens(self, ids: Sequence[int]) -> list[str]:
+        return [self._visible(self._tokenizer.id_to_token(int(i)), int(i)) for i in ids]
+
+    def save(self, path: Path) -> Path:
+        """Writes the file as it came."""
+        file = path.with_suffix(".json")
+        file.write_bytes(self.data)
+        return file
+
+    def options(self) -> dict[str, Any]:
+        """What the file does not say, as from_options() takes it."""
+        return asdict(self.special) | {"clean_up": self.clean_up}
+
+    @classmethod
+    def from_options(cls, data: bytes, options: Any, name: str) -> "HuggingFaceTokenizer":
+        """The tokenizer of a file and of what options() said. Raises CheckpointError for anything else."""
+        known = {"pad_id", "bos_id", "eos_id", "unk_id"}
+        ids = {key: value for key, value in options.items() if key in known} if isinstance(options, dict) else {}
+        if set(ids) != known or not all(type(i) is int and i >= 0 for i in ids.values()):
+            raise CheckpointError(
+                f"the options of the tokenizer `{name}` do not name its ids {', '.join(sorted(known))}",
+                "copy the model's `config.json` again",
+            )
+        return cls(data, lambda _: SpecialIds(**ids), options.get("clean_up") is True, name)
+
+    def _as_text(self, ids: list[int]) -> list[int]:
+        """The ids where special tokens that the model's vocabulary lists as pieces are spelled out."""
+        if self._never.isdisjoint(ids):
+            return ids
+        return [part for i in ids for part in (self._spelled(i) if i in self._never else (i,))]
+
+    def _spelled(self, i: int) -> list[int]:
+        return [self.ids.get(character, self.unk_id) for character in self._tokenizer.id_to_token(i)]
+
+    def _visible(self, token: str | None, i: int) -> str:
+        if token is None:
+            return "<unk>"
+        if self._bytes is None or i in self._silent or not set(token) <= set(self._bytes):
+            return token
+        data = bytes(self._bytes[character] for character in token)
+        try:
+            return data.decode("utf-8").replace(" ", "▁")
+        except UnicodeDecodeError:
+            return "".join(chr(byte) if 0x20 < byte < 0x7F else f"<0x{byte:02X}>" for byte in data)
+
+
+def import_tokenizers() -> ModuleType:
+    """The library `tokenizers`. Raises ConfigError that names the extra where it is not installed."""
+    try:
+        import tokenizers
+    except ImportError as error:
+        raise ConfigError(
+            "this tokenizer needs the library `tokenizers`, which is not installed",
+            "install the extra `hf`: pip install 'pellucid[hf]'",
+        ) from error
+    return tokenizers
+
+
+def _parsed(data: bytes, name: str) -> Any:
+    library = import_tokenizers()
+    try:
+        tokenizer = library.Tokenizer.from_str(data.decode("utf-8"))
+    except Exception as error:  # the library raises Exception itself
+        raise CheckpointError(
+            f"`{name}` ({len(data):,} bytes) is not a tokenizer that `tokenizers` {library.__version__} reads: {error}",
+            "copy the file again, or upgrade tokenizers",
+        ) from error
+    tokenizer.no_truncation()
+    tokenizer.no_padding()
+    tokenizer.encode_special_tokens = True
+    return tokenizer
+
+
+def _has_decoder(data: bytes, kind: str) -> bool:
+    decoder = json.loads(data).get("decoder") or {}
+    return any(part.get("type") == kind for part in [decoder, *decoder.get("decoders", [])])
+
+
+def _byte_characters() -> dict[str, int]:
+    """The bytes that the characters of byte-level pieces stand for.
+
+    Source: GPT-2's encoder. A printable character of Latin-1 stands for itself; the other bytes, in their order, are
+    written as the characters from U+0100 on.
+    """
+    printable = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
+    others = [byte for byte in range(256) if byte not in printable]
+    return {chr(byte): byte for byte in printable} | {chr(0x100 + n): byte for n, byte in enumerate(others)}
+
+
+def _sound(text: str) -> str:
+    """`text` in which half of a surrogate pair is `?`: the library takes Unicode alone."""
+    return text.encode("utf-8", "replace").decode("utf-8")

@@ -1,0 +1,1 @@
+"""Our models in other people's formats: Hugging Face folders, CTranslate2, ONNX."""

@@ -1,0 +1,224 @@
+"""A model as a folder that CTranslate2 loads, by way of its own model specification."""
+
+import math
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+from torch import Tensor, nn
+
+from pellucid.config import DecodeConfig, ModelConfig
+from pellucid.errors import ConfigError
+from pellucid.model.transformer import DecoderOnly, Model, Transformer
+from pellucid.text.tokenizer import Tokenizer
+from pellucid.text.tokenizers import Tokenizers
+from pellucid.weights.files import move_into_place
+
+Quantization = Literal["int8", "int8_float32", "int8_float16", "int8_bfloat16", "int16", "float16", "bfloat16"]
+
+ACTIVATIONS = {"relu": "RELU", "gelu": "GELU", "gelu_tanh": "GELUTanh", "silu": "SWISH"}
+NORMS = {
+    "self_attn_norm": "self_attention.layer_norm", "cross_attn_norm": "attention.layer_norm",
+    "feed_forward_norm": "ffn.layer_norm",
+}  # fmt: skip
+FEED_FORWARD = {"down_proj": "ffn.linear_1", "up_proj": "ffn.linear_0"}
+GATED_FEED_FORWARD = {"down_proj": "ffn.linear_1", "gate_proj": "ffn.linear_0", "up_proj": "ffn.linear_0_noact"}
+
+
+def to_ctranslate2(
+    model: Model,
+    tokenizers: Tokenizers | Tokenizer | None,
+    folder: str | Path,
+    quantization: Quantization | None = None,
+    *,
+    decode: DecodeConfig | None = None,
+) -> Path:
+    """Writes `model` for `ctranslate2.Translator`, or a decoder alone for `ctranslate2.Generator`; returns the folder.
+
+    Its words are the visible tokens of `tokenizers`, whose files lie beside; without tokenizers the ids as text. The
+    end token is added to sources there, so a source is its tokens; but where `decode` has ids behind the end token
+    (`source_suffix`), a source is all of its words.
+
+    Args:
+        quantization: the type in which matrices are stored; None: float32.
+
+    Raises ConfigError, which names the field, for a model that CTranslate2 cannot express, and where the extra `ct2` is
+    not installed.
+    """
+    _check(model.config, quantization)
+    spec = _specification(model)
+    if isinstance(model, Transformer):
+        _fill_stack(model.encoder, model.src_embedding, spec.encoder, spec.encoder.embeddings[0], model.config)
+    if isinstance(model, Transformer | DecoderOnly):
+        _fill_stack(model.decoder, model.tgt_embedding, spec.decoder, spec.decoder.embeddings, model.config)
+        _fill_linear(model.output_projection, spec.decoder.projection)
+    both = (
+        tokenizers if tokenizers is None or isinstance(tokenizers, Tokenizers) else Tokenizers(tokenizers, tokenizers)
+    )
+    _fill_words(spec, both, model.config)
+    if model.config.family == "encoder-decoder":
+        spec.config.add_source_eos = not (decode or DecodeConfig()).source_suffix
+    spec.validate()
+    spec.optimize(quantization=quantization)
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    with TemporaryDirectory(prefix=".ctranslate2.", dir=folder) as name:
+        spec.save(name)
+        if both:
+            both.save(Path(name))
+        for path in sorted(Path(name).iterdir()):
+            move_into_place(path, folder / path.name)
+    return folder
+
+
+def _of_both_sides(tokenizers: Tokenizers | Tokenizer | None) -> Tokenizers | None:
+    if tokenizers is None or isinstance(tokenizers, Tokenizers):
+        return tokenizers
+    return Tokenizers(tokenizers, tokenizers)
+
+
+def _check(config: ModelConfig, quantization: str | None) -> None:
+    """Raises ConfigError for the first field that CTranslate2 cannot express as we have it."""
+    paired = config.family == "encoder-decoder"
+    allowed: dict[str, tuple[object, ...]] = {
+        "num_decoder_layers": tuple(range(1, 1000)),
+        "final_norm": (None, False) if config.norm == "post" else (None, True, False),
+        "positions": ("sinusoidal", "learned") if paired else ("sinusoidal", "learned", "rotary"),
+        "num_kv_heads": (None, config.num_heads) if paired else (None, *range(1, config.num_heads + 1)),
+        "head_dim": (None, config.d_model // config.num_heads),
+        "num_segments": (0,),
+    }
+    for name, values in allowed.items():
+        value = getattr(config, name)
+        if value not in values:
+            raise ConfigError(
+                f"`{name}` ({value!r}) has no place in CTranslate2's model of {_article(config.family)}",
+                'convert to "hf" or "onnx"',
+            )
+    try:
+        from ctranslate2.specs.model_spec import ACCEPTED_MODEL_TYPES
+    except ImportError as error:
+        raise ConfigError(
+            "CTranslate2 is not installed", 'it comes with the extra "ct2": pip install "pellucid[ct2]"'
+        ) from error
+    if quantization is not None and quantization not in ACCEPTED_MODEL_TYPES:
+        raise ConfigError(f"unknown quantization `{quantization}`", f"choose one of {', '.join(ACCEPTED_MODEL_TYPES)}")
+
+
+def _article(family: str) -> str:
+    return f"an {family}" if family.startswith("enc") else f"a {family}"
+
+
+def _specification(model: Model) -> Any:
+    """CTranslate2's description of such a model, with no weights yet."""
+    from ctranslate2.specs import common_spec, transformer_spec
+
+    config = model.config
+    shape: dict[str, Any] = {
+        "pre_norm": config.norm == "pre", "no_final_norm": not config.has_final_norm,
+        "activation": common_spec.Activation[ACTIVATIONS[config.activation]],
+        "layernorm_embedding": config.embedding_norm, "ffn_glu": config.gated, "rms_norm": config.norm_type == "rms",
+    }  # fmt: skip
+    if isinstance(model, Transformer):
+        layers = config.num_encoder_layers, config.num_decoder_layers
+        spec = transformer_spec.TransformerSpec.from_config(layers, config.num_heads, **shape)
+    else:
+        if config.positions == "rotary":
+            shape |= {"rotary_dim": 0, "rotary_interleave": False, "rotary_base": config.rotary_base}
+        if config.num_kv_heads not in (None, config.num_heads):
+            shape["num_heads_kv"] = config.num_kv_heads
+        spec = transformer_spec.TransformerDecoderModelSpec.from_config(
+            config.num_decoder_layers, config.num_heads, **shape
+        )
+    spec.config.layer_norm_epsilon = config.norm_eps
+    return spec
+
+
+def _fill_stack(stack: nn.Module, embedding: nn.Module, target: Any, tokens: Any, config: ModelConfig) -> None:
+    """Copies embeddings and layers."""
+    tokens.weight = _array(embedding.get_parameter("tokens.weight"))
+    target.scale_embeddings = math.sqrt(config.d_model) if config.scale_embeddings else False
+    if config.positions == "learned":
+        target.position_encodings.encodings = _array(embedding.get_parameter("positions.weight"))
+    elif config.positions == "sinusoidal":
+        target.position_encodings.encodings = _array(embedding.get_buffer("positions.table"))
+    if config.embedding_norm:
+        _fill_norm(embedding.get_submodule("norm"), target.layernorm_embedding)
+    if config.has_final_norm:
+        _fill_norm(stack.get_submodule("norm"), target.layer_norm)
+    for layer, part in zip(stack.get_submodule("layers").children(), target.layer, strict=True):
+        _fill_layer(layer, part, config)
+
+
+def _fill_layer(layer: nn.Module, target: Any, config: ModelConfig) -> None:
+    _fill_attention(layer.get_submodule("self_attn"), target.self_attention, matrices=(3,))
+    crossed = getattr(layer, "cross_attn", None) is not None
+    if crossed:
+        _fill_attention(layer.get_submodule("cross_attn"), target.attention, matrices=(1, 2))
+    for name, place in NORMS.items():
+        if crossed or not name.startswith("cross"):
+            _fill_norm(layer.get_submodule(name), _at(target, place))
+    for name, place in (GATED_FEED_FORWARD if config.gated else FEED_FORWARD).items():
+        _fill_linear(layer.get_submodule(f"feed_forward.{name}"), _at(target, place))
+
+
+def _fill_attention(attention: nn.Module, target: Any, matrices: tuple[int, ...]) -> None:
+    """`matrices`: how many of query, key and value each of the target's matrices holds."""
+    packing = attention.get_submodule("qkv_proj")
+    widths: list[int] = attention.qkv_widths  # type: ignore[assignment]
+    start = 0
+    for linear, count in zip(target.linear, matrices, strict=False):
+        rows = slice(sum(widths[:start]), sum(widths[: start + count]))
+        linear.weight = _array(packing.get_parameter("weight")[rows])
+        if packing.bias is not None:
+            linear.bias = _array(packing.get_parameter("bias")[rows])
+        start += count
+    _fill_linear(attention.get_submodule("out_proj"), target.linear[-1])
+
+
+def _fill_linear(linear: nn.Module, target: Any) -> None:
+    target.weight = _array(linear.get_parameter("weight"))
+    if linear.bias is not None:
+        target.bias = _array(linear.get_parameter("bias"))
+
+
+def _fill_norm(norm: nn.Module, target: Any) -> None:
+    target.gamma = _array(norm.get_parameter("weight"))
+    if hasattr(target, "beta"):
+        bias = norm.bias
+        target.beta = np.zeros_like(target.gamma) if bias is None else _array(norm.get_parameter("bias"))
+
+
+def _fill_words(spec: Any, tokenizers: Tokenizers | None, config: ModelConfig) -> None:
+    """The vocabularies, and which of their words start, end and stand for unknown ones."""
+    target = words_of(tokenizers.target if tokenizers else None, config.tgt_vocab_size)
+    if config.family == "encoder-decoder":
+        spec.register_source_vocabulary(words_of(tokenizers.source if tokenizers else None, config.src_vocab_size))
+        spec.register_target_vocabulary(target)
+        spec.config.decoder_start_token = target[config.bos_id]
+    else:
+        spec.register_vocabulary(target)
+    spec.config.bos_token, spec.config.eos_token = target[config.bos_id], target[config.eos_id]
+    spec.config.unk_token = target[tokenizers.target.unk_id if tokenizers else config.eos_id]
+
+
+def words_of(tokenizer: Tokenizer | None, size: int) -> list[str]:
+    """A name for each id: its visible token, with the id where another looks the same; without a tokenizer the id."""
+    words = tokenizer.tokens(range(min(size, tokenizer.size))) if tokenizer else []
+    seen: dict[str, int] = {}
+    for i, word in enumerate(words):
+        seen.setdefault(word, i)
+    return [words[i] if i < len(words) and seen[words[i]] == i else f"<{i}>" if words else str(i) for i in range(size)]
+
+
+def _at(target: Any, place: str) -> Any:
+    for name in place.split("."):
+        target = getattr(target, name)
+    return target
+
+
+def _array(tensor: Tensor) -> npt.NDArray[np.float32]:
+    """A copy: CTranslate2 may change what it is given in place."""
+    return tensor.detach().float().cpu().numpy().copy()

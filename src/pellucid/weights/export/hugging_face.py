@@ -1,0 +1,220 @@
+"""A model as a folder that the unmodified `transformers` loads."""
+
+import json
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import safetensors.torch
+import torch
+from torch import Tensor
+
+from pellucid.config import DecodeConfig, ModelConfig
+from pellucid.errors import ConfigError
+from pellucid.model.attention import MultiHeadAttention
+from pellucid.model.transformer import Model
+from pellucid.text.tokenizer import Tokenizer
+from pellucid.text.tokenizers import Tokenizers
+from pellucid.weights.export import architectures as classes
+from pellucid.weights.export.architectures import ACTIVATIONS, Architecture
+from pellucid.weights.export.tokenizer_files import save_tokenizer_files
+from pellucid.weights.files import replacing, write_text
+from pellucid.weights.hugging_face.names import foreign_names
+from pellucid.weights.tensors import parameters
+
+NOT_IN_THE_BASE = ("output_projection", "head.class_projection")
+"""Modules whose names a class with a head does not put behind the prefix of its base model."""
+
+
+def to_hugging_face(
+    model: Model,
+    tokenizer: Tokenizer | Tokenizers | None,
+    folder: str | Path,
+    *,
+    decode: DecodeConfig | None = None,
+    labels: tuple[str, ...] = (),
+) -> Path:
+    """Writes `model` so that `transformers` loads it; returns the folder.
+
+    Post-norm encoder-decoders become a MarianMTModel, pre-norm ones a PegasusForConditionalGeneration, with embedding
+    norms BART and mBART; encoders BERT; decoders GPT-2, Llama or Qwen2. Weights keep their bits. The table of sinusoids
+    is stored with them, since the classes' own has another order of dimensions; MarianMTModel's `save_pretrained`
+    leaves it out, which README.md in the folder says.
+
+    Args:
+        tokenizer: of both sides, or each side's; SentencePiece models are written for MarianTokenizer, a
+            tokenizer.json as it is. None: no tokenizer.
+        decode: what `generate` does unless told otherwise.
+        labels: the names of a classifier's classes.
+
+    Raises ConfigError, which names the field, for a model that no class can express.
+    """
+    architecture = architecture_of(model.config)
+    _check(model.config, architecture)
+    folder, decode = Path(folder), decode or DecodeConfig()
+    folder.mkdir(parents=True, exist_ok=True)
+    with replacing(folder / "model.safetensors") as temporary:
+        # transformers wants to know which framework wrote the file.
+        tensors = foreign_tensors(model, architecture)
+        temporary.write_bytes(safetensors.torch.save(tensors, metadata={"format": "pt"}))
+    if model.config.family != "encoder":
+        _write_json(folder / "generation_config.json", _generation_table(model.config, decode))
+    if architecture is classes.MARIAN_MT:
+        write_text(folder / "README.md", MARIAN_NOTE)
+    if tokenizer is not None:
+        both = tokenizer if isinstance(tokenizer, Tokenizers) else Tokenizers(tokenizer, tokenizer)
+        save_tokenizer_files(both, folder, model.config)
+    dtype = str(next(model.parameters()).dtype).removeprefix("torch.")
+    table = _config_table(model.config, architecture, decode, labels) | {"dtype": dtype}
+    _write_json(folder / "config.json", table)  # last: without it the folder is none yet
+    return folder
+
+
+MARIAN_NOTE = """\
+This MarianMTModel was converted by Pellucid. Its positions are stored in `model.safetensors`, as
+`model.encoder.embed_positions.weight` and `model.decoder.embed_positions.weight`: they are not the ones that
+MarianMTModel computes. `from_pretrained` reads them, `save_pretrained` leaves them out. Who trains this model further
+with transformers and saves it must copy these two tensors into the new file.
+"""
+
+
+def architecture_of(config: ModelConfig) -> Architecture:
+    """The class that comes nearest to `config`."""
+    if config.family == "encoder-decoder":
+        if config.embedding_norm:
+            return classes.BART_GENERATION if config.norm == "post" else classes.MBART_GENERATION
+        return classes.MARIAN_MT if config.norm == "post" else classes.PEGASUS_GENERATION
+    if config.family == "encoder":
+        return classes.BERT_CLASSIFIER if config.num_classes else classes.BERT_STATES
+    if config.norm_type == "rms":
+        return classes.QWEN2_GENERATION if resolved(config)["qkv_bias"] else classes.LLAMA_GENERATION
+    return classes.GPT2_GENERATION
+
+
+def resolved(config: ModelConfig) -> dict[str, Any]:
+    """The fields of `config` with what None stands for; heads of the usual number and width are None."""
+    table = {name: getattr(config, name) for name in ModelConfig.__dataclass_fields__}
+    grouped = config.num_kv_heads not in (None, config.num_heads)
+    return table | {
+        "final_norm": config.has_final_norm,
+        "qkv_bias": config.bias if config.qkv_bias is None else config.qkv_bias,
+        "num_kv_heads": config.num_kv_heads if grouped else None,
+        "head_dim": None if config.head_width * config.num_heads == config.d_model else config.head_width,
+        "kv_heads": config.num_kv_heads or config.num_heads,
+        "head_width": config.head_width,
+    }
+
+
+def _check(config: ModelConfig, architecture: Architecture) -> None:
+    """Raises ConfigError for the first field that `architecture` cannot express."""
+    table = resolved(config)
+    for name, value in architecture.needs.items():
+        if table[name] != value:
+            raise _refusal(name, table[name], architecture, f"{value!r}")
+    if config.positions not in architecture.positions:
+        raise _refusal("positions", config.positions, architecture, " or ".join(map(repr, architecture.positions)))
+    tied = config.tie_embeddings != "none" and config.family != "encoder"
+    if config.scale_embeddings and tied and not architecture.scales_embeddings:
+        raise _refusal("scale_embeddings", True, architecture, "False where the output projection is tied")
+
+
+def _refusal(name: str, value: object, architecture: Architecture, allowed: str) -> ConfigError:
+    return ConfigError(
+        f"`{name}` ({value!r}) has no place in {architecture.class_name} of transformers, which has {allowed}",
+        "convert to another format, or train with that value",
+    )
+
+
+def foreign_tensors(model: Model, architecture: Architecture) -> dict[str, Tensor]:
+    """The parameters of `model` under the names of `architecture`."""
+    config, family = model.config, architecture.family
+    modules = {**family.modules, **family.head}
+    prefix = family.prefix if architecture is not classes.BERT_STATES else ""
+    widths = {
+        f"{name}.qkv_proj": m.qkv_widths for name, m in model.named_modules() if isinstance(m, MultiHeadAttention)
+    }
+    found = {}
+    for name, parameter in _with_positions(model).items():
+        tensor = _folded(name, parameter.detach().cpu(), config, architecture)
+        parts = foreign_names(name, modules, family.parameters)
+        rows = widths[name.rpartition(".")[0]] if len(parts) > 1 else [len(tensor)]
+        for names, part in zip(parts, torch.split(tensor, rows), strict=True):
+            # One matrix for all embeddings is called `shared`.
+            shared = next((each for each in names if each == "shared.weight"), names[0])
+            theirs = shared if config.tie_embeddings == "all" else names[0]
+            found[theirs if name.startswith(NOT_IN_THE_BASE) else prefix + theirs] = part.contiguous()
+    if config.family == "encoder" and not config.num_segments:  # BERT adds the vector of a segment to each token
+        found[f"{prefix}embeddings.token_type_embeddings.weight"] = torch.zeros(1, config.d_model)
+    return found
+
+
+def _with_positions(model: Model) -> dict[str, Tensor]:
+    """The parameters, and the tables of sinusoids, which are none."""
+    sides = ("src_embedding", "tgt_embedding") if model.config.positions == "sinusoidal" else ()
+    tables = {f"{s}.positions.weight": model.get_buffer(f"{s}.positions.table") for s in sides if hasattr(model, s)}
+    return parameters(model) | tables
+
+
+def _folded(name: str, tensor: Tensor, config: ModelConfig, architecture: Architecture) -> Tensor:
+    """A parameter's values as the class stores them."""
+    module, _, kind = name.rpartition(".")
+    if name == "output_projection.bias":
+        return tensor[None]
+    if module.endswith("positions"):
+        return torch.cat([tensor.new_zeros(architecture.position_offset, config.d_model), tensor])
+    if module.endswith("embedding.tokens") and config.scale_embeddings and not architecture.scales_embeddings:
+        return tensor * math.sqrt(config.d_model)
+    if kind == "weight" and module.rpartition(".")[2] in architecture.transposed:
+        return tensor.t()
+    return tensor
+
+
+def _config_table(
+    config: ModelConfig, architecture: Architecture, decode: DecodeConfig, labels: tuple[str, ...]
+) -> dict[str, Any]:
+    values = resolved(config) | {"activation": ACTIVATIONS[config.activation]}
+    table: dict[str, Any] = {"architectures": [architecture.class_name], "model_type": architecture.model_type}
+    table |= {theirs: values[ours] for ours, theirs in architecture.family.fields.items()}
+    table |= {theirs: values[ours] for theirs, ours in architecture.settings.items()} | dict(architecture.fixed)
+    table["tie_word_embeddings"] = config.tie_embeddings != "none"
+    if architecture is classes.MARIAN_MT:
+        table["share_encoder_decoder_embeddings"] = config.tie_embeddings == "all"
+    if architecture is classes.BART_GENERATION and not decode.source_prefix:
+        table["bos_token_id"] = None  # BART's sources begin with it
+    if config.family == "encoder":
+        table["type_vocab_size"] = max(1, config.num_segments)
+    if config.positions == "rotary":
+        table["rope_parameters"] = {"rope_type": "default", "rope_theta": config.rotary_base}
+        table["rope_theta"] = config.rotary_base  # for transformers before 5
+    if config.num_classes:
+        names = labels or tuple(f"LABEL_{i}" for i in range(config.num_classes))
+        table["id2label"] = {str(i): name for i, name in enumerate(names)}
+        table["label2id"] = {name: i for i, name in enumerate(names)}
+    return table
+
+
+def _generation_table(config: ModelConfig, decode: DecodeConfig) -> dict[str, Any]:
+    """What `generate` does: as our own search, it ends once a beam has finished, and never writes padding."""
+    table: dict[str, Any] = {
+        "bos_token_id": config.bos_id, "eos_token_id": config.eos_id, "pad_token_id": config.pad_id,
+        # It counts the start and the end; without a limit it would take 20.
+        "max_length": min(config.max_positions, decode.max_length + 2 if decode.max_length else 512),
+    }  # fmt: skip
+    if config.family == "encoder-decoder":
+        never = {config.pad_id, config.bos_id, *decode.suppress} - {None, config.eos_id}
+        table |= {
+            "decoder_start_token_id": config.bos_id, "num_beams": decode.beam_size,
+            "length_penalty": decode.length_penalty, "early_stopping": decode.beam_size > 1,
+            # A hypothesis that has reached the limit ends, and is not cut off.
+            "forced_eos_token_id": config.eos_id,
+        }  # fmt: skip
+        if silent := sorted(i for i in never if i is not None):
+            table["suppress_tokens"] = silent
+        if len(decode.target_prefix) == 1:
+            table["forced_bos_token_id"] = decode.target_prefix[0]
+    return table
+
+
+def _write_json(path: Path, table: Mapping[str, Any]) -> None:
+    write_text(path, json.dumps(table, indent=2, ensure_ascii=False) + "\n")

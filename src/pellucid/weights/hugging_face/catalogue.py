@@ -1,0 +1,24 @@
+"""The families that are opened, by what their config.json calls them."""
+
+from pellucid.weights.hugging_face.bart import BART, M2M_100, MARIAN, MBART, PEGASUS
+from pellucid.weights.hugging_face.bert import BERT, DISTILBERT, ROBERTA
+from pellucid.weights.hugging_face.family import Family
+from pellucid.weights.hugging_face.gpt2 import GPT2
+from pellucid.weights.hugging_face.llama import LLAMA, QWEN2
+from pellucid.weights.hugging_face.t5 import T5
+
+FAMILIES: dict[str, Family] = {
+    "bart": BART,
+    "bert": BERT,
+    "distilbert": DISTILBERT,
+    "gpt2": GPT2,
+    "llama": LLAMA,
+    "m2m_100": M2M_100,  # and NLLB
+    "marian": MARIAN,
+    "mbart": MBART,
+    "pegasus": PEGASUS,
+    "qwen2": QWEN2,
+    "roberta": ROBERTA,
+    "t5": T5,
+    "xlm-roberta": ROBERTA,
+}

@@ -1,0 +1,85 @@
+"""How a foreign model starts, ends and searches: its special tokens and generation settings."""
+
+import logging
+from collections.abc import Mapping
+from typing import Any
+
+from pellucid.config import DecodeConfig
+from pellucid.errors import CheckpointError, ConfigError
+from pellucid.text.tokenizers import Tokenizers
+from pellucid.weights.hugging_face.family import Family
+from pellucid.weights.hugging_face.settings import Settings
+
+log = logging.getLogger(__name__)
+
+NEUTRAL = {
+    "no_repeat_ngram_size": 0, "encoder_no_repeat_ngram_size": 0, "min_length": 0, "min_new_tokens": 0,
+    "repetition_penalty": 1.0, "num_beam_groups": 1, "diversity_penalty": 0.0, "begin_suppress_tokens": [],
+}  # fmt: skip
+"""Settings that our search has no counterpart for, with the value that does nothing."""
+
+
+def special_ids(
+    settings: Settings, generation: Mapping[str, Any], family: Family, tokenizers: Tokenizers | None
+) -> dict[str, Any]:
+    """Our fields `bos_id` and `eos_id`, and `pad_id` of a decoder alone, where each id is a word.
+
+    An encoder-decoder's `bos_id` is what its decoder starts with, an encoder's what stands before a text.
+    """
+    bos, eos = _setting("bos_token_id", settings, generation), _setting("eos_token_id", settings, generation)
+    if isinstance(eos, list):
+        if len(eos) > 1:
+            log.warning("`%s` ends a text at any of %s; here it ends at %s alone", settings.path, eos, eos[0])
+        eos = eos[0] if eos else None
+    if family.kind == "encoder-decoder":
+        start = _setting("decoder_start_token_id", settings, generation)
+        bos = start if start is not None else settings[family.decoder_start]
+    if family.kind == "encoder" and tokenizers is not None:
+        bos, eos = tokenizers.source.bos_id, tokenizers.source.eos_id
+    ids = {"bos_id": settings.defaults["bos_token_id"] if bos is None else bos}
+    ids["eos_id"] = settings.defaults["eos_token_id"] if eos is None else eos
+    return ids | ({"pad_id": None} if family.kind == "decoder" else {})
+
+
+def decode_settings(settings: Settings, generation: Mapping[str, Any], family: Family) -> DecodeConfig:
+    """How the model's authors search with it; what they do not say is as in our own models.
+
+    Raises CheckpointError for a value that cannot be.
+    """
+
+    def setting(name: str) -> Any:
+        return _setting(name, settings, generation)
+
+    given: dict[str, Any] = {"beam_size": setting("num_beams"), "length_penalty": setting("length_penalty")}
+    if setting("max_new_tokens") is not None:
+        given["max_length"] = setting("max_new_tokens") - 1
+    elif setting("max_length") is not None:
+        given["max_length"] = setting("max_length") - 2  # theirs counts the start and the end
+    given = {name: value for name, value in given.items() if value is not None}
+    if "max_length" in given:
+        given["max_length"] = max(1, given["max_length"])
+    if "length_penalty" in given:
+        given["length_penalty"] = float(given["length_penalty"])
+    if (forced := setting("forced_bos_token_id")) is not None:
+        given["target_prefix"] = (forced,)
+    banned = setting("bad_words_ids") or []
+    if suppress := {*(setting("suppress_tokens") or []), *(ids[0] for ids in banned if len(ids) == 1)}:
+        given["suppress"] = tuple(sorted(suppress))
+    if family.source_start is not None and settings[family.source_start] is not None:
+        given["source_prefix"] = (settings[family.source_start],)
+    ignored = {name: setting(name) for name, neutral in NEUTRAL.items() if setting(name) not in (None, neutral)}
+    if any(len(ids) > 1 for ids in banned):
+        ignored["bad_words_ids"] = [ids for ids in banned if len(ids) > 1]
+    if ignored:
+        told = ", ".join(f"`{name}` = {value}" for name, value in ignored.items())
+        log.warning("`%s` asks for what Pellucid's search does not do: %s", settings.path.parent, told)
+    try:
+        return DecodeConfig(**given)
+    except ConfigError as error:
+        raise CheckpointError(f"`{settings.path.parent}` asks for a search that cannot be: {error}") from error
+
+
+def _setting(name: str, settings: Settings, generation: Mapping[str, Any]) -> Any:
+    """A setting of generation_config.json, or else of config.json."""
+    value = generation.get(name)
+    return settings.table.get(name, settings.defaults.get(name)) if value is None else value

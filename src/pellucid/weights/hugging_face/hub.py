@@ -1,0 +1,78 @@
+"""Names on Hugging Face's hub: fetched into its cache by the extra `hf`, and only the files that are read."""
+
+import os
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from pellucid.errors import CheckpointError, ConfigError
+from pellucid.weights.hugging_face.files import INDEX, PICKLE, SAFETENSORS
+
+SETTINGS = ["*.json", "*.txt", "*.model", "*.spm", "*.bpe"]
+"""Settings and tokenizers. The names of tokenizers' files have few endings and many beginnings."""
+WEIGHTS = [SAFETENSORS, f"{SAFETENSORS}{INDEX}", "model-*-of-*.safetensors"]
+PICKLES = [PICKLE, f"{PICKLE}{INDEX}", "pytorch_model-*-of-*.bin"]
+
+_NAME = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
+
+
+def is_hub_name(name: str | Path) -> bool:
+    """Whether this may be the name of a model on the hub: `model` or `org/model`, and no path that exists."""
+    text = str(name)
+    return _NAME.fullmatch(text) is not None and ".." not in text and not Path(name).exists()
+
+
+def find_folder(folder_or_name: str | Path, revision: str | None = None, offline: bool | None = None) -> Path:
+    """The folder itself, or the one in the cache that holds the model of this name.
+
+    Raises CheckpointError where there is neither.
+    """
+    if not is_hub_name(folder_or_name):
+        folder = Path(folder_or_name)
+        if not folder.exists():
+            raise CheckpointError(
+                f"`{folder}` is not a model folder: it does not exist", "name a folder, or `org/model`"
+            )
+        return folder
+    return fetch(str(folder_or_name), revision, offline)
+
+
+def fetch(name: str, revision: str | None = None, offline: bool | None = None) -> Path:
+    """The cached folder of the model `name`, with its settings, its tokenizer's files and one kind of weights.
+
+    Raises CheckpointError where it cannot be had, ConfigError where the extra `hf` is not installed.
+    """
+    snapshot = _snapshot_function(name)
+    if offline is None:
+        offline = any(os.environ.get(switch, "0").lower() in ("1", "true", "yes", "on") for switch in SWITCHES)
+
+    def take(patterns: list[str]) -> Path:
+        try:
+            return Path(snapshot(name, revision=revision, allow_patterns=patterns, local_files_only=offline))
+        except Exception as error:  # the hub's client and its transport raise a dozen kinds
+            where = "the cache of the hub has" if offline else "the hub gives"
+            raise CheckpointError(
+                f"`{name}` is no folder here, and {where} no such model"
+                f"{f' at `{revision}`' if revision else ''}: {str(error).strip().splitlines()[0]}",
+                "check the name; a model that was fetched once opens without network",
+            ) from error
+
+    folder = take(SETTINGS + WEIGHTS)
+    if not any((folder / weights).is_file() for weights in WEIGHTS[:2]):
+        folder = take(SETTINGS + PICKLES)
+    return folder
+
+
+SWITCHES = ("HF_HUB_OFFLINE", "PELLUCID_OFFLINE")
+
+
+def _snapshot_function(name: str) -> Callable[..., Any]:
+    try:
+        from huggingface_hub import snapshot_download
+    except ImportError as error:
+        raise ConfigError(
+            f"`{name}` is no folder here; a name on the hub needs the extra `hf`", "pip install 'pellucid[hf]'"
+        ) from error
+    fetching: Callable[..., Any] = snapshot_download
+    return fetching

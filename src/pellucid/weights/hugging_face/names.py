@@ -1,0 +1,119 @@
+"""From a file's tensors to our parameters, by a family's table of names."""
+
+import re
+from collections.abc import Mapping
+
+import torch
+from torch import Tensor, nn
+
+from pellucid.errors import CheckpointError
+from pellucid.model.attention import MultiHeadAttention
+from pellucid.weights.hugging_face.family import Family, Tensors
+from pellucid.weights.tensors import parameters
+
+LEGACY = {".gamma": ".weight", ".beta": ".bias"}
+"""What norms are called in the oldest files."""
+
+BESIDE = ("lm_head.", "final_logits_bias", "classifier.", "pre_classifier.")
+"""What stands outside the base model, and so has no prefix."""
+
+
+class ForeignTensors:
+    """The tensors of a file under names without the base prefix, and what each is called in the file."""
+
+    def __init__(self, tensors: Mapping[str, Tensor], prefix: str) -> None:
+        self.has_prefix = bool(prefix) and any(name.startswith(prefix) for name in tensors)
+        self.prefix = prefix if self.has_prefix else ""
+        self.tensors: Tensors = {}
+        self.names: dict[str, str] = {}
+        for name, tensor in tensors.items():
+            ours = name.removeprefix(self.prefix)
+            for old, new in LEGACY.items():
+                ours = ours.removesuffix(old) + new if ours.endswith(old) else ours
+            self.tensors[ours] = tensor
+            self.names[ours] = name
+
+    def name_in_file(self, name: str) -> str:
+        """What `name` is called in the file, or would be."""
+        return self.names.get(name, name if name.startswith(BESIDE) else f"{self.prefix}{name}")
+
+
+def our_tensors(model: nn.Module, file: ForeignTensors, family: Family, head: bool, origin: str) -> dict[str, Tensor]:
+    """A tensor for each parameter of `model`; `head`: its classification head's, too.
+
+    Raises CheckpointError that names the first parameter that is missing or of another shape.
+    """
+    modules = dict(family.modules) | (dict(family.head) if head else {})
+    packed = {
+        f"{name}.qkv_proj": m.qkv_widths for name, m in model.named_modules() if isinstance(m, MultiHeadAttention)
+    }
+    found = {}
+    for name, parameter in parameters(model).items():
+        parts = [_first(file.tensors, names) for names in foreign_names(name, modules, family.parameters)]
+        missing = [part for part in parts if part not in file.tensors]
+        if missing:
+            raise CheckpointError(
+                f"{origin} misses `{file.name_in_file(missing[0])}`, which config.json asks for",
+                "config.json and the weights must come from the same model; copy the whole folder",
+            )
+        rows = packed.get(name.rpartition(".")[0], []) if len(parts) > 1 else [parameter.size(0)]
+        for part, count in zip(parts, rows, strict=True):
+            shape = (count, *parameter.shape[1:])
+            if file.tensors[part].shape != shape:
+                raise CheckpointError(
+                    f"{origin}: `{file.name_in_file(part)}` has shape {tuple(file.tensors[part].shape)}, "
+                    f"config.json asks for {shape}",
+                    "config.json and the weights must come from the same model",
+                )
+        found[name] = torch.cat([file.tensors[part] for part in parts])
+    return found
+
+
+def foreign_names(
+    name: str, modules: Mapping[str, str | tuple[str, ...]], parameters: Mapping[str, str]
+) -> list[list[str]]:
+    """What makes our parameter `name`: for each of the parts that are packed in it, the names it may have."""
+    if name in parameters:
+        return [parameters[name].split("|")]
+    module, _, kind = name.rpartition(".")
+    layer = re.search(r"layers\.(\d+)", module)
+    entry = modules[re.sub(r"layers\.\d+", "layers.{i}", module)]
+    parts = entry if isinstance(entry, tuple) else (entry,)
+    return [[f"{each.replace('{i}', layer[1] if layer else '')}.{kind}" for each in p.split("|")] for p in parts]
+
+
+def leftover(model: nn.Module, file: ForeignTensors, family: Family, head: bool, origin: str) -> tuple[str, ...]:
+    """The poolers and heads of the file that the model does not use, by their names in it.
+
+    Raises CheckpointError for anything else in it that the model lacks.
+    """
+    modules = dict(family.modules) | (dict(family.head) if head else {})
+    used = {
+        each
+        for name, _ in model.named_parameters(remove_duplicate=False)
+        for names in foreign_names(name, modules, family.parameters)
+        for each in names
+    }
+    unused = []
+    for name in file.tensors:
+        in_file = file.name_in_file(name)
+        if name in used or _is_any(name, family.buffers):
+            continue
+        # What stands beside an encoder reads its states and changes none.
+        beside_it = family.kind == "encoder" and file.has_prefix and not in_file.startswith(file.prefix)
+        if not beside_it and not _is_any(name, family.heads):
+            raise CheckpointError(
+                f"{origin} has `{in_file}`, which the model that config.json describes lacks",
+                "config.json and the weights must come from the same model",
+            )
+        unused.append(in_file)
+    return tuple(unused)
+
+
+def _is_any(name: str, patterns: tuple[str, ...]) -> bool:
+    return any(re.fullmatch(pattern, name) for pattern in patterns)
+
+
+def _first(tensors: Tensors, names: list[str]) -> str:
+    """The first of `names` that there is, else the first."""
+    return next((name for name in names if name in tensors), names[0])

@@ -1,0 +1,170 @@
+"""A foreign folder, opened: its settings, its weights under our names, its tokenizers, its way to search."""
+
+import logging
+from pathlib import Path
+from typing import Any
+
+from pellucid.config import ModelConfig
+from pellucid.errors import CheckpointError, ConfigError
+from pellucid.model.transformer import Model, build_model
+from pellucid.tables import from_table
+from pellucid.text.foreign import load_foreign_tokenizer
+from pellucid.text.languages import language_ids
+from pellucid.text.tokenizer import Tokenizer
+from pellucid.text.tokenizers import Tokenizers
+from pellucid.weights.folder import SavedModel, task_of
+from pellucid.weights.hugging_face.catalogue import FAMILIES
+from pellucid.weights.hugging_face.family import ACTIVATIONS, Family
+from pellucid.weights.hugging_face.files import read_weights
+from pellucid.weights.hugging_face.generation import decode_settings, special_ids
+from pellucid.weights.hugging_face.hub import find_folder
+from pellucid.weights.hugging_face.names import ForeignTensors, leftover, our_tensors
+from pellucid.weights.hugging_face.settings import CONFIG, GENERATION, Settings, read_json
+from pellucid.weights.hugging_face.ties import find_ties
+from pellucid.weights.tensors import set_parameters
+
+log = logging.getLogger(__name__)
+
+
+def from_hugging_face(
+    folder_or_name: str | Path, revision: str | None = None, offline: bool | None = None
+) -> tuple[Model, Tokenizer | Tokenizers | None]:
+    """A model of Hugging Face's transformers as one of ours, in eval mode, with its tokenizer.
+
+    The tokenizer is one object where both sides share it, `Tokenizers` where each has its own, and None where the
+    folder has none. Poolers and heads that the model does not use are logged, by name.
+
+    Args:
+        folder_or_name: a folder that holds config.json and weights; or a name on the hub, as `org/model` (extra `hf`).
+        revision: of a name: a branch, a tag or a commit.
+        offline: of a name: take it from the cache, and fetch nothing; None: where HF_HUB_OFFLINE says so.
+
+    Raises CheckpointError for a folder that is none, is damaged, or holds what our model cannot express.
+    """
+    saved = open_folder(find_folder(folder_or_name, revision, offline))
+    both = saved.tokenizers
+    return saved.model, both.source if both is not None and both.joint else both
+
+
+def open_folder(folder: Path) -> SavedModel:
+    """The model of a folder that transformers wrote, in eval mode, with all that a task needs of it.
+
+    Raises CheckpointError as `from_hugging_face` does.
+    """
+    path = folder / CONFIG
+    if not path.is_file():
+        raise CheckpointError(f"`{folder}` is not a model folder: no {CONFIG} in it", "name the folder that holds it")
+    table = read_json(path)
+    family = _family(path, table)
+    settings = Settings(path, table, family.defaults)
+    settings.check_only({**family.only, "quantization_config": None})
+    generation = read_json(folder / GENERATION) if (folder / GENERATION).is_file() else {}
+
+    tokenizers = load_foreign_tokenizer(folder)
+    special = special_ids(settings, generation, family, tokenizers)
+    model, unused = _build(settings, family, special, ForeignTensors(read_weights(folder), family.prefix))
+    languages = language_ids(tokenizers) if tokenizers else {}
+    _check_vocabulary(tokenizers, languages, model.config, folder)
+    if unused:
+        told = ", ".join(unused)
+        log.warning("`%s`: %d tensors stand beside the model and are not used: %s", folder, len(unused), told)
+    return SavedModel(
+        model.eval(),
+        tokenizers,
+        decode_settings(settings, generation, family),
+        task_of(model.config),
+        _labels(table, model.config.num_classes),
+        languages,
+        unused,
+    )
+
+
+def _build(
+    settings: Settings, family: Family, special: dict[str, Any], file: ForeignTensors
+) -> tuple[Model, tuple[str, ...]]:
+    """The model with its weights, and the names of those in the file that stand beside it.
+
+    `special` are our fields of the special tokens. Raises CheckpointError where settings and weights do not agree.
+    """
+    origin = f"the weights of `{settings.path.parent}`"
+    fields = {ours: settings[theirs] for ours, theirs in family.fields.items()} | dict(family.fixed) | special
+    fields |= find_ties(settings, file, family) | family.shape(settings, file.tensors)
+    head = _head_classes(settings, file, family)
+    model = build_model(_model_config(settings, family, fields | head))
+    file.tensors |= family.arithmetic(settings, file.tensors)
+    set_parameters(model, our_tensors(model, file, family, bool(head), origin), origin)
+    return model, leftover(model, file, family, bool(head), origin)
+
+
+def _family(path: Path, table: dict[str, Any]) -> Family:
+    """The family that config.json names. Raises CheckpointError for an unknown one."""
+    if "format" in table:
+        raise CheckpointError(
+            f"`{path.parent}` is a model folder of Pellucid's own, not one of transformers",
+            "open it with pellucid.Translator.load, Classifier.load or LanguageModel.load",
+        )
+    kind = table.get("model_type")
+    if not isinstance(kind, str) or kind not in FAMILIES:
+        raise CheckpointError(
+            f"`{path}` has the unknown `model_type` {kind!r}", f"Pellucid opens {', '.join(sorted(FAMILIES))}"
+        )
+    return FAMILIES[kind]
+
+
+def _model_config(settings: Settings, family: Family, fields: dict[str, Any]) -> ModelConfig:
+    """Our configuration. Raises CheckpointError, in the file's own words where it is about heads and activations."""
+    activation = fields["activation"]
+    if activation not in ACTIVATIONS:
+        name = family.fields.get("activation", "feed_forward_proj")
+        raise settings.refuse(
+            name, settings[name], f"an activation that Pellucid lacks; it has {', '.join(ACTIVATIONS)}"
+        )
+    fields["activation"] = ACTIVATIONS[activation]
+    width, heads = fields["d_model"], fields["num_heads"]
+    if fields.get("head_dim") is None and isinstance(width, int) and isinstance(heads, int) and heads and width % heads:
+        names = family.fields["d_model"], family.fields.get("num_heads", "encoder_attention_heads")
+        raise CheckpointError(
+            f"`{settings.path}` has `{names[0]}` = {width}, which must be divisible by `{names[1]}` ({heads})",
+            "config.json is damaged, or of another model",
+        )
+    try:
+        return from_table(ModelConfig, fields, "[model]")
+    except ConfigError as error:
+        raise CheckpointError(f"`{settings.path}` describes no model that can be: {error}", error.hint) from error
+
+
+def _head_classes(settings: Settings, file: ForeignTensors, family: Family) -> dict[str, Any]:
+    """Our fields of a classification head; none where the file has no whole one, or one that chooses no class."""
+    names = [f"{module}.{kind}" for module in family.head.values() for kind in ("weight", "bias")]
+    if not names or any(name not in file.tensors for name in names):
+        return {}
+    if settings.get("problem_type") not in (None, "single_label_classification"):
+        return {}
+    classes = file.tensors[f"{family.head['head.class_projection']}.weight"].size(0)
+    return {"num_classes": classes, "classifier_activation": family.head_activation} if classes > 1 else {}
+
+
+def _labels(table: dict[str, Any], count: int) -> tuple[str, ...]:
+    """What the classes are called; where nothing says so, as transformers calls them."""
+    names = table.get("id2label")
+    names = names if isinstance(names, dict) else {}
+    return tuple(str(names.get(str(number), f"LABEL_{number}")) for number in range(count))
+
+
+def _check_vocabulary(
+    tokenizers: Tokenizers | None, languages: dict[str, int], config: ModelConfig, origin: Path
+) -> None:
+    """Raises CheckpointError for a tokenizer with ids that the model has no embedding for.
+
+    Special tokens that no text is cut into may lie beyond it, as the mask of some releases of BART does.
+    """
+    if tokenizers is None:
+        return
+    sides = (("source", tokenizers.source, config.src_vocab_size), ("target", tokenizers.target, config.tgt_vocab_size))
+    for side, tokenizer, size in sides:
+        never_written = set(getattr(tokenizer, "hidden", {}).values()) - set(languages.values())
+        if set(range(size, tokenizer.size)) - never_written:
+            raise CheckpointError(
+                f"the {side} tokenizer of `{origin}` has {tokenizer.size:,} ids, the model's embedding {size:,}",
+                "the tokenizer's files and the weights must come from the same model",
+            )

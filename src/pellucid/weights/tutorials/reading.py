@@ -1,0 +1,128 @@
+"""The parts of a layer, read by their names of a layout: attentions, norms, projections."""
+
+import re
+from collections.abc import Iterable, Mapping
+
+import torch
+from torch import Tensor
+
+from pellucid.errors import ConfigError
+from pellucid.weights.tutorials.folding import one_block_a_head, unbiased_deviation
+from pellucid.weights.tutorials.layouts import Layout, nearest_spelling
+from pellucid.weights.tutorials.source import Source
+
+
+def heads_of(tensors: Mapping[str, Tensor], layout: str) -> int | None:
+    """How many heads the tensors of a layout tell of; None where they do not."""
+    spelling = nearest_spelling(layout, tensors)
+    attention = f"{spelling.encoder}0{spelling.separator}{spelling.encoder_layer['self_attn']}{spelling.separator}"
+    names = spelling.projections[:3]
+    if "{head}" in names[0]:
+        return count_parts(tensors, attention + names[0].partition("{head}")[0]) or None
+    if not spelling.shared_by_heads or spelling.token_table not in tensors:
+        return None
+    width = tensors[spelling.token_table].size(-1)
+    shared = {len(tensors[name]) for name in (f"{attention}{part}.weight" for part in names) if name in tensors}
+    head_width = min(shared, default=width)
+    return width // head_width if 0 < head_width < width and width % head_width == 0 else None
+
+
+def count_parts(names: Iterable[str], before: str) -> int:
+    """How many numbered parts there are: one more than the highest number behind `before`."""
+    found = (re.match(rf"{re.escape(before)}(\d+)", name) for name in names)
+    return max((int(match[1]) + 1 for match in found if match), default=0)
+
+
+class Reader:
+    """Reads modules by their names into `tensors`, by ours, in double precision.
+
+    Raises ConfigError for a number of heads that the tensors cannot have, CheckpointError as Source does.
+    """
+
+    def __init__(self, source: Source, num_heads: int) -> None:
+        self.source = source
+        self.layout: Layout = nearest_spelling(source.layout, source.tensors)
+        self.num_heads = num_heads
+        self.tensors: dict[str, Tensor] = {}
+        self.d_model = source.shape(self.layout.token_table, 2)[1]
+        self.told_heads = heads_of(source.tensors, source.layout)
+        self._check_heads()
+        self.has_qkv_bias = self.layout.qkv_bias or self._finds_qkv_bias()
+        self.d_ff = self._inner_width()
+
+    def read_part(self, ours: str, theirs: str) -> None:
+        """A part of a layer: its name tells what it is."""
+        if ours.endswith("_attn"):
+            self.read_attention(ours, theirs)
+        elif ours.endswith("norm"):
+            self.read_norm(ours, theirs)
+        elif ours.endswith("up_proj"):
+            self.read_linear(ours, theirs, self.d_ff, self.d_model)
+        else:
+            self.read_linear(ours, theirs, self.d_model, self.d_ff)
+
+    def read_attention(self, ours: str, theirs: str) -> None:
+        """The three projections packed, and the one of the output."""
+        names = [f"{theirs}{self.layout.separator}{projection}" for projection in self.layout.projections]
+        parts = [self._projection(name) for name in names[:3]]
+        if self.layout.scores_by_model_width:  # queries make up for it: ours are divided by the root of the head's
+            parts[0] = [part * self.num_heads**-0.5 for part in parts[0]]
+        for leaf, *blocks in zip(("weight", "bias"), *parts, strict=False):
+            self.tensors[f"{ours}.qkv_proj.{leaf}"] = torch.cat(blocks)
+        self.read_linear(f"{ours}.out_proj", names[3], self.d_model, self.d_model)
+
+    def _projection(self, name: str) -> list[Tensor]:
+        """Weight (D, D) and, where there is one, bias (D,) of the queries, the keys or the values of all heads."""
+        width = self.d_model // self.num_heads
+        if "{head}" in name:
+            heads = [self._linear(name.format(head=head), width, self.d_model) for head in range(self.num_heads)]
+            return [torch.cat(parts) for parts in zip(*heads, strict=True)]
+        if self.told_heads is None:
+            return self._linear(name, self.d_model, self.d_model, self.has_qkv_bias)
+        weight, *bias = self._linear(name, width, width, self.has_qkv_bias)
+        return [one_block_a_head(weight, self.num_heads), *(part.repeat(self.num_heads) for part in bias)]
+
+    def read_norm(self, ours: str, theirs: str) -> None:
+        """A layer norm's weight and bias."""
+        weight, bias = (
+            self.source.take(f"{theirs}{self.layout.separator}{leaf}", self.d_model) for leaf in self.layout.norm
+        )
+        if self.layout.unbiased_norm:
+            weight = weight / unbiased_deviation(self.d_model)
+        self.tensors |= {f"{ours}.weight": weight, f"{ours}.bias": bias}
+
+    def read_linear(self, ours: str, theirs: str, rows: int, columns: int, has_bias: bool = True) -> None:
+        """A projection: weight (rows, columns), bias (rows,)."""
+        for leaf, tensor in zip(("weight", "bias"), self._linear(theirs, rows, columns, has_bias), strict=False):
+            self.tensors[f"{ours}.{leaf}"] = tensor
+
+    def _linear(self, theirs: str, rows: int, columns: int, has_bias: bool = True) -> list[Tensor]:
+        weight, bias = (f"{theirs}{self.layout.separator}{leaf}" for leaf in (self.layout.weight, "bias"))
+        if self.layout.weight == "kernel":
+            matrix = self.source.take(weight, columns, rows).t()
+        else:
+            matrix = self.source.take(weight, rows, columns)
+        return [matrix, self.source.take(bias, rows)] if has_bias else [matrix]
+
+    def _check_heads(self) -> None:
+        if not isinstance(self.num_heads, int) or self.num_heads < 1 or self.d_model % self.num_heads:
+            allowed = [str(count) for count in range(1, self.d_model + 1) if self.d_model % count == 0]
+            raise ConfigError(
+                f"`num_heads` ({self.num_heads}) must divide the model's width ({self.d_model})",
+                f"use the number that it was trained with, one of {', '.join(allowed)}",
+            )
+        if self.told_heads not in (None, self.num_heads):
+            raise ConfigError(
+                f"`num_heads` is {self.num_heads}, but the tensors are those of {self.told_heads} heads",
+                f"use {self.told_heads}",
+            )
+
+    def _inner_width(self) -> int:
+        first = self.layout.encoder_layer["feed_forward.up_proj"]
+        name = f"{self.layout.encoder}0{self.layout.separator}{first}{self.layout.separator}{self.layout.weight}"
+        return self.source.shape(name, 2)[1 if self.layout.weight == "kernel" else 0]
+
+    def _finds_qkv_bias(self) -> bool:
+        between = self.layout.separator
+        ends = tuple(f"{between}{name}{between}bias" for name in self.layout.projections[:3])
+        return any(name.endswith(ends) for name in self.source.tensors)

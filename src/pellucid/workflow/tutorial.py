@@ -1,0 +1,178 @@
+"""A tutorial's saved weights and vocabularies as a model that reads and writes text."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pellucid.config import DecodeConfig
+from pellucid.data.corpus import read_lines
+from pellucid.errors import CheckpointError, ConfigError, DataError, did_you_mean
+from pellucid.model.embeddings import Embeddings
+from pellucid.model.transformer import SequenceClassifier, Transformer
+from pellucid.text.tokenizer import BOS_ID, EOS_ID, PAD_ID, SPECIAL_TOKENS
+from pellucid.text.tokenizers import Tokenizers
+from pellucid.text.vocabulary import Vocabulary
+from pellucid.weights.folder import SavedModel, task_of
+from pellucid.weights.tutorials.importing import import_tutorial
+from pellucid.weights.tutorials.reading import heads_of
+from pellucid.weights.tutorials.renumbering import renumbered
+from pellucid.weights.tutorials.source import read_state_dict
+
+USUAL_NAMES = {
+    "pad": ("<pad>", "[pad]", "<blank>"),
+    "start": ("<sos>", "<s>", "<bos>", "<start>", "[sos]", "[bos]", "[start]", "[cls]"),
+    "end": ("<eos>", "</s>", "<end>", "[eos]", "[end]", "[sep]"),
+    "unknown": ("<unk>", "[unk]", "<oov>"),
+}
+"""How vocabularies spell the special tokens, in upper or lower case; in the order of their new ids."""
+KINDS = ("spaces", "words", "characters")
+"""How text can be cut into the tokens of a list."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TutorialOptions:
+    """What no tensor tells."""
+
+    num_heads: int | None = None
+    """None: what the tensors tell, where they do."""
+    src_vocab: str = ""
+    """The file of the source's vocabulary, a token a line; the line's number is the token's id."""
+    tgt_vocab: str = ""
+    """That of the target."""
+    tokenizer: str = "spaces"
+    """How text is cut into tokens: spaces, words or characters."""
+    lowercase: bool = False
+    """Whether text is lower-cased first."""
+    bare_source: bool = False
+    """Sources had no start token, though their vocabulary has one."""
+    labels: str = ""
+    """The file of a classifier's classes, one a line; without: their numbers."""
+    max_positions: int = 5000
+    """Positions of a model that computes them."""
+
+
+def open_tutorial(state_dict: Mapping[str, Any], layout: str, options: TutorialOptions) -> SavedModel:
+    """The model of a state dict with its vocabularies, ready for text.
+
+    Its words are numbered anew, the special tokens first, as all vocabularies of ours are: rows of the embeddings and
+    of the output change places, and nothing else does.
+
+    Raises ConfigError, DataError for options or vocabularies that do not fit, CheckpointError for such tensors.
+    """
+    tensors = read_state_dict(state_dict)
+    is_classifier = layout == "nlp-with-transformers"
+    _check(options, is_classifier)
+    source = WordList.read(options.src_vocab, needs_start=is_classifier)
+    target = source if is_classifier else WordList.read(options.tgt_vocab, needs_start=True)
+    num_heads = heads_of(tensors, layout) if options.num_heads is None else options.num_heads
+    if num_heads is None:
+        raise ConfigError(
+            "`--num-heads` is needed: no tensor tells how many heads there are", "give the number it was trained with"
+        )
+    model = import_tutorial(
+        tensors, layout, num_heads, source.ids["pad"], target.ids["pad"], max_positions=options.max_positions
+    )
+    source.check_size(model.config.src_vocab_size, "source")
+    target.check_size(model.config.tgt_vocab_size, "target")
+    fields = {"pad_id": PAD_ID, "bos_id": BOS_ID, "eos_id": EOS_ID, "max_positions": _positions(model)}
+    new = renumbered(model, source.order, None if is_classifier else target.order, **fields)
+    sides = [words.tokenizer(options) for words in (source, target)]
+    tokenizers = Tokenizers(sides[0], sides[0]) if is_classifier else Tokenizers(*sides)
+    starts = "start" in source.ids and not options.bare_source and not is_classifier
+    decode = DecodeConfig(source_prefix=(BOS_ID,)) if starts else DecodeConfig()
+    return SavedModel(new, tokenizers, decode, task_of(new.config), _labels(options.labels, model))
+
+
+@dataclass(frozen=True)
+class WordList:
+    """A vocabulary's tokens in the order of their ids, and which of them are special."""
+
+    path: str
+    tokens: Sequence[str]
+    ids: Mapping[str, int]
+    """The id of each special token that there is, by its use."""
+
+    @classmethod
+    def read(cls, path: str, needs_start: bool) -> "WordList":
+        """The tokens of a file. Raises DataError for one that stands twice, and for a special one that is missing."""
+        tokens = list(read_lines(path))
+        places: dict[str, int] = {}
+        for number, token in enumerate(tokens):
+            if token in places:
+                raise DataError(
+                    f"`{path}` has the token `{token}` twice, in lines {places[token] + 1:,} and {number + 1:,}",
+                    "write each token once, in the order of their ids",
+                )
+            places[token] = number
+        ids = {use: found for use in USUAL_NAMES if (found := _special(path, tokens, use)) is not None}
+        missing = [use for use in USUAL_NAMES if use not in ids and (use != "start" or needs_start)]
+        if missing:
+            names = "; ".join(f"{use}: {', '.join(f'`{name}`' for name in USUAL_NAMES[use])}" for use in missing)
+            raise DataError(
+                f"`{path}` has no special token for {' and '.join(missing)}; the names that are known: {names}",
+                "write it by one of these names, in the line of its id",
+            )
+        return cls(path, tokens, ids)
+
+    @property
+    def order(self) -> list[int | None]:
+        """The old id of each new one: the special ones first, then all others as they stood."""
+        special = [self.ids.get(use) for use in USUAL_NAMES]
+        return [*special, *(number for number in range(len(self.tokens)) if number not in special)]
+
+    def check_size(self, rows: int, side: str) -> None:
+        """Raises CheckpointError where there are not as many tokens as rows in the embedding."""
+        if len(self.tokens) != rows:
+            raise CheckpointError(
+                f"`{self.path}` has {len(self.tokens):,} tokens, but the {side}'s embedding {rows:,} rows",
+                "give the vocabulary that the model was trained with, a token a line, special ones included",
+            )
+
+    def tokenizer(self, options: TutorialOptions) -> Vocabulary:
+        """The tokenizer of the list, in its new order."""
+        others = [self.tokens[old] for old in self.order[len(SPECIAL_TOKENS) :] if old is not None]
+        return Vocabulary(options.tokenizer, tuple(others), lowercase=options.lowercase)
+
+
+def _special(path: str, tokens: Sequence[str], use: str) -> int | None:
+    """The id of the token for a use. Raises DataError where several could be it."""
+    found = [number for number, token in enumerate(tokens) if token.lower() in USUAL_NAMES[use]]
+    if len(found) > 1:
+        listed = ", ".join(f"`{tokens[number]}`" for number in found)
+        raise DataError(
+            f"`{path}` has {len(found)} tokens that could be that for {use}: {listed}",
+            "rename those that are not, for instance to `<unused1>`",
+        )
+    return found[0] if found else None
+
+
+def _check(options: TutorialOptions, is_classifier: bool) -> None:
+    if options.tokenizer not in KINDS:
+        raise ConfigError(
+            f"unknown tokenizer `{options.tokenizer}` for a list of tokens{did_you_mean(options.tokenizer, KINDS)}",
+            f"choose one of {', '.join(KINDS)}",
+        )
+    if not options.src_vocab or not (options.tgt_vocab or is_classifier):
+        missing = "--tgt-vocab" if options.src_vocab else "--src-vocab"
+        raise ConfigError(
+            f"`{missing}` is needed: the weights do not say which word has which id",
+            "write the vocabulary to a text file, a token a line, in the order of the ids",
+        )
+    if options.labels and not is_classifier:
+        raise ConfigError("`--labels` is for a classifier, but this layout is a translator's", "leave it out")
+
+
+def _positions(model: Transformer | SequenceClassifier) -> int:
+    """How many positions both sides have: a folder knows one number, and beyond its own a side learned nothing."""
+    sides = [module for module in model.modules() if isinstance(module, Embeddings)]
+    return min(side.max_positions for side in sides)
+
+
+def _labels(path: str, model: object) -> tuple[str, ...]:
+    """What the classes are called."""
+    if not isinstance(model, SequenceClassifier):
+        return ()
+    labels = tuple(read_lines(path)) if path else tuple(map(str, range(model.config.num_classes)))
+    if len(labels) != model.config.num_classes:
+        raise DataError(f"`{path}` names {len(labels)} classes, but the model tells {model.config.num_classes} apart")
+    return labels

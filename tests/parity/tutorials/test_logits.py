@@ -1,0 +1,163 @@
+"""Each tutorial's weights: ours computes what a plain implementation of its text computes."""
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+from pellucid.model.transformer import SequenceClassifier, Transformer
+from pellucid.weights import import_tutorial
+from tests.parity.tutorials import keras
+from tests.parity.tutorials.annotated import Annotated
+from tests.parity.tutorials.classifier import Classifier
+from tests.parity.tutorials.einsum import Einsum
+from tests.parity.tutorials.seq2seq import Seq2Seq
+
+SIZES = [(1, 8, 12, 1), (2, 16, 24, 4), (3, 30, 20, 5), (1, 64, 128, 8)]
+"""Layers, width, inner width, heads."""
+PADS = [(0, 0), (1, 1), (3, 1)]
+"""The pad ids of the source and of the target."""
+SRC_WORDS, TGT_WORDS = 17, 13
+
+sizes = pytest.mark.parametrize("size", SIZES, ids=str)
+pads = pytest.mark.parametrize("pad", PADS, ids=str)
+
+
+@pytest.fixture(autouse=True)
+def _seeded() -> Iterator[None]:
+    with torch.random.fork_rng(), torch.no_grad():
+        torch.manual_seed(5)
+        yield
+
+
+def randomly(model: nn.Module) -> nn.Module:
+    """The model with all of its parameters moved from where they began, norms and biases too."""
+    for parameter in model.parameters():
+        parameter += 0.2 * torch.randn_like(parameter)
+    return model.eval()
+
+
+def texts(words: int, pad: int, lengths: tuple[int, ...]) -> Tensor:
+    """Rows of random words, padded on the right; a word may be any id but `pad`."""
+    ids = torch.randint(0, words - 1, (len(lengths), max(lengths)))
+    ids += ids >= pad
+    for row, length in zip(ids, lengths, strict=True):
+        row[length:] = pad
+    return ids
+
+
+def batch(pad: tuple[int, int]) -> tuple[Tensor, Tensor]:
+    """Sources and targets of different lengths."""
+    return texts(SRC_WORDS, pad[0], (9, 4, 1, 6)), texts(TGT_WORDS, pad[1], (3, 7, 8, 1))
+
+
+def assert_close_on_words(ours: Tensor, theirs: Tensor, tgt: Tensor, pad: int) -> None:
+    words = tgt != pad
+    torch.testing.assert_close(ours[words], theirs.float()[words], rtol=0, atol=1e-4)
+
+
+def check(tutorial: nn.Module, layout: str, heads: int, pad: tuple[int, int]) -> None:
+    model = import_tutorial(tutorial.state_dict(), layout, heads, pad_id=pad[0], tgt_pad_id=pad[1])
+    assert isinstance(model, Transformer)
+    assert not model.training
+    src, tgt = batch(pad)
+    assert_close_on_words(model(src, tgt), tutorial(src, tgt, *pad), tgt, pad[1])
+
+
+@pads
+@sizes
+def test_annotated_transformer(size: tuple[int, int, int, int], pad: tuple[int, int]) -> None:
+    tutorial = randomly(Annotated(SRC_WORDS, TGT_WORDS, *size, length=60))
+    check(tutorial, "annotated-transformer", size[-1], pad)
+
+
+@pads
+@sizes
+@pytest.mark.parametrize("one_projection", [False, True])
+def test_pytorch_seq2seq(size: tuple[int, int, int, int], pad: tuple[int, int], one_projection: bool) -> None:
+    tutorial = randomly(Seq2Seq(SRC_WORDS, TGT_WORDS, *size, one_projection))
+    check(tutorial, "pytorch-seq2seq", size[-1], pad)
+
+
+@pads
+@sizes
+def test_aladdin_persson(size: tuple[int, int, int, int], pad: tuple[int, int]) -> None:
+    check(randomly(Einsum(SRC_WORDS, TGT_WORDS, *size)), "aladdin-persson", size[-1], pad)
+
+
+@pytest.mark.parametrize("pad", [0, 2])
+@pytest.mark.parametrize("scale", [1.0, 0.02])
+@sizes
+def test_nlp_with_transformers(size: tuple[int, int, int, int], pad: int, scale: float) -> None:
+    """Small embeddings, as BERT begins with, are where the two eps of its norms tell."""
+    tutorial = randomly(Classifier(SRC_WORDS, 3, *size, length=20))
+    tutorial.encoder.embeddings.token_embeddings.weight *= scale
+    tutorial.encoder.embeddings.position_embeddings.weight *= scale
+    model = import_tutorial(tutorial.state_dict(), "nlp-with-transformers", size[-1], pad_id=pad)
+    assert isinstance(model, SequenceClassifier)
+    ids = texts(SRC_WORDS, pad, (9, 4, 1, 6))
+    torch.testing.assert_close(model(ids), tutorial(ids, pad), rtol=0, atol=1e-4)
+
+
+@pytest.mark.parametrize("pad", [0, 3])
+@pytest.mark.parametrize("shared", [True, False])
+@sizes
+def test_keras_transformer(size: tuple[int, int, int, int], shared: bool, pad: int) -> None:
+    weights = keras.random_weights(7, SRC_WORDS, TGT_WORDS, *size[:3], shared)
+    model = import_tutorial(weights, "keras-transformer", size[-1], pad_id=pad, max_positions=40)
+    assert (model.config.max_positions, model.config.tie_embeddings == "decoder") == (40, shared)
+    src, tgt = batch((pad, pad))
+    theirs = keras.logits(weights, size[-1], src.numpy(), tgt.numpy(), pad)
+    assert_close_on_words(model(src, tgt), torch.from_numpy(theirs), tgt, pad)
+
+
+def test_positions_far_behind() -> None:
+    """In the last of a long table, where angles differ most between single and double precision."""
+    tutorial = randomly(Annotated(SRC_WORDS, TGT_WORDS, 1, 16, 24, 2, length=600))
+    model = import_tutorial(tutorial.state_dict(), "annotated-transformer", 2)
+    assert model.config.positions == "sinusoidal"
+    src, tgt = texts(SRC_WORDS, 0, (600,)), texts(TGT_WORDS, 0, (590,))
+    torch.testing.assert_close(model(src, tgt), tutorial(src, tgt, 0, 0), rtol=0, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    "change", [lambda pe: pe * 0.9, lambda pe: pe.flip(2), lambda pe: pe + 1e-4], ids=["scaled", "turned", "shifted"]
+)
+def test_a_saved_table_that_is_another_counts(change: Callable[[Tensor], Tensor]) -> None:
+    tutorial = randomly(Annotated(SRC_WORDS, TGT_WORDS, 1, 16, 24, 2, length=30))
+    tutorial.src_embed[1].pe = change(tutorial.src_embed[1].pe)
+    model = import_tutorial(tutorial.state_dict(), "annotated-transformer", 2)
+    assert (model.config.positions, model.config.max_positions) == ("learned", 30)
+    src, tgt = batch((0, 0))
+    assert_close_on_words(model(src, tgt), tutorial(src, tgt, 0, 0), tgt, 0)
+
+
+def test_tables_of_two_lengths() -> None:
+    tutorial = randomly(Seq2Seq(SRC_WORDS, TGT_WORDS, 1, 16, 24, 2, lengths=(9, 30)))
+    model = import_tutorial(tutorial.state_dict(), "pytorch-seq2seq", 2)
+    src, tgt = texts(SRC_WORDS, 0, (9,)), texts(TGT_WORDS, 0, (30,))
+    torch.testing.assert_close(model(src, tgt), tutorial(src, tgt, 0, 0), rtol=0, atol=1e-4)
+
+
+def test_projections_as_wide_as_the_model() -> None:
+    """Who widened the shared projections keeps the scale of the scores; biases count."""
+    tutorial = Einsum(SRC_WORDS, TGT_WORDS, 1, 16, 24, 2)
+    state = {name: torch.randn_like(value) * 0.3 for name, value in tutorial.state_dict().items()}
+    shared = import_tutorial(state, "aladdin-persson", 2)
+    for name in [name for name in state if name.endswith(("queries.weight", "keys.weight", "values.weight"))]:
+        state[name] = torch.block_diag(state[name], state[name])
+        state[name.replace("weight", "bias")] = torch.zeros(16)
+    wide = import_tutorial(state, "aladdin-persson", 2)
+    src, tgt = batch((0, 0))
+    torch.testing.assert_close(wide(src, tgt), shared(src, tgt))
+    assert wide.config.qkv_bias
+
+
+def test_numbers_of_numpy_and_half_precision() -> None:
+    state = randomly(Seq2Seq(SRC_WORDS, TGT_WORDS, 1, 16, 24, 2)).half().state_dict()
+    src, tgt = batch((0, 0))
+    ours = import_tutorial({name: np.asarray(value) for name, value in state.items()}, "pytorch-seq2seq", 2)(src, tgt)
+    assert ours.dtype == torch.float32
+    assert torch.equal(ours, import_tutorial(state, "pytorch-seq2seq", 2)(src, tgt))

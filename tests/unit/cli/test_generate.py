@@ -1,0 +1,84 @@
+"""`pellucid generate`, and what `evaluate` and `score` say of a language model."""
+
+import json
+import math
+from pathlib import Path
+
+import pytest
+
+from pellucid.tasks.language_model import LanguageModel
+from pellucid.workflow.train import train
+from tests.other_tasks import GENERATE, small_recipe_for, write_alphabet
+from tests.unit.cli.command_line import CommandLine
+
+PROMPTS = ["a b", "", "c d e f", "h", "g h"]
+
+
+@pytest.fixture(scope="module")
+def language_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run folder."""
+    folder = tmp_path_factory.mktemp("language_model")
+    recipe = small_recipe_for(GENERATE, write_alphabet(folder), "", "train.learning_rate=1e-2")
+    train(recipe, folder / "run", device="cpu", quiet=True)
+    return folder / "run"
+
+
+def test_prompts_and_what_follows_them(language_model: Path, tmp_path: Path, pellucid: CommandLine) -> None:
+    prompts = tmp_path / "prompts.txt"
+    prompts.write_text("".join(f"{prompt}\n" for prompt in PROMPTS), encoding="utf-8")
+    options = ["--input", str(prompts), "--max-new-tokens", "9"]
+    model = LanguageModel.load(language_model, "cpu")
+    done = pellucid("generate", str(language_model), *options)
+    assert done.out.splitlines() == [
+        p + g.text for p, g in zip(PROMPTS, model.generate(PROMPTS, max_new_tokens=9), strict=True)
+    ]
+    done = pellucid("generate", str(language_model), *options, "--json", "--temperature", "0.9", "--seed", "5")
+    drawn = model.generate(PROMPTS, max_new_tokens=9, temperature=0.9, seed=5)
+    rows = [json.loads(line) for line in done.out.splitlines()]
+    assert [row["text"] for row in rows] == [g.text for g in drawn]
+    assert [row["score"] for row in rows] == pytest.approx([g.score for g in drawn], abs=1e-4)
+    assert [row["ended"] for row in rows] == [g.ended for g in drawn]
+
+
+def test_evaluate_and_score(language_model: Path, tmp_path: Path, pellucid: CommandLine) -> None:
+    text = tmp_path / "text.txt"
+    lines = ["a b c d", "b c", "", "ü"]
+    text.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    model = LanguageModel.load(language_model, "cpu")
+    found = model.token_scores(lines)
+    total, tokens = -sum(map(sum, found)), sum(map(len, found))
+    scores = json.loads(pellucid("evaluate", str(language_model), "--src", str(text), "--json").out)
+    assert (scores["tokens"], scores["bytes"], scores["texts"]) == (tokens, len(text.read_bytes()), 4)
+    assert scores["loss"] == pytest.approx(total / tokens, abs=1e-5)
+    assert scores["perplexity"] == pytest.approx(math.exp(total / tokens), rel=1e-5)
+    assert scores["bits_per_byte"] == pytest.approx(total / math.log(2) / scores["bytes"], rel=1e-5)
+    running = json.loads(
+        pellucid("evaluate", str(language_model), "--src", str(text), "--text", "running", "--json").out
+    )
+    assert running["texts"] == 1
+    assert running["loss"] == pytest.approx(
+        -sum(model.token_scores(["".join(f"{line}\n" for line in lines)], as_lines=False)[0]) / running["tokens"],
+        abs=1e-5,
+    )
+    values = pellucid("score", str(language_model), "--src", str(text)).out.splitlines()
+    assert [float(value) for value in values] == pytest.approx(model.score(lines), abs=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("verb", "options", "message"),
+    [
+        ("evaluate", ["--src", "{src}", "--text", "words"], "`--text words` is unknown"),
+        ("evaluate", [], "`{run}` needs a text to be scored on"),
+        ("score", ["--src", "{src}", "--tgt", "{src}"], "the language model `{run}` scores the texts of --src alone"),
+        ("generate", ["--input", "{src}", "--max-new-tokens", "0"], "`max_new_tokens` (0) must be at least 1"),
+        ("generate", ["--input", "{src}", "--temperature", "-1"], "`temperature` (-1.0) must be above 0"),
+        ("classify", ["--input", "{src}"], "`{run}` holds a language model, not a classifier"),
+    ],
+)
+def test_what_cannot_be_done(
+    language_model: Path, tmp_path: Path, pellucid: CommandLine, verb: str, options: list[str], message: str
+) -> None:
+    names = {"run": str(language_model), "src": write_alphabet(tmp_path, 3)}
+    done = pellucid(verb, str(language_model), *(option.format(**names) for option in options))
+    assert done.status in (1, 2)
+    assert message.format(**names) in done.err

@@ -1,0 +1,278 @@
+"""A foreign folder, opened: what is refused, with its name and value, and what is said of what is left aside."""
+
+import logging
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+import torch
+from torch import Tensor
+
+from pellucid.errors import CheckpointError
+from pellucid.model.transformer import DecoderOnly, EncoderOnly, SequenceClassifier, Transformer
+from pellucid.text.tokenizers import Tokenizers
+from pellucid.text.vocabulary import Vocabulary
+from pellucid.weights import from_hugging_face
+from pellucid.weights.folder import load_folder
+from pellucid.weights.hugging_face import open_folder, opening
+from tests.unit.weights.hugging_face.folders import (
+    BART,
+    BERT,
+    LLAMA,
+    VOCAB,
+    D,
+    bart_tensors,
+    bert_tensors,
+    llama_tensors,
+    write,
+)
+
+
+def refusal(config: dict[str, Any], tensors: dict[str, Tensor], folder: Path) -> str:
+    """What is said of a folder that cannot be opened."""
+    with pytest.raises(CheckpointError) as caught:
+        from_hugging_face(write(folder, config, tensors))
+    return str(caught.value)
+
+
+def test_the_families_that_are_opened(tmp_path: Path) -> None:
+    assert isinstance(from_hugging_face(write(tmp_path / "a", BERT, bert_tensors()))[0], EncoderOnly)
+    assert isinstance(from_hugging_face(write(tmp_path / "b", BART, bart_tensors()))[0], Transformer)
+    model, tokenizer = from_hugging_face(str(write(tmp_path / "c", LLAMA, llama_tensors())))
+    assert isinstance(model, DecoderOnly)
+    assert tokenizer is None
+    assert not model.training
+
+
+def test_a_folder_opens_as_a_model_folder(tmp_path: Path) -> None:
+    saved = load_folder(write(tmp_path, BART, bart_tensors()), torch.device("cpu"), torch.bfloat16)
+    assert saved.task == "translate"
+    assert saved.tokenizers is None
+    assert {parameter.dtype for parameter in saved.model.parameters()} == {torch.bfloat16}
+
+
+def test_the_prefix_of_the_base_model_is_optional(tmp_path: Path) -> None:
+    tensors = bert_tensors()
+    plain, _ = from_hugging_face(write(tmp_path / "plain", BERT, tensors))
+    prefixed = {f"bert.{name}": tensor for name, tensor in tensors.items()}
+    other, _ = from_hugging_face(write(tmp_path / "prefixed", BERT, prefixed))
+    assert all(torch.equal(tensor, other.state_dict()[name]) for name, tensor in plain.state_dict().items())
+
+
+def test_the_oldest_names_of_norms(tmp_path: Path) -> None:
+    tensors = bert_tensors()
+    plain, _ = from_hugging_face(write(tmp_path / "plain", BERT, tensors))
+    old = {n.replace("LayerNorm.weight", "LayerNorm.gamma").replace("LayerNorm.bias", "LayerNorm.beta"): t
+           for n, t in tensors.items()}  # fmt: skip
+    other, _ = from_hugging_face(write(tmp_path / "old", BERT, old))
+    assert all(torch.equal(tensor, other.state_dict()[name]) for name, tensor in plain.state_dict().items())
+
+
+def test_a_folder_that_is_none(tmp_path: Path) -> None:
+    with pytest.raises(CheckpointError, match=r"`.*/nothing` is not a model folder: it does not exist"):
+        from_hugging_face(tmp_path / "nothing")
+    with pytest.raises(CheckpointError, match=r"is not a model folder: no config\.json in it"):
+        from_hugging_face(tmp_path)
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "\x00"])
+def test_a_config_that_is_damaged(text: str, tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text(text, encoding="utf-8")
+    with pytest.raises(CheckpointError, match=r"config\.json` is damaged: "):
+        from_hugging_face(tmp_path)
+
+
+def test_a_folder_of_our_own(tmp_path: Path) -> None:
+    message = refusal({"format": "pellucid/1", "task": "translate"}, bert_tensors(), tmp_path)
+    assert message == f"`{tmp_path}` is a model folder of Pellucid's own, not one of transformers"
+
+
+@pytest.mark.parametrize("kind", ["mamba", None, ["bert"]])
+def test_an_unknown_family(kind: Any, tmp_path: Path) -> None:
+    with pytest.raises(CheckpointError, match=r"config\.json` has the unknown `model_type`") as caught:
+        from_hugging_face(write(tmp_path, BERT | {"model_type": kind}, bert_tensors()))
+    assert repr(kind) in str(caught.value)
+    families = "bart, bert, distilbert, gpt2, llama, m2m_100, marian, mbart, pegasus, qwen2, roberta, t5, xlm-roberta"
+    assert caught.value.hint == f"Pellucid opens {families}"
+
+
+@pytest.mark.parametrize(
+    ("config", "message"),
+    [
+        (BERT | {"position_embedding_type": "relative_key"}, '`position_embedding_type` = "relative_key"'),
+        (BERT | {"is_decoder": True}, "`is_decoder` = true, which Pellucid's model cannot express; it knows false"),
+        (BERT | {"hidden_act": "mish"}, '`hidden_act` = "mish", an activation that Pellucid lacks; it has relu, gelu'),
+        (BERT | {"quantization_config": {"bits": 4}}, '`quantization_config` = {"bits": 4}'),
+        (LLAMA | {"rope_scaling": {"rope_type": "llama3", "factor": 8.0}}, '`rope_scaling.rope_type` = "llama3"'),
+        (LLAMA | {"rope_scaling": {"type": "linear", "factor": 2.0}}, '`rope_scaling.rope_type` = "linear"'),
+        (LLAMA | {"rope_parameters": {"rope_type": "yarn"}}, '`rope_parameters.rope_type` = "yarn"'),
+        (LLAMA | {"partial_rotary_factor": 0.5}, "`partial_rotary_factor` = 0.5"),
+        (
+            LLAMA | {"model_type": "qwen2", "use_sliding_window": True, "max_window_layers": 0},
+            "`use_sliding_window` = true",
+        ),
+        (
+            LLAMA | {"model_type": "qwen2", "layer_types": ["sliding_attention"]},
+            '`layer_types` = ["sliding_attention"]',
+        ),
+        (
+            BART | {"decoder_attention_heads": 1},
+            "`encoder_attention_heads` = 2 and `decoder_attention_heads` = 1; Pellucid's two stacks are of one width",
+        ),
+    ],
+    ids=lambda value: str(value)[-60:] if isinstance(value, str) else "",
+)
+def test_what_cannot_be_expressed(config: dict[str, Any], message: str, tmp_path: Path) -> None:
+    tensors = {"bert": bert_tensors, "bart": bart_tensors}.get(config["model_type"], llama_tensors)()
+    assert message in refusal(config, tensors, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("config", "message"),
+    [
+        (BERT | {"num_attention_heads": 3}, "`hidden_size` = 4, which must be divisible by `num_attention_heads` (3)"),
+        (
+            BART | {"encoder_attention_heads": 3, "decoder_attention_heads": 3},
+            "`d_model` = 4, which must be divisible by",
+        ),
+        (BERT | {"hidden_size": "4"}, "describes no model that can be: `d_model` must be a whole number, not '4'"),
+        (BERT | {"num_attention_heads": 0}, "describes no model that can be: `num_heads` (0) must be at least 1"),
+        (BERT | {"hidden_dropout_prob": 2.0}, "`dropout` (2.0) must be at least 0 and below 1"),
+    ],
+)
+def test_a_config_that_cannot_be(config: dict[str, Any], message: str, tmp_path: Path) -> None:
+    tensors = bert_tensors() if config["model_type"] == "bert" else bart_tensors()
+    assert message in refusal(config, tensors, tmp_path)
+
+
+@pytest.mark.parametrize("prefix", ["", "bert."])
+def test_a_missing_parameter(prefix: str, tmp_path: Path) -> None:
+    tensors = {f"{prefix}{name}": tensor for name, tensor in bert_tensors().items()}
+    del tensors[f"{prefix}encoder.layer.1.attention.self.key.bias"]
+    message = refusal(BERT, tensors, tmp_path)
+    assert f"misses `{prefix}encoder.layer.1.attention.self.key.bias`, which config.json asks for" in message
+
+
+def test_a_missing_layer(tmp_path: Path) -> None:
+    message = refusal(BERT | {"num_hidden_layers": 3}, bert_tensors(), tmp_path)
+    assert "misses `encoder.layer.2." in message
+
+
+@pytest.mark.parametrize(
+    ("config", "name"),
+    [
+        (BERT | {"num_hidden_layers": 1}, "encoder.layer.1."),
+        (BERT, "encoder.layer.0.attention.self.query.lora_A.weight"),
+        (BERT, "something.weight"),
+        (BART, "lm_head.bias"),
+        (BART, "encoder.layers.0.adapter.weight"),
+        (LLAMA, "model.layers.0.self_attn.q_norm.weight"),
+        (LLAMA, "lm_head.bias"),
+    ],
+)
+def test_an_unexpected_parameter(config: dict[str, Any], name: str, tmp_path: Path) -> None:
+    tensors = {"bert": bert_tensors, "bart": bart_tensors}.get(config["model_type"], llama_tensors)()
+    if not name.endswith("."):
+        tensors[name] = torch.ones(D)
+    assert f"has `{name}" in (message := refusal(config, tensors, tmp_path))
+    assert message.endswith("which the model that config.json describes lacks")
+
+
+@pytest.mark.parametrize(
+    ("config", "name", "shapes"),
+    [
+        ({"vocab_size": 12}, "embeddings.word_embeddings.weight", "(11, 4), config.json asks for (12, 4)"),
+        ({"intermediate_size": 5}, "encoder.layer.0.intermediate.dense.weight", "(6, 4), config.json asks for (5, 4)"),
+        (
+            {"max_position_embeddings": 9},
+            "embeddings.position_embeddings.weight",
+            "(8, 4), config.json asks for (9, 4)",
+        ),
+    ],
+)
+def test_a_parameter_of_another_shape(config: dict[str, Any], name: str, shapes: str, tmp_path: Path) -> None:
+    assert f"`{name}` has shape {shapes}" in refusal(BERT | config, bert_tensors(), tmp_path)
+
+
+def test_the_parts_of_a_packed_matrix_are_checked_one_by_one(tmp_path: Path) -> None:
+    """Four rows of queries and keys each, where there should be six and two: together they would fit."""
+    config = LLAMA | {"num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 2}
+    tensors = llama_tensors()
+    tensors["model.layers.0.self_attn.q_proj.weight"] = torch.ones(4, D)
+    tensors["model.layers.0.self_attn.k_proj.weight"] = torch.ones(8, D)
+    message = refusal(config, tensors, tmp_path)
+    assert "`model.layers.0.self_attn.q_proj.weight` has shape (4, 4), config.json asks for (8, 4)" in message
+
+
+def test_a_tokenizer_that_does_not_fit_the_embedding(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    letters = Vocabulary("characters", tuple("abcdefgh"))
+    assert letters.size == 12
+    monkeypatch.setattr(opening, "load_foreign_tokenizer", lambda folder: Tokenizers(letters, letters))
+    message = refusal(BERT, bert_tensors(), tmp_path)
+    assert f"the source tokenizer of `{tmp_path}` has 12 ids, the model's embedding {VOCAB}" in message
+
+
+class WithHidden(Vocabulary):
+    """Letters, of which the last one is a special token that no text is cut into."""
+
+    hidden: ClassVar[dict[str, int]] = {"h": 11}
+
+
+def test_a_special_token_beyond_the_embedding(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    letters = WithHidden("characters", tuple("abcdefgh"))
+    monkeypatch.setattr(opening, "load_foreign_tokenizer", lambda folder: Tokenizers(letters, letters))
+    assert from_hugging_face(write(tmp_path, BERT, bert_tensors()))[1] is letters
+    monkeypatch.setattr(opening, "language_ids", lambda tokenizers: {"h": 11})
+    assert "has 12 ids, the model's embedding 11" in refusal(BERT, bert_tensors(), tmp_path)
+
+
+def test_the_tokenizers_come_along(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    one, two = Vocabulary("characters", tuple("abc")), Vocabulary("characters", tuple("de"))
+    folder = write(tmp_path, BART, bart_tensors())
+    monkeypatch.setattr(opening, "load_foreign_tokenizer", lambda folder: Tokenizers(one, one))
+    assert from_hugging_face(folder)[1] is one
+    both = Tokenizers(one, two)
+    monkeypatch.setattr(opening, "load_foreign_tokenizer", lambda folder: both)
+    assert from_hugging_face(folder)[1] is both
+
+
+def test_what_stands_beside_an_encoder_is_listed(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    tensors = {f"bert.{name}": tensor for name, tensor in bert_tensors().items()}
+    tensors |= {"my.own.head.weight": torch.ones(1), "bert.embeddings.position_ids": torch.arange(8)[None]}
+    with caplog.at_level(logging.WARNING):
+        saved = open_folder(write(tmp_path, BERT, tensors))
+    assert sorted(saved.unused) == ["bert.pooler.dense.bias", "bert.pooler.dense.weight", "my.own.head.weight"]
+    assert "3 tensors stand beside the model and are not used: bert.pooler.dense" in caplog.text
+
+
+def test_the_head_of_a_classifier(tmp_path: Path) -> None:
+    tensors = {f"bert.{name}": tensor for name, tensor in bert_tensors().items()}
+    tensors |= {"classifier.weight": torch.randn(3, D), "classifier.bias": torch.randn(3)}
+    names = {"id2label": {"0": "bad", "1": "so-so", "2": "good"}}
+    saved = open_folder(write(tmp_path, BERT | names, tensors))
+    assert isinstance(saved.model, SequenceClassifier)
+    assert (saved.task, saved.labels) == ("classify", ("bad", "so-so", "good"))
+    several = open_folder(write(tmp_path, BERT | names | {"problem_type": "multi_label_classification"}, tensors))
+    assert (several.task, several.labels) == ("encode", ())
+    assert "classifier.weight" in several.unused
+
+
+@pytest.mark.parametrize("kept", ["lm_head.weight", "model.encoder.embed_tokens.weight"])
+def test_a_file_that_keeps_one_of_several_equal_tensors(kept: str, tmp_path: Path) -> None:
+    tensors = {f"model.{name}": tensor for name, tensor in bart_tensors().items()}
+    whole, _ = from_hugging_face(write(tmp_path / "whole", BART, tensors))
+    tensors[kept] = tensors.pop("model.shared.weight")
+    other, _ = from_hugging_face(write(tmp_path / "other", BART, tensors))
+    assert whole.config == other.config
+    assert other.config.tie_embeddings == "all"
+    assert all(torch.equal(tensor, other.state_dict()[name]) for name, tensor in whole.state_dict().items())
+
+
+def test_an_output_projection_that_differs_is_not_tied(tmp_path: Path) -> None:
+    tensors = {f"model.{name}": tensor for name, tensor in bart_tensors().items()}
+    tensors["lm_head.weight"] = torch.randn(VOCAB, D)
+    model, _ = from_hugging_face(write(tmp_path / "differs", BART, tensors))
+    assert model.config.tie_embeddings == "none"
+    assert torch.equal(model.state_dict()["output_projection.weight"], tensors["lm_head.weight"])
+    del tensors["lm_head.weight"]
+    assert "misses `lm_head.weight`" in refusal(BART | {"tie_word_embeddings": False}, tensors, tmp_path / "missing")
