@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
+from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -118,13 +119,12 @@ class HuggingFaceTokenizer:
 def import_tokenizers() -> ModuleType:
     """The library `tokenizers`. Raises ConfigError that names the extra where it is not installed."""
     try:
-        import tokenizers
+        return import_module("tokenizers")
     except ImportError as error:
         raise ConfigError(
             "this tokenizer needs the library `tokenizers`, which is not installed",
             "install the extra `hf`: pip install 'pellucid[hf]'",
         ) from error
-    return tokenizers
 
 
 def _parsed(data: bytes, name: str) -> Any:
