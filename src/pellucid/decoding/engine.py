@@ -118,12 +118,12 @@ def _by_length(
 ) -> list[Result]:
     """The results of `run` over batches of similar length, each of at most `budget` tokens with padding."""
     results: dict[int, Result] = {}
-    for places in _batches(shapes, budget, padded=model.config.pad_id is not None):
+    for places in batches_by_length(shapes, budget, padded=model.config.pad_id is not None):
         results.update(zip(places, run(places), strict=True))
     return [results[i] for i in range(len(shapes))]
 
 
-def _batches(shapes: Sequence[Shape], budget: int, padded: bool) -> Iterator[list[int]]:
+def batches_by_length(shapes: Sequence[Shape], budget: int, padded: bool) -> Iterator[list[int]]:
     """Places by falling length: memory is used to the full at once, so what fits first fits to the end.
 
     A model that takes every id for a word cannot be given padding: its batches hold one shape each.

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 import torch
 from torch import Tensor
 
-from pellucid.decoding.engine import NEAR_TIE
+from pellucid.decoding.engine import NEAR_TIE, batches_by_length
 from pellucid.decoding.greedy import Preferences, best_token
 from pellucid.decoding.hypothesis import Found, Hypothesis, log_probs_of
 from pellucid.decoding.padding import pad
@@ -49,7 +49,9 @@ def generate(
         return continue_prompts(model, ids, max_new_tokens, draw, never)
 
     results: dict[int, Hypothesis] = {}
-    for places in _of_one_length([len(prompt) for prompt in prompts], batch_tokens, max_new_tokens):
+    # Those of one length together: no padding stands amid positions and masks. A shape does not count the last token.
+    shapes = [(len(prompt) + max_new_tokens - 1,) for prompt in prompts]
+    for places in batches_by_length(shapes, batch_tokens, padded=False):
         for place, f in zip(places, found(places), strict=True):
             alone = found([place])[0] if f.margin < NEAR_TIE and len(places) > 1 else f
             results[place] = alone.hypotheses[0]
@@ -142,20 +144,6 @@ def _pieces(length: int, room: int) -> Iterator[tuple[int, int, int]]:
     while end < length:
         first, end = end, min(length, end + step)
         yield end - room - 1, first, end
-
-
-def _of_one_length(lengths: Sequence[int], budget: int, max_new_tokens: int) -> Iterator[list[int]]:
-    """Places by falling length, those of one length together: so no padding stands amid positions and masks."""
-    order = sorted(range(len(lengths)), key=lambda place: (-lengths[place], place))
-    batch: list[int] = []
-    for place in order:
-        full = (lengths[place] + max_new_tokens) * (len(batch) + 1) > budget
-        if batch and (full or lengths[place] != lengths[batch[0]]):
-            yield batch
-            batch = []
-        batch.append(place)
-    if batch:
-        yield batch
 
 
 def _tensor(model: DecoderOnly, rows: Sequence[Sequence[int]]) -> Tensor:

@@ -1,7 +1,7 @@
 """Text in, a label out: an encoder with a classification head and its tokenizer."""
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from pellucid.data.classified import classifier_input
+from pellucid.decoding.engine import batches_by_length
 from pellucid.decoding.hypothesis import log_probs_of
 from pellucid.decoding.padding import pad
 from pellucid.errors import ConfigError, DataError
@@ -85,7 +86,9 @@ class Classifier:
         given = listed(texts)  # type: ignore[arg-type]
         inputs = self._inputs(given)
         found: dict[int, Tensor] = {}
-        for places in self._batches(list(map(len, inputs)), batch_tokens or self.batch_tokens):
+        # The ids hold their end token, which a shape does not count.
+        shapes, padded = [(len(ids) - 1,) for ids in inputs], self.model.config.pad_id is not None
+        for places in batches_by_length(shapes, batch_tokens or self.batch_tokens, padded):
             found.update(zip(places, self._log_probs([inputs[i] for i in places]), strict=True))
         return [self._classification(found[i]) for i in range(len(given))]
 
@@ -129,18 +132,6 @@ class Classifier:
             firsts = torch.tensor([row.index(config.eos_id) + 1 for row in inputs])
             segments = (torch.arange(ids.size(1)) >= firsts[:, None]).long().to(device)  # (B, S)
         return log_probs_of(self.model(ids, segments)).cpu()
-
-    def _batches(self, lengths: Sequence[int], budget: int) -> Iterator[list[int]]:
-        """Places by falling length, as many as fit the budget; of one length where nothing can stand for padding."""
-        batch: list[int] = []
-        for place in sorted(range(len(lengths)), key=lambda i: (-lengths[i], i)):
-            other = self.model.config.pad_id is None and batch and lengths[place] != lengths[batch[0]]
-            if batch and (other or lengths[batch[0]] * (len(batch) + 1) > budget):
-                yield batch
-                batch = []
-            batch.append(place)
-        if batch:
-            yield batch
 
     def _classification(self, log_probs: Tensor) -> Classification:
         probs = log_probs.double().softmax(dim=-1).tolist()

@@ -6,10 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from sentencepiece import SentencePieceProcessor
-
 from pellucid.errors import CheckpointError
 from pellucid.text.special import SpecialIds, clean_up_spaces
+from pellucid.text.subwords import open_sentencepiece
 
 NUMBERED_KIND = "sentencepiece-numbered"
 FORMAT = "pellucid-piece-numbers/1"
@@ -53,13 +52,7 @@ class NumberedSubwords:
         self.strip = strip
         self.pad_id, self.bos_id, self.eos_id = special.pad_id, special.bos_id, special.eos_id
         self.unk_id = special.unk_id
-        self._model = SentencePieceProcessor()
-        try:
-            self._model.LoadFromSerializedProto(proto)
-        except RuntimeError as error:
-            raise CheckpointError(
-                f"`{name}` is not a whole SentencePiece model ({len(proto)} bytes)", "copy the file again"
-            ) from error
+        self._model = open_sentencepiece(proto, name)
         self.size = max([*self.ids.values(), *asdict(special).values()]) + 1
         self.hidden = {token: self.ids[token] for token in hidden}
         self._silent = {*asdict(special).values(), *self.hidden.values()}

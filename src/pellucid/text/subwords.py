@@ -30,13 +30,7 @@ class Subwords:
         """Takes the bytes of a `.model` file; `name` is what an error calls them. Raises CheckpointError for others."""
         self.kind = kind
         self.proto = proto
-        self._model = SentencePieceProcessor()
-        try:
-            self._model.LoadFromSerializedProto(proto)
-        except RuntimeError as error:
-            raise CheckpointError(
-                f"`{name}` is not a whole SentencePiece model ({len(proto)} bytes)", "copy the file again"
-            ) from error
+        self._model = open_sentencepiece(proto, name)
         self.size = self._model.get_piece_size()
         self.pad_id = self._own_or_next(self._model.pad_id())
         self.bos_id = self._own_or_next(self._model.bos_id())
@@ -97,3 +91,18 @@ def unescape(text: str) -> str:
     if _ESCAPE not in text:
         return text
     return re.sub(f"{_ESCAPE}([_{_ESCAPE}])", lambda match: _SPACE_MARK if match[1] == "_" else _ESCAPE, text)
+
+
+def open_sentencepiece(proto: bytes, name: str) -> SentencePieceProcessor:
+    """SentencePiece with the bytes of a `.model` file; `name` is what an error calls them.
+
+    Raises CheckpointError for other bytes.
+    """
+    model = SentencePieceProcessor()
+    try:
+        model.LoadFromSerializedProto(proto)
+    except RuntimeError as error:
+        raise CheckpointError(
+            f"`{name}` is not a whole SentencePiece model ({len(proto)} bytes)", "copy the file again"
+        ) from error
+    return model

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pellucid.config import DecodeConfig
-from pellucid.decoding.engine import _batches, sample_outputs, score_outputs, search
+from pellucid.decoding.engine import batches_by_length, sample_outputs, score_outputs, search
 from pellucid.decoding.hypothesis import Hypothesis
 from pellucid.decoding.sampling import SamplingConfig
 from tests.unit.decoding.models import EOS, Ids, random_model, random_script, random_sources, scripted
@@ -68,7 +68,7 @@ def test_the_probabilities_of_all_outputs_sum_to_nearly_one() -> None:
     padded=st.booleans(),
 )
 def test_batches(shapes: list[tuple[int, int]], budget: int, padded: bool) -> None:
-    batches = list(_batches(shapes, budget, padded))
+    batches = list(batches_by_length(shapes, budget, padded))
     assert sorted(place for batch in batches for place in batch) == list(range(len(shapes)))
     for batch in batches:
         longest = max(max(shapes[place]) for place in batch)
