@@ -30,7 +30,8 @@ PENALTIES = (1e-5, 3e-5, 1e-4, 3e-4, 1e-3)
 SENTENCES, EPOCHS, RATE, WARMUP = 32, 3, 1e-4, 0.1  # of fine-tuning
 FINE_TUNING = (
     "train.batch_tokens=900", f"train.learning_rate={RATE}", "train.average=1", "model.dropout=0.1",
-    "model.attention_dropout=0.1", "model.classifier_activation=tanh", "train.weight_decay=0.01",
+    "model.attention_dropout=0.1", "model.classifier_activation=tanh", "model.pooling=first", "train.r_drop=0",
+    "train.weight_decay=0.01",
     "train.adam_beta2=0.999", "train.adam_eps=1e-8",
 )  # fmt: skip
 

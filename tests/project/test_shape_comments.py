@@ -60,9 +60,9 @@ def runs() -> list[Run]:
     model = transformer()
     learned = transformer(positions="learned", norm="post", gated=True, activation="silu")
     relative = transformer(positions="relative", norm_type="rms", bias=False)
-    classifier = SequenceClassifier(
-        config(num_decoder_layers=0, num_classes=CLASSES["C"], classifier_activation="tanh")
-    )
+    classes = {"num_decoder_layers": 0, "num_classes": CLASSES["C"]}
+    classifier = SequenceClassifier(config(**classes, classifier_activation="tanh"))
+    of_means = [SequenceClassifier(config(**classes, pooling="mean", pad_id=pad_id)) for pad_id in (0, None)]
     grouped = {"d_model": ROTARY_SIZES["D"], "num_kv_heads": 1, "num_encoder_layers": 0, "positions": "rotary"}
     rotary = DecoderOnly(config(**grouped)).eval()
     src, tgt, beam = ids(SRC_VOCAB_SIZE, "B", "S"), ids(SIZES["V"], "B", "T"), ids(SIZES["V"], "B", "W")
@@ -77,6 +77,7 @@ def runs() -> list[Run]:
         Run("fused attention", lambda: attention(q, k, k, fused=True), SIZES),
         Run("relative positions", lambda: relative(src, tgt), SIZES),
         Run("classes", lambda: classifier(src), SIZES | CLASSES),
+        Run("classes of a mean", lambda: [model(src) for model in of_means], SIZES | CLASSES),
         Run("a decoder alone, rotary positions, grouped heads", lambda: rotary(tgt), ROTARY_SIZES),
         Run(
             "steps of a decoder alone", lambda: rotary.step(tgt[:, -1:], rotary.start(prompt)), ROTARY_SIZES | {"W": 1}

@@ -52,6 +52,7 @@ def first_loss(config: ModelConfig) -> float:
         ("base", 2000, {"num_encoder_layers": 2, "num_decoder_layers": 2, "tie_embeddings": "none"}),
         ("tiny", 2000, {}),
         ("tiny", 2000, {"tie_embeddings": "none"}),
+        ("tiny", 2000, {"scale_embeddings": False}),
         ("pytorch-seq2seq", 2000, {}),
     ],
     ids=str,

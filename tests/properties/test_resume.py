@@ -77,6 +77,7 @@ def test_two_runs_are_equal(unbroken: Path, tmp_path: Path) -> None:
     assert_same_run(tmp_path, unbroken)
 
 
+@pytest.mark.slow
 def test_stopped_again_and_again(unbroken: Path, tmp_path: Path) -> None:
     """Killed before the first checkpoint and between two, interrupted by the terminal and by the system."""
     with_texts(tmp_path)

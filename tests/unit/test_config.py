@@ -131,6 +131,7 @@ def test_where_a_final_norm_stands(norm: Any, final_norm: bool | None, expected:
         (DataConfig, {"jsonl_keys": ["a", "b", "c"]}, r"`jsonl_keys` \(\['a', 'b', 'c'\]\) must name two"),
         (DataConfig, {"on_bad_utf8": "ignore"}, 'unknown `on_bad_utf8` "ignore"'),
         (TrainConfig, {"steps": 0}, r"`steps` \(0\) must be at least 1"),
+        (TrainConfig, {"keep_every": 150, "save_every": 100}, r"`keep_every` \(150\) must be a multiple of"),
         (TrainConfig, {"steps": 1e5}, r"`steps` must be a whole number, not 100000\.0"),
         (TrainConfig, {"label_smoothing": 1.0}, r"`label_smoothing` \(1\.0\) must be at least 0 and below 1"),
         (TrainConfig, {"adam_eps": -1.0}, r"`adam_eps` \(-1\.0\) must be at least 0"),
@@ -174,6 +175,7 @@ def other_value(hint: Any, value: Any) -> Any:
 
 # What only goes together, and what a field would break by itself.
 WITH: dict[str, dict[str, Any]] = {
+    "train.keep_every": {"save_every": 1},
     "model.src_vocab_size": {"tie_embeddings": "none"},
     "model.tgt_vocab_size": {"tie_embeddings": "none"},
     "model.d_model": {"num_heads": 1},

@@ -1,5 +1,6 @@
 """[decode]: how a trained model searches for its output."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pellucid.errors import ConfigError
@@ -24,8 +25,10 @@ class DecodeConfig:
     """Source tokens of a line; a longer one is translated in pieces."""
     source_prefix: tuple[int, ...] = ()
     """Ids before every source, as the code of its language."""
+    source_end: bool = True
+    """Whether the end token stands behind every source; of a language model, whether lines end with it."""
     source_suffix: tuple[int, ...] = ()
-    """Ids behind the end token of every source."""
+    """Ids behind every source and its end token."""
     target_prefix: tuple[int, ...] = ()
     """Ids that every output begins with, after the start token; not chosen, so not part of its score."""
     suppress: tuple[int, ...] = ()
@@ -42,3 +45,12 @@ class DecodeConfig:
                 f"`n_best` ({self.n_best}) cannot exceed `beam_size` ({self.beam_size})",
                 f"use a beam of at least {self.n_best}",
             )
+
+    @property
+    def added(self) -> int:
+        """The tokens that every source has beside its own."""
+        return len(self.source_prefix) + self.source_end + len(self.source_suffix)
+
+    def whole_source(self, ids: Sequence[int], eos_id: int) -> list[int]:
+        """A source's own ids with all that stands around them: what the model reads."""
+        return [*self.source_prefix, *ids, *([eos_id] if self.source_end else []), *self.source_suffix]

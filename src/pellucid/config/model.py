@@ -33,6 +33,8 @@ class ModelConfig:
     """Classes that an encoder alone tells apart; 0: it ends with its states."""
     classifier_activation: Literal["none", "tanh", "relu"] = "none"
     """A layer with this activation between the first token's state and the classes; none: no such layer."""
+    pooling: Literal["first", "mean"] = "first"
+    """What of an encoder's states decides between classes: the first token's, or the mean of all."""
     dropout: float = 0.1
     """Dropout on embeddings and on each sublayer's output (section 5.4 of the paper)."""
     attention_dropout: float = 0.0

@@ -45,8 +45,8 @@ class TrainConfig:
     adam_eps: float = 1e-9
     """What Adam adds to the denominator."""
     init_from: str = ""
-    """A run or model folder to go on from, instead of random weights: its tokenizer, shape and weights are taken;
-    dropout is the recipe's."""
+    """A run or model folder to go on from, instead of random weights: its tokenizer, shape and weights are taken,
+    and of [decode] what the recipe leaves at its default; dropout is the recipe's."""
     init_sha256: str = ""
     """SHA-256 of that model's weights: written down when training starts; given beforehand, it must agree."""
     ema_decay: float = 0.0
@@ -60,13 +60,15 @@ class TrainConfig:
     """Steps between validations."""
     validate_decode: int = 500
     """Validation sentences translated (greedily) and scored; 0: the loss alone decides which weights are best."""
-    best_by: Literal["bleu", "loss"] = "bleu"
-    """What decides which validation is the best: BLEU (where sentences are translated; of a classifier it is accuracy),
-    or the loss."""
+    best_by: Literal["score", "loss", "bleu"] = "score"
+    """What decides which validation is the best: the score, which is BLEU of a translator (where sentences are
+    translated), accuracy of a classifier, and the loss of a language model; or the loss. "bleu" is read as "score"."""
     patience: int = 0
     """Stop after so many validations without a new best; 0: never."""
     save_every: int = 1000
     """Steps between checkpoints."""
+    keep_every: int = 0
+    """Steps between checkpoints whose weights stay to the end, to be looked at; 0: only what the average needs."""
     average: int = 5
     """The final weights are the mean of so many checkpoints (section 6.1 of the paper); 1: the best weights."""
     average_of: Literal["last", "best"] = "last"
@@ -76,13 +78,29 @@ class TrainConfig:
 
     def __post_init__(self) -> None:
         check_fields(self)
+        if self.best_by == "bleu":  # its older name
+            object.__setattr__(self, "best_by", "score")
         counts = ("steps", "batch_tokens", "accumulate", "warmup_steps", "average")
         check_at_least(self, (*counts, "validate_every", "save_every", "log_every"), 1)
         check_probabilities(self, ("label_smoothing", "adam_beta1", "adam_beta2", "ema_decay", "decay_fraction"))
-        not_negative = ("grad_clip", "weight_decay", "adam_eps", "r_drop", "validate_decode", "patience", "budget")
+        not_negative = (
+            "grad_clip",
+            "weight_decay",
+            "adam_eps",
+            "r_drop",
+            "validate_decode",
+            "patience",
+            "budget",
+            "keep_every",
+        )
         check_at_least(self, (*not_negative, "final_learning_rate", "seed"), 0)
         if self.learning_rate is not None and not self.learning_rate > 0:
             raise ConfigError(f"`learning_rate` ({self.learning_rate}) must be above 0")
+        if self.keep_every % self.save_every:
+            raise ConfigError(
+                f"`keep_every` ({self.keep_every}) must be a multiple of `save_every` ({self.save_every}), since only "
+                "what is saved can be kept"
+            )
         self._check_final_rate()
         if self.schedule == "noam" and self.learning_rate is not None:
             raise ConfigError(

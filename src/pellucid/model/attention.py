@@ -56,8 +56,7 @@ def attention(
         attn_mask = mask if bias is None else bias if mask is None else bias.masked_fill(~mask, -torch.inf)
         output = F.scaled_dot_product_attention(q, k, v, attn_mask=attn_mask, dropout_p=dropout_p)  # (B, H, L, K)
     else:
-        weights = dropout(attention_weights(q, k, mask, bias), dropout_p)  # (B, H, L, M)
-        output = weights @ v  # (B, H, L, K)
+        output = dropout(attention_weights(q, k, mask, bias), dropout_p) @ v  # (B, H, L, K)
     if _observer is not None:
         _observer(q, k, v, mask, bias, output)
     return output

@@ -3,6 +3,7 @@
 import torch
 from torch import Tensor, nn
 
+from pellucid.config import ModelConfig
 from pellucid.kernels.dropout import Dropout
 from pellucid.kernels.linear import Linear
 
@@ -10,19 +11,26 @@ ACTIVATIONS = {"tanh": torch.tanh, "relu": torch.relu}
 
 
 class ClassificationHead(nn.Module):
-    """Logits of classes from the first token's state; with an `activation`, by way of a layer (BERT's pooler)."""
+    """Logits of classes from a text's states, pooled; with an activation, by way of a layer (BERT's pooler)."""
 
-    def __init__(self, d_model: int, num_classes: int, dropout: float = 0.0, activation: str = "none") -> None:
+    def __init__(self, config: ModelConfig) -> None:
         super().__init__()
-        self.hidden = None if activation == "none" else Linear(d_model, d_model)
-        self.activation = ACTIVATIONS.get(activation)
-        self.dropout = Dropout(dropout)
-        self.class_projection = Linear(d_model, num_classes)
+        self.takes_mean = config.pooling == "mean"
+        self.activation = ACTIVATIONS.get(config.classifier_activation)
+        self.hidden = None if self.activation is None else Linear(config.d_model, config.d_model)
+        self.dropout = Dropout(config.dropout)
+        self.class_projection = Linear(config.d_model, config.num_classes)
 
-    def forward(self, states: Tensor) -> Tensor:
-        """(B, S, D) -> (B, C)."""
-        first = states[:, 0]  # (B, D)
+    def forward(self, states: Tensor, mask: Tensor | None = None) -> Tensor:
+        """(B, S, D) -> (B, C). `mask` (B, 1, 1, S): what is no padding; None: nothing is."""
+        if not self.takes_mean:
+            pooled = states[:, 0]  # (B, D)
+        elif mask is None:
+            pooled = states.mean(dim=1)  # (B, D)
+        else:
+            words = mask[:, 0, 0, :, None]  # (B, S, 1)
+            pooled = (states * words).sum(dim=1) / words.sum(dim=1)  # (B, D)
         if self.hidden is not None and self.activation is not None:
-            first = self.activation(self.hidden(first))  # (B, D)
-        logits: Tensor = self.class_projection(self.dropout(first))  # (B, C)
+            pooled = self.activation(self.hidden(pooled))  # (B, D)
+        logits: Tensor = self.class_projection(self.dropout(pooled))  # (B, C)
         return logits

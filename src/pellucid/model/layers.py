@@ -31,10 +31,7 @@ class Sublayers(nn.Module):
 
     def add(self, x: Tensor, norm: nn.Module, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
         """The residual sum of `x` and `sublayer`, (B, L, D) -> (B, L, D)."""
-        if self.pre_norm:
-            x = x + self.dropout(sublayer(norm(x)))
-        else:
-            x = norm(x + self.dropout(sublayer(x)))
+        x = x + self.dropout(sublayer(norm(x))) if self.pre_norm else norm(x + self.dropout(sublayer(x)))
         return x
 
 

@@ -37,7 +37,7 @@ class Transformer(nn.Module):
         self.encoder = Encoder(config)
         self.decoder = Decoder(config)
         self.output_projection = Linear(config.d_model, config.tgt_vocab_size, bias=config.output_bias)
-        initialise(self, config.d_model)
+        initialise(self, config)
         if config.tie_embeddings != "none":
             self.output_projection.weight = self.tgt_embedding.tokens.weight
         if config.tie_embeddings == "all":
@@ -74,16 +74,10 @@ class Transformer(nn.Module):
         return memory
 
     def decode(
-        self,
-        tgt: Tensor,
-        memory: Tensor,
-        src: Tensor,
-        src_mask: Tensor | None = None,
-        tgt_mask: Tensor | None = None,
+        self, tgt: Tensor, memory: Tensor, src: Tensor, src_mask: Tensor | None = None, tgt_mask: Tensor | None = None
     ) -> Tensor:
         """Logits (B, T, V) for target ids (B, T), given the memory (B, S, D) of `src` (B, S)."""
-        states = self._decoder_states(tgt, memory, src, src_mask, tgt_mask)
-        logits: Tensor = self.output_projection(states)  # (B, T, V)
+        logits: Tensor = self.output_projection(self._decoder_states(tgt, memory, src, src_mask, tgt_mask))  # (B, T, V)
         return logits
 
     def start(self, src: Tensor, beam_size: int = 1) -> DecoderCache:
@@ -128,7 +122,7 @@ class EncoderOnly(nn.Module):
         self.config = config
         self.src_embedding = Embeddings(config, config.src_vocab_size)
         self.encoder = Encoder(config)
-        initialise(self, config.d_model)
+        initialise(self, config)
 
     def forward(self, ids: Tensor, segments: Tensor | None = None, mask: Tensor | None = None) -> Tensor:
         """The states of ids (B, S), after the final norm where there is one: (B, S, D).
@@ -144,24 +138,23 @@ class EncoderOnly(nn.Module):
 
 
 class SequenceClassifier(EncoderOnly):
-    """An encoder whose first token's state decides between classes.
+    """An encoder whose first token's state, or the mean of all, decides between classes.
 
     Raises ConfigError for a config with fewer than two classes.
     """
 
     def __init__(self, config: ModelConfig) -> None:
         if config.num_classes < 2:
-            raise ConfigError(
-                f"`num_classes` ({config.num_classes}) must be at least 2 for a classifier",
-                "use EncoderOnly for states",
-            )
+            problem = f"`num_classes` ({config.num_classes}) must be at least 2 for a classifier"
+            raise ConfigError(problem, "use EncoderOnly for states")
         super().__init__(config)
-        self.head = ClassificationHead(config.d_model, config.num_classes, config.dropout, config.classifier_activation)
-        initialise(self.head, config.d_model)
+        self.head = ClassificationHead(config)
+        initialise(self.head, config)
 
     def forward(self, ids: Tensor, segments: Tensor | None = None, mask: Tensor | None = None) -> Tensor:
         """Logits of the classes for ids (B, S): (B, C). Arguments as EncoderOnly takes them."""
-        logits: Tensor = self.head(super().forward(ids, segments, mask))  # (B, C)
+        states = super().forward(ids, segments, mask)  # (B, S, D)
+        logits: Tensor = self.head(states, padding_mask(ids, self.config.pad_id))  # (B, C)
         return logits
 
 
@@ -177,7 +170,7 @@ class DecoderOnly(nn.Module):
         self.tgt_embedding = Embeddings(config, config.tgt_vocab_size)
         self.decoder = Decoder(config, has_memory=False)
         self.output_projection = Linear(config.d_model, config.tgt_vocab_size, bias=config.output_bias)
-        initialise(self, config.d_model)
+        initialise(self, config)
         if config.tie_embeddings != "none":
             self.output_projection.weight = self.tgt_embedding.tokens.weight
 
@@ -205,16 +198,15 @@ class DecoderOnly(nn.Module):
         return logits
 
 
-def initialise(model: nn.Module, d_model: int) -> None:
+def initialise(model: nn.Module, config: ModelConfig) -> None:
     """Xavier uniform for matrices, zero biases; embeddings normal with deviation d_model^-0.5.
 
-    The embeddings' deviation gives unit variance after the scale of section 3.4, and logits of unit variance when
-    they are tied (docs/decisions/0004-initialisation.md has the measurement).
+    That gives embeddings unit variance after the scale of section 3.4, and tied logits too. Without that scale, a
+    pre-norm sublayer adds less, by the root of the number of sums in its stack (Radford et al. 2019, section 2.3).
     """
     # Projections packed in one matrix are matrices of their own.
-    packed: dict[nn.Module, list[int]] = {
-        module.qkv_proj: module.qkv_widths for module in model.modules() if isinstance(module, MultiHeadAttention)
-    }
+    attentions = [module for module in model.modules() if isinstance(module, MultiHeadAttention)]
+    packed: dict[nn.Module, list[int]] = {attention.qkv_proj: attention.qkv_widths for attention in attentions}
     for module in model.modules():
         if isinstance(module, nn.Linear):
             for block in torch.split(module.weight, packed.get(module, [module.out_features])):
@@ -222,7 +214,11 @@ def initialise(model: nn.Module, d_model: int) -> None:
             if module.bias is not None:
                 nn.init.zeros_(module.bias)
         elif isinstance(module, nn.Embedding):
-            nn.init.normal_(module.weight, std=d_model**-0.5)
+            nn.init.normal_(module.weight, std=config.d_model**-0.5)
+    for stack in (module for module in model.modules() if isinstance(module, Encoder | Decoder)):
+        added = [module for name, module in stack.named_modules() if name.endswith(("out_proj", "down_proj"))]
+        for module in added if config.norm == "pre" and not config.scale_embeddings else ():
+            module.weight.data *= len(added) ** -0.5
 
 
 Model = Transformer | EncoderOnly | DecoderOnly

@@ -22,7 +22,7 @@ from pellucid.model.transformer import DecoderOnly, Model, SequenceClassifier, T
 from pellucid.training.clock import Clock
 from pellucid.training.interrupts import Interrupted, Interrupts
 from pellucid.training.log import RunLog
-from pellucid.training.loss import projected_cross_entropy, projected_r_drop, smoothed_cross_entropy
+from pellucid.training.loss import projected_cross_entropy, projected_r_drop, r_drop_loss, smoothed_cross_entropy
 from pellucid.training.memory import in_parts, is_out_of_memory
 from pellucid.training.moving_average import MovingAverage
 from pellucid.training.not_finite import explain
@@ -318,9 +318,11 @@ def batch_losses(model: Model, batch: Batch, label_smoothing: float, r_drop: flo
     """The loss of one pass or, with `r_drop`, of two (training/loss.py)."""
     if isinstance(model, SequenceClassifier):
         with autocast(model):
-            logits = model(batch.src)  # (B, C)
-        loss = smoothed_cross_entropy(logits.float(), batch.tgt_out[:, 0], label_smoothing)
-        return Losses(loss, loss)
+            logits = model(batch.src.repeat_interleave(2, dim=0) if r_drop else batch.src).float()  # (B or 2 B, C)
+        if not r_drop:
+            loss = smoothed_cross_entropy(logits, batch.tgt_out[:, 0], label_smoothing)
+            return Losses(loss, loss)
+        return Losses(*r_drop_loss(logits[0::2], logits[1::2], batch.tgt_out[:, 0], r_drop, label_smoothing))
     assert isinstance(model, Transformer | DecoderOnly)
     projection, pad_id = model.output_projection, batch.tgt_pad_id
     with autocast(model):

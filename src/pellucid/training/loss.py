@@ -26,6 +26,17 @@ def smoothed_cross_entropy(logits: Tensor, targets: Tensor, label_smoothing: flo
     return F.cross_entropy(logits, targets, label_smoothing=label_smoothing, reduction="sum")
 
 
+def r_drop_loss(
+    first: Tensor, second: Tensor, targets: Tensor, r_drop: float, label_smoothing: float = 0.0
+) -> tuple[Tensor, Tensor]:
+    """What `projected_r_drop` is, of the logits (N, V) of two passes and targets (N,): the plain form."""
+    passes = torch.cat([first, second]), targets.repeat(2)
+    cross_entropy = smoothed_cross_entropy(*passes, label_smoothing) / 2
+    first, second = first.log_softmax(dim=-1), second.log_softmax(dim=-1)
+    divergence = ((first.exp() - second.exp()) * (first - second)).sum()
+    return cross_entropy + r_drop / 4 * divergence, cross_entropy.detach()
+
+
 def projected_cross_entropy(
     states: Tensor, targets: Tensor, projection: nn.Linear, label_smoothing: float = 0.0, pad_id: int | None = 0
 ) -> Tensor:

@@ -97,13 +97,20 @@ class Checkpoints:
     """The checkpoints of a run folder."""
 
     def __init__(
-        self, folder: Path, save_every: int, average: int, last_step: int | None = None, average_of: str = "last"
+        self,
+        folder: Path,
+        save_every: int,
+        average: int,
+        last_step: int | None = None,
+        average_of: str = "last",
+        keep_every: int = 0,
     ) -> None:
         self.folder = folder
         self.save_every = save_every
         self.average = average
         self.last_step = last_step
         self.average_of = average_of
+        self.keep_every = keep_every
 
     def save(
         self, state: RunState, model: nn.Module, optimizer: torch.optim.Optimizer, ema: Tensors | None = None
@@ -196,7 +203,7 @@ class Checkpoints:
         return sorted((path for path in self.folder.glob("step-*") if path.name[5:].isdigit()), key=_step_of)
 
     def _prune(self, newest: int) -> None:
-        """Keeps what the average needs, and two for resuming.
+        """Keeps what the average needs, two for resuming, and the weights of those that are kept to be looked at.
 
         What is newer than the checkpoint just written was damaged when the run resumed, and is trained anew.
         """
@@ -204,8 +211,9 @@ class Checkpoints:
         for path in (*stale, *self.folder.glob("step-*.partial")):
             shutil.rmtree(path)
         resumable = [path for path in self._all() if (path / OPTIMIZER).is_file()][-2:]
+        kept = [path for path in self._all() if self.keep_every and _step_of(path) % self.keep_every == 0]
         for path in self._all():
-            if path not in (*self.to_average(), *resumable):
+            if path not in (*self.to_average(), *resumable, *kept):
                 shutil.rmtree(path)
             elif path not in resumable:
                 (path / OPTIMIZER).unlink(missing_ok=True)

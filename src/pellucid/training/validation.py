@@ -17,7 +17,7 @@ class Validation:
     sample: str = ""
     accuracy: float | None = None
 
-    def score(self, by: str = "bleu") -> list[float]:
+    def score(self, by: str = "score") -> list[float]:
         """What is to be highest: BLEU or accuracy, and of equal ones the negative loss; or that alone."""
         # Weights that give NaN are worse than all others.
         loss = self.loss if math.isfinite(self.loss) else math.inf

@@ -196,7 +196,8 @@ def checkpoints_of(folder: Path, recipe: Recipe, average: int | None = None) -> 
     """A run's checkpoints; `average` of them, or as many as the recipe says, make the average."""
     train = recipe.train
     count = average or train.average
-    return Checkpoints(folder / "checkpoints", train.save_every, count, train.steps, train.average_of)
+    last, of, kept = train.steps, train.average_of, train.keep_every
+    return Checkpoints(folder / "checkpoints", train.save_every, count, last, of, kept)
 
 
 def stored_recipe(folder: Path) -> Recipe:

@@ -94,6 +94,17 @@ def test_a_classifier_reads_the_first_token(activation: str) -> None:
     assert torch.equal(model(ids), model.head(states[:, :1]))
 
 
+def test_a_classifier_may_read_the_mean_of_a_text_without_its_padding() -> None:
+    model = SequenceClassifier(ModelConfig.encoder(**SHAPE, num_classes=3, pooling="mean")).eval()
+    ids = words(2, 8)
+    states = EncoderOnly.forward(model, ids)
+    close(model(ids), model.head.class_projection(states.mean(dim=1)))
+    close(model(torch.cat([ids, torch.zeros(2, 3, dtype=torch.long)], dim=1)), model(ids))
+    unpadded = SequenceClassifier(ModelConfig.encoder(**SHAPE, num_classes=3, pooling="mean", pad_id=None)).eval()
+    unpadded.load_state_dict(model.state_dict())
+    close(unpadded(ids), model(ids))
+
+
 @pytest.mark.parametrize("name", DECODERS)
 def test_a_decoder_alone_sees_the_past_alone(name: str) -> None:
     model, ids = decoder(**DECODERS[name]), words(2, 9)

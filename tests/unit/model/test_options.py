@@ -177,5 +177,10 @@ def test_every_field_is_tested() -> None:
     tested |= {name for options in (*NEW_NUMBERS, *NEW_NUMBERS_IN_TRAINING) for name in options}
     by_themselves = {"num_encoder_layers", "num_decoder_layers", "d_model", "bos_id", "eos_id"}
     tested |= {name for _, options in NEW_NUMBERS_OF_POSITIONS for name in options} | {"relative_buckets"}
-    elsewhere = {"max_positions", "num_classes", "classifier_activation"}  # test_embeddings.py, test_families.py
+    elsewhere = {
+        "max_positions",
+        "num_classes",
+        "classifier_activation",
+        "pooling",
+    }  # test_embeddings.py, test_families.py
     assert tested | by_themselves | elsewhere == {f.name for f in fields(ModelConfig)}

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from pellucid.kernels.linear import Linear
 from pellucid.training import loss
-from pellucid.training.loss import projected_cross_entropy, projected_r_drop, smoothed_cross_entropy
+from pellucid.training.loss import projected_cross_entropy, projected_r_drop, r_drop_loss, smoothed_cross_entropy
 
 B, T, D, V = 3, 5, 7, 11
 
@@ -159,6 +159,17 @@ def test_r_drop_is_half_the_papers_formula(smoothing: float, bias: bool, alpha: 
     wanted = [first, second, *projection.parameters()]
     ours, theirs = torch.autograd.grad(3 * found, wanted), torch.autograd.grad(3 * plain, wanted)
     torch.testing.assert_close(ours, theirs, rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+def test_r_drop_of_logits_is_that_of_states(smoothing: float) -> None:
+    first, targets, projection = problem(bias=True)
+    second, words = torch.randn_like(first), targets.flatten() != 0
+    logits = [projection(states.flatten(0, 1)[words]) for states in (first, second)]
+    found, cross_entropy = r_drop_loss(*logits, targets.flatten()[words], 5.0, smoothing)
+    expected = projected_r_drop(first, second, targets, projection, 5.0, smoothing)
+    torch.testing.assert_close((found, cross_entropy), expected)
+    assert not cross_entropy.requires_grad
 
 
 def test_r_drop_of_passes_that_agree_is_the_cross_entropy() -> None:

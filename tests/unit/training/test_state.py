@@ -303,6 +303,16 @@ def test_nothing_of_a_checkpoint_that_fails_stays_and_the_others_do(run: Run, mo
     assert run.checkpoints.last_step_saved == 20
 
 
+def test_those_to_be_looked_at_keep_their_weights_alone(tmp_path: Path) -> None:
+    run = Run(tmp_path / "checkpoints")
+    run.checkpoints.keep_every = 20
+    run.save(10, 20, 30, 40, 50, 60)
+    assert run.names == [20, 40, 50, 60]
+    assert not (run.folder / "step-00000020" / "optimizer.safetensors").exists()
+    assert read_weights(run.folder / "step-00000020")
+    assert [int(path.name[5:]) for path in run.checkpoints.to_average()] == [60]
+
+
 def test_what_cannot_be_removed_does_not_fail_the_checkpoint(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     run.save(10, 20)
     with monkeypatch.context() as patch:

@@ -37,6 +37,17 @@ def test_the_best_is_by_bleu_or_by_loss() -> None:
     assert (by_loss.best_step, by_loss.best_loss, by_loss.bad_validations) == (2, 1.0, 2)
 
 
+def test_the_score_of_a_classifier_is_accuracy() -> None:
+    state = RunState()
+    for state.step, (loss, accuracy) in enumerate([(0.7, 0.6), (0.9, 0.8), (0.5, 0.7)], start=1):
+        take_in(Validation(loss, accuracy=accuracy), state, TrainConfig(best_by="score"))
+    assert (state.best_step, state.best_accuracy) == (2, 0.8)
+
+
+def test_an_older_name_of_the_score() -> None:
+    assert TrainConfig(best_by="bleu") == TrainConfig(best_by="score") == TrainConfig()
+
+
 def test_a_validation_that_is_not_finite_is_never_the_best() -> None:
     assert after([(math.nan, None), (5.0, None), (math.nan, None), (math.inf, None)]).best_step == 2
 
