@@ -122,7 +122,7 @@ def _int8(saved: SavedModel, folder: Path, sources: list[list[int]], references:
 
 def _source(saved: SavedModel, ids: list[int]) -> list[int]:
     """A source as the model reads it."""
-    return [*saved.decode.source_prefix, *ids, saved.model.config.eos_id, *saved.decode.source_suffix]
+    return saved.decode.whole_source(ids, saved.model.config.eos_id)
 
 
 def _bleu(saved: SavedModel, outputs: list[list[int]], references: list[str]) -> float:

@@ -46,7 +46,8 @@ class Translator:
         """The most probable token at each step, until the end token. What the model has no positions for is cut off."""
         text = line.replace(ESCAPE, ESCAPE * 2).replace(SPACE, f"{ESCAPE}_") if self.escapes else line
         ids = self.source.encode(text)
-        before, after = self.decode["source_prefix"], [self.model["eos_id"], *self.decode["source_suffix"]]
+        end = [self.model["eos_id"]] if self.decode.get("source_end", True) else []
+        before, after = self.decode["source_prefix"], [*end, *self.decode["source_suffix"]]
         source = [*before, *ids[: self.model["max_positions"] - len(before) - len(after)], *after]
         memory = outputs(self.encoder, {"src": np.array([source], dtype=np.int64)})
         heads = self.model["num_kv_heads"] or self.model["num_heads"]

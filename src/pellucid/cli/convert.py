@@ -33,12 +33,19 @@ def convert(
     ] = "spaces",
     lowercase: Annotated[bool, tyro.conf.arg(help="the tutorial's text was lower-cased")] = False,
     bare_source: Annotated[bool, tyro.conf.arg(help="the tutorial's sources had no start token")] = False,
+    unended_source: Annotated[bool, tyro.conf.arg(help="the tutorial's sources had no end token")] = False,
     labels: Annotated[str, optional("FILE", "a tutorial's classes, one a line", "their numbers")] = "",
     max_positions: Annotated[
         int, tyro.conf.arg(metavar="N", help="positions of a tutorial's model that computes them")
     ] = 5000,
     sentences: Annotated[str, optional("FILE", "lines to compare both sides on", "twenty of our own")] = "",
     references: Annotated[str, optional("FILE", "their translations: then BLEU of both is measured", "none")] = "",
+    src_lang: Annotated[
+        str | None, optional("CODE", "of a multilingual model: what it reads to be compared", "its own, or the first")
+    ] = None,
+    tgt_lang: Annotated[
+        str | None, optional("CODE", "of a multilingual model: what it writes to be compared", "its own, or the first")
+    ] = None,
     tolerance: Annotated[
         float | None, optional("X", "largest difference allowed, relative to the largest number", "0.0001")
     ] = None,
@@ -65,10 +72,10 @@ def convert(
         raise ConfigError("`--references` needs --sentences: the lines that they translate", "add --sentences FILE")
     options = TutorialOptions(
         num_heads=num_heads, src_vocab=src_vocab, tgt_vocab=tgt_vocab, tokenizer=tokenizer, lowercase=lowercase,
-        bare_source=bare_source, labels=labels, max_positions=max_positions,
+        bare_source=bare_source, unended_source=unended_source, labels=labels, max_positions=max_positions,
     )  # fmt: skip
     lines, translations = (list(read_lines(path)) if path else None for path in (sentences, references))
-    compared_on = Sentences(lines, translations, TOLERANCE if tolerance is None else tolerance)
+    compared_on = Sentences(lines, translations, TOLERANCE if tolerance is None else tolerance, (src_lang, tgt_lang))
     proof = convert_model(src, dst, from_, to, options, quantization, compared_on)
     print(proof)
     rounded = quantization is not None and tolerance is None

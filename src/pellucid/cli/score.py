@@ -4,7 +4,7 @@ from typing import Annotated
 
 import tyro
 
-from pellucid.cli.options import Device, Dtype, Model, optional
+from pellucid.cli.options import Device, Dtype, Model, SourceLanguage, TargetLanguage, optional
 
 
 def score(
@@ -17,6 +17,8 @@ def score(
     tgt: Annotated[
         str | None, optional("FILE", "their translations, line by line", "none, for a language model")
     ] = None,
+    src_lang: SourceLanguage = None,
+    tgt_lang: TargetLanguage = None,
     device: Device = "auto",
     dtype: Dtype = None,
 ) -> int:
@@ -31,17 +33,22 @@ def score(
     from pellucid.workflow.measure import line_scores, task_in
 
     task = task_in(model)
-    if task == "classify":
-        raise ConfigError(f"`{model}` is a classifier, which scores no texts", "use `pellucid classify --json`")
+    if task in ("classify", "encode"):
+        kind = "a classifier" if task == "classify" else "an encoder"
+        raise ConfigError(f"`{model}` is {kind}, which scores no texts", "use `pellucid classify --json`")
     if task == "generate":
-        if tgt is not None:
-            raise ConfigError(f"the language model `{model}` scores the texts of --src alone", "leave --tgt out")
-        for value in line_scores(model, src, device=device, dtype=dtype):
-            print(f"{value:.4f}")
+        for option, value in (("--tgt", tgt), ("--src-lang", src_lang), ("--tgt-lang", tgt_lang)):
+            if value is not None:
+                raise ConfigError(
+                    f"the language model `{model}` scores the texts of --src alone", f"leave {option} out"
+                )
+        for log_prob in line_scores(model, src, device=device, dtype=dtype):
+            print(f"{log_prob:.4f}")
         return 0
     if tgt is None:
         raise ConfigError("the translations are not given: `--tgt FILE`", "name their file")
     columns = read_columns([src, tgt])
-    for value in Translator.load(model, device, dtype).score(columns[src], columns[tgt]):
-        print(f"{value:.4f}")
+    translator = Translator.load(model, device, dtype, src_lang, tgt_lang)
+    for log_prob in translator.score(columns[src], columns[tgt]):
+        print(f"{log_prob:.4f}")
     return 0

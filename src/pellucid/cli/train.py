@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import tyro
 
 from pellucid.cli.main import STARTED
-from pellucid.cli.options import Device, Settings, optional
+from pellucid.cli.options import Device, Settings, SourceLanguage, TargetLanguage, optional
 from pellucid.cli.texts import DataDir, OnBadUtf8, Sources, Targets, ValidSource, ValidTarget, with_texts
 
 if TYPE_CHECKING:
@@ -29,6 +29,8 @@ def train(
     data_dir: DataDir = "",
     offline: Annotated[bool, tyro.conf.arg(help="never connect: a recipe's texts must be on this machine")] = False,
     init_from: Annotated[str, optional("MODEL", "a run or model folder to go on from", "random weights")] = "",
+    src_lang: SourceLanguage = None,
+    tgt_lang: TargetLanguage = None,
     set: Settings = (),
     fresh: Annotated[bool, tyro.conf.arg(help="start over: remove an earlier run from the folder")] = False,
     device: Device = "auto",
@@ -39,6 +41,7 @@ def train(
     example: pellucid train --src train.de --tgt train.en --out run --budget 15m
     example: pellucid train multi30k-de-en --data-dir data --out run --set train.steps=500
     example: pellucid train --init-from run --src new.de --tgt new.en --out tuned --set train.steps=2000
+    example: pellucid train --init-from nllb --src-lang deu_Latn --tgt-lang fra_Latn --src a.de --tgt a.fr --out tuned
     """
     from dataclasses import replace
 
@@ -52,6 +55,7 @@ def train(
     loaded = replace(loaded, data=data)
     options: dict[str, Any] = {
         "overrides": set, "data_dir": data_dir, "offline": offline, "init_from": init_from, "device": device,
+        "source_language": src_lang, "target_language": tgt_lang,
     }  # fmt: skip
     if plan:
         print(plan_training(loaded, budget, **options))

@@ -9,9 +9,10 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from pellucid.config import ModelConfig
+from pellucid.config import DecodeConfig, ModelConfig
 from pellucid.data.blocks import BlockOrder
 from pellucid.data.classified import classifier_input
+from pellucid.data.framing import Framing
 from pellucid.data.order import Indices, Order
 from pellucid.data.shards import Shard
 from pellucid.data.subword_sampling import SubwordSampling
@@ -24,7 +25,7 @@ NO_TARGET = -1
 class Batch:
     """Examples as ids, padded on the right: sentence pairs, texts with their class, or texts alone."""
 
-    src: Tensor  # (B, S) ending in the end token; of texts alone (B, 0)
+    src: Tensor  # (B, S) as the encoder reads it, end token included; of texts alone (B, 0)
     tgt_in: Tensor  # (B, T) starting with the start token; of classes (B, 0)
     tgt_out: Tensor  # (B, T) the same shifted by one, ending in the end token; of classes (B, 1)
     sentences: Indices  # (B,) indices into the corpus
@@ -85,7 +86,10 @@ def batch_order(shard: Shard, batch_tokens: int, seed: int) -> BatchOrder | Bloc
     """The order in which a shard is trained on: by sentences of like length, or by blocks of a running text."""
     if shard.block:
         return BlockOrder(len(shard.target.ids), shard.block, batch_tokens, seed)
-    return BatchOrder(shard.source.lengths, shard.target.lengths, batch_tokens, seed, shard.corpora)
+    source, target = shard.source.lengths, shard.target.lengths
+    if shard.framing is not None:  # the order itself reckons with one id more than these
+        source, target = source + shard.framing.of_source - 1, target + shard.framing.of_target - 1
+    return BatchOrder(source, target, batch_tokens, seed, shard.corpora)
 
 
 def make_batch(
@@ -108,13 +112,13 @@ def _pairs(shard: Shard, draws: Indices, config: ModelConfig, sampling: SubwordS
         sources, targets = sampling.draw(shard, epoch, draws)
     else:
         sources, targets = [shard.source[i] for i in sentences], [shard.target[i] for i in sentences]
-    pad_id = config.pad_id or 0
+    pad_id, framing = config.pad_id or 0, _framing(shard, config)
     return Batch(
-        src=_framed(sources, pad_id, last=config.eos_id),
-        tgt_in=_framed(targets, pad_id, first=config.bos_id),
-        tgt_out=_framed(targets, pad_id, last=config.eos_id),
+        src=_framed(sources, pad_id, framing.before_source, framing.behind_source),
+        tgt_in=_framed(targets, pad_id, framing.before_target),
+        tgt_out=_framed(targets, pad_id, framing.before_target[1:], (config.eos_id,)),
         sentences=sentences,
-        num_tokens=sum(map(len, targets)) + len(targets),
+        num_tokens=sum(map(len, targets)) + framing.of_target * len(targets),
         src_pad_id=config.pad_id,
         tgt_pad_id=config.pad_id,
     )
@@ -124,16 +128,16 @@ def _classified(shard: Shard, sentences: Indices, config: ModelConfig) -> Batch:
     """Texts as a classifier reads them, and the number of the class of each."""
     texts = [np.array(classifier_input(shard.source[i].tolist(), config)) for i in sentences]
     classes = np.array([shard.target[i][0] for i in sentences], np.int64)[:, None]  # (B, 1)
-    src = _framed([text[:-1] for text in texts], config.pad_id or 0, last=config.eos_id)
+    src = _framed(texts, config.pad_id or 0)
     none = torch.zeros(len(texts), 0, dtype=torch.long)
     return Batch(src, none, torch.from_numpy(classes), sentences, len(texts), config.pad_id, None)
 
 
 def _texts(shard: Shard, sentences: Indices, config: ModelConfig) -> Batch:
-    """Texts of their own, each from the start token to the end token."""
-    texts = [shard.target[i] for i in sentences]
-    tgt_in = _framed(texts, config.pad_id or 0, first=config.bos_id)
-    tgt_out = _framed(texts, NO_TARGET, last=config.eos_id)
+    """Texts of their own, each from what stands before it to the end token."""
+    texts, before = [shard.target[i] for i in sentences], _framing(shard, config).before_target
+    tgt_in = _framed(texts, config.pad_id or 0, before)
+    tgt_out = _framed(texts, NO_TARGET, before[1:], (config.eos_id,))
     return _alone(tgt_in, tgt_out, sentences)
 
 
@@ -152,18 +156,21 @@ def _alone(tgt_in: Tensor, tgt_out: Tensor, sentences: Indices) -> Batch:
     return Batch(none, tgt_in, tgt_out, sentences, int((tgt_out != NO_TARGET).sum()), None, NO_TARGET)
 
 
+def _framing(shard: Shard, config: ModelConfig) -> Framing:
+    return shard.framing or Framing.of(DecodeConfig(), config)
+
+
 def _framed(
-    rows: Sequence[npt.NDArray[Any]], pad_id: int, *, first: int | None = None, last: int | None = None
+    rows: Sequence[npt.NDArray[Any]], pad_id: int, before: Sequence[int] = (), behind: Sequence[int] = ()
 ) -> Tensor:
-    """(B, L) int64: the rows with one id before or behind each, filled up on the right."""
+    """(B, L) int64: the rows with the same ids before and behind each, filled up on the right."""
     lengths = np.array([len(row) for row in rows])
-    table = np.full((len(rows), lengths.max() + 1), pad_id, dtype=np.int64)
-    inner = table[:, :-1] if first is None else table[:, 1:]
-    inner[np.arange(lengths.max()) < lengths[:, None]] = np.concatenate(rows)
-    if first is None:
-        table[np.arange(len(rows)), lengths] = last
-    else:
-        table[:, 0] = first
+    start, longest = len(before), lengths.max()
+    table = np.full((len(rows), start + longest + len(behind)), pad_id, dtype=np.int64)
+    table[:, :start] = before
+    table[:, start : start + longest][np.arange(longest) < lengths[:, None]] = np.concatenate(rows)
+    for place, number in enumerate(behind, start):
+        table[np.arange(len(rows)), place + lengths] = number
     return torch.from_numpy(table)
 
 

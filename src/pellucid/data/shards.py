@@ -24,6 +24,7 @@ from typing import Any, Protocol, Self
 import numpy as np
 import numpy.typing as npt
 
+from pellucid.data.framing import Framing
 from pellucid.errors import DataError
 from pellucid.text.tokenizers import Tokenizers
 
@@ -79,6 +80,8 @@ class Shard:
     """(sentences, times seen in an epoch) of each corpus in the shard; empty: all of them once."""
     block: int = 0
     """Tokens of a block where `target` is one running text, cut into blocks; 0: it is sentences."""
+    framing: Framing | None = None
+    """What the model reads around each sentence, which is not stored; None: the start and the end token."""
 
     def __len__(self) -> int:
         return len(self.source)

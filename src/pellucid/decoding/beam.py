@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from pellucid.config import DecodeConfig, ModelConfig
-from pellucid.decoding.hypothesis import Found, Hypothesis, length_limits, next_log_probs
+from pellucid.decoding.hypothesis import Found, Hypothesis, Watcher, Weighed, length_limits, next_log_probs
 from pellucid.model.cache import DecoderCache
 from pellucid.model.transformer import Transformer
 
@@ -44,10 +44,23 @@ class Continuations:
     tokens: Tensor
     ends: Tensor  # bool: the token is the end token
 
+    def finishing(self, width: int) -> Tensor:
+        """Those among the first W that end: (B, k), bool."""
+        finishing = self.ends & self.scores.isfinite()
+        finishing[:, width:] = False
+        return finishing
+
+    def going_on(self, width: int) -> Tensor:
+        """The places of the first W that do not end, (B, W)."""
+        return self.ends.int().argsort(dim=1, stable=True)[:, :width]
+
 
 @torch.inference_mode()
-def beam_search(model: Transformer, src: Tensor, config: DecodeConfig) -> list[Found]:
-    """The `n_best` hypotheses of each of the sources (B, S), by the definitions of DecodeConfig."""
+def beam_search(model: Transformer, src: Tensor, config: DecodeConfig, watch: Watcher | None = None) -> list[Found]:
+    """The `n_best` hypotheses of each of the sources (B, S), by the definitions of DecodeConfig.
+
+    `watch` is told of each step of a single source: its 2W best continuations.
+    """
     state = _start(src, config, model.config)
     cache = model.start(src, config.beam_size)
     for place in range(state.prefix_length):
@@ -58,6 +71,8 @@ def beam_search(model: Transformer, src: Tensor, config: DecodeConfig) -> list[F
         logits = model.step(state.ids[:, :, -1], cache)  # (B, W, V)
         log_probs = next_log_probs(logits, at_limit, model.config, config.suppress)  # (B, W, V)
         best = _continuations(state, log_probs, config.beam_size, model.config.eos_id)
+        if watch is not None:
+            watch(_weighed(best, log_probs, config.beam_size))
         _finish(state, best, config.beam_size)
         _advance(state, best, config.beam_size, cache)
         found |= _release(state, config, cache)
@@ -88,6 +103,20 @@ def _continuations(state: BeamState, log_probs: Tensor, width: int, eos_id: int)
     return Continuations(scores, places // vocab_size, tokens, tokens == eos_id)
 
 
+def _weighed(found: Continuations, log_probs: Tensor, width: int) -> list[Weighed]:
+    """What a step weighed for the one sentence of a batch; (1, W, V) are the log-probabilities of the tokens."""
+    finishing, going_on = found.finishing(width)[0].tolist(), set(found.going_on(width)[0].tolist())
+    columns = (found.parents[0].tolist(), found.tokens[0].tolist(), found.scores[0].tolist())
+    return [
+        Weighed(
+            parent, token, log_probs[0, parent, token].item(), score,
+            "finished" if finishing[rank] else "live" if rank in going_on else "pruned",
+        )
+        for rank, (parent, token, score) in enumerate(zip(*columns, strict=True))
+        if rank < 2 * width and score > -math.inf
+    ]  # fmt: skip
+
+
 def top_by_place(values: Tensor, k: int) -> tuple[Tensor, Tensor]:
     """The k largest of each row, (B, N) -> (B, k) and their places; of equal ones the first, whatever the device."""
     top, places = values.topk(min(k + 1, values.size(1)))
@@ -102,8 +131,7 @@ def top_by_place(values: Tensor, k: int) -> tuple[Tensor, Tensor]:
 
 def _finish(state: BeamState, found: Continuations, width: int) -> None:
     """Collects the continuations among the first W that end."""
-    ended = (found.ends & found.scores.isfinite())[:, :width]
-    places, ranks = ended.nonzero(as_tuple=True)
+    places, ranks = found.finishing(width).nonzero(as_tuple=True)
     ids = state.ids[places, found.parents[places, ranks], 1 + state.prefix_length :].tolist()
     for place, words, score in zip(places.tolist(), ids, found.scores[places, ranks].tolist(), strict=True):
         state.finished[place].append(Hypothesis(words, score, state.prefix_length))
@@ -111,7 +139,7 @@ def _finish(state: BeamState, found: Continuations, width: int) -> None:
 
 def _advance(state: BeamState, found: Continuations, width: int, cache: DecoderCache) -> None:
     """Goes on with the first W continuations that do not end."""
-    order = found.ends.int().argsort(dim=1, stable=True)[:, :width]  # (B, W)
+    order = found.going_on(width)  # (B, W)
     parents, tokens = found.parents.gather(1, order), found.tokens.gather(1, order)
     state.scores = found.scores.masked_fill(found.ends, -torch.inf).gather(1, order)
     state.margins = list(map(min, state.margins, _margins(found, width)))

@@ -14,24 +14,32 @@ from torch import Tensor
 from pellucid.config import DecodeConfig
 from pellucid.decoding.beam import beam_search
 from pellucid.decoding.greedy import greedy_search
-from pellucid.decoding.hypothesis import Found, Hypothesis, check_ids
+from pellucid.decoding.hypothesis import Found, Hypothesis, Watcher, check_ids
 from pellucid.decoding.padding import pad
 from pellucid.decoding.sampling import SamplingConfig, sample
 from pellucid.decoding.scoring import forced_scores
+from pellucid.errors import DecodingError
 from pellucid.model.transformer import Transformer
 
 NEAR_TIE = 1e-4  # nats; sums of log-probabilities differ by about 1e-5 between batches in single precision
 
 Result = TypeVar("Result")
 Shape = tuple[int, ...]
-"""The lengths of what a sentence brings, without start and end tokens: its source, and its target where it is given."""
+"""The lengths of what a sentence brings, less one token each: its source, and its target where it is given."""
 
 
-def search(model: Transformer, sources: Sequence[Sequence[int]], config: DecodeConfig) -> list[list[Hypothesis]]:
-    """The `n_best` hypotheses of each source (ids, without the end token), best first; greedy for a beam of one."""
+def search(
+    model: Transformer, sources: Sequence[Sequence[int]], config: DecodeConfig, watch: Watcher | None = None
+) -> list[list[Hypothesis]]:
+    """The `n_best` hypotheses of each source (ids, without the end token), best first; greedy for a beam of one.
+
+    `watch` is told of each step in the search of a single source.
+    """
 
     def run(src: Tensor, places: list[int]) -> list[Found]:
-        return greedy_search(model, src, config) if config.beam_size == 1 else beam_search(model, src, config)
+        if config.beam_size == 1:
+            return greedy_search(model, src, config, watch=watch)
+        return beam_search(model, src, config, watch)
 
     return _search(model, sources, config, config.batch_tokens // config.beam_size, run)
 
@@ -71,14 +79,13 @@ def score_outputs(
     start = [config.bos_id, *decode.target_prefix]
 
     def run(places: list[int]) -> list[float]:
-        src = _padded(model, [_whole_source(model, sources[i], decode) for i in places])
+        src = _padded(model, [whole_source(model, sources[i], decode) for i in places])
         tgt_in = _padded(model, [[*start, *targets[i]] for i in places])
         tgt_out = _padded(model, [[*start[1:], *targets[i], config.eos_id] for i in places])
         ends = [len(start) + len(targets[i]) for i in places]
         return forced_scores(model, src, tgt_in, tgt_out, ends, begin=len(decode.target_prefix))
 
-    added = _added(decode)
-    shapes = [(len(s) + added, len(t) + len(start) - 1) for s, t in zip(sources, targets, strict=True)]
+    shapes = [(len(s) + decode.added - 1, len(t) + len(start) - 1) for s, t in zip(sources, targets, strict=True)]
     return _by_length(model, shapes, decode.batch_tokens, run)
 
 
@@ -93,24 +100,26 @@ def _search(
     check_ids(decode, model.config)
 
     def found(places: list[int]) -> list[Found]:
-        return run(_padded(model, [_whole_source(model, sources[i], decode) for i in places]), places)
+        return run(_padded(model, [whole_source(model, sources[i], decode) for i in places]), places)
 
     def settled(places: list[int]) -> list[Found]:
         if len(places) == 1:
             return found(places)
         return [found([i])[0] if f.margin < NEAR_TIE else f for i, f in zip(places, found(places), strict=True)]
 
-    shapes = [(len(source) + _added(decode),) for source in sources]
+    shapes = [(len(source) + decode.added - 1,) for source in sources]
     return [f.hypotheses for f in _by_length(model, shapes, budget, settled)]
 
 
-def _whole_source(model: Transformer, ids: Sequence[int], decode: DecodeConfig) -> list[int]:
-    return [*decode.source_prefix, *ids, model.config.eos_id, *decode.source_suffix]
+def whole_source(model: Transformer, ids: Sequence[int], decode: DecodeConfig) -> list[int]:
+    """The ids of a source with its end token and what stands before and behind every source: what the model reads.
 
-
-def _added(decode: DecodeConfig) -> int:
-    """Tokens that every source has beside its own and the end token."""
-    return len(decode.source_prefix) + len(decode.source_suffix)
+    Raises DecodingError where that is nothing at all.
+    """
+    whole = decode.whole_source(ids, model.config.eos_id)
+    if not whole:
+        raise DecodingError("a source is empty, and this model has sources without an end token", "leave it out")
+    return whole
 
 
 def _by_length(

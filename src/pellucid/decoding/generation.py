@@ -14,6 +14,7 @@ from pellucid.decoding.greedy import Preferences, best_token
 from pellucid.decoding.hypothesis import Found, Hypothesis, log_probs_of
 from pellucid.decoding.padding import pad
 from pellucid.decoding.sampling import SamplingConfig, drawing
+from pellucid.errors import DecodingError
 from pellucid.model.transformer import DecoderOnly
 
 CHUNK_LOGITS = 4_000_000  # numbers held at a time: 16 MB in single precision
@@ -147,4 +148,8 @@ def _pieces(length: int, room: int) -> Iterator[tuple[int, int, int]]:
 
 
 def _tensor(model: DecoderOnly, rows: Sequence[Sequence[int]]) -> Tensor:
-    return pad(rows, model.config.pad_id or 0).to(next(model.parameters()).device, torch.long)
+    """Rows of one length, or padded. Raises DecodingError for an id that the model does not have."""
+    ids, size = pad(rows, model.config.pad_id or 0), model.config.tgt_vocab_size
+    if (largest := int(ids.max())) >= size:
+        raise DecodingError(f"a text holds the id {largest}, the model's vocabulary has {size:,} ids")
+    return ids.to(next(model.parameters()).device, torch.long)

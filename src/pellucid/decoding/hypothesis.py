@@ -1,7 +1,8 @@
 """What a search returns, and what all searches share."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import torch
 from torch import Tensor
@@ -40,16 +41,34 @@ class Found:
     margin: float
 
 
+@dataclass(frozen=True)
+class Weighed:
+    """A continuation that a step of a search weighed."""
+
+    parent: int
+    """The place of the live hypothesis that it continues."""
+    token: int
+    log_prob: float
+    """Of the token."""
+    score: float
+    """Of the whole, its prefix left out."""
+    fate: Literal["live", "finished", "pruned"]
+    """live: goes on, and the n-th such is at place n of the next step; finished: ended; pruned: dropped."""
+
+
+Watcher = Callable[[list[Weighed]], None]
+"""Called at each step of the search of one sentence with what it weighed, best first."""
+
+
 def length_limits(src: Tensor, decode: DecodeConfig, config: ModelConfig) -> list[int]:
     """The most tokens that each of the sources (B, S) may give: `max_length`, or twice its tokens + 50.
 
     The end tokens and what stands before and behind every source or target do not count, and the model's positions
     are the upper bound.
     """
-    added = len(decode.source_prefix) + 1 + len(decode.source_suffix)
     room = config.max_positions - 1 - len(decode.target_prefix)
     lengths = [src.size(1)] * src.size(0) if config.pad_id is None else (src != config.pad_id).sum(dim=1).tolist()
-    return [min(decode.max_length or 2 * (length - added) + 50, room) for length in lengths]
+    return [min(decode.max_length or 2 * (length - decode.added) + 50, room) for length in lengths]
 
 
 def suppressed_ids(config: ModelConfig, suppress: Sequence[int] = ()) -> list[int]:
@@ -65,6 +84,9 @@ def check_ids(decode: DecodeConfig, config: ModelConfig) -> None:
     for name, size in sides.items():
         if (largest := max(getattr(decode, name), default=0)) >= size:
             raise DecodingError(f"`{name}` holds the id {largest}, the model's vocabulary has {size:,} ids")
+    for name in ("bos_id", "eos_id"):
+        if (number := getattr(config, name)) >= config.tgt_vocab_size:
+            raise DecodingError(f"`{name}` is {number}, the model's vocabulary has {config.tgt_vocab_size:,} ids")
     if config.eos_id in decode.suppress:
         raise DecodingError(f"`suppress` holds the end token ({config.eos_id}): no output would end", "leave it out")
     if len(decode.target_prefix) >= config.max_positions:

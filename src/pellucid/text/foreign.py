@@ -58,6 +58,17 @@ def load_foreign_tokenizer(folder: Path) -> Tokenizers | None:
     return None if tokenizer is None else Tokenizers(tokenizer, tokenizer)
 
 
+def starting_ids(folder: Path, tokenizer: Tokenizer) -> tuple[int, ...]:
+    """What the tokenizer of such a folder puts before every text for a decoder alone.
+
+    A tokenizer.json says it itself. Without one, `add_bos_token` in the settings does; Qwen2 has no such token.
+    """
+    if (folder / HUGGING_FACE_KIND).is_file() and isinstance(tokenizer, HuggingFaceTokenizer):
+        return tokenizer.starting_ids()
+    adds = read_json(folder / SETTINGS).get("add_bos_token") is True
+    return (tokenizer.bos_id,) if adds and read_json(folder / "config.json").get("model_type") != "qwen2" else ()
+
+
 def _single(folder: Path, there: set[str]) -> Tokenizer | None:
     if HUGGING_FACE_KIND in there:
         return _from_json(folder, (folder / HUGGING_FACE_KIND).read_bytes(), HUGGING_FACE_KIND)

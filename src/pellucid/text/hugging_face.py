@@ -55,7 +55,7 @@ class HuggingFaceTokenizer:
         """The special tokens and their ids."""
         self._silent = {*asdict(special).values(), *self.hidden.values()}
         self._never = {special.pad_id, special.bos_id, special.eos_id}
-        self._bytes = _byte_characters() if _has_decoder(data, "ByteLevel") else None
+        self._bytes = byte_characters() if _has_decoder(data, "ByteLevel") else None
 
     def encode(self, text: str) -> list[int]:
         return self._as_text(self._tokenizer.encode(_sound(text), add_special_tokens=False).ids)
@@ -72,6 +72,12 @@ class HuggingFaceTokenizer:
 
     def tokens(self, ids: Sequence[int]) -> list[str]:
         return [self._visible(self._tokenizer.id_to_token(int(i)), int(i)) for i in ids]
+
+    def starting_ids(self) -> tuple[int, ...]:
+        """What the file has the library put before every text that is encoded with its special tokens."""
+        found = self._tokenizer.encode("a", add_special_tokens=True)
+        words = [place for place, added in enumerate(found.special_tokens_mask) if not added]
+        return tuple(found.ids[: words[0]]) if words else ()
 
     def save(self, path: Path) -> Path:
         """Writes the file as it came."""
@@ -147,7 +153,7 @@ def _has_decoder(data: bytes, kind: str) -> bool:
     return any(part.get("type") == kind for part in [decoder, *decoder.get("decoders", [])])
 
 
-def _byte_characters() -> dict[str, int]:
+def byte_characters() -> dict[str, int]:
     """The bytes that the characters of byte-level pieces stand for.
 
     Source: GPT-2's encoder. A printable character of Latin-1 stands for itself; the other bytes, in their order, are

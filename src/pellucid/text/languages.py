@@ -2,9 +2,12 @@
 
 import re
 import tomllib
+from collections.abc import Mapping
+from dataclasses import replace
 from functools import cache
 from importlib import resources
 
+from pellucid.config import DecodeConfig
 from pellucid.text.hugging_face import HuggingFaceTokenizer
 from pellucid.text.numbered import NumberedSubwords
 from pellucid.text.tokenizers import Tokenizers
@@ -23,6 +26,26 @@ def language_codes(model: str) -> list[str]:
     table = tomllib.loads((resources.files("pellucid.text") / "languages.toml").read_text(encoding="utf-8"))
     codes: list[str] = table[model].split()
     return codes
+
+
+def with_codes(
+    decode: DecodeConfig, start_id: int, languages: Mapping[str, int], source: int | None, target: int | None
+) -> DecodeConfig:
+    """`decode` for a translation between two languages, by the ids of their codes, which are special tokens.
+
+    They stand before the source and as first token of the output (M2M-100, NLLB, mBART-50); where the decoder starts
+    with a code (`start_id`; mBART), the target is fixed, and the source's stands behind its end.
+    """
+    if start_id in languages.values():
+        return decode if source is None else replace(decode, source_suffix=(source,))
+    if source is not None:
+        decode = replace(decode, source_prefix=(source,))
+    return decode if target is None else replace(decode, target_prefix=(target,))
+
+
+def codes_are_special(tokenizers: Tokenizers, languages: Mapping[str, int]) -> bool:
+    """Whether there are codes, and they are special tokens; those of OPUS-MT stand in the text."""
+    return bool(languages) and set(languages.values()) <= {*getattr(tokenizers.source, "hidden", {}).values()}
 
 
 def language_ids(tokenizers: Tokenizers) -> dict[str, int]:

@@ -20,6 +20,11 @@ def cut_words(text: str) -> list[str]:
     return _word_pattern().findall(text)
 
 
+def word_spans(text: str) -> list[tuple[int, int]]:
+    """Where each of cut_words() begins and ends in `text`."""
+    return [match.span() for match in _word_pattern().finditer(text)]
+
+
 def join_words(words: Iterable[str]) -> str:
     """The words with one space between them, but none around apostrophes and hyphens inside a word, none before
     closing marks (. , ! ? ; : %) and none after opening ones."""

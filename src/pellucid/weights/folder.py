@@ -11,9 +11,10 @@ import torch
 
 from pellucid.config import FORMAT, DecodeConfig, ModelConfig
 from pellucid.errors import CheckpointError, ConfigError, did_you_mean
-from pellucid.model.transformer import Model, build_model
+from pellucid.model.transformer import Model
 from pellucid.tables import from_table, to_table
 from pellucid.text.tokenizers import Tokenizers
+from pellucid.weights.building import build_unfilled
 from pellucid.weights.files import move_into_place, write_text
 from pellucid.weights.tensors import load_tensors, parameters, save_tensors, set_parameters
 
@@ -102,7 +103,7 @@ def load_folder(folder: Path, device: torch.device, dtype: torch.dtype | None = 
             f"`{folder / CONFIG}` is damaged: its task is {table['task']!r}, its model is for {task_of(config)!r}",
             "copy the folder again",
         )
-    model = build_model(config)
+    model = build_unfilled(config)
     set_parameters(model, tensors, f"`{folder / WEIGHTS}`")
     labels, languages = _labels(folder, table, config), _languages(folder, table)
     return SavedModel(model.to(device, dtype).eval(), tokenizers, decode, table["task"], labels, languages)
@@ -135,7 +136,10 @@ def read_config(folder: Path) -> dict[str, Any]:
         raise CheckpointError(f"`{path}` is damaged: {error}", "copy the folder again") from error
     version = table.get("format") if isinstance(table, dict) else None
     if version is None:
-        raise CheckpointError(f"`{path}` does not describe a Pellucid model: it has no `format`", "name a model folder")
+        raise CheckpointError(
+            f"`{path}` does not describe a model: it has neither Pellucid's `format` nor Hugging Face's `model_type`",
+            "name a model folder",
+        )
     if version != FORMAT or table.get("task") not in get_args(Task):
         tasks = ", ".join(repr(task) for task in get_args(Task))
         raise CheckpointError(

@@ -15,7 +15,7 @@ from pellucid.workflow.locate import TEXT_FIELDS, locate
 from pellucid.workflow.planned import stored_plan
 from pellucid.workflow.request import Request
 from pellucid.workflow.run_folder import RunFolder
-from pellucid.workflow.start import with_start
+from pellucid.workflow.start import Languages, with_start
 
 
 @dataclass(frozen=True)
@@ -42,6 +42,7 @@ class Asked:
         init_from: str | Path,
         budget: str,
         device: str,
+        languages: Languages = (None, None),
         started: float | None = None,
         fresh: bool = False,
     ) -> Self:
@@ -52,7 +53,7 @@ class Asked:
         target = find_device(device)
         if init_from:
             recipe = replace(recipe, train=replace(recipe.train, init_from=str(init_from)))
-        recipe = with_start(recipe, run, fresh, overrides)
+        recipe = with_start(recipe, run, fresh, overrides, languages)
         request = Request.of(recipe, budget, overrides, started) if budget else None
         if request is not None and not fresh and (planned := stored_plan(run, request)) is not None:
             texts: dict[str, Any] = {name: getattr(recipe.data, name) for name in TEXT_FIELDS}

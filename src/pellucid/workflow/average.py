@@ -32,6 +32,7 @@ def average_run(run: str | Path, out: str | Path, last: int | None = None) -> in
     average_into(saved.model, paths)
     config = saved.model.config
     assert saved.tokenizers is not None  # a run has them
-    save_description(target, config, saved.tokenizers, saved.decode, model_card(recipe, config), saved.labels)
+    card = model_card(recipe, config)
+    save_description(target, config, saved.tokenizers, saved.decode, card, saved.labels, saved.languages)
     save_weights(target, saved.model)
     return len(paths)

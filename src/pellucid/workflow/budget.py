@@ -8,6 +8,7 @@ from typing import Any, Literal
 import torch
 
 from pellucid.config import SECTIONS, ModelConfig, Recipe
+from pellucid.data.framing import Framing
 from pellucid.data.shards import Shard
 from pellucid.data.subword_sampling import SubwordSampling
 from pellucid.errors import DataError
@@ -17,7 +18,7 @@ from pellucid.workflow.duration import say_duration
 from pellucid.workflow.pace import Pace, sample_shard, training_pace
 from pellucid.workflow.prepare import Corpus
 from pellucid.workflow.request import Request
-from pellucid.workflow.resolved import resolved_model
+from pellucid.workflow.resolved import model_of
 from pellucid.workflow.rules import Facts
 
 PRECISIONS: tuple[Literal["float32", "bfloat16"], ...] = ("float32", "bfloat16")
@@ -91,7 +92,8 @@ def plan_budget(
     Raises DataError where no pair of the corpus can be used.
     """
     shard, facts = _sample(corpus, tokenizers)
-    recipe = replace(recipe, model=resolved_model(recipe.model, tokenizers))
+    recipe = replace(recipe, model=model_of(recipe, tokenizers))
+    shard = replace(shard, framing=Framing.of(recipe.decode, recipe.model))
     general = {"model.norm": "pre", "train.schedule": "stable", "train.grad_clip": 1.0}
     recipe = _applied(recipe, general, request.fixed)
 

@@ -22,6 +22,7 @@ from pellucid.weights.tutorials.layouts import LAYOUTS, find_layout
 from pellucid.weights.tutorials.source import read_state_dict
 from pellucid.workflow.counterparts import Kind
 from pellucid.workflow.proof import TOLERANCE, Proof, not_compared, prove
+from pellucid.workflow.proof_languages import Languages
 from pellucid.workflow.tutorial import TutorialOptions, open_tutorial
 
 OURS, HUGGING_FACE = "pellucid", "hf"
@@ -40,6 +41,8 @@ class Sentences:
     references: Sequence[str] | None = None
     """A translation of each."""
     tolerance: float = TOLERANCE
+    languages: Languages = (None, None)
+    """Codes of source and target, for a multilingual model; None: its default, else the first it knows."""
 
 
 def convert(
@@ -169,7 +172,7 @@ def _write_ours(saved: SavedModel, folder: Path, kind: str, source: Path) -> Non
 
 def _proof(source: Path, folder: Path, kind: str, target: str, compared_on: Sentences) -> Proof:
     """The comparison of the two sides; a tutorial's own code is not here to compare with."""
-    given = compared_on.sentences, compared_on.references, compared_on.tolerance
+    given = compared_on.sentences, compared_on.references, compared_on.tolerance, compared_on.languages
     if target != OURS:
         return prove(source, folder, cast(Kind, target), *given)
     if kind == HUGGING_FACE:

@@ -11,23 +11,25 @@ from pellucid.evaluation.label_scores import LabelScores, score_labels
 from pellucid.evaluation.text_scores import TextScores, score_texts
 from pellucid.tasks.classifier import Classifier
 from pellucid.tasks.language_model import LanguageModel
-from pellucid.tasks.saved import model_folder, open_model
+from pellucid.tasks.saved import model_folder
 from pellucid.weights.folder import is_foreign, read_config
+from pellucid.weights.hugging_face import foreign_task
 from pellucid.workflow.evaluate import read_columns
 
 TEXTS = ("lines", "running")
 
 
 def task_in(model: str) -> str:
-    """What the model of a folder is for; a file stands for translations.
+    """What the model of a folder is for, by its settings alone; a file stands for translations.
 
-    Where there is no model it is "translate", too: whoever loads it says what is wrong, after reading the texts.
+    Where there is no model it is "translate", too: whoever loads it says what is wrong, after reading the texts. Of a
+    foreign encoder it is "encode" in any case: the settings do not tell whether it has a head.
     """
     if model == "-" or Path(model).is_file():
         return "translate"
     try:
         folder = model_folder(model)
-        return open_model(model).task if is_foreign(folder) else str(read_config(folder)["task"])
+        return foreign_task(folder) if is_foreign(folder) else str(read_config(folder)["task"])
     except CheckpointError:
         return "translate"
 

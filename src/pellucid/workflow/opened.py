@@ -1,21 +1,22 @@
 """What a command begins with once its texts are read: its tokenizers and, with a time budget, its plan."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
 from typing import Self
 
-from pellucid.config import Recipe
+from pellucid.config import ModelConfig, Recipe
 from pellucid.data.classified import Labels
 from pellucid.data.subword_sampling import SubwordSampling
+from pellucid.decoding.hypothesis import check_ids
 from pellucid.text.tokenizers import Tokenizers
 from pellucid.weights.folder import CONFIG, SavedModel, read_config
 from pellucid.workflow.asked import Asked
 from pellucid.workflow.budget import Plan, plan_budget, with_vocabulary
 from pellucid.workflow.prepare import Corpus, open_corpus, train_tokenizers
 from pellucid.workflow.process import keep_freed_memory
-from pellucid.workflow.resolved import check_r_drop, subword_sampling
+from pellucid.workflow.resolved import check_r_drop, check_source_end, longest_trained_on, model_of, subword_sampling
 from pellucid.workflow.running import RunningCorpus
 from pellucid.workflow.start import load_start
 
@@ -38,6 +39,13 @@ class Opened:
     plan: Plan | None
     labels: Labels | None
     """The classes of a classifier."""
+    languages: Mapping[str, int]
+    """The codes of languages in the vocabulary, with their ids; most have none."""
+
+    @property
+    def model(self) -> ModelConfig:
+        """The shape of the model that is trained."""
+        return model_of(self.recipe, self.tokenizers, self.labels.names if self.labels else ())
 
     @classmethod
     def of(cls, asked: Asked, resuming: bool, say: Say) -> Self:
@@ -62,7 +70,11 @@ class Opened:
             plan = plan_budget(recipe, request, corpus, tokenizers, sampling, asked.device)
             recipe = plan.recipe
         check_r_drop(recipe)
-        return cls(recipe, corpus, start, tokenizers, sampling, plan, labels)
+        check_source_end(recipe)
+        languages = _languages(asked.run.path, start, resuming)
+        opened = cls(recipe, _as_long_as_fits(corpus, recipe), start, tokenizers, sampling, plan, labels, languages)
+        check_ids(recipe.decode, opened.model)
+        return opened
 
 
 def _tokenizers(
@@ -78,6 +90,20 @@ def _tokenizers(
     sizes = " and ".join(f"{size:,}" for size in sorted({tokenizers.source.size, tokenizers.target.size}))
     say(f"vocabulary: {sizes} (upper bound {corpus.data.vocab_size:,})")
     return tokenizers
+
+
+def _as_long_as_fits(corpus: Corpus | RunningCorpus, recipe: Recipe) -> Corpus | RunningCorpus:
+    """The corpus with no longer texts than the model has positions for; a classifier cuts its own."""
+    if recipe.task == "classify" or isinstance(corpus, RunningCorpus):
+        return corpus
+    return replace(corpus, data=replace(corpus.data, max_length=longest_trained_on(recipe)))
+
+
+def _languages(folder: Path, start: SavedModel | None, resuming: bool) -> Mapping[str, int]:
+    """The codes of the model that it starts from, or of the run's folder."""
+    if start is not None:
+        return start.languages
+    return read_config(folder).get("languages", {}) if resuming and (folder / CONFIG).is_file() else {}
 
 
 def _labels(folder: Path, corpus: Corpus | RunningCorpus, start: SavedModel | None, resuming: bool) -> Labels:

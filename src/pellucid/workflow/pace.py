@@ -10,7 +10,7 @@ import numpy.typing as npt
 import torch
 
 from pellucid.config import ModelConfig, TrainConfig
-from pellucid.data.batching import BatchOrder, make_batch
+from pellucid.data.batching import batch_order, make_batch
 from pellucid.data.shards import Sentences, Shard, Texts
 from pellucid.data.subword_sampling import SubwordSampling
 from pellucid.model.transformer import Transformer
@@ -58,7 +58,7 @@ def training_pace(
         model = Transformer(config).to(device).train()
         multiply_in(model, train.precision)
         optimizer = make_optimizer(model, train)
-        order = BatchOrder(shard.source.lengths, shard.target.lengths, train.batch_tokens, seed=0)
+        order = batch_order(shard, train.batch_tokens, seed=0)
         tokens, started = 0, time.perf_counter()
         for step, (epoch, _, sentences) in zip(count(1), order.follow(0, 0), strict=False):
             batch = make_batch(shard, sentences, config, sampling, epoch).to(device)

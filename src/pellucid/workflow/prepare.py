@@ -5,19 +5,20 @@ import json
 import sys
 import tempfile
 from collections.abc import Iterator
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import Literal
+from typing import Literal, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from pellucid.config import DataConfig
+from pellucid.config import DataConfig, DecodeConfig, ModelConfig
 from pellucid.data.classified import Labels
 from pellucid.data.corpus import fingerprint
 from pellucid.data.faults import Fault, Finding
+from pellucid.data.framing import Framing
 from pellucid.data.health import HeldOut, Inspection, inspect
 from pellucid.data.parallel import ParallelText, held_out_text, parallel_texts
 from pellucid.data.shards import Encoders, Shard, open_or_write, stored_fingerprint
@@ -35,6 +36,8 @@ RECORD = "corpus.json"
 Task = Literal["translate", "classify", "generate"]
 NOUNS: dict[Task, str] = {"translate": "pairs", "classify": "texts with labels", "generate": "texts"}
 """What a corpus consists of."""
+AROUND_TEXTS = ("source_prefix", "source_end", "source_suffix", "target_prefix", "suppress")
+"""What of [decode] decides the ids that a model reads and may write, whatever the search."""
 
 
 @dataclass(frozen=True)
@@ -86,6 +89,16 @@ class Prepared:
     valid_pairs: list[Pair]
     labels: tuple[str, ...] = ()
     """The names of the classes, of a classifier."""
+    decode: DecodeConfig = field(default_factory=DecodeConfig)
+    """How a translator reads and writes the validation text: what stands around texts, and what is never written."""
+
+    def read_as(self, decode: DecodeConfig, model: ModelConfig) -> Self:
+        """The same as a model reads it that is used with `decode`; a classifier's texts stay as they are."""
+        if model.family == "encoder":
+            return self
+        framing, around = Framing.of(decode, model), {name: getattr(decode, name) for name in AROUND_TEXTS}
+        train, valid = replace(self.train, framing=framing), replace(self.valid, framing=framing)
+        return replace(self, train=train, valid=valid, decode=DecodeConfig(**around))
 
 
 def open_corpus(data: DataConfig, task: Task = "translate") -> Corpus | RunningCorpus:

@@ -19,6 +19,7 @@ from pellucid.text.tokenizers import Tokenizers
 from pellucid.weights.files import write_text
 from pellucid.weights.folder import SavedModel, load_folder
 from pellucid.workflow.counterparts import LIBRARIES, Counterpart, Kind, library, open_counterpart
+from pellucid.workflow.proof_languages import Languages, between
 
 FILE = "conversion.json"
 TOLERANCE = 1e-4
@@ -40,6 +41,8 @@ class Proof:
     """The other side's library, with its version."""
     tolerance: float = TOLERANCE
     sentences: int = 0
+    languages: str = ""
+    """Of a multilingual model: which ones it translated between, as in "de to fr"."""
     measure: str = "logits"
     """logits; states, of an encoder alone; or log-probabilities, where the other library gives no logits."""
     largest_difference: float = 0.0
@@ -87,8 +90,9 @@ class Proof:
     def __str__(self) -> str:
         if not self.compared:
             return f"not compared: {self.reason}"
+        spoken = f", {self.languages}" if self.languages else ""
         lines = [
-            f"compared with {self.engine} on {self.sentences:,} sentences",
+            f"compared with {self.engine} on {self.sentences:,} sentences{spoken}",
             f"  {self.measure:<16} differ by at most {self.largest_difference:.1e} of the largest",
         ]
         if self.greedy_equal is not None:
@@ -112,6 +116,7 @@ def prove(
     sentences: Sequence[str] | None = None,
     references: Sequence[str] | None = None,
     tolerance: float = TOLERANCE,
+    languages: Languages = (None, None),
 ) -> Proof:
     """Compares our model in `model_folder` with the one in `other`, in the library that `kind` names.
 
@@ -119,9 +124,10 @@ def prove(
         sentences: None: twenty that come with the project, in several languages.
         references: a translation of each sentence: then BLEU of both sides is measured.
         tolerance: of the largest difference, relative to the largest number.
+        languages: codes of source and target, for a multilingual model; None: its default, else the first it knows.
 
     Raises DataError where sentences and references differ in number or there are none, ConfigError for a tolerance
-    that is not positive.
+    that is not positive, or a language that is unknown or of no use.
     """
     sentences = own_sentences() if sentences is None else [text for text in sentences if text.strip()]
     if not sentences:
@@ -130,7 +136,7 @@ def prove(
         raise DataError(f"{len(sentences)} sentences and {len(references)} references: each sentence needs one")
     if not tolerance > 0:
         raise ConfigError(f"`tolerance` ({tolerance}) must be above 0", f"the default is {TOLERANCE:g}")
-    saved = load_folder(model_folder, torch.device("cpu"), torch.float32)
+    saved, spoken = between(load_folder(model_folder, torch.device("cpu"), torch.float32), languages)
     try:
         name, theirs = library(kind), open_counterpart(kind, other, saved.model.config)
     except ImportError:
@@ -146,7 +152,7 @@ def prove(
         found = compare(saved, theirs, ids, tolerance)
     proof = Proof(
         compared=True, engine=name, tolerance=tolerance, sentences=len(sentences),
-        tokenized_equal=_cut_alike(saved, theirs, sentences), **found.results,
+        languages=spoken, tokenized_equal=_cut_alike(saved, theirs, sentences), **found.results,
     )  # fmt: skip
     if references is not None and saved.tokenizers and found.written and len(sentences) >= BLEU_SENTENCES:
         ours, others = (_bleu(side, saved.tokenizers, references) for side in zip(*found.written, strict=True))
@@ -225,7 +231,7 @@ def _compare_translations(saved: SavedModel, theirs: Counterpart, sources: list[
     numbers, chances, scores, writing = _Largest(), _Largest(), _Largest(), _Writing(tolerance)
     tells_logits = False
     for source, own, best in zip(sources, greedy, beam, strict=True):
-        src = [*decode.source_prefix, *source, config.eos_id, *decode.source_suffix]
+        src = decode.whole_source(source, config.eos_id)
         tgt_in = [config.bos_id, *prefix, *own.ids]
         logits = model(torch.tensor([src]), torch.tensor([tgt_in]))[0]
         other = theirs.outputs(src, tgt_in)

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from pellucid.config import DecodeConfig, ModelConfig, Recipe
+from pellucid.data.framing import Framing
 from pellucid.data.subword_sampling import SubwordSampling
 from pellucid.errors import ConfigError
 from pellucid.text.tokenizer import Tokenizer
@@ -44,16 +45,23 @@ def _start_of_running(tokenizer: Tokenizer) -> int:
 
 
 def decode_of(recipe: Recipe, model: ModelConfig) -> DecodeConfig:
-    """How the trained model is used: no longer texts than it has seen, and a start token before each line of text."""
+    """How the trained model is used: no longer texts than it has seen, and with the same around them.
+
+    Of a language model each line of text has a start before it, a start token where nothing else is known, and an end.
+    """
     decode = replace(recipe.decode, max_source_length=min(recipe.decode.max_source_length, longest_trained_on(recipe)))
     if recipe.task == "generate" and recipe.data.text == "lines":
-        return replace(decode, source_prefix=(model.bos_id,))
+        return replace(decode, source_prefix=decode.source_prefix or (model.bos_id,), source_end=True)
+    if recipe.task == "generate" and decode.source_prefix:  # it is used as it was, but lines do not end
+        return replace(decode, source_end=False)
     return decode
 
 
 def longest_trained_on(recipe: Recipe) -> int:
-    """The most tokens of a training sentence, without the end token that the model adds."""
-    return min(recipe.data.max_length, recipe.model.max_positions - 1)
+    """The most tokens of a training sentence, without what the model has around it."""
+    framing = Framing.of(recipe.decode, recipe.model)
+    room = recipe.model.max_positions - max(1, framing.of_source, framing.of_target)
+    return max(1, min(recipe.data.max_length, room))
 
 
 def subword_sampling(recipe: Recipe, tokenizers: Tokenizers) -> SubwordSampling | None:
@@ -68,15 +76,18 @@ def subword_sampling(recipe: Recipe, tokenizers: Tokenizers) -> SubwordSampling 
 
 
 def check_r_drop(recipe: Recipe) -> None:
-    """Raises ConfigError where R-Drop has nothing to compare, or no tokens to compare by."""
+    """Raises ConfigError where R-Drop has nothing to compare."""
     model, r_drop = recipe.model, recipe.train.r_drop
-    if r_drop and recipe.task == "classify":
-        raise ConfigError(
-            f'`train.r_drop` ({r_drop}) compares what is said of tokens, and `task = "classify"` has none',
-            "set `train.r_drop = 0`",
-        )
     if r_drop and not (model.dropout or model.attention_dropout or model.feed_forward_dropout):
         raise ConfigError(
             f"`train.r_drop` ({r_drop}) compares two passes with different dropout, but the model's dropout is 0",
             "set `model.dropout`, or `train.r_drop = 0`",
+        )
+
+
+def check_source_end(recipe: Recipe) -> None:
+    """Raises ConfigError where the model would be used on texts without the end token that it is trained with."""
+    if not recipe.decode.source_end and recipe.task != "translate" and not recipe.train.init_from:
+        raise ConfigError(
+            "`decode.source_end` is false, but training puts the end token behind every text", "leave it out"
         )

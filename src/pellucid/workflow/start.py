@@ -1,45 +1,82 @@
 """`--init-from MODEL`: a run that begins with a trained model's weights instead of random ones.
 
-The model's tokenizer and shape are the run's; the recipe decides dropout and all of training, whose schedule begins at
-step 0 with a new optimizer. The SHA-256 of the weights is written into the run's recipe, and the weights into its first
-checkpoint: so the run goes on without the model's folder, and with no other one.
+The model's tokenizer and shape are the run's; so is how it reads and searches, where the recipe leaves [decode] at its
+defaults. The recipe decides dropout and all of training, whose schedule begins at step 0 with a new optimizer. The
+SHA-256 of the weights is written into the run's recipe, and the weights into its first checkpoint: so the run goes on
+without the model's folder, and with no other one.
 """
 
 import hashlib
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
 import torch
 
-from pellucid.config import KEYS, ModelConfig, Recipe
+from pellucid.config import KEYS, DecodeConfig, ModelConfig, Recipe
 from pellucid.config.recipe import NEEDS
 from pellucid.errors import CheckpointError, ConfigError
 from pellucid.tables import split_override, toml_line
+from pellucid.tasks.languages import check_languages, speaking
 from pellucid.tasks.saved import model_folder
-from pellucid.weights.folder import WEIGHTS, SavedModel, load_folder
+from pellucid.text.tokenizers import Tokenizers
+from pellucid.weights.folder import WEIGHTS, SavedModel, load_folder, read_config
 from pellucid.workflow.run_folder import RunFolder
 
 DROPOUTS = ("dropout", "attention_dropout", "feed_forward_dropout")
+OF_HEADS = ("classifier_activation", "pooling")
+"""Of a classifier's head: where the model to start from has none, the recipe's count."""
 STARTS = {"translate": ("translate",), "classify": ("classify", "encode"), "generate": ("generate",)}
 """What a model may have been for that starts a task."""
 FOREIGN_WEIGHTS = ("*.safetensors", "pytorch_model*.bin")
+OF_THE_RECIPE = ("n_best", "batch_tokens", "max_source_length")
+"""Of [decode]: what is not taken from the model to start from."""
 OF_TOKENIZERS = ("tokenizer", "vocab_size", "joint", "lowercase", "min_frequency", "byte_fallback")
 
+Languages = tuple[str | None, str | None]
+"""The codes of source and target, for a model of many languages."""
 
-def with_start(recipe: Recipe, run: RunFolder, fresh: bool, overrides: Sequence[str] = ()) -> Recipe:
+
+@dataclass(frozen=True)
+class _Start:
+    """What a recipe takes from the model to start from."""
+
+    shape: ModelConfig
+    tokenizer: str
+    """Its kind."""
+    digest: str
+    """The SHA-256 of its weights."""
+    decode: DecodeConfig
+
+
+def with_start(
+    recipe: Recipe,
+    run: RunFolder,
+    fresh: bool,
+    overrides: Sequence[str] = (),
+    languages: Languages = (None, None),
+) -> Recipe:
     """The recipe with the shape of the model that it starts from, and the SHA-256 of its weights; most have none.
+
+    So it is with what the model reads around texts and how it searches, where the recipe leaves that at the defaults.
 
     Where that model's folder is gone, a run that began with it knows both.
 
     Args:
         overrides: the `section.key=value` settings among the recipe's, which must not contradict the model.
+        languages: what the texts are in; None: what the model translates between by default.
 
     Raises CheckpointError where there is no model; ConfigError for a setting that contradicts it, for weights that
-    `init_sha256` does not mean, for the run's own folder, or a run that began otherwise.
+    `init_sha256` does not mean, for the run's own folder, a run that began otherwise, or languages that are unknown,
+    missing or of no use.
     """
     stored = None if fresh else run.recipe
     if not recipe.train.init_from:
+        if languages != (None, None):
+            raise ConfigError(
+                f"languages are given (`{'` and `'.join(filter(None, languages))}`), but no model that knows any",
+                "name one with --init-from, or leave them out",
+            )
         _check_run(run, stored, recipe)
         return recipe
     folder = _folder(recipe, stored)
@@ -47,15 +84,17 @@ def with_start(recipe: Recipe, run: RunFolder, fresh: bool, overrides: Sequence[
         raise ConfigError(
             f"`{folder}` cannot be the model to start from and the run's own folder", "choose another `--out`"
         )
-    shape, kind, digest = _described(folder, stored, recipe)
-    _check_settings(overrides, shape, folder)
-    own = DROPOUTS if shape.num_classes else (*DROPOUTS, "classifier_activation")
+    given = {key for section, key, _ in (split_override(each, KEYS) for each in overrides) if section == "decode"}
+    start = _described(folder, run, stored, recipe, given, languages)
+    _check_settings(overrides, start.shape, folder)
+    own = DROPOUTS if start.shape.num_classes else (*DROPOUTS, *OF_HEADS)
     dropouts = {name: getattr(recipe.model, name) for name in own}
     started = replace(
         recipe,
-        model=replace(shape, **dropouts),
-        data=replace(recipe.data, tokenizer=kind),
-        train=replace(recipe.train, init_sha256=digest),
+        model=replace(start.shape, **dropouts),
+        data=replace(recipe.data, tokenizer=start.tokenizer),
+        train=replace(recipe.train, init_sha256=start.digest),
+        decode=start.decode,
     )
     _check_run(run, stored, started)
     return started
@@ -67,10 +106,17 @@ def _folder(recipe: Recipe, stored: Recipe | None) -> Path:
     return Path(name) if stored is not None and stored.train.init_from == name else model_folder(name)
 
 
-def _described(folder: Path, stored: Recipe | None, recipe: Recipe) -> tuple[ModelConfig, str, str]:
-    """Shape, kind of tokenizer and SHA-256 of a model, from its folder or from the run that began with it."""
+def _described(
+    folder: Path, run: RunFolder, stored: Recipe | None, recipe: Recipe, given: Collection[str], languages: Languages
+) -> _Start:
+    """What a recipe takes from a model, out of its folder or out of the run that began with it."""
     if stored is not None and not folder.exists() and stored.train.init_from == recipe.train.init_from:
-        return stored.model, stored.data.tokenizer, stored.train.init_sha256
+        decode = _decode(stored.decode, recipe.decode, given)
+        if languages != (None, None):
+            table = read_config(run.path)
+            tokenizers = Tokenizers.load(run.path, table["tokenizer"])
+            decode = speaking(decode, stored.model, tokenizers, table.get("languages", {}), *languages)
+        return _Start(stored.model, stored.data.tokenizer, stored.train.init_sha256, decode)
     saved, digest = load_folder(folder, torch.device("cpu")), weights_digest(folder)
     _check_task(saved, recipe, folder)
     if recipe.train.init_sha256 not in ("", digest):
@@ -79,7 +125,22 @@ def _described(folder: Path, stored: Recipe | None, recipe: Recipe) -> tuple[Mod
             "name the folder with the weights that the recipe means, or leave `init_sha256` out",
         )
     assert saved.tokenizers is not None
-    return saved.model.config, saved.tokenizers.source.kind, digest
+    shape, known = saved.model.config, saved.languages
+    decode = speaking(_decode(saved.decode, recipe.decode, given), shape, saved.tokenizers, known, *languages)
+    if recipe.task == "translate":
+        check_languages(decode, shape, saved.tokenizers, known)
+    return _Start(shape, saved.tokenizers.source.kind, digest, decode)
+
+
+def _decode(own: DecodeConfig, recipe: DecodeConfig, given: Collection[str]) -> DecodeConfig:
+    """The model's own settings, but for those that the recipe sets, or --set gives (`given`)."""
+    default = DecodeConfig()
+    kept = {
+        f.name: getattr(own, f.name)
+        for f in fields(DecodeConfig)
+        if f.name not in (*OF_THE_RECIPE, *given) and getattr(recipe, f.name) == getattr(default, f.name)
+    }
+    return replace(recipe, **kept)
 
 
 def _check_task(saved: SavedModel, recipe: Recipe, folder: Path) -> None:
@@ -134,7 +195,7 @@ def _check_settings(overrides: Sequence[str], shape: ModelConfig, folder: Path) 
             raise ConfigError(
                 f"`--set {override}` has no effect: the tokenizer is that of `{folder}`", "leave the setting out"
             )
-        if section != "model" or key in DROPOUTS or (key == "classifier_activation" and not shape.num_classes):
+        if section != "model" or key in DROPOUTS or (key in OF_HEADS and not shape.num_classes):
             continue
         own = "a shape of its own" if key == "preset" else f"`{toml_line(key, getattr(shape, key, None))}`"
         if own != f"`{toml_line(key, value)}`":

@@ -2,7 +2,7 @@
 
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -30,7 +30,7 @@ from pellucid.workflow.changed_texts import changed_texts
 from pellucid.workflow.opened import Opened
 from pellucid.workflow.planned import save_plan
 from pellucid.workflow.prepare import Prepared, prepare
-from pellucid.workflow.resolved import decode_of, model_of
+from pellucid.workflow.resolved import decode_of
 from pellucid.workflow.run_folder import NOWHERE, RunFolder, RunResult, checkpoints_of
 from pellucid.workflow.validate import Validator
 
@@ -43,6 +43,8 @@ def train(
     data_dir: str | Path | None = None,
     offline: bool = False,
     init_from: str | Path = "",
+    source_language: str | None = None,
+    target_language: str | None = None,
     budget: str = "",
     started: float | None = None,
     device: str = "auto",
@@ -59,6 +61,7 @@ def train(
         data_dir: where the recipe's texts are looked for, after the paths as they are.
         offline: never fetch a recipe's texts from their publisher.
         init_from: a run or model folder whose model training goes on from, as `train.init_from` says.
+        source_language, target_language: codes, where that model translates between many: what the texts are in.
         budget: how long all of it may take, as in 15m: shape, batches, steps follow from it, where `overrides` do not
             say otherwise.
         started: when the budget began to run, as time.perf_counter() counts; None: now.
@@ -70,7 +73,7 @@ def train(
     """
     asked = Asked.of(
         recipe, RunFolder(Path(out)), fresh=fresh, overrides=overrides, init_from=init_from, budget=budget,
-        started=started, device=device,
+        languages=(source_language, target_language), started=started, device=device,
     )  # fmt: skip
     run = asked.run
     if run.check(asked.recipe, fresh) and (result := run.result) is not None:
@@ -88,10 +91,15 @@ def plan(
     data_dir: str | Path | None = None,
     offline: bool = False,
     init_from: str | Path = "",
+    source_language: str | None = None,
+    target_language: str | None = None,
     device: str = "auto",
 ) -> Plan:
     """What train() would do with these arguments, without a folder: nothing is written. Raises what train() raises."""
-    asked = Asked.of(recipe, NOWHERE, overrides=overrides, init_from=init_from, budget=budget, device=device)
+    asked = Asked.of(
+        recipe, NOWHERE, overrides=overrides, init_from=init_from, budget=budget,
+        languages=(source_language, target_language), device=device,
+    )  # fmt: skip
     plan = Opened.of(asked.with_texts_found(data_dir, offline), resuming=False, say=_mute).plan
     assert plan is not None  # it was asked for
     return plan
@@ -138,9 +146,10 @@ def _run(asked: Asked, quiet: bool) -> RunResult:
         data = run.path / "data"
         prepared = prepare(opened.corpus, opened.tokenizers, data, log, run.has_trained, opened.labels)
         model = _first_model(opened, asked.device)
+        prepared = prepared.read_as(decode_of(opened.recipe, model.config), model.config)
         _say_what_trains(model, opened.recipe, log)
         clock = Clock(train.budget, train.decay_fraction, asked.started) if train.budget else None
-        return _Job(opened.recipe, run, prepared, opened.sampling, log, clock).train(model)
+        return _Job(opened.recipe, run, prepared, opened.languages, opened.sampling, log, clock).train(model)
     finally:
         log.close()
 
@@ -160,6 +169,7 @@ class _Job:
     recipe: Recipe
     run: RunFolder
     prepared: Prepared
+    languages: Mapping[str, int]
     sampling: SubwordSampling | None
     log: RunLog
     clock: Clock | None
@@ -200,7 +210,7 @@ class _Job:
         if not (self.run.path / CONFIG).is_file():
             decode, card = decode_of(self.recipe, config), model_card(self.recipe, config)
             tokenizers, labels = self.prepared.tokenizers, self.prepared.labels
-            save_description(self.run.path, config, tokenizers, decode, card, labels)
+            save_description(self.run.path, config, tokenizers, decode, card, labels, self.languages)
 
     def _text_of(self, index: int) -> str:
         """Both sides of a training pair, as the tokenizers write its ids; of a text alone itself."""
@@ -219,7 +229,7 @@ def _first_model(opened: Opened, device: torch.device) -> Model:
     """The model that training begins with: with random weights, which follow from the seed, or those of a start."""
     train, labels = opened.recipe.train, opened.labels.names if opened.labels else ()
     torch.manual_seed(train.seed)
-    model = build_model(model_of(opened.recipe, opened.tokenizers, labels))
+    model = build_model(opened.model)
     if opened.start is not None:
         tensors = parameters(opened.start.model)
         if labels and opened.start.labels != labels:  # the classes are others: what tells them apart is new

@@ -1,6 +1,6 @@
 """A tutorial's saved weights and vocabularies as a model that reads and writes text."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -45,6 +45,8 @@ class TutorialOptions:
     """Whether text is lower-cased first."""
     bare_source: bool = False
     """Sources had no start token, though their vocabulary has one."""
+    unended_source: bool = False
+    """Sources had no end token."""
     labels: str = ""
     """The file of a classifier's classes, one a line; without: their numbers."""
     max_positions: int = 5000
@@ -62,8 +64,10 @@ def open_tutorial(state_dict: Mapping[str, Any], layout: str, options: TutorialO
     tensors = read_state_dict(state_dict)
     is_classifier = layout == "nlp-with-transformers"
     _check(options, is_classifier)
-    source = WordList.read(options.src_vocab, needs_start=is_classifier)
-    target = source if is_classifier else WordList.read(options.tgt_vocab, needs_start=True)
+    all_uses = set(USUAL_NAMES)
+    spared: set[str] = set() if is_classifier else {"start", *(["end"] if options.unended_source else [])}
+    source = WordList.read(options.src_vocab, all_uses - spared)
+    target = source if is_classifier else WordList.read(options.tgt_vocab, all_uses)
     num_heads = heads_of(tensors, layout) if options.num_heads is None else options.num_heads
     if num_heads is None:
         raise ConfigError(
@@ -79,7 +83,7 @@ def open_tutorial(state_dict: Mapping[str, Any], layout: str, options: TutorialO
     sides = [words.tokenizer(options) for words in (source, target)]
     tokenizers = Tokenizers(sides[0], sides[0]) if is_classifier else Tokenizers(*sides)
     starts = "start" in source.ids and not options.bare_source and not is_classifier
-    decode = DecodeConfig(source_prefix=(BOS_ID,)) if starts else DecodeConfig()
+    decode = DecodeConfig(source_prefix=(BOS_ID,) if starts else (), source_end=not options.unended_source)
     return SavedModel(new, tokenizers, decode, task_of(new.config), _labels(options.labels, model))
 
 
@@ -93,8 +97,8 @@ class WordList:
     """The id of each special token that there is, by its use."""
 
     @classmethod
-    def read(cls, path: str, needs_start: bool) -> "WordList":
-        """The tokens of a file. Raises DataError for one that stands twice, and for a special one that is missing."""
+    def read(cls, path: str, needed: Collection[str]) -> "WordList":
+        """The tokens of a file. Raises DataError for one that stands twice, and for special ones that are missing."""
         tokens = list(read_lines(path))
         places: dict[str, int] = {}
         for number, token in enumerate(tokens):
@@ -105,7 +109,7 @@ class WordList:
                 )
             places[token] = number
         ids = {use: found for use in USUAL_NAMES if (found := _special(path, tokens, use)) is not None}
-        missing = [use for use in USUAL_NAMES if use not in ids and (use != "start" or needs_start)]
+        missing = [use for use in USUAL_NAMES if use in needed and use not in ids]
         if missing:
             names = "; ".join(f"{use}: {', '.join(f'`{name}`' for name in USUAL_NAMES[use])}" for use in missing)
             raise DataError(
@@ -158,6 +162,8 @@ def _check(options: TutorialOptions, is_classifier: bool) -> None:
             f"`{missing}` is needed: the weights do not say which word has which id",
             "write the vocabulary to a text file, a token a line, in the order of the ids",
         )
+    if is_classifier and options.unended_source:
+        raise ConfigError("`--unended-source` is for a translator, but this layout is a classifier's", "leave it out")
     if options.labels and not is_classifier:
         raise ConfigError("`--labels` is for a classifier, but this layout is a translator's", "leave it out")
 

@@ -37,7 +37,7 @@ class Validator:
     def _translated(self, model: Transformer, loss: float) -> Validation:
         """With BLEU of the first `validate_decode` sentences, translated greedily."""
         sources, references = zip(*self.prepared.valid_pairs[: self.config.validate_decode], strict=True)
-        translator = Translator(model, self.prepared.tokenizers)
+        translator = Translator(model, self.prepared.tokenizers, self.prepared.decode)
         outputs = [t.text for t in translator.translate(sources, beam_size=1)]
         sample = f"  source     {sources[0]}\n  reference  {references[0]}\n  output     {outputs[0]}"
         return Validation(loss, corpus_bleu(outputs, references), sample)

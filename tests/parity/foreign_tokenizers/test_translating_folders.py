@@ -9,6 +9,7 @@ Where the definitions differ, its settings here are those that mean ours:
   Pellucid until none would be among the n best: n is W here.
 """
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -251,6 +252,84 @@ def test_a_model_of_many_languages_wants_to_know_which(tmp_path: Path, capsys: p
     refused = pellucid("translate", folder, "--src-lang", "de", "--tgt-lang", "xx", *options)
     assert (refused.status, refused.out) == (2, "")
     assert refused.error.startswith("unknown `target_language` `xx`")
+
+
+def test_evaluate_and_score_between_languages(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pellucid = CommandLine(capsys)
+    folder = make(tmp_path, "m2m-100")
+    for name in ("src", "ref"):
+        (folder / name).write_text("".join(f"{line}\n" for line in LINES[:5]), encoding="utf-8")
+    translator = Translator.load(folder, "cpu", source_language="de", target_language="fr")
+    spoken, src, ref = ["--src-lang", "de", "--tgt-lang", "fr"], ["--src", folder / "src"], ["--ref", folder / "ref"]
+    device = ["--device", "cpu"]
+    scored = pellucid("score", folder, *src, "--tgt", folder / "ref", *spoken, *device)
+    assert (scored.status, scored.err) == (0, "")
+    expected = translator.score(LINES[:5], LINES[:5])
+    assert [float(line) for line in scored.out.splitlines()] == pytest.approx(expected, abs=1e-3)
+    done = pellucid("evaluate", folder, *src, *ref, *spoken, *device, "--beam-size", 1, "--json")
+    assert done.status == 0
+    assert json.loads(done.out)["chrf"] == evaluate(translator, LINES[:5], LINES[:5], beam_size=1).chrf
+    for verb, other in (("score", ["--tgt", folder / "ref"]), ("evaluate", ref)):
+        refused = pellucid(verb, folder, *src, *other, "--src-lang", "de", *device)
+        assert (refused.status, refused.out) == (2, "")
+        assert refused.error.endswith("100 languages, and `target_language` is not given")
+
+
+@pytest.mark.parametrize("kind", ["marian", "bart", "m2m-100", "mbart"])
+def test_limits_count_as_in_transformers(kind: str, tmp_path: Path) -> None:
+    """Start, forced token and end included."""
+    import transformers as hf
+
+    folder, (source, target) = make(tmp_path, kind), FAMILIES[kind]
+    table = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    start, end = table["decoder_start_token_id"], table["eos_token_id"]
+    never = sorted({table["pad_token_id"], start} - {end})
+    settings = json.loads((folder / "generation_config.json").read_text(encoding="utf-8"))
+    if kind == "bart":
+        settings["forced_bos_token_id"] = table["bos_token_id"]
+    settings |= {"max_length": 7, "forced_eos_token_id": end, "suppress_tokens": never, "num_beams": 1}
+    (folder / "generation_config.json").write_text(json.dumps(settings), encoding="utf-8")
+    tokenizer = hf.AutoTokenizer.from_pretrained(folder, **({} if source is None else {"src_lang": source}))
+    model = hf.AutoModelForSeq2SeqLM.from_pretrained(folder).eval()
+    forced = {} if target is None else {"forced_bos_token_id": tokenizer.get_lang_id(target)}
+    translator = Translator.load(folder, "cpu", source_language=source, target_language=target)
+    behind = 2 + len(translator.decode.target_prefix)
+    assert behind == (3 if kind in ("bart", "m2m-100") else 2)
+    assert translator.decode.max_length == 7 - behind
+    found = translator.translate(LINES)
+    for line, translation in zip(LINES, found, strict=True):
+        row = model.generate(**tokenizer(line, return_tensors="pt"), **forced)[0].tolist()
+        words = row[behind - 1 : row.index(end, behind - 1)]
+        assert translation.tokens == translator.tokenizers.target.tokens(words)
+    assert max(len(translation.tokens) for translation in found) == 7 - behind
+
+
+@pytest.mark.parametrize(
+    ("kind", "spoken", "missing"),
+    [
+        ("m2m-100", {"src_lang": "de", "tgt_lang": "fr"}, None),
+        ("m2m-100", {"src_lang": "de", "tgt_lang": None}, "target_language"),
+        ("mbart", {"src_lang": "en_XX", "tgt_lang": "ro_RO"}, None),
+        ("mbart-50", {"src_lang": "de_DE", "tgt_lang": "fr_XX"}, None),
+        ("mbart-50", {"src_lang": "klingon", "tgt_lang": "fr_XX"}, "source_language"),
+    ],
+)
+def test_the_languages_that_the_tokenizer_s_settings_name(
+    kind: str, spoken: dict[str, str | None], missing: str | None, tmp_path: Path
+) -> None:
+    folder = make(tmp_path, kind)
+    settings = json.loads((folder / "tokenizer_config.json").read_text(encoding="utf-8"))
+    (folder / "tokenizer_config.json").write_text(json.dumps(settings | spoken), encoding="utf-8")
+    translator = Translator.load(folder, "cpu")
+    if missing is not None:
+        with pytest.raises(ConfigError, match=f"`{missing}` is not given"):
+            translator.translate(LINES[:4], max_length=5)
+        return
+    by_default = translator.translate(LINES[:4], max_length=5)
+    told = {"source_language": spoken["src_lang"], "target_language": spoken["tgt_lang"]}
+    assert by_default == translator.translate(LINES[:4], max_length=5, **told)
+    other = {"m2m-100": "it", "mbart": "cs_CZ", "mbart-50": "it_IT"}[kind]
+    assert by_default != translator.translate(LINES[:4], max_length=5, **told | {"source_language": other})
 
 
 def test_a_model_without_its_tokenizer_does_not_translate(tmp_path: Path) -> None:

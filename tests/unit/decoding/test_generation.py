@@ -158,3 +158,10 @@ def test_token_log_probs(chunk: int, monkeypatch: pytest.MonkeyPatch) -> None:
                 assert place <= 12 or place - start >= 6
                 expected = model(torch.tensor([text[start:place]]))[0, -1].log_softmax(-1)[text[place]]
                 assert value == pytest.approx(float(expected), abs=1e-4), (place, start)
+
+
+def test_an_id_that_the_model_does_not_have() -> None:
+    with pytest.raises(DecodingError, match="a text holds the id 99, the model's vocabulary has 12 ids"):
+        generate(random_decoder(4), [[1, 5], [1, 99]], 2)
+    with pytest.raises(DecodingError, match="a text holds the id 12, the model's vocabulary has 12 ids"):
+        token_log_probs(random_decoder(4), [[1, 12]])

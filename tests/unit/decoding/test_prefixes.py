@@ -1,6 +1,7 @@
 """What every source and output begins with, and what is never written: in all searches, and in forced scoring."""
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -115,6 +116,22 @@ def test_what_stands_around_every_source(beam_size: int) -> None:
     assert found.score != pytest.approx(score_outputs(model, [[3, 4, 5]], [found.ids], plain)[0], abs=1e-2)
 
 
+@pytest.mark.parametrize("beam_size", [1, 3])
+def test_sources_without_an_end_token(beam_size: int) -> None:
+    model = random_model(4)
+    bare = settings(beam_size=beam_size, source_end=False, target_prefix=())
+    run = greedy_search if beam_size == 1 else beam_search
+    (expected,) = run(model, torch.tensor([[3, 4, 5]]), replace(bare, max_length=8))
+    ((found,),) = search(model, [[3, 4, 5]], bare)
+    assert found.ids == expected.hypotheses[0].ids
+    assert found.score == pytest.approx(expected.hypotheses[0].score, abs=1e-4)
+    assert found.score == pytest.approx(score_outputs(model, [[3, 4, 5]], [found.ids], bare)[0], abs=1e-4)
+    ended = replace(bare, source_end=True)
+    assert found.score != pytest.approx(score_outputs(model, [[3, 4, 5]], [found.ids], ended)[0], abs=1e-2)
+    with pytest.raises(DecodingError, match="a source is empty"):
+        search(model, [[3], []], bare)
+
+
 @pytest.mark.parametrize("pad_id", [0, None])
 @pytest.mark.parametrize("beam_size", [1, 4])
 def test_neighbours_change_nothing(beam_size: int, pad_id: int | None) -> None:
@@ -142,6 +159,7 @@ def test_limits_are_those_of_the_output_alone(beam_size: int) -> None:
         return [len(hypotheses[0].ids) for hypotheses in found]
 
     assert lengths([[], [3], [3, 3]]) == [50, 52, 54]
+    assert lengths([[], [3], [3, 3]], source_end=False) == [50, 52, 54]
     assert lengths([[3]], max_length=4) == [4]
     assert lengths([[3] * 9]) == [57]  # with three before and the start token, all 61 positions
 
@@ -175,6 +193,12 @@ def test_what_a_model_does_not_have(fields: dict[str, Ids], message: str) -> Non
         sample_outputs(model, [[3]], SamplingConfig(), config)
     with pytest.raises(DecodingError, match=message):
         score_outputs(model, [[3]], [[4]], config)
+
+
+@pytest.mark.parametrize("name", ["bos_id", "eos_id"])
+def test_a_start_or_an_end_that_a_model_does_not_have(name: str) -> None:
+    with pytest.raises(DecodingError, match=f"`{name}` is 40, the model's vocabulary has 12 ids"):
+        search(random_model(1, **{name: 40}), [[3]], DecodeConfig())
 
 
 def test_ids_below_zero() -> None:

@@ -140,7 +140,7 @@ def test_a_config_that_is_no_json(folder: Path, text: bytes) -> None:
 @pytest.mark.parametrize("text", ["[]", "{}", "null", '{"architectures": ["BertModel"]}'])
 def test_a_config_of_something_else(folder: Path, text: str) -> None:
     (folder / "config.json").write_text(text, encoding="utf-8")
-    with pytest.raises(CheckpointError, match=r"does not describe a Pellucid model: it has no `format`"):
+    with pytest.raises(CheckpointError, match=r"does not describe a model: it has neither Pellucid.s `format` nor"):
         load_folder(folder, CPU)
 
 

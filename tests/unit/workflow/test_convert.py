@@ -120,7 +120,7 @@ def test_a_tutorial_goes_on_to_another_library(
     before = beside(tmp_path)
     convert(saved, tmp_path / "hf", LAYOUT, "hf", TutorialOptions(num_heads=2, **vocabularies))
     (ours, theirs, kind, *given, (in_ours, in_theirs)) = calls[0]
-    assert (kind, given) == ("hf", [None, None, 1e-4])
+    assert (kind, given) == ("hf", [None, None, 1e-4, (None, None)])
     assert "source.json" in in_ours
     assert "generation_config.json" in in_theirs
     assert not ours.exists()
@@ -131,7 +131,7 @@ def test_a_tutorial_goes_on_to_another_library(
 def test_from_hugging_face(foreign: Path, tmp_path: Path, calls: Calls) -> None:
     convert(foreign, tmp_path / "deep" / "ours", compared_on=Sentences(["a"], ["b"], 0.5))
     (_, theirs, kind, *given, (in_ours, _)) = calls[0]
-    assert (theirs, kind, given) == (foreign, "hf", [["a"], ["b"], 0.5])
+    assert (theirs, kind, given) == (foreign, "hf", [["a"], ["b"], 0.5, (None, None)])
     assert "config.json" in in_ours
     first, second = (
         Translator.load(folder, "cpu").translate(["two dogs"]) for folder in (foreign, tmp_path / "deep/ours")
@@ -278,6 +278,22 @@ def test_a_tutorial_on_to_another_library_with_proof(
     proof = convert(saved, tmp_path / "out", None, target, options, compared_on=Sentences(LINES))
     assert proof.compared
     assert proof.passed, str(proof)
+
+
+@pytest.mark.foreign
+@without_tokenizer
+@pytest.mark.parametrize("target", ["ct2", "onnx"])
+def test_a_tutorial_whose_sources_have_no_end_token(
+    target: str, saved: Path, vocabularies: dict[str, str], tmp_path: Path
+) -> None:
+    options = TutorialOptions(num_heads=2, unended_source=True, **vocabularies)
+    convert(saved, tmp_path / "ours", options=options)
+    assert not Translator.load(tmp_path / "ours", "cpu").decode.source_end
+    proof = convert(tmp_path / "ours", tmp_path / "out", None, target, compared_on=Sentences(LINES))
+    assert proof.compared
+    assert proof.passed, str(proof)
+    with pytest.raises(ConfigError, match=r"`source_end` \(False\) has no place in MarianMTModel"):
+        convert(tmp_path / "ours", tmp_path / "hf", None, "hf")
 
 
 @pytest.mark.foreign

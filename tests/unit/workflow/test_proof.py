@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,9 @@ from pellucid.config import DecodeConfig, ModelConfig
 from pellucid.errors import ConfigError, DataError
 from pellucid.model.transformer import EncoderOnly, Transformer
 from pellucid.text.tokenizers import Tokenizers
-from pellucid.weights.folder import save_description, save_weights
+from pellucid.weights.folder import SavedModel, save_description, save_weights
 from pellucid.workflow import proof as proofs
+from pellucid.workflow import proof_languages
 from pellucid.workflow.proof import Proof, not_compared, own_sentences, prove
 from tests.parity.export.shapes import DECODER, ENCODER, PAIRED, random_model
 from tests.unit.text.subword_models import subwords
@@ -144,6 +146,32 @@ def test_other_tokens_fail_and_no_tokenizer_does_not(proved: Callable[..., Proof
     assert proved(change=cut).tokenized_equal == 3
     assert not proved(change=cut).passed
     assert proved(change=lack).passed
+
+
+CODES = {"xx": 9, "yy": 8, "zz": 7}
+BETWEEN = [
+    ({}, (None, None), "xx to yy (the first that it knows)", ((9,), (8,))),
+    ({"source_prefix": (7,), "target_prefix": (8,)}, (None, None), "zz to yy", ((7,), (8,))),
+    ({"source_prefix": (9,)}, (None, "zz"), "xx to zz", ((9,), (7,))),
+    ({}, (None, "xx"), "yy to xx (the first that it knows)", ((8,), (9,))),
+]
+
+
+@pytest.mark.parametrize(("settings", "given", "said", "prefixes"), BETWEEN, ids=["first", "own", "given", "one"])
+def test_which_languages_are_compared(
+    settings: dict[str, Any], given: Any, said: str, prefixes: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(proof_languages, "codes_are_special", lambda *_: True)
+    tokenizer = subwords("bpe")
+    model = random_model(ModelConfig(**PAIRED))
+    saved = SavedModel(model, Tokenizers(tokenizer, tokenizer), DecodeConfig(**settings), languages=CODES)
+    found, named = proof_languages.between(saved, given)
+    assert named == said
+    assert (found.decode.source_prefix, found.decode.target_prefix) == prefixes
+    with pytest.raises(ConfigError, match=r"^unknown `source_language` `qq`"):
+        proof_languages.between(saved, ("qq", None))
+    with pytest.raises(ConfigError, match=r"^languages are given \(`xx`\), but the model knows none$"):
+        proof_languages.between(replace(saved, languages={}), ("xx", None))
 
 
 def test_a_near_tie_is_counted_apart() -> None:

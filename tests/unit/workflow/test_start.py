@@ -1,5 +1,6 @@
 """`--init-from`: trained weights go on training; what is taken from the model, what may change, what is refused."""
 
+import json
 import re
 import shutil
 from dataclasses import replace
@@ -8,12 +9,16 @@ from typing import Any
 
 import pytest
 import torch
+import torch.nn.functional as F
 
 from pellucid.config import Recipe
-from pellucid.errors import CheckpointError, ConfigError
+from pellucid.errors import CheckpointError, ConfigError, DecodingError
+from pellucid.evaluation.scores import corpus_bleu
+from pellucid.tasks.translator import Translator
 from pellucid.training.interrupts import Interrupted
-from pellucid.weights.folder import read_config
+from pellucid.weights.folder import load_folder, read_config
 from pellucid.weights.tensors import load_tensors
+from pellucid.workflow.average import average_run
 from pellucid.workflow.run_folder import RunFolder, stored_recipe
 from pellucid.workflow.train import train
 from tests.toy_task import SMALL, reversed_letters, small_recipe, write_pairs
@@ -202,4 +207,90 @@ def test_r_drop_needs_dropout(texts: tuple[str, str], tmp_path: Path) -> None:
     recipe = small_recipe(*texts, "train.r_drop=5", "model.dropout=0.0")
     with pytest.raises(ConfigError, match=r"^`train.r_drop` \(5.0\) compares two passes with different dropout, but"):
         train(recipe, tmp_path / "run", quiet=True)
+    assert not (tmp_path / "run").exists()
+
+
+CODES = {"xx": 4, "yy": 5, "zz": 6}
+
+
+def of_many_languages(base: Path, **decode: Any) -> Path:
+    """`base` as a model with codes of languages, and something around its texts."""
+    table = read_config(base)
+    table["decode"] |= {"source_prefix": [4], "source_suffix": [7], "target_prefix": [5], "suppress": [8]} | decode
+    (base / "config.json").write_text(json.dumps(table | {"languages": CODES}), encoding="utf-8")
+    return base
+
+
+@torch.inference_mode()
+def loss_around(folder: Path, pairs: list[tuple[str, str]], before: int, behind: list[int], first: int) -> float:
+    """The mean over what the decoder writes, `first` included, by a plain pass over each pair."""
+    saved = load_folder(folder, torch.device("cpu"))
+    config, tokenizers, total, count = saved.model.config, saved.tokenizers, 0.0, 0
+    assert tokenizers is not None
+    for src, tgt in pairs:
+        out = [first, *tokenizers.target.encode(tgt), config.eos_id]
+        given = [before, *tokenizers.source.encode(src), *behind]
+        logits = saved.model(torch.tensor([given]), torch.tensor([[config.bos_id, *out[:-1]]]))[0]
+        total += float(F.cross_entropy(logits, torch.tensor(out), reduction="sum"))
+        count += len(out)
+    return total / count
+
+
+@pytest.mark.parametrize("ended", [True, False])
+def test_what_stands_around_texts_is_the_models(
+    ended: bool, texts: tuple[str, str], base: Path, tmp_path: Path
+) -> None:
+    of_many_languages(base, source_end=ended)
+    pairs = reversed_letters(9, seed=5)
+    valid = write_pairs(tmp_path, pairs, "valid")
+    settings = (f'data.valid_src="{valid[0]}"', f'data.valid_tgt="{valid[1]}"', *GENTLE, "train.average=1")
+    run = tuned(texts, base, tmp_path / "run", *settings)
+    end = [read_config(base)["model"]["eos_id"]] if ended else []
+    expected = loss_around(base, pairs, 4, [*end, 7], 5)
+    assert metrics(run)[0]["loss"] == pytest.approx(expected, abs=1e-4)
+    greedy = Translator.load(base, "cpu").translate([src for src, _ in pairs[:4]], beam_size=1, max_length=None)
+    assert metrics(run)[0]["bleu"] == corpus_bleu([t.text for t in greedy], [tgt for _, tgt in pairs[:4]])
+    ours, theirs = read_config(run), read_config(base)
+    assert ours["languages"] == CODES
+    assert ours["decode"] == theirs["decode"]
+    lines = [src for src, _ in pairs]
+    assert [t.text for t in Translator.load(run, "cpu").translate(lines)] == [
+        t.text for t in Translator.load(base, "cpu").translate(lines)
+    ]
+    averaged = tmp_path / "averaged"
+    average_run(tuned(texts, base, tmp_path / "two", *settings, "train.average=2"), averaged)
+    assert read_config(averaged)["languages"] == CODES
+
+
+def test_the_languages_that_are_given_and_settings_that_win(texts: tuple[str, str], base: Path, tmp_path: Path) -> None:
+    of_many_languages(base, length_penalty=0.5)
+    spoken = {"source_language": "yy", "target_language": "zz"}
+    run = tuned(texts, base, tmp_path / "run", "decode.suppress=[]", "decode.beam_size=5", **spoken)
+    decode = read_config(run)["decode"]
+    assert (decode["source_prefix"], decode["target_prefix"], decode["source_suffix"]) == ([5], [6], [7])
+    assert (decode["suppress"], decode["beam_size"], decode["length_penalty"]) == ([], 5, 0.5)
+    with pytest.raises(
+        ConfigError, match=r"^the run in .* has `decode.target_prefix = \[6\]`, this command `.*\[4\]`$"
+    ):
+        tuned(texts, base, run, "decode.suppress=[]", "decode.beam_size=5", source_language="yy", target_language="xx")
+    with pytest.raises(ConfigError, match=r"^unknown `target_language` `qq`"):
+        tuned(texts, base, tmp_path / "other", target_language="qq")
+    shutil.rmtree(base)
+    same = "decode.suppress=[]", "decode.beam_size=5"
+    tuned(texts, base, run, *same, **spoken)
+    with pytest.raises(ConfigError, match=r"has `decode.target_prefix = \[6\]`, this command `.*\[4\]`$"):
+        tuned(texts, base, run, *same, target_language="xx")
+
+
+def test_languages_that_are_missing_or_of_no_use(texts: tuple[str, str], base: Path, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"^`source_language` \(`xx`\) means nothing to this model"):
+        tuned(texts, base, tmp_path / "run", source_language="xx")
+    with pytest.raises(ConfigError, match=r"^languages are given \(`xx`\), but no model that knows any$"):
+        train("default", tmp_path / "run", target_language="xx", quiet=True)
+    of_many_languages(base, target_prefix=[])
+    with pytest.raises(ConfigError, match=r"3 languages, and `target_language` is not given$"):
+        tuned(texts, base, tmp_path / "run")
+    of_many_languages(base, suppress=[999])
+    with pytest.raises(DecodingError, match=r"^`suppress` holds the id 999"):
+        tuned(texts, base, tmp_path / "run")
     assert not (tmp_path / "run").exists()

@@ -141,12 +141,6 @@ def test_what_is_for_translators_is_refused(settings: tuple[str, ...], tmp_path:
     assert not (tmp_path / "run").exists()
 
 
-def test_r_drop_needs_tokens(tmp_path: Path) -> None:
-    src, tgt = write_labelled(tmp_path, labelled_letters(40))
-    with pytest.raises(ConfigError, match=r"^`train\.r_drop` \(1\.0\) compares what is said of tokens"):
-        train(small_recipe_for(CLASSIFY, src, tgt, "train.r_drop=1"), tmp_path / "run", quiet=True)
-
-
 def test_a_language_model_has_no_target(tmp_path: Path) -> None:
     src, tgt = write_labelled(tmp_path, labelled_letters(40))
     with pytest.raises(ConfigError, match=r"^`data\.tgt` is given \(.*train\.tgt\)$"):

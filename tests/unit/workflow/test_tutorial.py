@@ -32,10 +32,10 @@ def vocabularies(tmp_path: Path) -> dict[str, str]:
     return write_vocabularies(tmp_path)
 
 
-def written(logits: Logits, line: str, start: bool = True) -> list[str]:
+def written(logits: Logits, line: str, start: bool = True, end: bool = True) -> list[str]:
     """What greedy search by the tutorial's model writes, in tokens of the target's list."""
     ids = [SOURCE.index(token) if token in SOURCE else 0 for token in line.split()]
-    src = torch.tensor([[*([2] if start else []), *ids, 3]])
+    src = torch.tensor([[*([2] if start else []), *ids, *([3] if end else [])]])
     tgt = [TARGET.index("<s>")]
     while len(tgt) <= 2 * len(ids) + 50:
         last = logits(src, torch.tensor([tgt]))[0, -1].clone()
@@ -52,14 +52,17 @@ def translator_of(saved: SavedModel) -> Translator:
     return Translator(saved.model, saved.tokenizers, saved.decode)
 
 
-@pytest.mark.parametrize("bare", [False, True])
+@pytest.mark.parametrize(("bare", "unended"), [(False, False), (True, False), (False, True), (True, True)])
 @pytest.mark.parametrize("layout", ["annotated-transformer", "keras-transformer", "pytorch-seq2seq", "aladdin-persson"])
-def test_it_writes_what_the_tutorial_writes(layout: str, bare: bool, vocabularies: dict[str, str]) -> None:
+def test_it_writes_what_the_tutorial_writes(
+    layout: str, bare: bool, unended: bool, vocabularies: dict[str, str]
+) -> None:
     state, logits = tutorial(layout)
-    options = TutorialOptions(num_heads=2, bare_source=bare, max_positions=80, **vocabularies)
+    around = {"bare_source": bare, "unended_source": unended}
+    options = TutorialOptions(num_heads=2, max_positions=80, **around, **vocabularies)
     translator = translator_of(open_tutorial(state, layout, options))
     with torch.no_grad():
-        expected = [written(logits, line, start=not bare) for line in LINES]
+        expected = [written(logits, line, not bare, not unended) for line in LINES]
     assert [found.tokens for found in translator.translate(LINES, beam_size=1)] == expected
     assert len({tuple(tokens) for tokens in expected}) > 1
     assert translator.model.config.max_positions == (
@@ -89,6 +92,25 @@ def test_a_source_without_a_start_token(tmp_path: Path, vocabularies: dict[str, 
     assert saved.decode.source_prefix == ()
     first, second = (translator_of(each).score(LINES, ["A B C"] * 4) for each in (whole, saved))
     assert first == pytest.approx(second, abs=1e-5)
+
+
+def test_a_source_without_an_end_token(tmp_path: Path, vocabularies: dict[str, str]) -> None:
+    """Its vocabulary may have none; the target's must."""
+    words = [token for token in SOURCE if token != "<eos>"]
+    state = dict(tutorial("pytorch-seq2seq")[0])
+    name = "encoder.tok_embedding.weight"
+    options = {"num_heads": 2, "unended_source": True}
+    whole = open_tutorial(state, "pytorch-seq2seq", TutorialOptions(**options, **vocabularies))
+    state[name] = torch.cat([state[name][:3], state[name][4:]])
+    options |= vocabularies | {"src_vocab": write(tmp_path / "unended.txt", words)}
+    saved = open_tutorial(state, "pytorch-seq2seq", TutorialOptions(**options))
+    first, second = (translator_of(each).score(LINES, ["A B C"] * 4) for each in (whole, saved))
+    assert first == pytest.approx(second, abs=1e-5)
+    with pytest.raises(DataError, match="no special token for end"):
+        open_tutorial(state, "pytorch-seq2seq", TutorialOptions(**options | {"unended_source": False}))
+    targets = write(tmp_path / "targets.txt", [token for token in TARGET if token != "</S>"])
+    with pytest.raises(DataError, match="no special token for end"):
+        open_tutorial(state, "pytorch-seq2seq", TutorialOptions(**options | {"tgt_vocab": targets}))
 
 
 def test_text_that_is_lower_cased_and_cut_into_words(vocabularies: dict[str, str]) -> None:

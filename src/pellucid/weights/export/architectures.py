@@ -102,7 +102,7 @@ BERT_CLASSIFIER = Architecture(
     class_name="BertForSequenceClassification",
     model_type="bert",
     family=BERT,
-    needs={**_BERT_NEEDS, "classifier_activation": "tanh"},
+    needs={**_BERT_NEEDS, "classifier_activation": "tanh", "pooling": "first"},
     settings=_SPECIAL,
     fixed={"problem_type": "single_label_classification"},
 )

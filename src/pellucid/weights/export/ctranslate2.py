@@ -39,7 +39,7 @@ def to_ctranslate2(
 
     Its words are the visible tokens of `tokenizers`, whose files lie beside; without tokenizers the ids as text. The
     end token is added to sources there, so a source is its tokens; but where `decode` has ids behind the end token
-    (`source_suffix`), a source is all of its words.
+    (`source_suffix`), or none (`source_end`), a source is all of its words.
 
     Args:
         quantization: the type in which matrices are stored; None: float32.
@@ -59,7 +59,8 @@ def to_ctranslate2(
     )
     _fill_words(spec, both, model.config)
     if model.config.family == "encoder-decoder":
-        spec.config.add_source_eos = not (decode or DecodeConfig()).source_suffix
+        decode = decode or DecodeConfig()
+        spec.config.add_source_eos = decode.source_end and not decode.source_suffix
     spec.validate()
     spec.optimize(quantization=quantization)
     folder = Path(folder)

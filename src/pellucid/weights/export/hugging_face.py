@@ -53,6 +53,8 @@ def to_hugging_face(
     architecture = architecture_of(model.config)
     _check(model.config, architecture)
     folder, decode = Path(folder), decode or DecodeConfig()
+    if model.config.family == "encoder-decoder" and not decode.source_end:
+        raise _refusal("source_end", False, architecture, "tokenizers that put the end token behind every source")
     folder.mkdir(parents=True, exist_ok=True)
     with replacing(folder / "model.safetensors") as temporary:
         # transformers wants to know which framework wrote the file.
@@ -198,8 +200,10 @@ def _generation_table(config: ModelConfig, decode: DecodeConfig) -> dict[str, An
     """What `generate` does: as our own search, it ends once a beam has finished, and never writes padding."""
     table: dict[str, Any] = {
         "bos_token_id": config.bos_id, "eos_token_id": config.eos_id, "pad_token_id": config.pad_id,
-        # It counts the start and the end; without a limit it would take 20.
-        "max_length": min(config.max_positions, decode.max_length + 2 if decode.max_length else 512),
+        # It counts the start, what is forced and the end; without a limit it would take 20.
+        "max_length": min(
+            config.max_positions, decode.max_length + 2 + len(decode.target_prefix) if decode.max_length else 512
+        ),
     }  # fmt: skip
     if config.family == "encoder-decoder":
         never = {config.pad_id, config.bos_id, *decode.suppress} - {None, config.eos_id}

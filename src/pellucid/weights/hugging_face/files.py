@@ -17,6 +17,7 @@ from pellucid.weights.tensors import load_tensors
 SAFETENSORS = "model.safetensors"
 PICKLE = "pytorch_model.bin"
 INDEX = ".index.json"
+POINTER = b"version https://git-lfs"
 CONVERT = "`pellucid convert FOLDER NEW` writes the same model without a pickle"
 
 
@@ -30,8 +31,19 @@ def read_weights(folder: Path) -> dict[str, Tensor]:
     paths = _weight_files(folder)
     tensors: dict[str, Tensor] = {}
     for path in paths:
+        _check_pointer(path)
         tensors |= _read_pickle(path) if path.suffix == ".bin" else load_tensors(path)
     return {name: tensor.float() if tensor.is_floating_point() else tensor for name, tensor in tensors.items()}
+
+
+def _check_pointer(path: Path) -> None:
+    """Raises CheckpointError where git-lfs left a text in the place of a file."""
+    with path.open("rb") as file:
+        if file.read(len(POINTER)) == POINTER:
+            raise CheckpointError(
+                f"`{path}` is not the weights, but what git-lfs leaves in their place",
+                "run `git lfs pull` in the folder",
+            )
 
 
 def _weight_files(folder: Path) -> list[Path]:

@@ -53,7 +53,7 @@ def our_tensors(model: nn.Module, file: ForeignTensors, family: Family, head: bo
         missing = [part for part in parts if part not in file.tensors]
         if missing:
             raise CheckpointError(
-                f"{origin} misses `{file.name_in_file(missing[0])}`, which config.json asks for",
+                f"{origin} lack `{file.name_in_file(missing[0])}`, which config.json asks for",
                 "config.json and the weights must come from the same model; copy the whole folder",
             )
         rows = packed.get(name.rpartition(".")[0], []) if len(parts) > 1 else [parameter.size(0)]
@@ -65,7 +65,8 @@ def our_tensors(model: nn.Module, file: ForeignTensors, family: Family, head: bo
                     f"config.json asks for {shape}",
                     "config.json and the weights must come from the same model",
                 )
-        found[name] = torch.cat([file.tensors[part] for part in parts])
+        tensors = [file.tensors[part] for part in parts]
+        found[name] = torch.cat(tensors) if len(tensors) > 1 else tensors[0]  # `cat` would copy the one, too
     return found
 
 
@@ -103,7 +104,7 @@ def leftover(model: nn.Module, file: ForeignTensors, family: Family, head: bool,
         beside_it = family.kind == "encoder" and file.has_prefix and not in_file.startswith(file.prefix)
         if not beside_it and not _is_any(name, family.heads):
             raise CheckpointError(
-                f"{origin} has `{in_file}`, which the model that config.json describes lacks",
+                f"{origin} have `{in_file}`, which the model that config.json describes lacks",
                 "config.json and the weights must come from the same model",
             )
         unused.append(in_file)

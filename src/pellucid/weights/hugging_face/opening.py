@@ -4,19 +4,20 @@ import logging
 from pathlib import Path
 from typing import Any
 
-from pellucid.config import ModelConfig
+from pellucid.config import DecodeConfig, ModelConfig
 from pellucid.errors import CheckpointError, ConfigError
-from pellucid.model.transformer import Model, build_model
+from pellucid.model.transformer import Model
 from pellucid.tables import from_table
-from pellucid.text.foreign import load_foreign_tokenizer
-from pellucid.text.languages import language_ids
+from pellucid.text.foreign import load_foreign_tokenizer, starting_ids
+from pellucid.text.languages import codes_are_special, language_ids
 from pellucid.text.tokenizer import Tokenizer
 from pellucid.text.tokenizers import Tokenizers
-from pellucid.weights.folder import SavedModel, task_of
+from pellucid.weights.building import build_unfilled
+from pellucid.weights.folder import TASK_OF_FAMILY, SavedModel, Task, task_of
 from pellucid.weights.hugging_face.catalogue import FAMILIES
 from pellucid.weights.hugging_face.family import ACTIVATIONS, Family
 from pellucid.weights.hugging_face.files import read_weights
-from pellucid.weights.hugging_face.generation import decode_settings, special_ids
+from pellucid.weights.hugging_face.generation import decode_settings, special_ids, with_default_languages
 from pellucid.weights.hugging_face.hub import find_folder
 from pellucid.weights.hugging_face.names import ForeignTensors, leftover, our_tensors
 from pellucid.weights.hugging_face.settings import CONFIG, GENERATION, Settings, read_json
@@ -71,12 +72,36 @@ def open_folder(folder: Path) -> SavedModel:
     return SavedModel(
         model.eval(),
         tokenizers,
-        decode_settings(settings, generation, family),
+        _decode(settings, generation, family, tokenizers, model.config, languages),
         task_of(model.config),
         _labels(table, model.config.num_classes),
         languages,
         unused,
     )
+
+
+def _decode(
+    settings: Settings,
+    generation: dict[str, Any],
+    family: Family,
+    tokenizers: Tokenizers | None,
+    model: ModelConfig,
+    languages: dict[str, int],
+) -> DecodeConfig:
+    """How the model is searched with, between its default languages."""
+    folder, special = settings.path.parent, tokenizers is not None and codes_are_special(tokenizers, languages)
+    start = starting_ids(folder, tokenizers.target) if tokenizers is not None and family.kind == "decoder" else ()
+    code_first = special and model.bos_id not in languages.values()
+    decode = decode_settings(settings, generation, family, start, code_first)
+    return with_default_languages(decode, folder, model.bos_id, languages) if special else decode
+
+
+def foreign_task(folder: Path) -> Task:
+    """What the model of such a folder is for, by its settings alone: an encoder may or may not tell classes apart.
+
+    Raises CheckpointError for a family that is unknown.
+    """
+    return TASK_OF_FAMILY[_family(folder / CONFIG, read_json(folder / CONFIG)).kind]
 
 
 def _build(
@@ -90,7 +115,7 @@ def _build(
     fields = {ours: settings[theirs] for ours, theirs in family.fields.items()} | dict(family.fixed) | special
     fields |= find_ties(settings, file, family) | family.shape(settings, file.tensors)
     head = _head_classes(settings, file, family)
-    model = build_model(_model_config(settings, family, fields | head))
+    model = build_unfilled(_model_config(settings, family, fields | head))
     file.tensors |= family.arithmetic(settings, file.tensors)
     set_parameters(model, our_tensors(model, file, family, bool(head), origin), origin)
     return model, leftover(model, file, family, bool(head), origin)

@@ -9,6 +9,7 @@ from pellucid.errors import CheckpointError
 
 CONFIG = "config.json"
 GENERATION = "generation_config.json"
+TOKENIZER = "tokenizer_config.json"
 
 
 class Settings:
@@ -42,6 +43,8 @@ class Settings:
         for name, allowed in only.items():
             value = self.get(name, allowed)
             if value is not None and value != allowed:
+                if allowed is None:
+                    raise self.refuse(name, value, "which Pellucid does not read")
                 raise self.refuse(name, value, f"which Pellucid's model cannot express; it knows {json.dumps(allowed)}")
 
     def same(self, first: str, second: str) -> Any:

@@ -8,8 +8,9 @@ from torch import Tensor
 
 from pellucid.config import ModelConfig
 from pellucid.errors import ConfigError, did_you_mean
-from pellucid.model.transformer import Model, SequenceClassifier, Transformer, build_model
+from pellucid.model.transformer import SequenceClassifier, Transformer
 from pellucid.tables import from_table
+from pellucid.weights.building import build_unfilled
 from pellucid.weights.tensors import set_parameters
 from pellucid.weights.tutorials.folding import (
     are_the_papers,
@@ -69,9 +70,7 @@ def import_tutorial(
 
 
 def _with_weights(config: ModelConfig, tensors: dict[str, Tensor]) -> Transformer | SequenceClassifier:
-    # Random weights are drawn and overwritten: the caller's random numbers go on as if they had not been.
-    with torch.random.fork_rng(devices=[]):
-        model: Model = build_model(config)
+    model = build_unfilled(config)
     set_parameters(model, tensors, "the state dict")
     assert isinstance(model, Transformer | SequenceClassifier)
     return model

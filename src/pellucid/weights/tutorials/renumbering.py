@@ -7,8 +7,9 @@ import torch
 from torch import Tensor
 
 from pellucid.config import ModelConfig
-from pellucid.model.transformer import Model, Transformer, build_model
+from pellucid.model.transformer import Model, Transformer
 from pellucid.tables import from_table, to_table
+from pellucid.weights.building import build_unfilled
 from pellucid.weights.tensors import parameters, set_parameters
 
 
@@ -31,7 +32,7 @@ def renumbered(
             tensors[name] = tensor[: fields.get("max_positions")]
     sizes = {"src_vocab_size": src_ids, "tgt_vocab_size": tgt_ids if isinstance(model, Transformer) else src_ids}
     changed = {name: len(ids) for name, ids in sizes.items() if ids is not None} | fields
-    new = build_model(from_table(ModelConfig, to_table(config) | changed, "[model]"))
+    new = build_unfilled(from_table(ModelConfig, to_table(config) | changed, "[model]"))
     set_parameters(new, tensors, "the model")
     return new.eval()
 

@@ -168,3 +168,12 @@ def test_other_precisions_come_as_float32(dtype: torch.dtype, tmp_path: Path) ->
     assert {parameter.dtype for parameter in model.parameters()} == {torch.float32}
     words = tensors["embeddings.word_embeddings.weight"].float()
     assert torch.equal(model.state_dict()["src_embedding.tokens.weight"], words)
+
+
+def test_what_git_lfs_leaves(tmp_path: Path) -> None:
+    folder = write(tmp_path, BERT)
+    pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:0f\nsize 440473133\n"
+    (folder / "model.safetensors").write_text(pointer, encoding="utf-8")
+    with pytest.raises(CheckpointError, match="is not the weights, but what git-lfs leaves") as caught:
+        from_hugging_face(folder)
+    assert "git lfs pull" in str(caught.value.hint)

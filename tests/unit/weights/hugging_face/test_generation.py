@@ -11,6 +11,9 @@ from pellucid.config import DecodeConfig
 from pellucid.errors import CheckpointError
 from pellucid.weights.folder import SavedModel
 from pellucid.weights.hugging_face import open_folder
+from pellucid.weights.hugging_face.generation import special_ids
+from pellucid.weights.hugging_face.llama import QWEN2
+from pellucid.weights.hugging_face.settings import Settings
 from tests.unit.weights.hugging_face.folders import BART, BERT, LLAMA, bart_tensors, bert_tensors, llama_tensors, write
 
 
@@ -32,15 +35,24 @@ def test_settings_of_either_file(tmp_path: Path) -> None:
     saved = opened(tmp_path, BART | config | {"forced_bos_token_id": 7})
     assert saved.decode.beam_size == 6
     assert saved.decode.length_penalty == 2.0
-    assert saved.decode.max_length == 48  # theirs counts the start and the end
+    assert saved.decode.max_length == 47  # theirs counts the start, the forced token and the end
     assert saved.decode.target_prefix == (7,)
     assert saved.decode.suppress == (1,)
     generation = {"num_beams": 3, "forced_bos_token_id": 8, "suppress_tokens": [9, 2], "max_new_tokens": 20}
     saved = opened(tmp_path, BART | config, generation)
     assert saved.decode.beam_size == 3
-    assert saved.decode.max_length == 19
+    assert saved.decode.max_length == 18
     assert saved.decode.target_prefix == (8,)
     assert saved.decode.suppress == (1, 2, 9)
+
+
+@pytest.mark.parametrize(("setting", "length"), [("max_length", 48), ("max_new_tokens", 49)])
+def test_a_limit_without_a_forced_token(setting: str, length: int, tmp_path: Path) -> None:
+    assert opened(tmp_path, BART | {setting: 50}).decode.max_length == length
+
+
+def test_lines_of_a_language_model_have_no_end(tmp_path: Path) -> None:
+    assert opened(tmp_path, LLAMA).decode == DecodeConfig(source_end=False)
 
 
 def test_what_the_search_does_not_do_is_said(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -85,3 +97,13 @@ def test_special_tokens(
     assert ("ends a text at any of [7, 8]; here it ends at 7 alone" in caplog.text) == (
         generation == {"eos_token_id": [7, 8]}
     )
+
+
+def test_a_small_vocabulary_without_the_family_s_start_token(tmp_path: Path) -> None:
+    """A text then begins with the end token, as the usual one of Qwen2 is, too."""
+    table = {"vocab_size": 600, "eos_token_id": 5}
+    for given in ({}, {"bos_token_id": None}):
+        ids = special_ids(Settings(tmp_path, table | given, QWEN2.defaults), {}, QWEN2, None)
+        assert ids == {"bos_id": 5, "eos_id": 5, "pad_id": None}
+    usual = special_ids(Settings(tmp_path, {}, QWEN2.defaults), {}, QWEN2, None)
+    assert usual == {"bos_id": 151643, "eos_id": 151643, "pad_id": None}

@@ -150,12 +150,12 @@ def test_a_missing_parameter(prefix: str, tmp_path: Path) -> None:
     tensors = {f"{prefix}{name}": tensor for name, tensor in bert_tensors().items()}
     del tensors[f"{prefix}encoder.layer.1.attention.self.key.bias"]
     message = refusal(BERT, tensors, tmp_path)
-    assert f"misses `{prefix}encoder.layer.1.attention.self.key.bias`, which config.json asks for" in message
+    assert f"lack `{prefix}encoder.layer.1.attention.self.key.bias`, which config.json asks for" in message
 
 
 def test_a_missing_layer(tmp_path: Path) -> None:
     message = refusal(BERT | {"num_hidden_layers": 3}, bert_tensors(), tmp_path)
-    assert "misses `encoder.layer.2." in message
+    assert "lack `encoder.layer.2." in message
 
 
 @pytest.mark.parametrize(
@@ -174,7 +174,7 @@ def test_an_unexpected_parameter(config: dict[str, Any], name: str, tmp_path: Pa
     tensors = {"bert": bert_tensors, "bart": bart_tensors}.get(config["model_type"], llama_tensors)()
     if not name.endswith("."):
         tensors[name] = torch.ones(D)
-    assert f"has `{name}" in (message := refusal(config, tensors, tmp_path))
+    assert f"have `{name}" in (message := refusal(config, tensors, tmp_path))
     assert message.endswith("which the model that config.json describes lacks")
 
 
@@ -275,4 +275,4 @@ def test_an_output_projection_that_differs_is_not_tied(tmp_path: Path) -> None:
     assert model.config.tie_embeddings == "none"
     assert torch.equal(model.state_dict()["output_projection.weight"], tensors["lm_head.weight"])
     del tensors["lm_head.weight"]
-    assert "misses `lm_head.weight`" in refusal(BART | {"tie_word_embeddings": False}, tensors, tmp_path / "missing")
+    assert "lack `lm_head.weight`" in refusal(BART | {"tie_word_embeddings": False}, tensors, tmp_path / "missing")
