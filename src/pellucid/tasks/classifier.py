@@ -17,7 +17,9 @@ from pellucid.errors import ConfigError, DataError
 from pellucid.model.transformer import SequenceClassifier
 from pellucid.tasks.lines import listed
 from pellucid.tasks.saved import load_for
+from pellucid.tasks.tracing import segments_of, trace_text
 from pellucid.text.tokenizers import Tokenizers
+from pellucid.tracing.trace import Trace
 
 Text = str | tuple[str, str]
 """A text, or a pair of them for a model that tells two segments apart."""
@@ -92,6 +94,14 @@ class Classifier:
             found.update(zip(places, self._log_probs([inputs[i] for i in places]), strict=True))
         return [self._classification(found[i]) for i in range(len(given))]
 
+    def trace(self, text: Text) -> Trace:
+        """All attentions of the pass over a text, or over a pair (first, second) with its segments.
+
+        Raises DataError for a pair where the model has no segments, and for what exceeds its positions.
+        """
+        first, second = (text, None) if isinstance(text, str) else text
+        return trace_text(self.model, self.tokenizer, first, second)
+
     def _inputs(self, texts: Sequence[Text]) -> list[list[int]]:
         """The ids of each text or pair, as the model reads them."""
         pairs = [(text, None) if isinstance(text, str) else tuple(text) for text in texts]
@@ -129,8 +139,7 @@ class Classifier:
         ids = pad(inputs, config.pad_id or 0).to(device)
         segments = None
         if config.num_segments > 1:
-            firsts = torch.tensor([row.index(config.eos_id) + 1 for row in inputs])
-            segments = (torch.arange(ids.size(1)) >= firsts[:, None]).long().to(device)  # (B, S)
+            segments = pad([segments_of(row, config) for row in inputs], 1).to(device)  # (B, S)
         return log_probs_of(self.model(ids, segments)).cpu()
 
     def _classification(self, log_probs: Tensor) -> Classification:

@@ -17,7 +17,9 @@ from pellucid.errors import ConfigError
 from pellucid.model.transformer import DecoderOnly
 from pellucid.tasks.lines import listed
 from pellucid.tasks.saved import load_for
+from pellucid.tasks.tracing import trace_pass
 from pellucid.text.tokenizers import Tokenizers
+from pellucid.tracing.trace import Trace
 
 
 @dataclass(frozen=True)
@@ -66,7 +68,7 @@ class LanguageModel:
     @property
     def reads_lines(self) -> bool:
         """Whether each line is a text of its own, with a start and an end token; else text runs on."""
-        return bool(self.decode.source_prefix)
+        return bool(self.decode.source_prefix) and self.decode.source_end
 
     def generate(
         self,
@@ -128,6 +130,17 @@ class LanguageModel:
         start = self._started([])
         values = token_log_probs(self.model, [[*start, *text] for text in ids], self.decode.batch_tokens)
         return [scores[len(start) - 1 :] for scores in values]
+
+    def trace(self, text: str) -> Trace:
+        """All attentions of the pass over a text.
+
+        In its sequence "out" the end token is last where the model takes each line for a text of its own
+        (`reads_lines`), else what the model finds most probable there. Raises DataError for a text beyond the model's
+        positions.
+        """
+        read = self._started(self.tokenizer.encode(text))
+        written = [*read[1:], self.model.config.eos_id] if self.reads_lines else None
+        return trace_pass(self.model, tgt=read, out=written, tokenizers=Tokenizers(self.tokenizer, self.tokenizer))
 
     def _started(self, ids: list[int]) -> list[int]:
         """The ids with what stands before every text; what has no token yet begins with the start token."""

@@ -6,6 +6,7 @@ from difflib import get_close_matches
 
 from pellucid.config import DecodeConfig, ModelConfig
 from pellucid.errors import ConfigError
+from pellucid.text.languages import with_codes
 from pellucid.text.tokenizers import Tokenizers
 
 _SHOWN = 12  # codes that an error lists
@@ -41,16 +42,12 @@ def speaking(
                 "name `target_language` alone",
             )
         return replace(decode, source_prefix=(target,))
-    if model.bos_id in languages.values():
-        if target not in (None, model.bos_id):
-            written = next(code for code, i in languages.items() if i == model.bos_id)
-            raise ConfigError(
-                f"this model writes `{written}` alone, not `{target_language}`", f"use `{written}`, or another model"
-            )
-        return decode if source is None else replace(decode, source_suffix=(source,))
-    if source is not None:
-        decode = replace(decode, source_prefix=(source,))
-    return decode if target is None else replace(decode, target_prefix=(target,))
+    if model.bos_id in languages.values() and target not in (None, model.bos_id):
+        written = next(code for code, i in languages.items() if i == model.bos_id)
+        raise ConfigError(
+            f"this model writes `{written}` alone, not `{target_language}`", f"use `{written}`, or another model"
+        )
+    return with_codes(decode, model.bos_id, languages, source, target)
 
 
 def check_languages(

@@ -19,7 +19,9 @@ from pellucid.tasks.languages import check_languages, speaking
 from pellucid.tasks.lines import listed
 from pellucid.tasks.pieces import cut
 from pellucid.tasks.saved import open_model, ready
+from pellucid.tasks.tracing import trace_search, trace_translation
 from pellucid.text.tokenizers import Tokenizers
+from pellucid.tracing.trace import Trace
 
 
 @dataclass(frozen=True)
@@ -145,15 +147,36 @@ class Translator:
         tgt = self.tokenizers.target.encode_lines(listed(targets))
         if len(src) != len(tgt):
             raise DataError(f"{len(src)} sources and {len(tgt)} targets: each source needs one target")
-        room = self.model.config.max_positions - 1
-        limits = self._source_room(decode), room - len(decode.target_prefix)
-        for side, texts, limit in zip(("source", "target"), (src, tgt), limits, strict=True):
-            for number, ids in enumerate(texts, start=1):
-                if len(ids) > limit:
-                    raise DataError(
-                        f"{side} {number} has {len(ids):,} tokens, the model takes at most {limit:,}", "cut the text"
-                    )
+        self._check_lengths(src, tgt, decode)
         return score_outputs(self.model, src, tgt, decode)
+
+    def trace(
+        self,
+        source: str,
+        target: str | None = None,
+        *,
+        source_language: str | None = None,
+        target_language: str | None = None,
+        **options: Any,
+    ) -> Trace:
+        """All attentions of one translation, recorded as it is computed; tokens as text.
+
+        Without a target, the search that `translate` makes is recorded with it: `trace.search` is its tree,
+        `trace["search.cross"]` where each live hypothesis looked at each step, and the best hypothesis is the target.
+        Languages and `options` are those of `translate`; a line that it would cut into pieces is read whole.
+
+        Raises DataError for an empty source, or a text longer than the model takes; ConfigError as `translate` does.
+        """
+        decode = self._config(options, source_language, target_language)
+        src = self.tokenizers.source.encode(source)
+        if not src:
+            raise DataError("the source is empty: there is nothing to translate, and nothing to trace")
+        if target is None:
+            self._check_lengths([src], [], decode)
+            return trace_search(self.model, self.tokenizers, decode, src)
+        tgt = self.tokenizers.target.encode(target)
+        self._check_lengths([src], [tgt], decode)
+        return trace_translation(self.model, self.tokenizers, decode, src, tgt)
 
     def _config(
         self, options: dict[str, Any], source_language: str | None, target_language: str | None
@@ -166,10 +189,21 @@ class Translator:
         check_languages(decode, *fixed)
         return decode
 
+    def _check_lengths(
+        self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]], decode: DecodeConfig
+    ) -> None:
+        """Raises DataError for a text that the model's positions have no room for."""
+        limits = self._source_room(decode), self.model.config.max_positions - 1 - len(decode.target_prefix)
+        for side, texts, limit in zip(("source", "target"), (sources, targets), limits, strict=True):
+            for number, ids in enumerate(texts, start=1):
+                if len(ids) > limit:
+                    raise DataError(
+                        f"{side} {number} has {len(ids):,} tokens, the model takes at most {limit:,}", "cut the text"
+                    )
+
     def _source_room(self, decode: DecodeConfig) -> int:
         """The most tokens of a source that the model's positions have room for."""
-        added = len(decode.source_prefix) + 1 + len(decode.source_suffix)
-        return self.model.config.max_positions - added
+        return self.model.config.max_positions - decode.added
 
     def _pieces(self, sources: Sequence[str], decode: DecodeConfig) -> list[list[list[int]]]:
         """The ids of each line, in one piece or in as many as the model needs; none for an empty line."""

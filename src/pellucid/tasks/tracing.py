@@ -1,0 +1,205 @@
+"""Traces of models and of their tasks: what goes through a model, and the tokens that rows and columns stand for."""
+
+from collections.abc import Sequence
+from functools import partial
+
+import torch
+from torch import Tensor
+
+from pellucid.config import DecodeConfig, ModelConfig
+from pellucid.data.classified import classifier_input
+from pellucid.decoding.engine import search, whole_source
+from pellucid.decoding.greedy import greedy_search
+from pellucid.errors import DataError
+from pellucid.model.attention import observing
+from pellucid.model.transformer import DecoderOnly, EncoderOnly, Model, Transformer
+from pellucid.tasks.search_recorder import SearchRecorder
+from pellucid.text.tokenizer import Tokenizer
+from pellucid.text.tokenizers import Tokenizers
+from pellucid.tracing.passes import describe, evaluating, ids_tensor, provenance, record_pass
+from pellucid.tracing.tokens import tokens_of, tokens_of_ids
+from pellucid.tracing.trace import Token, Trace
+
+Ids = Sequence[int] | Tensor
+"""The ids of one sequence: a list, or a tensor (L,) or (1, L)."""
+
+
+def trace(
+    model: Model,
+    src_ids: Ids,
+    tgt_ids: Ids | None = None,
+    *,
+    segments: Ids | None = None,
+    tokenizer: Tokenizers | Tokenizer | None = None,
+) -> Trace:
+    """All attentions of a model's pass over one sequence, or over a source and a target.
+
+        trace = pellucid.trace(model, [5, 8, 2], [1, 7])
+        trace["cross"].weights(layer=0, head=1)                             # (2, 3)
+
+    Args:
+        model: a Transformer, EncoderOnly, SequenceClassifier or DecoderOnly, imported ones included. It is traced in
+            evaluation mode.
+        src_ids: what the model reads, end token included where it wants one. Padding behind it is cut off.
+        tgt_ids: what a Transformer's decoder reads, beginning with the start token; None: its own greedy output.
+        segments: of each of `src_ids` its segment, for an encoder that has them.
+        tokenizer: labels the tokens; without one their ids do.
+
+    A target's row t is the place that wrote the next token, so its sequence "out" is the target moved on by one; what
+    stands last there is the token that the model finds most probable.
+
+    Raises DataError for several sequences, none, ids outside of the vocabulary, padding between the ids, a sequence
+    beyond `max_positions`, or a target or segments where the model has none.
+    """
+    config = model.config
+    src = _listed(src_ids, "src_ids", config.pad_id)
+    if config.family != "decoder":
+        _check_padding(src, config.pad_id)
+    kinds = None if segments is None else _listed(segments, "segments", None)[: len(src)]
+    if tgt_ids is not None and not isinstance(model, Transformer):
+        raise DataError("`tgt_ids` is given, but the model has one stack alone", "give what it reads as `src_ids`")
+    if kinds is not None and not (isinstance(model, EncoderOnly) and config.num_segments):
+        raise DataError("`segments` are given, but the model has no segment embeddings (`num_segments` is 0)")
+    if kinds is not None and len(kinds) != len(src):
+        raise DataError(f"`segments` has {len(kinds)} numbers for {len(src)} ids")
+    if isinstance(model, DecoderOnly):
+        return trace_pass(model, tgt=src, tokenizers=_pair(tokenizer))
+    tgt = None if tgt_ids is None else _listed(tgt_ids, "tgt_ids", config.pad_id)
+    if tgt is None and isinstance(model, Transformer):
+        tgt = _greedy_output(model, src)
+    return trace_pass(model, src, tgt or (), segments=kinds, tokenizers=_pair(tokenizer))
+
+
+def trace_pass(
+    model: Model,
+    src: Sequence[int] = (),
+    tgt: Sequence[int] = (),
+    out: Sequence[int] | None = None,
+    segments: Sequence[int] | None = None,
+    tokenizers: Tokenizers | None = None,
+) -> Trace:
+    """A trace of one pass; `out` is what the decoder was to write, None: the target moved on by one."""
+    found = record_pass(model, src, tgt, segments)
+    sequences = {}
+    if src:
+        sequences["src"] = _tokens(model.config, tokenizers.source if tokenizers else None, src, segments or ())
+    if tgt:
+        written = [*tgt[1:], found.next_id or 0] if out is None else out
+        label = partial(_tokens, model.config, tokenizers.target if tokenizers else None)
+        sequences |= {"tgt": label(tgt), "out": label(written)}
+    return Trace(
+        model=describe(model),
+        sequences=sequences,
+        attentions=found.attentions,
+        faithfulness=found.faithfulness,
+        provenance=provenance(model),
+    )
+
+
+def trace_text(model: EncoderOnly, tokenizer: Tokenizer, text: str, second: str | None = None) -> Trace:
+    """A trace of an encoder's pass over a text, or over a pair of texts for a model that tells segments apart.
+
+    Raises DataError for a pair where it does not, and for what exceeds its positions.
+    """
+    config = model.config
+    if second is not None and config.num_segments < 2:
+        raise DataError(
+            "a pair of texts is given, but the model tells no segments apart (`num_segments` is "
+            f"{config.num_segments})",
+            "give one text",
+        )
+    first = tokenizer.encode(text)
+    behind = None if second is None else tokenizer.encode(second)
+    length = len(first) + 2 + (0 if behind is None else len(behind) + 1)
+    if length > config.max_positions:
+        raise DataError(
+            f"the text has {length:,} tokens, special ones included, the model {config.max_positions:,} positions",
+            "cut the text",
+        )
+    ids = classifier_input(first, config, behind)
+    segments = segments_of(ids, config)
+    pair = Tokenizers(tokenizer, tokenizer)
+    return trace_pass(model, ids, segments=segments if config.num_segments > 1 else None, tokenizers=pair)
+
+
+def segments_of(ids: Sequence[int], config: ModelConfig) -> list[int]:
+    """The segment of each id of a text or pair: 0 as far as the first end token, 1 behind it."""
+    first = list(ids).index(config.eos_id) + 1
+    return [int(place >= first) for place in range(len(ids))]
+
+
+def trace_translation(
+    model: Transformer, tokenizers: Tokenizers, decode: DecodeConfig, source: Sequence[int], target: Sequence[int]
+) -> Trace:
+    """A trace of a pass over a source and a given target (ids without start and end tokens)."""
+    src = whole_source(model, source, decode)
+    written = [*decode.target_prefix, *target, model.config.eos_id]
+    return trace_pass(model, src, [model.config.bos_id, *written[:-1]], written, tokenizers=tokenizers)
+
+
+def trace_search(
+    model: Transformer, tokenizers: Tokenizers | None, decode: DecodeConfig, source: Sequence[int]
+) -> Trace:
+    """A trace of a search and of a pass over what it found best; `source` without its end token."""
+    recorder = SearchRecorder(model, decode)
+    with evaluating(model), observing(recorder.observe):
+        best = search(model, [source], decode, recorder.watch)[0][0]
+    src = whole_source(model, source, decode)
+    written = [*decode.target_prefix, *best.ids, model.config.eos_id]
+    of_best = trace_pass(model, src, [model.config.bos_id, *written[:-1]], written, tokenizers=tokenizers)
+    label = partial(_tokens, model.config, tokenizers.target if tokenizers else None)
+    tree, rows = recorder.search(best, label)
+    return Trace(
+        model=of_best.model,
+        sequences={**of_best.sequences, "search": rows},
+        attentions={**of_best.attentions, "search.cross": recorder.attention()},
+        faithfulness=max(of_best.faithfulness, recorder.faithfulness),
+        search=tree,
+        provenance=of_best.provenance,
+    )
+
+
+def _greedy_output(model: Transformer, src: Sequence[int]) -> list[int]:
+    """What the decoder reads as it writes its own output. `src` has its end token already, wherever that stands."""
+    with evaluating(model):
+        best = greedy_search(model, ids_tensor(model, src, "src"))[0].hypotheses[0]
+    return [model.config.bos_id, *best.ids]
+
+
+def _tokens(
+    config: ModelConfig, tokenizer: Tokenizer | None, ids: Sequence[int], segments: Sequence[int] = ()
+) -> tuple[Token, ...]:
+    special = {i for i in (config.pad_id, config.bos_id, config.eos_id) if i is not None}
+    if tokenizer is None:
+        return tokens_of_ids(ids, special, segments)
+    return tokens_of(tokenizer, ids, special, segments)
+
+
+def _pair(tokenizer: Tokenizers | Tokenizer | None) -> Tokenizers | None:
+    return tokenizer if tokenizer is None or isinstance(tokenizer, Tokenizers) else Tokenizers(tokenizer, tokenizer)
+
+
+def _listed(ids: Ids, name: str, pad_id: int | None) -> list[int]:
+    """The ids of one sequence without the padding behind them."""
+    array = torch.as_tensor(ids)
+    if not array.numel():
+        return []
+    if array.dim() == 2 and array.size(0) == 1:
+        array = array[0]
+    if array.dim() != 1 or array.is_floating_point():
+        raise DataError(
+            f"`{name}` has shape {tuple(array.shape)} and dtype {array.dtype}: one sequence of ids is traced at a time",
+            f"give a list of ids, or a tensor (L,) or (1, L): `{name}[i]`",
+        )
+    found: list[int] = array.tolist()
+    while pad_id is not None and len(found) > 1 and found[-1] == pad_id:
+        found.pop()
+    return found
+
+
+def _check_padding(ids: Sequence[int], pad_id: int | None) -> None:
+    if pad_id is not None and pad_id in ids:
+        raise DataError(
+            f"`src_ids` holds the pad id ({pad_id}) at place {list(ids).index(pad_id)}, before other ids",
+            "cut the padding off: only what stands behind a text is recognised as such",
+        )

@@ -1,0 +1,1 @@
+"""Traces: what each attention of a pass works on, recorded where the model computes it, and kept in a file."""

@@ -1,0 +1,121 @@
+"""One pass of a model over one sequence, or a pair of them, with all of its attentions recorded."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from hashlib import sha256
+from importlib.metadata import version
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+
+from pellucid.errors import DataError
+from pellucid.model.attention import observing
+from pellucid.model.transformer import EncoderOnly, Model, Transformer
+from pellucid.tracing.recorder import Recorder, sites_of
+from pellucid.tracing.trace import AttentionTrace
+
+SAMPLED = 256  # numbers of each parameter that its checksum is made of
+
+
+@dataclass(frozen=True)
+class Pass:
+    """What was recorded of a pass."""
+
+    attentions: dict[str, AttentionTrace]
+    faithfulness: float
+    next_id: int | None
+    """What the decoder found most probable behind the last token; None for an encoder alone."""
+
+
+@torch.inference_mode()
+def record_pass(
+    model: Model, src: Sequence[int] = (), tgt: Sequence[int] = (), segments: Sequence[int] | None = None
+) -> Pass:
+    """A pass over the ids that the encoder reads, the decoder reads, or both, in evaluation mode.
+
+    Raises DataError for no ids, ids outside of the vocabulary, and sequences beyond `max_positions`.
+    """
+    config, recorder = model.config, Recorder(sites_of(model))
+    logits: Tensor | None = None
+    with evaluating(model), observing(recorder):
+        if isinstance(model, Transformer):
+            src_ids, tgt_ids = ids_tensor(model, src, "src"), ids_tensor(model, tgt, "tgt")
+            logits = model.output_projection(model.states(src_ids, tgt_ids)[:, -1])  # (1, V)
+        elif isinstance(model, EncoderOnly):
+            kinds = None if segments is None else torch.tensor([segments], device=_device(model))
+            model(ids_tensor(model, src, "src"), kinds)
+        else:
+            logits = model.output_projection(model.states(ids_tensor(model, tgt, "tgt"))[:, -1])  # (1, V)
+    rotary_base = config.rotary_base if config.positions == "rotary" else None
+    next_id = None if logits is None else int(logits.argmax(dim=-1))
+    return Pass(recorder.attentions(rotary_base), recorder.faithfulness, next_id)
+
+
+@contextmanager
+def evaluating(model: nn.Module) -> Iterator[None]:
+    """Without dropout; each module is in its own mode again afterwards."""
+    trained = [module for module in model.modules() if module.training]
+    model.eval()
+    try:
+        yield
+    finally:
+        for module in trained:
+            module.training = True
+
+
+def describe(model: Model) -> dict[str, str | int | float]:
+    """What a trace says of its model."""
+    config = model.config
+    return {
+        "name": type(model).__name__,
+        "family": config.family,
+        "d_model": config.d_model,
+        "weights": checksum(model),
+    }
+
+
+def provenance(model: nn.Module) -> dict[str, str]:
+    """With what a trace is recorded; no time, path or host."""
+    parameter = next(model.parameters())
+    return {
+        "tool": f"pellucid {version('pellucid')}",
+        "torch": torch.__version__,
+        "device": parameter.device.type,
+        "dtype": str(parameter.dtype).removeprefix("torch."),
+    }
+
+
+def checksum(model: nn.Module) -> str:
+    """By which two models are told apart: of each parameter its name, shape and 256 numbers or fewer.
+
+    Hashing all of a large model would take as long as its pass; a training step changes every number.
+    """
+    digest = sha256()
+    for name, parameter in model.named_parameters():
+        digest.update(f"{name} {tuple(parameter.shape)}".encode())
+        # An odd step comes to other columns in each row.
+        digest.update(parameter.detach().flatten()[:: parameter.numel() // SAMPLED | 1].float().cpu().numpy().tobytes())
+    return digest.hexdigest()
+
+
+def ids_tensor(model: Model, ids: Sequence[int], side: Literal["src", "tgt"]) -> Tensor:
+    """Ids that one side of the model reads as a batch of one, (1, L). Raises DataError where it cannot read them."""
+    config = model.config
+    what = {"src": "the source", "tgt": "the target"}[side] if config.family == "encoder-decoder" else "the text"
+    size = config.src_vocab_size if side == "src" else config.tgt_vocab_size
+    if not ids:
+        raise DataError(f"{what} holds no ids: there is nothing to attend to")
+    for place, i in enumerate(ids):
+        if not 0 <= i < size:
+            raise DataError(f"{what} holds the id {i} at place {place}; the model's ids are 0..{size - 1}")
+    if len(ids) > config.max_positions:
+        raise DataError(
+            f"{what} has {len(ids):,} tokens, the model `max_positions` ({config.max_positions:,})", "cut the text"
+        )
+    return torch.tensor([list(ids)], device=_device(model))
+
+
+def _device(model: nn.Module) -> torch.device:
+    return next(model.parameters()).device

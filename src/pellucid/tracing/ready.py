@@ -1,0 +1,142 @@
+"""Traces of ready-made weights, as other libraries return them: the call that users of BertViz know."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from pellucid.errors import DataError
+from pellucid.tracing.checks import ROW_SUM, attention_problems
+from pellucid.tracing.tokens import tokens_of_pieces
+from pellucid.tracing.trace import Array, AttentionTrace, Token, Trace
+
+HALF_SUM = 1e-2
+"""How far a row's sum may be from one in half precision, where each weight is rounded."""
+
+_NARROW = (torch.float16, torch.bfloat16)
+
+
+def trace_from_weights(
+    attention: Any = None,
+    tokens: Sequence[str | Token] | None = None,
+    sentence_b_start: int | None = None,
+    *,
+    encoder_attention: Any = None,
+    decoder_attention: Any = None,
+    cross_attention: Any = None,
+    encoder_tokens: Sequence[str | Token] | None = None,
+    decoder_tokens: Sequence[str | Token] | None = None,
+) -> Trace:
+    """A trace of weights that another library computed, such as `model(..., output_attentions=True).attentions`.
+
+        trace = pellucid.trace_from_weights(outputs.attentions, tokenizer.convert_ids_to_tokens(ids))
+
+    Such a trace has no queries and keys. Weights are a tuple of tensors or arrays, one a layer, (1, H, L, M), or one
+    array (N, H, L, M).
+
+    Args:
+        attention, tokens: of a single stack, whose weights are a decoder's where nothing looks ahead.
+        sentence_b_start: the place at which the second of two texts begins.
+        encoder_attention, decoder_attention, cross_attention, encoder_tokens, decoder_tokens: of an encoder-decoder;
+            what is left out is not traced. A cross-attention's rows are the `decoder_tokens`.
+
+    Raises DataError where weights and tokens do not fit, there are several texts, layers are missing (None), or rows do
+    not sum to one.
+    """
+    given = {"encoder.self": encoder_attention, "decoder.self": decoder_attention, "cross": cross_attention}
+    if attention is not None:
+        if any(weights is not None for weights in given.values()):
+            raise DataError("`attention` is of a single stack", "give it alone, or the parts of an encoder-decoder")
+        weights = _stacked(attention, "attention")
+        name = "decoder.self" if _looks_back(weights) else "encoder.self"
+        side = {"encoder.self": "src", "decoder.self": "tgt"}[name]
+        segments = [] if sentence_b_start is None else [int(i >= sentence_b_start) for i in range(len(tokens or ()))]
+        return _trace({name: weights}, {side: _labelled(tokens, "tokens", segments)})
+    stacks = {
+        name: _stacked(weights, f"{name.partition('.')[0]}_attention")
+        for name, weights in given.items()
+        if weights is not None
+    }
+    if not stacks:
+        raise DataError("no attention weights are given", "give `attention`, or those of an encoder-decoder")
+    sequences = {}
+    if {"encoder.self", "cross"} & set(stacks):
+        sequences["src"] = _labelled(encoder_tokens, "encoder_tokens")
+    if {"decoder.self", "cross"} & set(stacks):
+        sequences["tgt"] = _labelled(decoder_tokens, "decoder_tokens")
+    return _trace(stacks, sequences)
+
+
+def _trace(stacks: dict[str, Array], sequences: dict[str, tuple[Token, ...]]) -> Trace:
+    """Weights by name, and the tokens that they are between."""
+    sides = {"encoder.self": ("src", "src"), "decoder.self": ("tgt", "tgt"), "cross": ("tgt", "src")}
+    attentions = {
+        name: AttentionTrace(name=name, queries=sides[name][0], keys=sides[name][1], ready=weights)
+        for name, weights in stacks.items()
+    }
+    for name, attention in attentions.items():
+        for problem in attention_problems(attention, sequences):
+            raise DataError(f"`{name}` {problem}", "give the weights after the softmax, with the tokens of both sides")
+    family = "encoder-decoder" if len(sequences) == 2 else "encoder" if "src" in sequences else "decoder"
+    return Trace(
+        model={"name": "weights from elsewhere", "family": family},
+        sequences=sequences,
+        attentions=attentions,
+        faithfulness=0.0,
+    )
+
+
+def _labelled(tokens: Sequence[str | Token] | None, name: str, segments: Sequence[int] = ()) -> tuple[Token, ...]:
+    if tokens is None:
+        raise DataError(f"`{name}` is not given", "give the tokens, as `tokenizer.convert_ids_to_tokens(ids)` does")
+    if isinstance(tokens, str):
+        raise DataError(f"`{name}` is one text, not a list of tokens", "cut it with the model's tokenizer")
+    labelled = [token for token in tokens if isinstance(token, Token)]
+    if len(labelled) == len(tokens):
+        return tuple(labelled)
+    return tokens_of_pieces([str(token) for token in tokens], segments=segments)
+
+
+def _stacked(layers: Any, name: str) -> Array:
+    """(N, H, L, M), in single precision and with rows that sum to one."""
+    arrays = [_layer(layer, number, name) for number, layer in enumerate(layers)]
+    if len({array.shape for array in arrays}) != 1:
+        raise DataError(f"`{name}` must be one array a layer, all of one shape, not {[a.shape for a in arrays][:3]}")
+    return np.stack(arrays)
+
+
+def _layer(layer: Any, number: int, name: str) -> Array:
+    """(H, L, M)."""
+    if layer is None:
+        raise DataError(
+            f"`{name}` has no weights in layer {number} (None): the model was run with fused attention",
+            'load it with `attn_implementation="eager"`, or use pellucid.trace_hugging_face, which needs no reload',
+        )
+    narrow = isinstance(layer, torch.Tensor) and layer.dtype in _NARROW
+    array: npt.NDArray[np.float32] = (
+        layer.detach().float().cpu().numpy() if isinstance(layer, torch.Tensor) else np.asarray(layer, np.float32)
+    )
+    if array.ndim == 4 and array.shape[0] == 1:
+        array = array[0]
+    if array.ndim != 3:
+        raise DataError(
+            f"`{name}` has shape {tuple(array.shape)} in layer {number}; one text is traced at a time, (1, H, L, M)",
+            f"choose one: tuple(layer[i : i + 1] for layer in {name})",
+        )
+    return _renormalised(array) if narrow or (isinstance(layer, np.ndarray) and layer.dtype == np.float16) else array
+
+
+def _renormalised(weights: Array) -> Array:
+    """Weights (H, L, M) of half precision, where rounding is all that keeps rows from a sum of one."""
+    sums = weights.sum(axis=-1, keepdims=True)
+    rounded = (np.abs(sums - 1) > ROW_SUM) & (np.abs(sums - 1) <= HALF_SUM)
+    scaled: Array = np.where(rounded, weights / np.where(rounded, sums, 1), weights)
+    return scaled
+
+
+def _looks_back(weights: Array) -> bool:
+    """Whether no row attends to a later column, in any layer and head."""
+    length = min(weights.shape[-2:])
+    return length > 1 and not np.triu(weights, k=1).any()

@@ -1,0 +1,102 @@
+"""The safetensors format in numpy: eight bytes with the length of a JSON header, the header, then raw numbers."""
+
+import json
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pellucid.errors import DataError
+
+MOST_HEADER_BYTES = 16_000_000
+DTYPES: dict[str, np.dtype[Any]] = {"F32": np.dtype("<f4"), "F16": np.dtype("<f2"), "BOOL": np.dtype("?")}
+NAMES = {dtype: name for name, dtype in DTYPES.items()}
+_AGAIN = "copy the file again"
+
+
+def pack(tensors: Mapping[str, npt.NDArray[Any]], metadata: Mapping[str, str], name: str) -> bytes:
+    """The bytes of a file; equal input gives equal bytes. Wide numbers stand first, so that all are aligned.
+
+    Raises DataError, which calls the file `name`, where the header is longer than unpack() reads.
+    """
+    ordered = sorted(tensors.items(), key=lambda item: (-item[1].dtype.itemsize, item[0]))
+    header: dict[str, Any] = {"__metadata__": dict(metadata)}
+    start, parts = 0, []
+    for name, array in ordered:
+        data = np.ascontiguousarray(array).tobytes()
+        offsets = [start, start + len(data)]
+        header[name] = {"dtype": NAMES[array.dtype], "shape": list(array.shape), "data_offsets": offsets}
+        start += len(data)
+        parts.append(data)
+    text = json.dumps(header, separators=(",", ":")).encode("ascii")
+    text += b" " * (-len(text) % 8)
+    if len(text) > MOST_HEADER_BYTES:
+        raise DataError(
+            f"{name} would have a header of {len(text):,} bytes; at most {MOST_HEADER_BYTES:,} are read",
+            "trace a shorter text, or a search with a smaller beam",
+        )
+    return b"".join([len(text).to_bytes(8, "little"), text, *parts])
+
+
+def unpack(data: bytes, name: str) -> tuple[dict[str, npt.NDArray[Any]], dict[str, str]]:
+    """Tensors and metadata of a file's bytes; `name` is what an error calls it.
+
+    Raises DataError where they are none, end too early, or do not fit their header.
+    """
+    header, start = _header(data, name)
+    metadata = header.pop("__metadata__", {})
+    tensors, place = {}, 0
+    for key, entry in sorted(header.items(), key=lambda item: _offsets(item[1])):
+        dtype, shape, (begin, end) = _entry(entry, key, name)
+        size = math.prod(shape) * dtype.itemsize
+        if begin != place or end - begin != size:
+            raise DataError(
+                f"{name} is damaged: `{key}` of shape {tuple(shape)} takes {size:,} bytes from {place:,} on, "
+                f"but lies at {begin:,} to {end:,}",
+                _AGAIN,
+            )
+        if start + end > len(data):
+            raise DataError(
+                f"{name} ends too early: it has {len(data):,} bytes, `{key}` ends at {start + end:,}", _AGAIN
+            )
+        tensors[key] = np.frombuffer(data, dtype, size // dtype.itemsize, start + begin).reshape(shape)
+        place = end
+    if start + place != len(data):
+        raise DataError(f"{name} is damaged: {len(data) - start - place:,} bytes belong to no tensor", _AGAIN)
+    return tensors, metadata if isinstance(metadata, dict) else {}
+
+
+def _header(data: bytes, name: str) -> tuple[dict[str, Any], int]:
+    """The header, and where the numbers begin."""
+    length = int.from_bytes(data[:8], "little")
+    if len(data) < 8 or data[8:9] != b"{":
+        raise DataError(f"{name} ({len(data):,} bytes) is no trace: it does not begin as safetensors does", _AGAIN)
+    if length > MOST_HEADER_BYTES:
+        raise DataError(f"{name} has a header of {length:,} bytes; at most {MOST_HEADER_BYTES:,} are read", _AGAIN)
+    if 8 + length > len(data):
+        raise DataError(f"{name} ends too early: it has {len(data):,} bytes, its header ends at {8 + length:,}", _AGAIN)
+    try:
+        header = json.loads(data[8 : 8 + length])
+    except (ValueError, RecursionError) as error:
+        raise DataError(f"{name} is damaged: its header is no JSON ({error})", _AGAIN) from error
+    return header, 8 + length
+
+
+def _offsets(entry: Any) -> tuple[int, ...]:
+    """By which tensors are put in order; what is malformed comes first, and is found then."""
+    offsets = entry.get("data_offsets") if isinstance(entry, dict) else None
+    numbers = isinstance(offsets, list) and all(type(number) is int for number in offsets)
+    return tuple(offsets) if numbers and offsets else ()
+
+
+def _entry(entry: Any, key: str, name: str) -> tuple[np.dtype[Any], list[int], tuple[int, int]]:
+    """Type, shape and place of a tensor."""
+    offsets = _offsets(entry)
+    shape: Any = entry.get("shape") if len(offsets) == 2 else None
+    dtype: np.dtype[Any] | None = DTYPES.get(str(entry.get("dtype"))) if isinstance(entry, dict) else None
+    sound = isinstance(shape, list) and all(type(size) is int and size >= 0 for size in shape)
+    if dtype is None or not sound:
+        raise DataError(f"{name} is damaged: the header says of `{key}` {str(entry)[:200]}", _AGAIN)
+    return dtype, shape, (offsets[0], offsets[1])

@@ -1,0 +1,130 @@
+"""Ids as tokens that can be shown: what they stand for, how the vocabulary spells them, which word they are part of.
+
+Where several tokens spell one character in bytes, each shows the character with its own bytes: `안[EC 95]`, `안[88]`.
+"""
+
+import re
+import unicodedata
+from bisect import bisect_right
+from collections.abc import Collection, Iterator, Sequence
+from itertools import groupby
+
+from pellucid.text.tokenizer import Tokenizer
+from pellucid.text.words import word_spans
+from pellucid.tracing.spelling import Piece, pieces_as_given, pieces_of
+from pellucid.tracing.trace import Token
+
+# Thai, Lao, Burmese, Khmer, Japanese, Chinese: written without spaces, so a token is all of a word that can be told.
+_UNSPACED = re.compile(
+    "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]"
+)
+
+
+def tokens_of(
+    tokenizer: Tokenizer, ids: Sequence[int], also_special: Collection[int] = (), segments: Sequence[int] = ()
+) -> tuple[Token, ...]:
+    """The tokens of a sequence of ids, in the tokenizer's text; `segments` has as many numbers, or none."""
+    return _labelled(pieces_of(tokenizer, ids, also_special), ids, segments)
+
+
+def tokens_of_ids(ids: Sequence[int], special: Collection[int] = (), segments: Sequence[int] = ()) -> tuple[Token, ...]:
+    """Tokens labelled by their ids, each a word of its own."""
+    return _labelled([Piece(str(i), str(i).encode(), True, i in special) for i in ids], ids, segments)
+
+
+def tokens_of_pieces(
+    spelled: Sequence[str],
+    ids: Sequence[int | None] = (),
+    special: Sequence[bool] | None = None,
+    segments: Sequence[int] = (),
+) -> tuple[Token, ...]:
+    """Tokens of pieces without their tokenizer, as pieces_as_given() takes them."""
+    return _labelled(pieces_as_given(spelled, special), ids or [None] * len(spelled), segments)
+
+
+def _labelled(pieces: Sequence[Piece], ids: Sequence[int | None], segments: Sequence[int]) -> tuple[Token, ...]:
+    """The tokens of a sequence's pieces. Special tokens belong to no word, and no word goes across them."""
+    found: list[Token] = []
+    first_word = 0
+    for special, group in groupby(pieces, key=lambda piece: piece.special):
+        run = list(group)
+        texts = [(piece.spelled, piece.spelled) for piece in run] if special else _texts(run)
+        words = [None] * len(run) if special else _words(run, [adds for _, adds in texts], first_word)
+        for piece, (text, adds), word in zip(run, texts, words, strict=True):
+            place = len(found)
+            segment = segments[place] if segments else 0
+            adds_other = None if adds == text else adds
+            found.append(Token(text, piece.spelled, ids[place], word, special, segment, adds_other))
+        first_word = max([first_word, *(word + 1 for word in words if word is not None)])
+    return tuple(found)
+
+
+def _texts(pieces: Sequence[Piece]) -> list[tuple[str, str]]:
+    """What each piece shows, and what it adds to the text: of a character in several pieces, the first adds it."""
+    bounds = [0]
+    for piece in pieces:
+        bounds.append(bounds[-1] + len(piece.content))
+    shown, added = [""] * len(pieces), [""] * len(pieces)
+    data = b"".join(piece.content for piece in pieces)
+    for start, end, character in _characters(data):
+        place = bisect_right(bounds, start) - 1
+        added[place] += character
+        if character and end <= bounds[place + 1]:
+            shown[place] += character
+            continue
+        while place < len(pieces) and bounds[place] < end:
+            part = data[max(start, bounds[place]) : min(end, bounds[place + 1])]
+            shown[place] += f"{character}[{part.hex(' ').upper()}]" if part else ""
+            place += 1
+    return list(zip(shown, added, strict=True))
+
+
+def _characters(data: bytes) -> Iterator[tuple[int, int, str]]:
+    """Start, end and character of UTF-8; bytes that spell none come with an empty one."""
+    place = 0
+    while place < len(data):
+        try:
+            text, broken = data[place:].decode("utf-8"), (len(data), len(data))
+        except UnicodeDecodeError as error:
+            text = data[place : place + error.start].decode("utf-8")
+            broken = place + error.start, place + error.end
+        for character in text:
+            end = place + len(character.encode("utf-8"))
+            yield place, end, character
+            place = end
+        if broken[0] < broken[1]:
+            yield *broken, ""
+        place = broken[1]
+
+
+def _words(pieces: Sequence[Piece], adds: Sequence[str], first: int) -> list[int]:
+    """The word of each piece, numbered from `first`."""
+    told = all(piece.begins is not None for piece in pieces)
+    begins = [bool(piece.begins) for piece in pieces] if told else _begins_by_text(adds)
+    words, number = [], first - 1
+    for place, begin in enumerate(begins):
+        number += begin or place == 0
+        words.append(number)
+    return words
+
+
+def _begins_by_text(adds: Sequence[str]) -> list[bool]:
+    """Where words begin, by the definition of word_spans(); space belongs to the word behind it."""
+    text = "".join(adds)
+    ends = [end for _, end in word_spans(text)]
+    begins: list[bool] = []
+    start, last, blank = 0, -1, True
+    for part in adds:
+        first = start + len(text[start:]) - len(text[start:].lstrip())  # what is written next
+        number = bisect_right(ends, first) if part and first < len(text) else last
+        begins.append(number != last or (not blank and _stands_alone(text, start, part)))
+        blank = part.isspace() if begins[-1] else blank and not part.strip()
+        start, last = start + len(part), number
+    return begins
+
+
+def _stands_alone(text: str, start: int, part: str) -> bool:
+    """Whether a token within a run of letters is a word of its own: one of the scripts without spaces is involved."""
+    if not part or unicodedata.category(part[0]).startswith("M"):
+        return False
+    return bool(_UNSPACED.match(part) or _UNSPACED.match(text[start - 1 : start]))

@@ -1,0 +1,153 @@
+"""What is recorded of a pass is what the model computed with, for each family and kind of attention."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from pellucid.errors import DataError
+from pellucid.model.attention import attention, attention_weights, observing
+from pellucid.model.transformer import Model, Transformer
+from pellucid.tasks.tracing import trace
+from pellucid.tracing.recorder import difference, gather, record, sites_of, value_norms
+from tests.unit.tracing.models import KINDS, classifier, decoder, encoder, source, transformer
+
+MODELS: dict[str, Callable[[], Model]] = {
+    **{f"transformer-{name}": lambda fields=fields: transformer(**fields) for name, fields in KINDS.items()},
+    **{f"encoder-{name}": lambda fields=fields: encoder(**fields) for name, fields in KINDS.items()},
+    **{f"decoder-{name}": lambda fields=fields: decoder(**fields) for name, fields in KINDS.items()},
+    "classifier": classifier,
+}
+
+
+def passed(model: Model, src: Tensor, tgt: Tensor) -> list[Tensor]:
+    """The weights (H, L, M) of each attention of a plain pass, in its order."""
+    seen: list[Tensor] = []
+    with (
+        torch.inference_mode(),
+        observing(lambda q, k, v, mask, bias, _: seen.append(attention_weights(q, k, mask, bias)[0])),
+    ):
+        model(src, tgt) if isinstance(model, Transformer) else model(src)
+    return seen
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_the_weights_are_those_of_the_pass(name: str) -> None:
+    model, src, tgt = MODELS[name](), source(7), source(5)
+    found = trace(model, src, tgt if isinstance(model, Transformer) else None)
+    places = dict.fromkeys(found, 0)
+    for (kind, _), expected in zip(sites_of(model), passed(model, src, tgt), strict=True):
+        layer, places[kind] = places[kind], places[kind] + 1
+        for head in range(expected.size(0)):
+            np.testing.assert_allclose(found[kind].weights(layer, head), expected[head].numpy(), atol=1e-6)
+    assert all(found[kind].num_layers == count for kind, count in places.items())
+    assert found.faithfulness <= 1e-6
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_shapes_fit_the_sequences(name: str) -> None:
+    model = MODELS[name]()
+    found = trace(model, source(7), source(5) if isinstance(model, Transformer) else None)
+    for attention_trace in found.attentions.values():
+        queries, keys = (found.sequences[side] for side in (attention_trace.queries, attention_trace.keys))
+        assert attention_trace.size == (len(queries), len(keys))
+        assert attention_trace.num_heads == model.config.num_heads
+        assert attention_trace.num_kv_heads == (model.config.num_kv_heads or model.config.num_heads)
+        assert attention_trace.value_norms is not None
+        assert attention_trace.value_norms.shape == (2, model.config.num_heads, len(keys))
+
+
+def test_rotary_positions_are_told_of_self_attention_alone() -> None:
+    found = trace(transformer(positions="rotary", rotary_base=500.0), source(), source())
+    assert [found[name].rotary_base for name in found] == [500.0, 500.0, None]
+    assert trace(encoder(), source())["encoder.self"].rotary_base is None
+
+
+def test_a_bias_that_all_layers_share_is_kept_once() -> None:
+    found = trace(transformer(**KINDS["relative"]), source(7), source(5))
+    bias = found["encoder.self"].bias
+    assert bias is not None
+    assert bias.shape == (1, 6, 7, 7)
+    assert found["cross"].bias is None
+
+
+def test_masks() -> None:
+    found = trace(transformer(), source(7), source(5))
+    assert found["encoder.self"].mask is None
+    assert found["cross"].mask is None
+    np.testing.assert_array_equal(found["decoder.self"].mask, np.tril(np.ones((5, 5), dtype=bool)))
+
+
+def call(H: int = 4, Hkv: int = 2, L: int = 5, M: int = 7, K: int = 3) -> dict[str, Any]:
+    """Arguments of difference() and what attention() makes of them."""
+    q, k, v = torch.randn(H, L, K), torch.randn(Hkv, M, K), torch.randn(H, M, K)
+    mask, bias = torch.rand(L, M) < 0.6, torch.randn(H, L, M)
+    mask[2] = False  # a row with nothing to attend to
+    keys = k.repeat_interleave(H // Hkv, dim=0)
+    output = attention(q[None], keys[None], v[None], mask, bias=bias[None])[0]
+    return {"q": q, "k": k, "v": v, "mask": mask, "bias": bias, "output": output}
+
+
+def test_a_call_is_rebuilt() -> None:
+    given = call()
+    assert difference(**given) <= 1e-6
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        {"mask": None},
+        {"bias": None},
+        {"k": torch.randn(2, 7, 3)},
+        {"k": torch.randn(4, 7, 3)},
+        {"q": torch.randn(4, 5, 3)},
+        {"v": torch.randn(4, 7, 3)},
+    ],
+    ids=["mask", "bias", "k", "k-of-other-heads", "q", "v"],
+)
+def test_a_fault_in_what_is_recorded_shows(fault: dict[str, Any]) -> None:
+    assert difference(**call() | fault) > 1e-3
+
+
+@pytest.mark.parametrize("head", [0, 3])
+def test_a_fault_in_one_head_shows(head: int) -> None:
+    given = call()
+    given["output"][head, 1, 2] += 0.5
+    assert difference(**given).item() == pytest.approx(0.5, abs=1e-5)
+
+
+def test_value_norms_are_the_lengths_of_what_is_added() -> None:
+    model, seen = encoder(), []
+    src = source(6)
+    with torch.inference_mode(), observing(lambda q, k, v, mask, bias, output: seen.append(v[0])):
+        model(src)
+    found = trace(model, src)["encoder.self"].value_norms
+    assert found is not None
+    for layer, (_, block) in enumerate(sites_of(model)):
+        for head in range(6):
+            columns = block.out_proj.weight.detach()[:, head * block.head_width : (head + 1) * block.head_width]
+            expected = (seen[layer][head] @ columns.T).norm(dim=-1).numpy()
+            np.testing.assert_allclose(found[layer, head], expected, rtol=1e-4, atol=1e-5)
+    assert value_norms(torch.zeros(2, 3, 4), torch.randn(5, 8)).tolist() == [[0.0] * 3] * 2
+
+
+def test_narrow_weights_are_recorded_in_single_precision() -> None:
+    model = encoder().to(torch.bfloat16)
+    found = trace(model, source())
+    q = found["encoder.self"].q
+    assert q is not None
+    assert q.dtype == np.float32
+    assert 1e-6 < found.faithfulness < 0.1  # the kernel rounds, and the trace tells by how much
+    assert found.provenance["dtype"] == "bfloat16"
+
+
+def test_masks_that_differ_are_an_error() -> None:
+    _, block = sites_of(encoder())[0]
+    q = torch.randn(1, 6, 3, 2)
+    masks = [torch.ones(1, 1, 3, 3, dtype=torch.bool).tril(), None]
+    calls = [record(q, q, q, mask, None, attention(q, q, q, mask), block) for mask in masks]
+    with pytest.raises(DataError, match=r"the layers of `encoder.self` have different masks"):
+        gather("encoder.self", "src", "src", calls)
