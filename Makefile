@@ -10,7 +10,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install -qq --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test slow foreign check lint types format bench clean
+.PHONY: help install demo test slow foreign browser viewer check lint types format bench clean
 .DELETE_ON_ERROR:
 
 help:  ## show this list
@@ -30,6 +30,13 @@ slow: $(VENV)/.dev  ## run the slow tests
 
 foreign: $(VENV)/.foreign  ## run the tests that compare with other people's libraries
 	$(BIN)/python -m pytest -m foreign
+
+browser: $(VENV)/.browser  ## run the tests of the viewer in Chromium
+	$(BIN)/python -m pytest -m browser
+
+viewer:  ## bundle the viewer's sources into the package (esbuild)
+	@command -v esbuild >/dev/null || { echo "error: esbuild is missing (Debian: apt-get install esbuild)" >&2; exit 1; }
+	viewer/build.sh
 
 check: lint types test  ## all that must pass before a change: format, lint, types, tests
 
@@ -68,6 +75,11 @@ $(VENV)/.dev: $(VENV)/.core
 $(VENV)/.foreign: $(VENV)/.dev
 	@echo "installing other people's libraries into $(VENV)"
 	@$(PIP) --editable ".[foreign]"
+	@touch $@
+
+$(VENV)/.browser: $(VENV)/.dev
+	@echo "installing what drives a browser into $(VENV)"
+	@$(PIP) --editable ".[browser]"
 	@touch $@
 
 $(VENV)/.bench: $(VENV)/.dev

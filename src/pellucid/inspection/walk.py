@@ -6,14 +6,23 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from pellucid.data.classified import classifier_input
 from pellucid.decoding.padding import pad
+from pellucid.errors import CheckpointError, ConfigError, DataError
 from pellucid.model.attention import MultiHeadAttention, attention_weights, observing
 from pellucid.model.positions import RelativePositions
-from pellucid.model.transformer import Transformer
+from pellucid.model.transformer import DecoderOnly, Model, Transformer
+from pellucid.tasks.languages import speaking
 from pellucid.tasks.translator import Translator
+from pellucid.text.tokenizer import Tokenizer
+from pellucid.text.tokenizers import Tokenizers
+from pellucid.weights.folder import SavedModel
+
+Read = tuple[str, Tokenizer, list[int]]
+"""What a pass reads: what it is called, how it is written, its ids."""
 
 
-def list_parameters(model: Transformer) -> list[str]:
+def list_parameters(model: Model) -> list[str]:
     """A line a parameter: name, shape, count; then the sum. A tied one stands once, with its other names."""
     names: dict[Tensor, list[str]] = {}
     for name, parameter in model.named_parameters(remove_duplicate=False):
@@ -29,29 +38,73 @@ def _also(names: list[str]) -> str:
 
 
 @torch.inference_mode()
-def walk_pass(translator: Translator, source: str, target: str = "") -> list[str]:
+def walk_pass(
+    saved: SavedModel,
+    text: str,
+    target: str = "",
+    source_language: str | None = None,
+    target_language: str | None = None,
+) -> list[str]:
     """A line a step, in the order of computation: the module's name, what it gave, and its shape.
 
-    `target` is the translation fed to the decoder; empty: the model's own best.
+    Args:
+        saved: a model of any family, in evaluation mode.
+        text: what it reads: the source, or the text.
+        target: of an encoder-decoder: the translation fed to the decoder; empty: the model's own best.
+        source_language, target_language: codes, for a multilingual translator.
+
+    Raises CheckpointError for a model without tokenizer; ConfigError for a target or a language that means nothing to
+    the model; DataError for a text that is longer than it takes.
     """
-    model, config = translator.model, translator.model.config
-    translation = target or translator.translate([source])[0].text
-    source_ids = [*translator.tokenizers.source.encode(source), config.eos_id]
-    target_ids = [config.bos_id, *translator.tokenizers.target.encode(translation)]
+    if saved.tokenizers is None:
+        raise CheckpointError("the model has no tokenizer, so it cannot read text", "leave --walk out")
+    model, spoken = saved.model, (source_language, target_language)
+    if isinstance(model, Transformer):
+        read = _translation(saved, model, saved.tokenizers, text, target, spoken)
+    elif target or any(spoken):
+        raise ConfigError("a target, and languages, are for an encoder-decoder; this model has one side", "leave them")
+    else:
+        read = [_text(saved, saved.tokenizers, text)]
+    if (longest := max(len(ids) for _, _, ids in read)) > model.config.max_positions:
+        raise DataError(f"{longest:,} tokens are too many: the model takes {model.config.max_positions:,}", "cut them")
     rows: list[tuple[str, ...]] = [
-        ("source ids", f"(1, {len(source_ids)})", " ".join(translator.tokenizers.source.tokens(source_ids))),
-        ("target ids", f"(1, {len(target_ids)})", " ".join(translator.tokenizers.target.tokens(target_ids))),
+        (name, f"(1, {len(ids)})", " ".join(tokenizer.tokens(ids))) for name, tokenizer, ids in read
     ]
     device = next(model.parameters()).device
-    src, tgt = (pad([ids], config.pad_id or 0).to(device) for ids in (source_ids, target_ids))
+    inputs = [pad([ids], model.config.pad_id or 0).to(device) for _, _, ids in read]
     hooks = [module.register_forward_hook(_reporter(rows, name)) for name, module in _steps(model)]
     try:
         with observing(lambda *seen: rows.extend(_attention_rows(*seen))):
-            model(src, tgt)
+            model(*inputs)
     finally:
         for hook in hooks:
             hook.remove()
     return _aligned(rows)
+
+
+def _translation(
+    saved: SavedModel,
+    model: Transformer,
+    tokenizers: Tokenizers,
+    text: str,
+    target: str,
+    spoken: tuple[str | None, str | None],
+) -> list[Read]:
+    """Both sides of a translation as the model reads them."""
+    decode = speaking(saved.decode, model.config, tokenizers, saved.languages, *spoken)
+    translation = target or Translator(model, tokenizers, decode, saved.languages).translate([text])[0].text
+    source_ids = decode.whole_source(tokenizers.source.encode(text), model.config.eos_id)
+    target_ids = [model.config.bos_id, *decode.target_prefix, *tokenizers.target.encode(translation)]
+    return [("source ids", tokenizers.source, source_ids), ("target ids", tokenizers.target, target_ids)]
+
+
+def _text(saved: SavedModel, tokenizers: Tokenizers, text: str) -> Read:
+    """A text as an encoder or a decoder alone reads it."""
+    config = saved.model.config
+    if isinstance(saved.model, DecoderOnly):
+        ids = [*saved.decode.source_prefix, *tokenizers.target.encode(text)] or [config.bos_id]
+        return "ids", tokenizers.target, ids
+    return "ids", tokenizers.source, classifier_input(tokenizers.source.encode(text), config, None)
 
 
 def _steps(model: nn.Module) -> Iterable[tuple[str, nn.Module]]:

@@ -1,18 +1,34 @@
 """The list of parameters and the walk through a pass, on a model that was trained."""
 
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from pellucid.config import DecodeConfig
+from pellucid.errors import CheckpointError, ConfigError, DataError
 from pellucid.inspection.walk import list_parameters, walk_pass
-from pellucid.model.transformer import Transformer
+from pellucid.model.transformer import Transformer, build_model
+from pellucid.tasks.saved import open_model
 from pellucid.tasks.translator import Translator
+from pellucid.text.tokenizers import Tokenizers
+from pellucid.weights.folder import SavedModel
 from tests.tiny_model import tiny_config
+from tests.unit.text.subword_models import subwords
 
 
 @pytest.fixture(scope="module")
-def translator(finished_run: Path) -> Translator:
-    return Translator.load(finished_run, "cpu")
+def saved(finished_run: Path) -> SavedModel:
+    return open_model(finished_run)
+
+
+def one_sided(source_prefix: tuple[int, ...] = (), **fields: Any) -> SavedModel:
+    """A model of one stack, of random weights, with a tokenizer."""
+    tokenizer = subwords("bpe")
+    size = tokenizer.size
+    model = build_model(tiny_config(src_vocab_size=size, tgt_vocab_size=size, **fields)).eval()
+    return SavedModel(model, Tokenizers(tokenizer, tokenizer), DecodeConfig(source_prefix=source_prefix))
 
 
 def test_each_parameter_stands_once_and_the_sum_is_right() -> None:
@@ -29,29 +45,69 @@ def test_a_tied_parameter_is_listed_with_its_other_names() -> None:
     assert line.endswith("also output_projection.weight")
 
 
-def test_the_walk_goes_from_the_ids_to_the_logits(translator: Translator) -> None:
-    lines = walk_pass(translator, "a b c", "c b")
+def test_the_walk_goes_from_the_ids_to_the_logits(saved: SavedModel) -> None:
+    lines = walk_pass(saved, "a b c", "c b")
     assert lines[0].split() == ["source", "ids", "(1,", "4)", "a", "b", "c", "</s>"]
     assert lines[1].endswith("<s> c b")
-    assert lines[-1].split(maxsplit=1) == ["output_projection", f"(1, 3, {translator.tokenizers.target.size})"]
+    assert lines[-1].split(maxsplit=1) == ["output_projection", f"(1, 3, {saved.model.config.tgt_vocab_size})"]
     order = [line.split()[0] for line in lines if not line.startswith(" ")]
     assert order.index("src_embedding") < order.index("encoder.layers.0") < order.index("encoder")
     assert order.index("encoder") < order.index("decoder.layers.0.cross_attn") < order.index("decoder")
 
 
-def test_the_walk_shows_each_attention_with_its_shapes(translator: Translator) -> None:
-    config = translator.model.config
-    lines = [line.strip() for line in walk_pass(translator, "a b c", "c b")]
+def test_the_walk_shows_each_attention_with_its_shapes(saved: SavedModel) -> None:
+    config = saved.model.config
+    lines = [line.strip() for line in walk_pass(saved, "a b c", "c b")]
     shapes = [line.split(maxsplit=1)[1].split("  ")[0].strip() for line in lines if line.startswith("weights  ")]
     heads = config.num_heads
     assert shapes == [f"(1, {heads}, 4, 4)", f"(1, {heads}, 3, 3)", f"(1, {heads}, 3, 4)"]
 
 
-def test_without_a_target_the_model_translates(translator: Translator) -> None:
-    own = translator.translate(["a b c"])[0].text
-    assert walk_pass(translator, "a b c") == walk_pass(translator, "a b c", own)
+def test_without_a_target_the_model_translates(saved: SavedModel, finished_run: Path) -> None:
+    own = Translator.load(finished_run, "cpu").translate(["a b c"])[0].text
+    assert walk_pass(saved, "a b c") == walk_pass(saved, "a b c", own)
 
 
-def test_no_hook_stays_behind(translator: Translator) -> None:
-    walk_pass(translator, "a b")
-    assert not any(module._forward_hooks for module in translator.model.modules())
+def test_what_stands_around_the_texts(saved: SavedModel) -> None:
+    decode = replace(saved.decode, source_prefix=(4, 5), source_end=False, source_suffix=(6,), target_prefix=(7,))
+    lines = walk_pass(replace(saved, decode=decode), "a b c", "c b")
+    assert [line.split()[2:4] for line in lines[:2]] == [["(1,", "6)"], ["(1,", "4)"]]
+
+
+def test_no_hook_stays_behind(saved: SavedModel) -> None:
+    walk_pass(saved, "a b")
+    assert not any(module._forward_hooks for module in saved.model.modules())
+
+
+def test_a_classifier() -> None:
+    encoder = one_sided(num_decoder_layers=0, tie_embeddings="none", num_classes=3)
+    lines = walk_pass(encoder, "two dogs")
+    assert lines[0].startswith("ids ")
+    assert lines[0].split()[3] == "<s>"
+    assert lines[0].split()[-1] == "</s>"
+    assert lines[-1].split(maxsplit=1) == ["head", "(1, 3)"]
+    assert not any("decoder" in line for line in lines)
+    assert list_parameters(encoder.model)[-1] == f"{sum(p.numel() for p in encoder.model.parameters()):,} parameters"
+
+
+@pytest.mark.parametrize("prefix", [(), (1,)])
+def test_a_language_model(prefix: tuple[int, ...]) -> None:
+    decoder = one_sided(prefix, num_encoder_layers=0, tie_embeddings="decoder")
+    assert decoder.tokenizers is not None
+    count = len(decoder.tokenizers.target.encode("two dogs")) + len(prefix)
+    lines = walk_pass(decoder, "two dogs")
+    assert lines[0].split()[:3] == ["ids", "(1,", f"{count})"]
+    assert lines[-1].split(maxsplit=1) == ["output_projection", f"(1, {count}, {decoder.model.config.tgt_vocab_size})"]
+
+
+def test_what_cannot_be_walked() -> None:
+    encoder = one_sided(num_decoder_layers=0, tie_embeddings="none")
+    with pytest.raises(ConfigError, match="a target, and languages, are for an encoder-decoder"):
+        walk_pass(encoder, "a", "b")
+    with pytest.raises(ConfigError, match="a target, and languages, are for an encoder-decoder"):
+        walk_pass(encoder, "a", source_language="de")
+    with pytest.raises(CheckpointError, match="the model has no tokenizer"):
+        walk_pass(replace(encoder, tokenizers=None), "a")
+    decoder = one_sided(num_encoder_layers=0, tie_embeddings="decoder")
+    with pytest.raises(DataError, match="tokens are too many: the model takes 64"):
+        walk_pass(decoder, "dogs " * 80)

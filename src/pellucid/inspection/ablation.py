@@ -1,0 +1,214 @@
+"""Which heads matter: each is switched off in turn, and the same sentences are scored again.
+
+A head is off when its output is zero where W^O takes it in: all that it would have added is missing, and nothing else
+differs (Michel et al. 2019, "Are Sixteen Heads Really Better than One?", section 2.3). No weight is touched for it.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sacrebleu.metrics.bleu import BLEU
+from torch import Tensor, nn
+
+from pellucid.errors import DataError
+from pellucid.evaluation.scores import Interval, measure, middle
+from pellucid.model.attention import MultiHeadAttention
+from pellucid.model.transformer import Model
+from pellucid.tracing.recorder import sites_of
+from pellucid.tracing.trace import Array
+
+RESAMPLES, SEED = 1000, 12345
+LOWER_IS_BETTER = ("loss",)
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, order=True, slots=True)
+class Head:
+    """A head's place in a model."""
+
+    attention: str
+    """"encoder.self", "decoder.self" or "cross"."""
+    layer: int
+    head: int
+
+    def __str__(self) -> str:
+        return f"{self.attention} layer {self.layer} head {self.head}"
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a model makes of n sentences; what a task has no use for is None."""
+
+    losses: Floats | None = None
+    """(n,) nats, the sum over a sentence's tokens."""
+    tokens: Floats | None = None
+    """(n,) over how many."""
+    outputs: Sequence[str] | None = None
+    """Translations."""
+    right: Floats | None = None
+    """(n,) 1 where the label is right, else 0."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A score with a head switched off."""
+
+    score: float
+    change: float
+    """From that of the whole model."""
+    interval: Interval
+    """95 %, by paired bootstrap over the sentences (Koehn 2004): whole and ablated model on the same draws."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ablation:
+    """What each head is worth on some sentences, by metric: loss (nats a token), bleu and accuracy (0 to 100)."""
+
+    whole: Mapping[str, float]
+    """The scores of the whole model."""
+    changes: Mapping[Head, Mapping[str, Change]]
+    sentences: int
+
+    def ranked(self, metric: str) -> list[Head]:
+        """The heads, those first without which the model is worst."""
+        sign = -1 if metric in LOWER_IS_BETTER else 1
+        return sorted(self.changes, key=lambda head: sign * self.changes[head][metric].change)
+
+    def matrix(self, attention: str, metric: str) -> Array:
+        """The changes of one kind of attention, (N, H), as the model view lays them over its heads."""
+        heads = [head for head in self.changes if head.attention == attention]
+        if not heads:
+            raise DataError(f"no head of `{attention}` was switched off")
+        shape = max(head.layer for head in heads) + 1, max(head.head for head in heads) + 1
+        values = np.zeros(shape, np.float32)
+        for head in heads:
+            values[head.layer, head.head] = self.changes[head][metric].change
+        return values
+
+    def to_json(self) -> dict[str, Any]:
+        """The fields as json.dumps() takes them."""
+        return {
+            "format": "pellucid-ablation/1",
+            "whole": dict(self.whole),
+            "sentences": self.sentences,
+            "resamples": RESAMPLES,
+            "seed": SEED,
+            "heads": [
+                {**asdict(head), **{metric: asdict(change) for metric, change in changes.items()}}
+                for head, changes in self.changes.items()
+            ],
+        }
+
+
+def ablate(
+    model: Model, score: Callable[[], Outcome], references: Sequence[str] = (), say: Callable[[Head], object] = print
+) -> Ablation:
+    """Scores the model whole, then without each of its heads.
+
+    Args:
+        score: runs the model on the sentences. It must give the same each time that the model is the same.
+        references: of the sentences, where there are outputs to compare with them.
+        say: is told of each head before it is switched off.
+
+    Raises DataError where there are no sentences.
+    """
+    whole = _Measured(score(), references)
+    changes = {}
+    for head in heads_of(model):
+        say(head)
+        with switched_off(model, head):
+            changes[head] = whole.changes_to(_Measured(score(), references))
+    return Ablation(whole.scores, changes, whole.sentences)
+
+
+def heads_of(model: Model) -> list[Head]:
+    """All heads of a model, attention by attention."""
+    return [
+        Head(name, layer, head)
+        for name, blocks in _blocks(model).items()
+        for layer, block in enumerate(blocks)
+        for head in range(block.num_heads)
+    ]
+
+
+@contextmanager
+def switched_off(model: Model, *heads: Head) -> Iterator[None]:
+    """Within it the outputs of these heads are zero. Raises DataError for one that the model has not."""
+    blocks, hooks = _blocks(model), []
+    known = set(heads_of(model))
+    for head in heads:
+        if head not in known:
+            raise DataError(f"the model has no {head}", f"it has {', '.join(blocks)}, layers and heads from 0")
+    try:
+        for head in heads:
+            block = blocks[head.attention][head.layer]
+            hooks.append(block.out_proj.register_forward_pre_hook(_silence(block, head.head)))
+        yield
+    finally:
+        for hook in hooks:
+            hook.remove()
+
+
+def _silence(block: MultiHeadAttention, head: int) -> Callable[[nn.Module, tuple[Tensor]], Tensor]:
+    columns = slice(head * block.head_width, (head + 1) * block.head_width)
+
+    def silence(module: nn.Module, inputs: tuple[Tensor]) -> Tensor:
+        joined = inputs[0].clone()  # (B, L, H * K)
+        joined[..., columns] = 0
+        return joined
+
+    return silence
+
+
+def _blocks(model: Model) -> dict[str, list[MultiHeadAttention]]:
+    """The attention blocks by kind, a layer each."""
+    found: dict[str, list[MultiHeadAttention]] = {}
+    for name, block in sites_of(model):
+        found.setdefault(name, []).append(block)
+    return found
+
+
+class _Measured:
+    """An outcome's scores, and those of the corpora drawn from its sentences."""
+
+    def __init__(self, outcome: Outcome, references: Sequence[str]) -> None:
+        self.sentences = max(
+            len(part) for part in (outcome.losses, outcome.outputs, outcome.right, ()) if part is not None
+        )
+        if not self.sentences:
+            raise DataError("there is nothing to score: 0 sentences", "give sentences")
+        self.scores: dict[str, float] = {}
+        self.drawn: dict[str, Floats] = {}
+        if outcome.losses is not None and outcome.tokens is not None:
+            self._add("loss", outcome.losses, outcome.tokens)
+        if outcome.outputs is not None:
+            bleu = measure(BLEU(force=True), outcome.outputs, references, RESAMPLES, SEED)
+            self.scores["bleu"], self.drawn["bleu"] = bleu.score, bleu.resampled
+        if outcome.right is not None:
+            self._add("accuracy", 100 * outcome.right, np.ones_like(outcome.right))
+
+    def changes_to(self, other: "_Measured") -> dict[str, Change]:
+        """What another outcome differs by, for each score."""
+        return {
+            name: Change(
+                other.scores[name], other.scores[name] - score, middle(other.drawn[name] - self.drawn[name])
+            )
+            for name, score in self.scores.items()
+        }  # fmt: skip
+
+    def _add(self, name: str, sums: Floats, counts: Floats) -> None:
+        """A score that is the quotient of two sums over sentences."""
+        draws = _draws(len(sums))  # equal ones for each outcome: that is what makes the intervals paired
+        self.scores[name] = float(sums.sum() / counts.sum())
+        self.drawn[name] = (draws @ sums) / (draws @ counts)
+
+
+def _draws(sentences: int) -> Floats:
+    """How often each sentence is in each drawn corpus, (resamples, sentences)."""
+    even = np.full(sentences, 1 / sentences)
+    return np.random.default_rng(SEED).multinomial(sentences, even, size=RESAMPLES).astype(np.float64)

@@ -1,0 +1,91 @@
+"""Two attentions side by side: of two checkpoints on the same text, of two texts of a length, or of two heads."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from pellucid.errors import DataError
+from pellucid.tracing.trace import Array, AttentionTrace, Trace
+
+
+@dataclass(frozen=True)
+class Compared:
+    """Attentions A and B of a kind, of equal shape."""
+
+    a: AttentionTrace
+    b: AttentionTrace
+
+    def difference(self, layer: int, head: int) -> Array:
+        """A - B, (L, M), from -1 to 1."""
+        difference: Array = self.a.weights(layer, head) - self.b.weights(layer, head)
+        return difference
+
+    def distances(self) -> Array:
+        """How far each head of A is from the same one of B, (N, H): the mean of row_distances()."""
+        found = np.zeros((self.a.num_layers, self.a.num_heads), np.float32)
+        for layer, head in np.ndindex(*found.shape):
+            found[layer, head] = row_distances(self.a.weights(layer, head), self.b.weights(layer, head)).mean()
+        return found
+
+
+def compare(a: Trace, b: Trace) -> dict[str, Compared]:
+    """What both traces have, by name. The tokens may differ, so that texts of equal length can be compared, too.
+
+    Raises DataError where they have no attention in common, or one of another shape.
+    """
+    names = [name for name in a.attentions if name in b.attentions]
+    if not names:
+        raise DataError(
+            f"there is nothing to compare: one trace has {', '.join(a) or 'no attention'}, the other "
+            f"{', '.join(b) or 'no attention'}"
+        )
+    return {name: compare_attentions(a[name], b[name]) for name in names}
+
+
+def compare_attentions(a: AttentionTrace, b: AttentionTrace) -> Compared:
+    """Raises DataError where their layers, heads, rows or columns are not as many."""
+    shapes = [(x.num_layers, x.num_heads, *x.size) for x in (a, b)]
+    if shapes[0] != shapes[1]:
+        kinds = ("layers", "heads", "rows", "columns")
+        parts = [f"{x} and {y} {kind}" for x, y, kind in zip(*shapes, kinds, strict=True) if x != y]
+        raise DataError(
+            f"`{a.name}` and `{b.name}` cannot be compared: they have {', '.join(parts)}",
+            "trace both models on the same text, or texts of as many tokens; two heads: compare_heads()",
+        )
+    return Compared(a, b)
+
+
+def compare_heads(a: AttentionTrace, place_a: tuple[int, int], b: AttentionTrace, place_b: tuple[int, int]) -> Compared:
+    """Two heads, each by (layer, head), of one attention or of two. Raises DataError for other rows or columns."""
+    return compare_attentions(_alone(a, *place_a), _alone(b, *place_b))
+
+
+def row_distances(a: Array, b: Array) -> Array:
+    """The Jensen-Shannon distance of each row, 0 to 1: two of (L, M) -> (L,).
+
+    sqrt(JSD), JSD = H(m) - (H(a) + H(b)) / 2 in bits, m = (a + b) / 2 (Endres and Schindelin 2003): 0 for equal rows, 1
+    where one puts its weight on nothing that the other does. Rows with nothing to attend to are at no distance from
+    each other, and at 1/√2 from any other.
+    """
+    first, second = a.astype(np.float64), b.astype(np.float64)  # small differences of near numbers are taken
+    divergence = _bits((first + second) / 2) - (_bits(first) + _bits(second)) / 2
+    distances: Array = np.sqrt(divergence.clip(0, 1)).astype(np.float32)
+    return distances
+
+
+def _bits(weights: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """The entropy of each row in bits."""
+    entropy: npt.NDArray[np.float64] = -(weights * np.log2(np.where(weights > 0, weights, 1))).sum(axis=-1)
+    return entropy
+
+
+def _alone(attention: AttentionTrace, layer: int, head: int) -> AttentionTrace:
+    """A head as an attention of its own."""
+    return AttentionTrace(
+        name=attention.name,
+        queries=attention.queries,
+        keys=attention.keys,
+        ready=attention.weights(layer, head)[None, None],
+        mask=attention.mask,
+    )

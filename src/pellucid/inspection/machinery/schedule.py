@@ -1,0 +1,78 @@
+"""The learning rate over the steps, as training computes it."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from pellucid.config import Recipe
+from pellucid.errors import DataError
+from pellucid.inspection.machinery.metrics import METRICS, read_metrics
+from pellucid.inspection.pictures.chart import Panel, Series, draw_panel
+from pellucid.inspection.pictures.drawing import PAGE, Drawing, picture_width
+from pellucid.inspection.pictures.grid import MARGIN, finish, heading
+from pellucid.inspection.pictures.picture import Picture
+from pellucid.training.schedule import Ending, learning_rate
+
+MOST_STEPS = 1_000
+"""Steps at which the rate is computed; bends lie within one of them."""
+
+
+def plot_schedule(
+    *recipes: str | Path | Recipe,
+    names: Sequence[str] = (),
+    settings: Sequence[str] = (),
+    title: str = "",
+    width: str | float | None = None,
+) -> Picture:
+    """The learning rate of each step, by recipes: a shipped one's name, a file, a run's folder, or a Recipe.
+
+    Of a run whose clock decided when the rate falls, the curve is the one that it took. `settings`, such as
+    `train.warmup_steps=8000`, win over every recipe. Raises ConfigError for a recipe that there is not.
+    """
+    shown = picture_width(width)
+    page = shown or PAGE
+    if not recipes:
+        raise DataError("a schedule is of a recipe: none is given", "name one, or a run")
+    curves: dict[str, tuple[Recipe, Ending | None]] = {}
+    for number, given in enumerate(recipes):
+        recipe, ending = _loaded(given, settings)
+        name = names[number] if number < len(names) else _name(given, recipe)
+        curves[name if name not in curves else f"{name} ({number + 1})"] = (recipe, ending)
+    lines = tuple(_curve(name, *curve) for name, curve in curves.items())
+    panel = Panel(title or "Learning rate", "step", lines, from_zero=True)
+    drawing = Drawing(panel.title, _description(curves, lines))
+    y = heading(drawing, "", "", page)
+    draw_panel(drawing, panel, MARGIN, y - 4, page - 2 * MARGIN)
+    return Picture(finish(drawing, shown))
+
+
+def _loaded(given: str | Path | Recipe, settings: Sequence[str]) -> tuple[Recipe, Ending | None]:
+    if isinstance(given, Recipe):
+        return given, None
+    folder = Path(given)
+    if not (folder / "recipe.toml").is_file():
+        return Recipe.load(given, list(settings)), None
+    clock = [line for line in read_metrics(folder) if line["event"] == "clock"] if (folder / METRICS).is_file() else []
+    ending = Ending(clock[-1]["step"], clock[-1]["last_step"]) if clock else None
+    return Recipe.load(folder / "recipe.toml", list(settings)), ending
+
+
+def _name(given: str | Path | Recipe, recipe: Recipe) -> str:
+    return Path(given).name if isinstance(given, str | Path) else recipe.name
+
+
+def _curve(name: str, recipe: Recipe, ending: Ending | None) -> Series:
+    last = ending.last_step if ending else recipe.train.steps
+    bends = [recipe.train.warmup_steps] + ([ending.falls_at] if ending else [])
+    steps = np.unique(np.concatenate([np.linspace(1, last, MOST_STEPS), [b for b in bends if b <= last]]).round())
+    rates = [learning_rate(int(step), recipe.train, recipe.model.d_model, ending) for step in steps]
+    return Series(name, steps, np.array(rates))
+
+
+def _description(curves: Mapping[str, tuple[Recipe, Ending | None]], lines: Sequence[Series]) -> str:
+    of_each = (
+        f"{name}: {recipe.train.schedule}, {recipe.train.warmup_steps} steps of warm-up, at most {line.y.max():.3g}"
+        for (name, (recipe, _)), line in zip(curves.items(), lines, strict=True)
+    )
+    return f"The learning rate of each step. {'; '.join(of_each)}."

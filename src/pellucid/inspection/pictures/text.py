@@ -1,0 +1,96 @@
+"""Tokens as a picture can show them: with what is invisible made visible, cut between characters, and measured."""
+
+import re
+import unicodedata
+from collections.abc import Sequence
+
+from pellucid.tracing.trace import Token
+
+LONGEST_LABEL = 24.0
+"""Of a token beside a picture, in units of its font size."""
+
+CONTROL_PICTURES = {**{code: 0x2400 + code for code in range(0x20)}, 0x7F: 0x2421, 0x09: 0x21E5, 0x0A: 0x21B5}
+NOT_XML = re.compile("[\ud800-\udfff\ufffe\uffff]")
+# Direction marks and what else leaves no trace; joiners stay, since emoji and scripts are made with them.
+INVISIBLE = re.compile(
+    "[\u0080-\u009f\u00ad\u061c\u115f\u1160\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff]"
+)
+ZERO_WIDTH_JOINER = "\u200d"
+_NARROW, _WIDE = frozenset("iljtfrI|!.,:;'`()[]{}/\\ "), frozenset("mwMWOQGD@%&—…")
+
+
+def printable(text: str) -> str:
+    """The text with control characters as ␀ to ␡ (tab ⇥, newline ↵), what turns the direction of a line or leaves no
+    trace as [U+202E], and what XML cannot hold as �."""
+    named = INVISIBLE.sub(lambda found: f"[U+{ord(found[0]):04X}]", text)
+    return NOT_XML.sub("�", named.translate(CONTROL_PICTURES))
+
+
+def visible(token: str) -> str:
+    """The printable token with its spaces as ␣."""
+    return "".join("␣" if char.isspace() else char for char in printable(token))
+
+
+def label(token: Token, continues: bool = False) -> str:
+    """A token as it stands beside a picture: visible, and cut where it is long.
+
+    "·" begins one that goes on with the word before it; a space before a word is not shown, since every other has it.
+    """
+    text = token.text if token.special else token.text.removeprefix(" ") or token.text
+    return shorten(("·" if continues else "") + (visible(text) or "∅"))
+
+
+def labels(tokens: Sequence[Token]) -> list[str]:
+    """The labels of a sequence's tokens."""
+    befores: list[Token | None] = [None, *tokens[:-1]]
+    return [label(token, _continues(token, before)) for token, before in zip(tokens, befores, strict=True)]
+
+
+def _continues(token: Token, before: Token | None) -> bool:
+    """Whether a token is a further piece of the word that the one before it belongs to."""
+    same = before is not None and token.word is not None and token.word == before.word
+    return same and before is not None and token.segment == before.segment and not token.text.startswith(" ")
+
+
+def shorten(text: str, longest: float = LONGEST_LABEL) -> str:
+    """The text, or its first characters and … where it is wider than `longest`; no character is cut apart."""
+    if text_width(text) <= longest:
+        return text
+    kept, width = "", 1.0
+    for cluster in clusters(text):
+        width += text_width(cluster)
+        if width > longest:
+            break
+        kept += cluster
+    return kept + "…"
+
+
+def clusters(text: str) -> list[str]:
+    """What a reader takes for single characters: a letter with its marks, an emoji with all that it is joined of."""
+    found: list[str] = []
+    for char in text:
+        joined = bool(found) and (found[-1].endswith(ZERO_WIDTH_JOINER) or char == ZERO_WIDTH_JOINER)
+        mark = unicodedata.category(char).startswith("M") or "\U0001f3fb" <= char <= "\U0001f3ff"
+        if found and (joined or mark):
+            found[-1] += char
+        else:
+            found.append(char)
+    return found
+
+
+def isolated(text: str) -> str:
+    """The text between marks that keep its direction to itself (UAX 9, FSI and PDI), for a line of several tokens."""
+    return f"\u2068{text}\u2069"
+
+
+def text_width(text: str) -> float:
+    """A guess, rather too wide, of how long a text runs, in units of its font size."""
+    return sum(map(_char_width, text))
+
+
+def _char_width(char: str) -> float:
+    if unicodedata.category(char) in ("Mn", "Me", "Cf"):
+        return 0.0
+    if unicodedata.east_asian_width(char) in "WF":
+        return 1.0
+    return 0.4 if char in _NARROW else 0.95 if char in _WIDE else 0.72 if char.isupper() else 0.62

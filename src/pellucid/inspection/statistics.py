@@ -1,0 +1,85 @@
+"""What kind of head a head is, in five figures: how sharp it is, how far it looks, and where its weight goes."""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from pellucid.errors import DataError
+from pellucid.tracing.trace import Array, AttentionTrace, Token
+
+Sinks = npt.NDArray[np.bool_]
+
+STATISTICS = ("entropy", "distance", "diagonality", "previous", "sink")
+
+
+def statistics(attention: AttentionTrace, sinks: Sinks | None = None) -> dict[str, Array]:
+    """Five statistics of every head, each (N, H), by their names in STATISTICS.
+
+    w_ij is the weight of row i on column j, i in 0..L-1, j in 0..M-1. Each is the mean over the rows that it says
+    anything about; rows with nothing to attend to are left out, and 0 stands where no row is left.
+
+    - entropy: -sum_j w_ij ln w_ij, in nats. 0: all on one token; ln M: spread evenly.
+    - distance: sum_j w_ij |i - j|, in tokens (Vig and Belinkov 2019, section 4.3). Where rows and columns are two
+      sequences, the places are compared by their numbers.
+    - diagonality: 1 - sum_j w_ij |(i + 1/2) / L - (j + 1/2) / M|. 1: all on the diagonal from corner to corner,
+      whatever the two lengths; about 2/3: spread evenly.
+    - previous: w_i,i-1, over the rows that have a column i - 1.
+    - sink: sum of w_ij over the columns `sinks` (Xiao et al. 2023), over the rows that may attend to others, too.
+
+    Args:
+        sinks: bool (M,), as sink_columns() makes it of the tokens; None: the first column alone.
+
+    Raises DataError where `sinks` has not M places.
+    """
+    length, columns = attention.size
+    if sinks is None:
+        sinks = np.arange(columns) == 0
+    if sinks.shape != (columns,):
+        raise DataError(f"`sinks` has the shape {sinks.shape}, but `{attention.name}` has {columns} columns")
+    measure = _measures(length, columns, sinks)
+    found = {name: np.zeros((attention.num_layers, attention.num_heads), np.float32) for name in STATISTICS}
+    for layer, head in np.ndindex(attention.num_layers, attention.num_heads):
+        for name, value in measure(attention.weights(layer, head), attention.mask).items():
+            found[name][layer, head] = value
+    return found
+
+
+def sink_columns(tokens: Sequence[Token]) -> Sinks:
+    """Which tokens draw weight that no other one wants, bool (M,): the first of a sequence, and the special ones."""
+    return np.array([place == 0 or token.special for place, token in enumerate(tokens)], dtype=np.bool_)
+
+
+def row_entropy(weights: Array) -> Array:
+    """-sum_j w_ij ln w_ij of each row, in nats: (L, M) -> (L,)."""
+    logs = np.log(np.maximum(weights, np.finfo(np.float32).tiny))
+    entropy: Array = -np.einsum("ij,ij->i", weights, logs)
+    return entropy
+
+
+def _measures(
+    length: int, columns: int, sinks: Sinks
+) -> Callable[[Array, npt.NDArray[np.bool_] | None], dict[str, float]]:
+    """The statistics of one head, from what they share between all heads."""
+    rows, places = np.arange(length), np.arange(columns)
+    steps = np.abs(rows[:, None] - places).astype(np.float32)  # (L, M)
+    shares = np.abs((rows[:, None] + 0.5) / length - (places + 0.5) / columns).astype(np.float32)  # (L, M)
+    with_previous = rows[1 : columns + 1]
+    sink_places = np.flatnonzero(sinks)
+
+    def measure(weights: Array, mask: npt.NDArray[np.bool_] | None) -> dict[str, float]:
+        attends = weights.sum(axis=1) > 0  # (L,)
+        free = attends if mask is None else attends & (mask & ~sinks).any(axis=1)
+        return {
+            "entropy": _mean(row_entropy(weights), attends),
+            "distance": _mean(np.einsum("ij,ij->i", weights, steps), attends),
+            "diagonality": _mean(1 - np.einsum("ij,ij->i", weights, shares), attends),
+            "previous": _mean(weights[with_previous, with_previous - 1], attends[with_previous]),
+            "sink": _mean(weights[:, sink_places].sum(axis=1), free),
+        }
+
+    return measure
+
+
+def _mean(values: Array, of: npt.NDArray[np.bool_]) -> float:
+    return float(values[of].mean()) if of.any() else 0.0

@@ -1,0 +1,1 @@
+globalThis.pellucid=(async()=>{const t=Uint8Array.from(atob(document.getElementById("viewer").textContent),n=>n.charCodeAt(0)),e=document.createElement("script");return e.textContent=await new Response(new Blob([t]).stream().pipeThrough(new DecompressionStream("deflate"))).text(),document.head.append(e),e.started})();

@@ -1,0 +1,221 @@
+"""Alignment, compare, flow, evolution and beam: what they show is what Python computes."""
+
+from dataclasses import replace
+from itertools import cycle
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pellucid.config import DecodeConfig
+from pellucid.inspection.alignment import Extraction, align
+from pellucid.inspection.alignment_scores import Agreement, score_heads
+from pellucid.inspection.compare import compare, compare_heads, row_distances
+from pellucid.inspection.evolution import gathered
+from pellucid.inspection.extras import view_extras
+from pellucid.inspection.flow import norm_weighted, rollout, share_of_rows
+from pellucid.inspection.pharaoh import Gold, write_links
+from pellucid.tasks.tracing import trace_search
+from pellucid.tracing.trace import Token, Trace
+from tests.browser.conftest import Open, Opened
+from tests.browser.test_safety import CORPUS, strange
+from tests.browser.traces import made, model, traced, translation
+
+pytestmark = pytest.mark.browser
+
+GOLD = Gold(frozenset({(0, 0), (2, 1)}), frozenset({(0, 0), (2, 1), (3, 2), (3, 1)}))
+WEIGHTS = 0.004  # 8 bits; weights of few tokens have more
+
+
+def values(opened: Opened, expression: str = "p.shown()") -> np.ndarray:
+    return np.array(opened.ask(expression), dtype=np.float64)
+
+
+@pytest.mark.parametrize("method", ["argmax", "mutual", "threshold"])
+@pytest.mark.parametrize(("row", "level"), [("writes", "words"), ("reads", "words"), ("reads", "tokens")])
+def test_links_are_those_of_python(open_page: Open, method: Any, row: Any, level: Any) -> None:
+    trace = translation()
+    opened = open_page(trace, view="alignment")
+    extraction = Extraction(method=method, threshold=0.3, row=row, level=level)
+    own = {"alignment.method": method, "alignment.row": row, "alignment.level": level, "alignment.threshold": 0.3}
+    for by, layer, head in (("head", 1, 2), ("layer", 0, None), ("all", None, None)):
+        opened.set(**own, layer=layer or 0, head=head or 0, **{"alignment.by": by})
+        assert opened.ask("p.app.shown.pharaoh") == write_links(align(trace, layer, head, extraction))
+
+
+def test_links_are_scored_against_gold(open_page: Open) -> None:
+    trace = translation()
+    opened = open_page(trace, view="alignment", extras=view_extras([trace], {"alignment"}, gold=[GOLD]))
+    opened.set(layer=1, head=3, table=1)
+    found = Agreement.of(align(trace, 1, 3), GOLD)
+    said = f"AER {found.aer:.3f} · F1 {found.f1:.3f} · precision {found.precision:.3f} · recall {found.recall:.3f}"
+    assert opened.page.inner_text("main > .note").startswith(said)
+    rows = {(row.layer, row.head): row.agreement for row in score_heads([trace], [GOLD]) if row.layer is not None}
+    table = opened.ask("p.app.shown.table().rows")
+    assert len(table) == len(rows) == 10
+    for layer, head, aer, f1, precision, recall, links in table:
+        expected = rows[int(layer), None if head == "mean" else int(head)]
+        assert (aer, f1) == (f"{expected.aer:.3f}", f"{expected.f1:.3f}")
+        assert (precision, recall) == (f"{expected.precision:.3f}", f"{expected.recall:.3f}")
+        assert int(links) == expected.links
+    assert [row[2] for row in table] == sorted(row[2] for row in table)
+    assert opened.page.locator(".listing table").count() == 1
+    opened.press("k")
+    assert opened.ask("p.app.copied") == opened.ask("p.app.shown.pharaoh")
+
+
+def other_weights(trace: Trace) -> Trace:
+    """The same tokens by other queries and keys."""
+    return replace(trace, attentions=made([t.text for t in trace.sequences["src"]], seed=8).attentions)
+
+
+def test_the_difference_of_two_traces(open_page: Open) -> None:
+    a = made(9, seed=1)
+    b = other_weights(a)
+    opened = open_page([a, b], view="compare", extras=view_extras([a, b], {"compare"}))
+    opened.set(layer=1, head=1)
+    first, second = (one["encoder.self"].weights(1, 1) for one in (a, b))
+    assert np.abs(values(opened).reshape(9, 9) - (first - second)).max() <= 2 * WEIGHTS
+    distances = compare(a, b)["encoder.self"].distances()
+    np.testing.assert_allclose(opened.ask("p.app.shown.distances"), distances, atol=1e-4)
+    figures = dict(opened.ask("p.read(4, 3)")["figures"])
+    assert float(figures["distance of the rows"]) == pytest.approx(row_distances(first, second)[4], abs=0.005)
+    assert float(figures["A"]) == pytest.approx(first[4, 3], abs=WEIGHTS)
+    note = opened.page.inner_text("main > .note")
+    assert float(note.split(": ")[1].split(",")[0]) == pytest.approx(distances[1, 1], abs=0.005)
+
+
+def test_two_heads_of_one_trace(open_page: Open) -> None:
+    trace = made(7, heads=3)
+    opened = open_page(trace, view="compare").set(head=2, **{"compare.layer": 1, "compare.head": 1})
+    attention = trace["encoder.self"]
+    expected = compare_heads(attention, (0, 2), attention, (1, 1)).difference(0, 0)
+    assert np.abs(values(opened).reshape(7, 7) - expected).max() <= 2 * WEIGHTS
+
+
+def test_traces_that_do_not_fit_have_no_difference(open_page: Open) -> None:
+    opened = open_page([made(7), made(5)], view="compare")
+    assert opened.ask("p.shown()") == []
+    assert "other numbers of tokens" in opened.page.inner_text("main > .note")
+
+
+@pytest.mark.parametrize("family", ["encoder", "decoder", "translation"])
+def test_rollout_and_norms(open_page: Open, family: str) -> None:
+    trace = traced(family)
+    opened = open_page(trace, view="flow", extras=view_extras([trace], {"flow"}))
+    for name, expected in rollout(trace).items():
+        opened.set(attention=name, layer=1, head=2)
+        shape = expected[1].shape
+        assert np.abs(values(opened).reshape(shape) - expected[1]).max() <= WEIGHTS
+        norms = share_of_rows(norm_weighted(trace[name]))[1, 2]
+        shown = values(opened, "Array.from(p.app.shown.shown.norm)").reshape(shape)
+        assert np.abs(shown - norms).max() <= 2 * WEIGHTS
+    said = opened.page.inner_text("main")
+    assert "Abnar and Zuidema 2020" in said
+    assert "not by itself an explanation" in said
+
+
+def test_statistics_over_checkpoints(open_page: Open) -> None:
+    first = made(6, heads=3)
+    traces = [first, *(replace(first, attentions=made(6, heads=3, seed=seed).attentions) for seed in (4, 5))]
+    evolution = gathered([100, 200, 400], traces)
+    opened = open_page(traces, view="evolution", extras={"evolution": evolution.extras()})
+    for statistic in ("entropy", "sink"):
+        opened.set(**{"evolution.statistic": statistic})
+        expected = evolution.statistics["encoder.self"][statistic].reshape(3, 6).T
+        np.testing.assert_allclose(values(opened).reshape(6, 3), expected, atol=1e-5)
+    assert "at step 400" in opened.page.inner_text(".panels")
+    opened.press("b", "b")
+    assert "Layer 0, head 0 at step 100" in opened.page.inner_text(".panels")
+    opened.page.keyboard.press("n")
+    opened.settle().press("ArrowDown", "ArrowDown", "Enter")
+    assert opened.ask("[p.get('layer'), p.get('head'), p.get('evolution.step')]") == ["0", "1", "0"]
+    assert opened.ask("p.read(4, 2)")["names"] == ["layer 1 head 1", "step 400"]
+
+
+@pytest.fixture(scope="module")
+def searched() -> Trace:
+    """A search with its tree; its tokens are labelled by their ids."""
+    return trace_search(model("translation"), None, DecodeConfig(beam_size=3, max_length=6), [5, 9, 12, 30, 7])
+
+
+def test_the_tree_of_a_search(open_page: Open, searched: Trace) -> None:
+    assert searched.search is not None
+    nodes = searched.search.nodes
+    opened = open_page(searched, view="beam")
+    np.testing.assert_allclose(values(opened), [node.score for node in nodes], atol=1e-5)
+    steps = opened.ask("p.app.shown.steps.map((column) => column.map((node) => node.id))")
+    assert sorted(one for column in steps for one in column) == list(range(len(nodes)))
+    for number, column in enumerate(steps):
+        for one in column:
+            parent = nodes[one].parent
+            assert (parent is None) if number == 0 else (parent in steps[number - 1])
+    kept = opened.set(**{"beam.kept": 1}).ask("p.app.shown.steps.flat().map((node) => node.id)")
+    assert sorted(kept) == [place for place, node in enumerate(nodes) if node.status != "pruned"]
+
+
+def test_a_hypothesis_shows_where_the_model_looked(open_page: Open, searched: Trace) -> None:
+    assert searched.search is not None
+    opened = open_page(searched, view="beam").set(layer=1)
+    attention = searched["search.cross"]
+    steps = opened.ask("p.app.shown.steps.map((column) => column.map((node) => node.id))")
+    for column, row in ((1, 0), (2, 1), (3, 2)):
+        opened.set(pin=f"{row},{column}")
+        node = searched.search.nodes[steps[column][row]]
+        expected = np.stack([attention.weights(1, head)[node.row] for head in range(attention.num_heads)])
+        shown = values(opened, "Array.from(p.app.shown.rowsShown)").reshape(attention.num_heads + 1, -1)
+        assert np.abs(shown[:-1] - expected).max() <= WEIGHTS
+        assert np.abs(shown[-1] - expected.mean(axis=0)).max() <= WEIGHTS
+        figures = dict(opened.ask("p.read(...a)", [row, column])["figures"])
+        assert float(figures["log-probability"].replace("−", "-")) == pytest.approx(node.log_prob, abs=1e-3)
+        assert float(figures["ranked by"].replace("−", "-")) == pytest.approx(node.ranked_by, abs=1e-3)
+
+
+def test_a_search_is_stepped_through_by_keyboard(open_page: Open, searched: Trace) -> None:
+    opened = open_page(searched, view="beam")
+    last = opened.ask("p.app.shown.steps.length - 1")
+    opened.press("b")
+    assert opened.ask("p.app.shown.until") == last - 1
+    opened.press("n")
+    assert opened.ask("p.app.shown.until") == last
+    opened.press(" ")
+    assert opened.page.get_by_role("button", name="stop").count() == 1
+    while opened.ask("p.app.shown.until") < 2:
+        opened.page.wait_for_timeout(50)
+    opened.press(" ")
+    assert opened.page.get_by_role("button", name="play").count() == 1
+    assert 2 <= opened.ask("p.app.shown.until") <= last
+    opened.press("ArrowRight", "ArrowRight", "ArrowDown")
+    assert opened.told().endswith(("continued", "dropped", "ended", "the result"))
+
+
+def hostile(trace: Trace) -> Trace:
+    """The trace with tokens that an attacker could have written."""
+    assert trace.search is not None
+    texts = cycle(CORPUS)
+
+    def renamed(token: Token) -> Token:
+        return replace(token, text=(text := next(texts)), piece=text)
+
+    sequences = {name: tuple(map(renamed, tokens)) for name, tokens in trace.sequences.items()}
+    nodes = tuple(replace(node, token=renamed(node.token)) for node in trace.search.nodes)
+    model = {"name": CORPUS[0], "family": CORPUS[1], "d_model": CORPUS[7]}
+    return replace(trace, sequences=sequences, model=model, search=replace(trace.search, nodes=nodes))
+
+
+def test_nothing_comes_out_of_a_token(open_page: Open, searched: Trace) -> None:
+    views = ["beam", "alignment", "compare", "evolution", "flow"]
+    traces = [hostile(searched), hostile(searched)]
+    extras = view_extras(traces, views, gold=[GOLD])
+    extras["evolution"] = gathered([1, 2], traces).extras()
+    opened = open_page(traces, view="beam", views=views, extras=extras, title=CORPUS[0])
+    for view in views:
+        opened.set(view=view, table=True)
+        for _ in range(3):
+            opened.press("ArrowDown", "ArrowRight")
+        opened.press("Enter", "c", "r")
+        for _ in range(opened.page.locator("dialog").count()):
+            opened.page.keyboard.press("Escape")
+        opened.page.mouse.move(200, 420)
+        assert opened.ask("p.app.shown.size.rows") > 1
+        assert strange(opened) == [], view

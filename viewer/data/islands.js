@@ -1,0 +1,59 @@
+// The page's data: base64 of deflated bytes in script elements that no browser runs.
+
+/** @type {Map<string, Promise<Uint8Array>>} */
+const inflated = new Map();
+
+/**
+ * The bytes of an island, inflated when first asked for. At most `KEPT` stay, the latest used.
+ * @param {string} name
+ * @returns {Promise<Uint8Array>}
+ */
+export function island(name) {
+  const found = inflated.get(name) ?? inflate(name);
+  inflated.delete(name);
+  inflated.set(name, found);
+  if (inflated.size > KEPT) inflated.delete(/** @type {string} */ (inflated.keys().next().value));
+  return found;
+}
+
+const KEPT = 16;
+
+/** @param {string} name */
+async function inflate(name) {
+  const element = document.getElementById("data-" + name);
+  if (!element) throw new Error(`the page has no data \`${name}\``);
+  const stream = new Blob([fromBase64(element.textContent ?? "")]).stream().pipeThrough(new DecompressionStream("deflate"));
+  return new Uint8Array(await new Response(stream).arrayBuffer());
+}
+
+/**
+ * @param {string} text
+ * @returns {Uint8Array<ArrayBuffer>}
+ */
+function fromBase64(text) {
+  const builtIn = /** @type {any} */ (Uint8Array).fromBase64;
+  if (builtIn) return builtIn.call(Uint8Array, text);
+  const characters = atob(text);
+  const bytes = new Uint8Array(characters.length);
+  for (let i = 0; i < bytes.length; i++) bytes[i] = characters.charCodeAt(i);
+  return bytes;
+}
+
+/**
+ * An island of JSON.
+ * @param {string} name
+ */
+export async function json(name) {
+  return JSON.parse(new TextDecoder().decode(await island(name)));
+}
+
+const KINDS = { float32: Float32Array, uint8: Uint8Array, int32: Int32Array };
+
+/**
+ * A numpy array that Python put among the `extras`, as a typed array; its `shape` stands in the handle.
+ * @param {{array: string, dtype: keyof typeof KINDS, shape: number[]}} handle
+ */
+export async function array(handle) {
+  const bytes = await island(handle.array);
+  return new KINDS[handle.dtype](bytes.buffer, bytes.byteOffset, handle.shape.reduce((all, one) => all * one, 1));
+}

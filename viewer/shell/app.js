@@ -1,0 +1,233 @@
+// The page: what is shown of which trace, and what all views share.
+
+import { el, write } from "../dom.js";
+import { State } from "../state.js";
+import { Colours } from "../show/colours.js";
+import { Grid } from "../show/grid.js";
+import { Controls } from "./controls.js";
+import { listen } from "./keys.js";
+import { Readout } from "./readout.js";
+import { table } from "./table.js";
+import { Tip } from "./tip.js";
+
+/** @typedef {{row: number, column: number}} Cell */
+
+export class App {
+  /**
+   * @param {HTMLElement} root
+   * @param {any} page what trace.js read
+   * @param {import("../views/all.js").View[]} views
+   */
+  constructor(root, page, views) {
+    this.page = page;
+    /** @type {import("../data/trace.js").Trace[]} */
+    this.traces = page.traces;
+    /** @type {Record<string, any>} what Python computed for single views */
+    this.extras = page.extras;
+    this.state = new State({ view: page.view, layer: "0", head: "0", heads: "all", scale: "linear", ...page.state }, (keys) => this.change(keys));
+    this.views = page.views.map((/** @type {string} */ name) => views.find((view) => view.name === name)).filter(Boolean);
+    this.colours = new Colours();
+    /** @type {Cell | null} where the pointer or the keyboard is */
+    this.cursor = null;
+    this.drawn = 0;
+    this.build(root);
+    listen(this);
+    for (const query of ["(prefers-color-scheme: dark)", "(forced-colors: active)"]) {
+      matchMedia(query).addEventListener("change", () => this.recolour());
+    }
+  }
+
+  /** @param {HTMLElement} root */
+  build(root) {
+    this.controls = new Controls(this);
+    this.stage = el("div", { class: "stage" });
+    this.readout = new Readout(this);
+    this.tip = new Tip(root);
+    this.live = el("div", { class: "mirror", "aria-live": "polite", role: "status" });
+    this.listing = el("div", { class: "listing" });
+    this.note = el("p", { class: "note" });
+    const main = el("main", {}, this.controls.bar, this.readout.root, this.stage, this.note, this.listing);
+    this.grid = new Grid(main, (row, column) => this.moveTo({ row, column }));
+    root.append(this.controls.header, main, this.live);
+  }
+
+  /** The trace that is looked at. */
+  get trace() { return this.traces[Math.min(this.state.number("trace"), this.traces.length - 1)]; }
+
+  /** The attentions of the trace that the view can show. */
+  get choices() {
+    return [...this.trace.attentions.values()].filter((attention) => this.view.shows?.(attention) ?? attention.hasWeights);
+  }
+
+  /** The attention that is looked at. */
+  get attention() {
+    return this.choices.find((one) => one.name === this.state.get("attention")) ?? this.choices[0] ?? [...this.trace.attentions.values()][0];
+  }
+
+  get layer() { return Math.max(0, Math.min(this.state.number("layer"), this.attention.numLayers - 1)); }
+
+  get head() { return Math.max(0, Math.min(this.state.number("head"), this.attention.numHeads - 1)); }
+
+  /** The heads that a view of several shows, in order. @returns {number[]} */
+  get heads() {
+    const all = Array.from({ length: this.attention.numHeads }, (_, head) => head), chosen = this.state.get("heads");
+    if (chosen === "all") return all;
+    const numbers = new Set(chosen.split(",").filter(Boolean).map(Number));
+    return all.filter((head) => numbers.has(head));
+  }
+
+  /** How weights are shown: see show/shown.js. @returns {import("../show/shown.js").Options} */
+  get options() {
+    const { state } = this;
+    return { special: state.flag("special"), sink: state.flag("sink"), words: state.flag("words"), pair: this.hasPair ? state.get("pair") : "" };
+  }
+
+  /** Whether the input is two texts. */
+  get hasPair() { return this.attention.rows.some((token) => token.segment > 0) && this.attention.columns.some((token) => token.segment > 0); }
+
+  get view() { return this.views.find((/** @type {any} */ view) => view.name === this.state.get("view")) ?? this.views[0]; }
+
+  /** The cell that was clicked or entered. @returns {Cell | null} */
+  get pin() {
+    const [row, column] = this.state.get("pin").split(",").map(Number);
+    const size = this.shown?.size;
+    return size && row < size.rows && column < size.columns ? { row, column } : null;
+  }
+
+  /** The cell that is told about. */
+  get cell() { return this.cursor ?? this.pin; }
+
+  /** What a view is opened for: when it changes, the view is opened anew. */
+  get opening() { return [this.view.name, this.state.get("trace"), this.attention.name, this.view.variant?.(this)].join(" "); }
+
+  async open() {
+    this.shown?.close?.();
+    this.stage.replaceChildren();
+    this.cursor = null;
+    this.shown = this.choices.length ? this.view.open(this, this.stage) : this.nothing();
+    this.opened = this.opening;
+    this.controls.rebuild();
+    await this.draw();
+  }
+
+  /** In place of a view that can show nothing of this trace. */
+  nothing() {
+    this.stage.append(el("p", {}, `This trace has nothing that the view “${this.view.title}” can show.`));
+    return { controls: ["trace"], size: { rows: 0, columns: 0 }, draw() {}, hint: "" };
+  }
+
+  /** Draws anew; of calls that overlap the last one counts. */
+  async draw() {
+    const shown = this.shown, turn = (this.turn = (this.turn ?? 0) + 1);
+    try {
+      if (shown.prepare) await shown.prepare();
+      if (turn !== this.turn || shown !== this.shown) return;
+      shown.draw();
+      this.controls.sync();
+      write(this.note, shown.note?.() ?? "");
+      this.mirror();
+      this.refresh();
+      this.listing.replaceChildren(...(this.state.flag("table") && shown.table ? [table(shown.table())] : []));
+      this.prefetch();
+    } catch (error) {
+      this.fail(error);
+      throw error;
+    } finally {
+      this.drawn++;
+    }
+  }
+
+  /** Decodes the layers beside this one while nothing else is to do. */
+  prefetch() {
+    const { attention, layer, shown } = this;
+    for (const one of [layer + 1, layer - 1]) {
+      if (!attention.hasWeights || one < 0 || one >= attention.numLayers) continue;
+      requestIdleCallback(async () => {
+        const loaded = await attention.load(one);
+        requestIdleCallback(() => shown === this.shown && shown.warm?.(loaded));
+      });
+    }
+  }
+
+  /** @param {any} error */
+  fail(error) {
+    write(this.note, `This cannot be shown: ${error.message}`);
+  }
+
+  /** @param {Set<string>} keys what was chosen */
+  async change(keys) {
+    if (["special", "sink", "words", "pair", "trace", "attention", "view"].some((key) => keys.has(key)) && !keys.has("pin")) {
+      this.cursor = null;
+      this.state.set({ pin: "" });
+    }
+    if (this.opening === this.opened && keys.size === 1 && keys.has("pin")) return this.refresh();
+    this.busy = this.opening === this.opened ? this.draw() : this.open();
+    return this.busy;
+  }
+
+  /** Fills the grid that screen readers and the keyboard use. */
+  mirror() {
+    const { shown } = this;
+    this.grid.fill(shown.label?.() ?? this.view.title, { row: String, column: String, cell: String, rows: 0, columns: 0, ...shown.cells?.(), ...shown.size });
+  }
+
+  /** What follows cursor and pin: crosshair, readout. */
+  refresh() {
+    this.shown.mark?.();
+    this.readout.show(this.cell ? this.shown.read?.(this.cell.row, this.cell.column) ?? null : null);
+  }
+
+  /**
+   * The pointer is on a cell, or on none.
+   * @param {Cell | null} cell
+   */
+  hover(cell) {
+    if (cell?.row === this.cursor?.row && cell?.column === this.cursor?.column) return;
+    this.cursor = cell;
+    this.refresh();
+  }
+
+  /**
+   * The keyboard went to a cell.
+   * @param {Cell} cell
+   * @param {boolean} [focus] whether the focus goes with it
+   */
+  moveTo(cell, focus = false) {
+    const { rows, columns } = this.shown.size;
+    if (!rows || !columns) return;
+    const row = Math.max(0, Math.min(cell.row, rows - 1)), column = Math.max(0, Math.min(cell.column, columns - 1));
+    const same = this.cursor?.row === row && this.cursor?.column === column;
+    this.cursor = { row, column };
+    if (focus || this.grid.at.row !== row || this.grid.at.column !== column) this.grid.go(row, column, focus);
+    if (same) return;
+    this.shown.reveal?.(row, column);
+    this.refresh();
+    const told = this.shown.read?.(row, column);
+    if (told) this.say(told.text);
+  }
+
+  /**
+   * Pins a cell, or lets it go where it is pinned already.
+   * @param {Cell | null} cell
+   */
+  setPin(cell) {
+    const same = cell && this.pin?.row === cell.row && this.pin?.column === cell.column;
+    this.state.set({ pin: cell && !same ? `${cell.row},${cell.column}` : "" });
+    if (cell) this.say(same ? "let go" : "pinned");
+  }
+
+  /**
+   * Tells a screen reader.
+   * @param {string} text
+   */
+  say(text) {
+    clearTimeout(this.saying);
+    this.saying = setTimeout(() => write(this.live, text), 120);
+  }
+
+  recolour() {
+    this.colours.read();
+    this.controls.rebuild();
+    this.busy = this.draw();
+  }
+}

@@ -1,0 +1,112 @@
+// The header with the views, and the bar in which a trace, an attention, a layer and heads are chosen.
+
+import { button, el, select, tick, write } from "../dom.js";
+import { figure, shorten, visible } from "../show/labels.js";
+import { exporting, help } from "./dialogs.js";
+import { Find } from "./find.js";
+import { headChips } from "./heads.js";
+import { KEYS } from "./keys.js";
+
+/** @type {Record<string, string>} */
+export const NAMES = {
+  "encoder.self": "Encoder self", "decoder.self": "Decoder self", cross: "Cross", "search.cross": "Search cross",
+};
+
+export class Controls {
+  /** @param {import("./app.js").App} app */
+  constructor(app) {
+    this.app = app;
+    /** @type {(() => void)[]} what brings the controls up to date */
+    this.synced = [];
+    this.find = new Find(app);
+    this.tabs = el("nav", { "aria-label": "views", class: "tabs" });
+    this.bar = el("div", { class: "bar", role: "toolbar", "aria-label": "what is shown" });
+    const about = el("div", { class: "about" }, write(el("h1"), shorten(plain(app.page.title), 120)), write(el("p"), described(app)));
+    const tools = el("div", { class: "tools" }, this.find.root,
+      button("Save", () => exporting(app), { title: "save or copy (e)" }), button("?", () => help(app, KEYS), { title: "keys (?)", "aria-label": "keys" }));
+    this.header = el("header", { class: "top" }, about, tools, this.tabs);
+  }
+
+  /** Builds the controls of the view that is open. */
+  rebuild() {
+    const { app } = this, { controls } = app.shown;
+    this.synced = [];
+    this.tabs.replaceChildren(...app.views.map((/** @type {any} */ view) => this.tab(view)));
+    const built = controls.map((/** @type {string | Node} */ one) => (typeof one === "string" ? BUILD[one](app, this) : one));
+    this.bar.replaceChildren(...built.filter(Boolean));
+    this.sync();
+  }
+
+  /** @param {import("../views/all.js").View} view */
+  tab(view) {
+    const { app } = this, here = view === app.view;
+    return button(view.title, () => app.state.set({ view: view.name }), { "aria-current": here ? "page" : null });
+  }
+
+  sync() {
+    for (const sync of this.synced) sync();
+  }
+}
+
+/** @param {string} text */
+const plain = (text) => visible(text).replaceAll("␣", " ");
+
+/** @param {import("./app.js").App} app */
+function described(app) {
+  const { model, faithfulness } = app.traces[0];
+  const parts = [model.name, model.family, model.d_model && `d_model ${model.d_model}`];
+  if (faithfulness !== null) parts.push(`recorded attention differs from what ran by at most ${faithfulness ? figure(faithfulness) : "0"}`);
+  return parts.filter(Boolean).map((part) => plain(String(part))).join(" · ");
+}
+
+/** @type {Record<string, (app: import("./app.js").App, controls: Controls) => Node | null>} */
+const BUILD = {
+  trace: (app) => app.traces.length < 2 ? null
+    : select("Trace", app.traces.map((trace, i) => [String(i), traceName(trace, i)]), String(app.traces.indexOf(app.trace)), (trace) => app.state.set({ trace })),
+  attention: (app, controls) => {
+    if (app.choices.length < 2) return null;
+    const buttons = app.choices.map((one) => button(NAMES[one.name] ?? one.name, () => app.state.set({ attention: one.name })));
+    controls.synced.push(() => buttons.forEach((one, i) => one.setAttribute("aria-pressed", String(app.choices[i] === app.attention))));
+    return el("div", { class: "segments", role: "group", "aria-label": "attention" }, ...buttons);
+  },
+  layer: (app, controls) => {
+    const last = app.attention.numLayers - 1;
+    const slider = el("input", { type: "range", min: 0, max: last, step: 1, "aria-label": "layer", oninput: () => app.state.set({ layer: slider.value }) });
+    const number = el("output", {});
+    controls.synced.push(() => {
+      slider.value = String(app.layer);
+      slider.setAttribute("aria-valuetext", `layer ${app.layer} of 0 to ${last}`);
+      write(number, String(app.layer));
+    });
+    slider.disabled = last === 0;
+    return el("label", { class: "field layer", title: "layer ([ ])" }, el("span", {}, "Layer"), number, slider);
+  },
+  head: (app, controls) => headChips(app, controls, false),
+  heads: (app, controls) => headChips(app, controls, true),
+  scale: (app) => select("Scale", [["linear", "linear"], ["sqrt", "square root"], ["log", "logarithm"], ["row", "of the row's largest"]],
+    app.state.get("scale"), (scale) => app.state.set({ scale })),
+  hide: (app) => {
+    const special = app.attention.columns.some((token) => token.special);
+    return el("div", { class: "ticks" },
+      special ? tick("hide special tokens", app.state.flag("special"), (special) => app.state.set({ special }), "rows and columns of special tokens are left out, the rest of each row is scaled to one") : null,
+      app.attention.columns.length > 1 ? tick("hide first token", app.state.flag("sink"), (sink) => app.state.set({ sink }), "the first token often takes the weight that no other wants") : null);
+  },
+  words: (app) => [...app.attention.rows, ...app.attention.columns].some((token) => token.continues)
+    ? tick("merge words", app.state.flag("words"), (words) => app.state.set({ words }), "the sum over a word's keys, the mean over its queries") : null,
+  pair: (app) => !app.hasPair ? null : select("Texts", [["", "both"], ["aa", "A → A"], ["ab", "A → B"], ["ba", "B → A"], ["bb", "B → B"]],
+    app.state.get("pair"), (pair) => app.state.set({ pair })),
+  table: (app, controls) => {
+    const toggle = button("Table", () => app.state.set({ table: !app.state.flag("table") }), { title: "the largest numbers as a table (t)" });
+    controls.synced.push(() => toggle.setAttribute("aria-pressed", String(app.state.flag("table"))));
+    return toggle;
+  },
+};
+
+/**
+ * @param {import("../data/trace.js").Trace} trace
+ * @param {number} number
+ */
+function traceName(trace, number) {
+  const first = Object.values(trace.sequences)[0] ?? [];
+  return `${number + 1} · ${shorten(plain(String(trace.model.name ?? "")), 24)} · ${shorten(plain(first.map((token) => token.text).join(" ").trim()), 40)}`;
+}

@@ -1,0 +1,123 @@
+// Weights as a view shows them: hidden tokens left out, rows scaled to one again, pieces merged into words.
+
+import { visible, shorten } from "./labels.js";
+
+/** @typedef {import("../data/trace.js").Token} Token */
+
+/**
+ * @typedef {Object} Options
+ * @property {boolean} [special] hide special tokens
+ * @property {boolean} [sink] hide the first token
+ * @property {boolean} [words] merge pieces into words: the sum over a word's keys, the mean over its queries
+ * @property {string} [pair] which of two texts look at which: "ab" is the first at the second; "" is all
+ */
+
+/**
+ * @typedef {Object} Axis
+ * @property {Token[]} tokens one for each place shown
+ * @property {number[][]} places which tokens of the sequence each is made of
+ */
+
+/**
+ * The rows and columns that are left, which is the same for all heads.
+ * @param {import("../data/attention.js").Attention} attention
+ * @param {Options} options
+ */
+export function axes(attention, options) {
+  const [of, at] = options.pair ? [...options.pair].map((letter) => (letter === "a" ? 0 : 1)) : [null, null];
+  const rows = axis(attention.rows, options, of), columns = axis(attention.columns, options, at);
+  return { rows, columns, hidden: hiddenTokens(attention.columns, options) };
+}
+
+/**
+ * @param {Token[]} tokens
+ * @param {Options} options
+ * @param {number | null} segment
+ * @returns {Axis}
+ */
+function axis(tokens, options, segment) {
+  /** @type {number[][]} */
+  const places = [];
+  tokens.forEach((token, place) => {
+    if (hides(token, place, options) || (segment !== null && token.segment !== segment)) return;
+    const last = places[places.length - 1];
+    if (options.words && token.continues && last && last[last.length - 1] === place - 1) last.push(place);
+    else places.push([place]);
+  });
+  return { tokens: places.map((group) => joined(group.map((place) => tokens[place]), options)), places };
+}
+
+/**
+ * @param {Token} token
+ * @param {number} place
+ * @param {Options} options
+ */
+const hides = (token, place, options) => Boolean((options.special && token.special) || (options.sink && place === 0));
+
+/**
+ * @param {Token[]} group
+ * @param {Options} options
+ * @returns {Token}
+ */
+function joined(group, options) {
+  if (group.length === 1) return options.words ? { ...group[0], continues: false } : group[0];
+  const text = group.map((token) => token.text).join(""), piece = group.map((token) => token.piece).join("");
+  return { ...group[0], text, piece, id: null, continues: false };
+}
+
+/**
+ * @param {Token[]} columns
+ * @param {Options} options
+ */
+function hiddenTokens(columns, options) {
+  return [...new Set(columns.filter((token, place) => hides(token, place, options)).map((token) => token.text))];
+}
+
+/**
+ * The weights (rows shown, columns shown) of (L, M) ones, and which part of the rows' weight was on hidden columns.
+ * @param {Float32Array} weights
+ * @param {import("../data/attention.js").Attention} attention
+ * @param {{rows: Axis, columns: Axis}} axes
+ * @param {Options} options
+ * @returns {{values: Float32Array, share: number}}
+ */
+export function shown(weights, attention, { rows, columns }, options) {
+  const M = attention.columns.length, width = columns.places.length;
+  if (rows.places.length === attention.rows.length && width === M) return { values: weights, share: 0 };
+  const kept = attention.columns.map((token, place) => !hides(token, place, options));
+  const values = new Float32Array(rows.places.length * width);
+  let hidden = 0, total = 0;
+  rows.places.forEach((group, i) => {
+    for (const row of group) {
+      let sum = 0, left = 0;
+      for (let j = 0; j < M; j++) {
+        const weight = weights[row * M + j];
+        sum += weight;
+        if (kept[j]) left += weight;
+      }
+      hidden += sum - left;
+      total += sum;
+      if (left <= 0) continue;
+      const scale = (options.special || options.sink ? 1 / left : 1) / group.length;
+      for (let j = 0; j < width; j++) for (const place of columns.places[j]) values[i * width + j] += weights[row * M + place] * scale;
+    }
+  });
+  return { values, share: total > 0 ? hidden / total : 0 };
+}
+
+/**
+ * What a picture says of what it leaves out or puts together.
+ * @param {import("../data/attention.js").Attention} attention
+ * @param {string[]} hidden
+ * @param {number} share
+ * @param {Options} options
+ */
+export function note(attention, hidden, share, { words, pair }) {
+  const names = hidden.slice(0, 6).map((text) => shorten(visible(text), 16)).join(", ") + (hidden.length > 6 ? ", …" : "");
+  return [
+    names && `hidden: ${names} (${Math.round(100 * share)} % of the weight of the rows shown), the rest scaled to one`,
+    words && "pieces merged into words: the sum over a word's keys, the mean over its queries",
+    pair && `only ${pair[0].toUpperCase()} → ${pair[1].toUpperCase()}, rows not scaled again`,
+    attention.coarse && "weights are within 0.004 of the model's",
+  ].filter(Boolean).join("; ");
+}

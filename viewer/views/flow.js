@@ -1,0 +1,145 @@
+// What flows through all layers, and how much of it is moved, beside the weights of one head.
+
+import { array } from "../data/islands.js";
+import { largest } from "../data/numbers.js";
+import { details, figure, quoted } from "../show/labels.js";
+import { MatrixPicture } from "../show/matrix.js";
+import { panels } from "../show/panels.js";
+import { axes, note, shown } from "../show/shown.js";
+
+const KINDS = /** @type {const} */ (["raw", "rollout", "norm"]);
+const NOTES = { raw: "", rollout: "Each row's colours end at its largest value.", norm: "Rows scaled to one." };
+const NAMES = { raw: "Weights", rollout: "Rollout", norm: "Norm-weighted" };
+
+/** @type {import("./all.js").View} */
+export const flow = {
+  name: "flow",
+  title: "Flow",
+  shows: (attention) => attention.hasWeights && !attention.name.startsWith("search."),
+  open: (app, stage) => new Flow(app, stage),
+};
+
+class Flow {
+  /**
+   * @param {import("../shell/app.js").App} app
+   * @param {HTMLElement} stage
+   */
+  constructor(app, stage) {
+    this.app = app;
+    this.controls = ["trace", "attention", "layer", "head", "scale", "hide", "words", "table"];
+    this.panels = panels(stage, 3);
+    const tip = ({ row, column }) => [this.#figures(row, column).map((pair) => pair.join(" ")).join(" · "), "query " + details(this.axes.rows.tokens[row]), "key " + details(this.axes.columns.tokens[column])];
+    this.drawings = KINDS.map((kind, i) => new MatrixPicture(app, this.panels[i].place, { label: NAMES[kind], tip }));
+    this.picture = this.drawings[1].picture;
+  }
+
+  get attention() { return this.app.attention; }
+
+  async prepare() {
+    const { app } = this, given = app.extras.flow?.traces[app.traces.indexOf(app.trace)]?.[this.attention.name];
+    this.layer = await this.attention.load(app.layer);
+    this.given = given;
+    this.coded = given && (await array(given.rollout));
+    this.norms = given?.norms && (await array(given.norms));
+  }
+
+  draw() {
+    const { app, attention } = this, options = app.options, weights = this.layer.weights(app.head);
+    this.axes = axes(attention, options);
+    const { rows, columns } = this.axes;
+    this.size = { rows: rows.tokens.length, columns: columns.tokens.length };
+    const whole = { raw: weights, rollout: this.#rollout(), norm: this.#norm(weights) };
+    /** @type {Record<string, Float32Array | null>} */
+    this.shown = {};
+    KINDS.forEach((kind, i) => {
+      const values = whole[kind] && shown(whole[kind], attention, this.axes, options);
+      this.shown[kind] = values && values.values;
+      if (kind === "raw") this.share = values?.share ?? 0;
+      const { formulas = {}, limits = {} } = app.extras.flow ?? {};
+      this.panels[i].title(NAMES[kind] + (kind === "rollout" ? `, up to layer ${app.layer}` : `, layer ${app.layer}, head ${app.head}`));
+      this.panels[i].note([!values && "not in this page", formulas[kind], limits[kind], NOTES[kind]].filter(Boolean).join(" — "));
+      this.drawings[i].picture.root.hidden = !values;
+      if (values) this.drawings[i].show({ rows: rows.tokens, columns: columns.tokens, values: values.values, scale: kind === "rollout" ? "row" : app.state.get("scale"), zoom: app.state.number("zoom"), tallest: 560, masked: kind === "raw" ? this.layer.mask && ((row, column) => this.#masked(row, column)) : null });
+    });
+    this.values = this.shown.rollout ?? this.shown.raw;
+  }
+
+  /** The rollout up to the layer, (L, M); null where the page has that of other layers alone. */
+  #rollout() {
+    const { given, coded } = this, n = this.app.layer - (given?.first ?? 0);
+    if (!given || n < 0) return null;
+    const cells = given.rollout.shape[1] * given.rollout.shape[2];
+    return Float32Array.from(coded.subarray(n * cells, (n + 1) * cells), (u) => (u / 255) ** 2);
+  }
+
+  /** The weights times the length of what each value adds, rows scaled to one. @param {Float32Array} weights */
+  #norm(weights) {
+    if (!this.norms) return null;
+    const M = this.attention.columns.length, start = (this.app.layer * this.attention.numHeads + this.app.head) * M;
+    const out = weights.map((weight, at) => weight * this.norms[start + (at % M)]);
+    for (let i = 0; i < out.length; i += M) {
+      let sum = 0;
+      for (let j = i; j < i + M; j++) sum += out[j];
+      if (sum > 0) for (let j = i; j < i + M; j++) out[j] /= sum;
+    }
+    return out;
+  }
+
+  /** @param {number} row @param {number} column */
+  #masked(row, column) {
+    const { rows, columns } = this.axes;
+    return !rows.places[row].some((i) => columns.places[column].some((j) => this.layer.allowed(i, j)));
+  }
+
+  /** @param {number} row @param {number} column @returns {[string, string][]} */
+  #figures(row, column) {
+    const at = row * this.size.columns + column;
+    return KINDS.flatMap((kind) => (this.shown[kind] ? [/** @type {[string, string]} */ ([NAMES[kind].toLowerCase(), figure(this.shown[kind][at], kind === "raw" ? 4 : 3)])] : []));
+  }
+
+  mark() { for (const drawing of this.drawings) drawing.mark(); }
+
+  /** @param {number} row @param {number} column */
+  reveal(row, column) { KINDS.forEach((kind, i) => this.shown[kind] && this.drawings[i].reveal(row, column)); }
+
+  /** @param {number} row */
+  best(row) { return largest(this.values.subarray(row * this.size.columns, (row + 1) * this.size.columns), 1)[0]; }
+
+  /** @param {number} row @param {number} column @returns {import("../shell/readout.js").Reading} */
+  read(row, column) {
+    const query = quoted(this.axes.rows.tokens[row]), key = quoted(this.axes.columns.tokens[column]), figures = this.#figures(row, column);
+    return { names: [query, key], figures, text: `query ${query}, key ${key}, ${figures.map((pair) => pair.join(" ")).join(", ")}` };
+  }
+
+  label() { return `flow through ${this.attention.name}: ${this.size.rows} queries by ${this.size.columns} keys`; }
+
+  cells() {
+    return {
+      row: (/** @type {number} */ row) => "query " + quoted(this.axes.rows.tokens[row]),
+      column: (/** @type {number} */ column) => "key " + quoted(this.axes.columns.tokens[column]),
+      cell: (/** @type {number} */ row, /** @type {number} */ column) => this.#figures(row, column).map((pair) => pair.join(" ")).join(", "),
+    };
+  }
+
+  note() {
+    const both = this.attention.name === "cross" || (this.attention.name === "decoder.self" && this.app.trace.attentions.has("cross"));
+    return [this.app.extras.flow?.note, both && "A decoder's rollout has two parts, over the target read so far and over the source: together their rows sum to one.",
+      this.shown.rollout && "Rollouts are within 0.004.", note(this.attention, this.axes.hidden, this.share, this.app.options)].filter(Boolean).join(" ");
+  }
+
+  table() {
+    const { columns } = this.size, rows = largest(this.values, 50).map((at) => {
+      const row = Math.floor(at / columns);
+      return [quoted(this.axes.rows.tokens[row]), quoted(this.axes.columns.tokens[at % columns]), ...this.#figures(row, at % columns).map((pair) => pair[1])];
+    });
+    return { caption: "The largest flows", columns: ["query", "key", ...KINDS.filter((kind) => this.shown[kind]).map((kind) => NAMES[kind])], rows };
+  }
+
+  /** @param {number} [row] */
+  csv(row) {
+    const { columns, rows } = this.size, lines = Array.from({ length: rows }, (_, i) => Array.from(this.values.subarray(i * columns, (i + 1) * columns)).join(","));
+    return (row === undefined ? lines : [lines[row]]).join("\n") + "\n";
+  }
+
+  close() { for (const drawing of this.drawings) drawing.close(); }
+}

@@ -1,0 +1,155 @@
+// One head, or several mixed, as a matrix: rows are queries, columns are keys.
+
+import { button, el, select } from "../dom.js";
+import { entropy, largest, rank } from "../data/numbers.js";
+import { details, quoted } from "../show/labels.js";
+import { MatrixPicture } from "../show/matrix.js";
+import { axes, note, shown } from "../show/shown.js";
+
+/** @type {Record<string, string>} */
+const MIXES = { "": "one head", mean: "mean of heads", max: "largest of heads" };
+const ZOOMS = [2, 4, 9, 14, 20, 30, 44];
+
+/** @type {import("./all.js").View} */
+export const matrix = {
+  name: "matrix",
+  title: "Matrix",
+  variant: (app) => app.state.get("mix"),
+  open: (app, stage) => new Matrix(app, stage),
+};
+
+class Matrix {
+  /**
+   * @param {import("../shell/app.js").App} app
+   * @param {HTMLElement} stage
+   */
+  constructor(app, stage) {
+    this.app = app;
+    this.mix = app.state.get("mix");
+    const zoom = el("div", { class: "segments", role: "group", "aria-label": "zoom" },
+      button("−", () => this.#zoom(-1), { "aria-label": "smaller" }), button("+", () => this.#zoom(1), { "aria-label": "larger" }));
+    const show = select("Show", Object.entries(MIXES), this.mix, (mix) => app.state.set({ mix }));
+    this.controls = ["trace", "attention", "layer", this.mix ? "heads" : "head", show, "scale", "pair", "hide", "words", zoom, "table"];
+    this.drawing = new MatrixPicture(app, stage, { label: "attention weights", tip: ({ row, column }) => this.#tip(row, column) });
+    this.picture = this.drawing.picture;
+  }
+
+  get attention() { return this.app.attention; }
+
+  async prepare() {
+    this.layer = await this.attention.load(this.app.layer);
+  }
+
+  draw() {
+    const { app } = this, options = app.options;
+    this.axes = axes(this.attention, options);
+    const { rows, columns } = this.axes, { values, share } = shown(this.#mixed(), this.attention, this.axes, options);
+    this.values = values;
+    this.share = share;
+    this.size = { rows: rows.tokens.length, columns: columns.tokens.length };
+    const key = JSON.stringify(options);
+    if (this.blockedFor !== key) this.blocked = this.#blocked();
+    this.blockedFor = key;
+    this.drawing.show({
+      rows: rows.tokens, columns: columns.tokens, values, scale: app.state.get("scale"), zoom: app.state.number("zoom"),
+      masked: this.blocked && ((row, column) => this.#masked(row, column)),
+    });
+  }
+
+  /** The weights of the head, or of the heads together. */
+  #mixed() {
+    if (!this.mix) return this.layer.weights(this.app.head);
+    const heads = this.app.heads, out = new Float32Array(this.attention.rows.length * this.attention.columns.length);
+    for (const head of heads) {
+      const weights = this.layer.weights(head);
+      if (this.mix === "mean") for (let i = 0; i < out.length; i++) out[i] += weights[i] / heads.length;
+      else for (let i = 0; i < out.length; i++) if (weights[i] > out[i]) out[i] = weights[i];
+    }
+    return out;
+  }
+
+  /** Which cells no query of the row may attend to, the same in all layers. */
+  #blocked() {
+    if (!this.layer.mask) return null;
+    const { rows, columns } = this.axes, out = new Uint8Array(rows.places.length * columns.places.length);
+    rows.places.forEach((of, i) => columns.places.forEach((at, j) => { out[i * columns.places.length + j] = of.some((a) => at.some((b) => this.layer.allowed(a, b))) ? 0 : 1; }));
+    return out;
+  }
+
+  /** @param {number} row @param {number} column */
+  #masked(row, column) { return Boolean(this.blocked?.[row * this.size.columns + column]); }
+
+  /** @param {number} by */
+  #zoom(by) {
+    const now = this.drawing.cell;
+    const next = by > 0 ? ZOOMS.find((one) => one > now) : ZOOMS.findLast((one) => one < now);
+    if (next) this.app.state.set({ zoom: next });
+  }
+
+  /** @param {number} row @param {number} column */
+  #tip(row, column) {
+    const { rows, columns } = this.axes;
+    return [this.#figure(row, column), "query " + details(rows.tokens[row]), "key " + details(columns.tokens[column])];
+  }
+
+  /** @param {number} row @param {number} column */
+  #figure(row, column) {
+    return this.#masked(row, column) ? "masked" : this.attention.figure(this.values[row * this.size.columns + column]);
+  }
+
+  /** @param {number} row */
+  #row(row) { return this.values.subarray(row * this.size.columns, (row + 1) * this.size.columns); }
+
+  mark() { this.drawing.mark(); }
+
+  /** @param {number} row @param {number} column */
+  reveal(row, column) { this.drawing.reveal(row, column); }
+
+  /** @param {number} row the column that it looks at most */
+  best(row) { return largest(this.#row(row), 1)[0]; }
+
+  /** @param {number} row @param {number} column @returns {import("../shell/readout.js").Reading} */
+  read(row, column) {
+    const values = this.#row(row), query = quoted(this.axes.rows.tokens[row]), key = quoted(this.axes.columns.tokens[column]);
+    const weight = this.#figure(row, column), place = `${rank(values, column)} of ${values.length}`, spread = `${entropy(values).toFixed(2)} nats`;
+    if (weight === "masked") return { names: [query, key], figures: [["weight", weight]], text: `query ${query}, key ${key}, masked` };
+    return {
+      names: [query, key],
+      figures: [["weight", weight], ["rank", place], ["row entropy", spread]],
+      text: `query ${query}, key ${key}, weight ${weight}, rank ${place}, row entropy ${spread}`,
+    };
+  }
+
+  label() {
+    const { app } = this, heads = this.mix ? `${MIXES[this.mix]} ${app.heads.join(", ")}` : `head ${app.head}`;
+    return `${this.attention.name}, layer ${app.layer}, ${heads}: ${this.size.rows} queries by ${this.size.columns} keys`;
+  }
+
+  cells() {
+    const { rows, columns } = this.axes;
+    return {
+      row: (/** @type {number} */ row) => "query " + quoted(rows.tokens[row]),
+      column: (/** @type {number} */ column) => "key " + quoted(columns.tokens[column]),
+      cell: (/** @type {number} */ row, /** @type {number} */ column) => this.#figure(row, column),
+    };
+  }
+
+  note() { return note(this.attention, this.axes.hidden, this.share, this.app.options); }
+
+  table() {
+    const row = this.app.cell?.row, { columns } = this.size;
+    const name = (/** @type {number} */ at) => [quoted(this.axes.rows.tokens[Math.floor(at / columns)]), quoted(this.axes.columns.tokens[at % columns])];
+    const from = row === undefined ? 0 : row * columns, among = row === undefined ? this.values : this.#row(row);
+    const rows = largest(among, 50).map((at) => [...name(from + at), this.attention.figure(among[at])]);
+    return { caption: row === undefined ? "The largest weights" : `What ${name(from)[0]} attends to`, columns: ["query", "key", "weight"], rows };
+  }
+
+  /** @param {number} [row] one row alone */
+  csv(row) {
+    const { rows, columns } = this.axes, cell = (/** @type {string} */ text) => `"${text.replaceAll('"', '""')}"`;
+    const lines = rows.tokens.map((token, i) => [cell(token.text), ...this.#row(i)].join(","));
+    return [["", ...columns.tokens.map((token) => cell(token.text))].join(","), ...(row === undefined ? lines : [lines[row]])].join("\n") + "\n";
+  }
+
+  close() { this.drawing.close(); }
+}

@@ -1,0 +1,247 @@
+// All heads of all attentions at a glance: layers by heads, or in the order of a statistic.
+
+import { select } from "../dom.js";
+import { text } from "../show/axis.js";
+import { heatmap } from "../show/heatmap.js";
+import { figure } from "../show/labels.js";
+import { Picture } from "../show/picture.js";
+import { NAMES } from "../shell/controls.js";
+
+const SIDE = 32;
+const GAP = 8;
+
+/** @type {Record<string, string>} */
+const ORDERS = {
+  "": "layer and head", entropy: "entropy, in nats", distance: "distance, in tokens", diagonality: "diagonality",
+  previous: "weight on the token before", sink: "weight on first and special tokens",
+};
+
+/** @typedef {{attention: import("../data/attention.js").Attention, layer: number, head: number, row: number, column: number, x: number, y: number}} Item */
+
+/** @type {import("./all.js").View} */
+export const model = {
+  name: "model",
+  title: "Model",
+  shows: (attention) => Boolean(attention.description.thumbnails),
+  open: (app, stage) => new Model(app, stage),
+};
+
+class Model {
+  hint = "Point at a head; click to open it.";
+  /** @type {Map<string, HTMLCanvasElement>} */
+  #sheets = new Map();
+
+  /**
+   * @param {import("../shell/app.js").App} app
+   * @param {HTMLElement} stage
+   */
+  constructor(app, stage) {
+    this.app = app;
+    const { ablation } = app.extras, known = Object.entries(ORDERS);
+    if (ablation) known.push(["ablation", `${ablation.metric ?? "loss"} without the head`]);
+    this.controls = ["trace", select("Order", known, this.#order, (order) => app.state.set({ order })), "table"];
+    this.picture = new Picture(stage, {
+      paint: (ctx, seen) => this.#paint(ctx, seen),
+      mark: (ctx, seen) => this.#marks(ctx, seen),
+      point: (x, y, event) => this.#point(x, y, event),
+      press: (x, y) => { const item = this.#at(x, y); if (item) this.enter(item.row, item.column); },
+      resize: () => this.items && this.#measure(),
+    }, "all heads");
+  }
+
+  get #order() { return this.app.state.get("order"); }
+
+  async prepare() {
+    const { colours } = this.app;
+    for (const attention of this.app.choices) {
+      const pixels = /** @type {Uint8Array} */ (await attention.thumbnails()), { numLayers, numHeads } = attention;
+      const roots = Float32Array.from(pixels, (one) => Math.sqrt(one / 255));
+      this.#sheets.set(attention.name, heatmap(roots, numLayers * numHeads * SIDE, SIDE, colours.sequential));
+    }
+  }
+
+  draw() {
+    this.attentions = this.app.choices;
+    this.#measure();
+    this.picture.paint();
+  }
+
+  /** A statistic of a head, or its ablation. @param {import("../data/attention.js").Attention} attention @param {string} name @param {number} layer @param {number} head */
+  #value(attention, name, layer, head) {
+    const of = name === "ablation" ? this.app.extras.ablation?.attentions[attention.name]?.values : attention.statistics[name];
+    return /** @type {number | undefined} */ (of?.[layer]?.[head]);
+  }
+
+  /** The heads of an attention in the order that is chosen. @param {import("../data/attention.js").Attention} attention */
+  #sorted(attention) {
+    const { numLayers, numHeads } = attention, order = this.#order;
+    const all = Array.from({ length: numLayers * numHeads }, (_, i) => ({ attention, layer: Math.floor(i / numHeads), head: i % numHeads }));
+    if (!order) return all;
+    const value = (/** @type {any} */ one) => this.#value(attention, order, one.layer, one.head) ?? -Infinity;
+    return all.sort((a, b) => value(b) - value(a));
+  }
+
+  #measure() {
+    const room = this.picture.room, most = Math.max(...this.attentions.map((one) => one.numHeads)), sorted = Boolean(this.#order);
+    const margin = sorted ? 0 : 34, caption = sorted || this.app.extras.ablation ? 30 : 0;
+    this.side = Math.max(20, Math.min(sorted ? 72 : 88, Math.floor((room - margin) / (sorted ? 12 : most)) - GAP));
+    if (caption) this.side = Math.max(56, this.side);
+    const across = sorted ? Math.max(1, Math.floor((room + GAP) / (this.side + GAP))) : most;
+    /** @type {Item[]} */
+    this.items = [];
+    /** @type {{name: string, y: number}[]} */
+    this.titles = [];
+    let y = 0, row = 0;
+    for (const attention of this.attentions) {
+      this.titles.push({ name: NAMES[attention.name] ?? attention.name, y: y + 10 });
+      y += sorted ? 28 : 44;
+      const width = sorted ? across : attention.numHeads, list = this.#sorted(attention);
+      list.forEach((one, i) => /** @type {Item[]} */ (this.items).push({
+        ...one, row: row + Math.floor(i / width), column: i % width,
+        x: margin + (i % width) * (this.side + GAP), y: y + Math.floor(i / width) * (this.side + GAP + caption),
+      }));
+      const rows = Math.ceil(list.length / width);
+      row += rows;
+      y += rows * (this.side + GAP + caption) + 18;
+    }
+    this.caption = caption;
+    this.margin = margin;
+    this.size = { rows: row, columns: Math.max(...this.items.map((item) => item.column)) + 1 };
+    this.picture.size(Math.max(margin + across * (this.side + GAP), 1), y - 18);
+  }
+
+  /** @param {CanvasRenderingContext2D} ctx @param {import("../show/picture.js").Window} seen */
+  #paint(ctx, seen) {
+    if (!this.items) return;
+    const { colours } = this.app, { side } = this;
+    ctx.textBaseline = "middle";
+    for (const { name, y } of this.titles) {
+      ctx.fillStyle = colours.ink;
+      ctx.font = `600 13px ${colours.font}`;
+      text(ctx, name, -seen.x, y - seen.y, "left", 300);
+    }
+    if (!this.#order) this.#numbers(ctx, seen);
+    ctx.imageSmoothingEnabled = false;
+    for (const item of this.items) {
+      const x = item.x - seen.x, y = item.y - seen.y;
+      if (y > seen.height || y + side + this.caption < 0) continue;
+      const place = item.layer * item.attention.numHeads + item.head;
+      ctx.drawImage(/** @type {any} */ (this.#sheets.get(item.attention.name)), 0, place * SIDE, SIDE, SIDE, x, y, side, side);
+      ctx.strokeStyle = colours.line;
+      ctx.strokeRect(x - 0.5, y - 0.5, side + 1, side + 1);
+      this.#captions(ctx, item, x, y);
+    }
+  }
+
+  /** The numbers of heads above, of layers at the left. @param {CanvasRenderingContext2D} ctx @param {import("../show/picture.js").Window} seen */
+  #numbers(ctx, seen) {
+    ctx.fillStyle = this.app.colours.faint;
+    ctx.font = `11px ${this.app.colours.font}`;
+    for (const item of /** @type {Item[]} */ (this.items)) {
+      if (item.column === 0) text(ctx, String(item.layer), this.margin - 10 - seen.x, item.y + this.side / 2 - seen.y, "right", 24);
+      if (item.layer === 0) text(ctx, String(item.head), item.x + this.side / 2 - seen.x, item.y - 9 - seen.y, "center", this.side);
+    }
+  }
+
+  /** @param {CanvasRenderingContext2D} ctx @param {Item} item @param {number} x @param {number} y */
+  #captions(ctx, item, x, y) {
+    if (!this.caption) return;
+    const { colours } = this.app, order = this.#order || "ablation", value = this.#value(item.attention, order, item.layer, item.head);
+    ctx.font = `11px ${colours.font}`;
+    ctx.fillStyle = colours.faint;
+    text(ctx, this.#order ? `${item.layer}·${item.head}` : "", x, y + this.side + 10, "left", this.side);
+    if (value === undefined) return;
+    ctx.fillStyle = colours.ink;
+    text(ctx, (order === "ablation" && value > 0 ? "+" : "") + figure(value, order === "ablation" ? 3 : 2), x + this.side, y + this.side + 10, "right", this.side);
+    if (order !== "ablation") return;
+    const values = this.app.extras.ablation.attentions[item.attention.name].values.flat(), most = Math.max(...values.map(Math.abs), 1e-9);
+    ctx.fillStyle = colours.signed(value / most);
+    ctx.fillRect(x, y + this.side + 18, (this.side * Math.abs(value)) / most, 4);
+  }
+
+  /** @param {CanvasRenderingContext2D} ctx @param {import("../show/picture.js").Window} seen */
+  #marks(ctx, seen) {
+    const item = this.app.cursor && this.#item(this.app.cursor.row, this.app.cursor.column);
+    if (!item) return;
+    ctx.strokeStyle = this.app.colours.accent;
+    ctx.lineWidth = 2;
+    ctx.strokeRect(item.x - 2 - seen.x, item.y - 2 - seen.y, this.side + 4, this.side + 4);
+  }
+
+  /** @param {number} row @param {number} column */
+  #item(row, column) { return this.items?.find((item) => item.row === row && item.column === column); }
+
+  /** @param {number} x @param {number} y */
+  #at(x, y) {
+    const seen = this.picture.seen;
+    return this.items?.find((item) => x + seen.x >= item.x && x + seen.x < item.x + this.side && y + seen.y >= item.y && y + seen.y < item.y + this.side);
+  }
+
+  /** @param {number} x @param {number} y @param {PointerEvent | null} event */
+  #point(x, y, event) {
+    const item = event && this.#at(x, y);
+    this.app.hover(item ? { row: item.row, column: item.column } : null);
+    if (item) this.app.tip.show(event, [`layer ${item.layer}, head ${item.head}`, NAMES[item.attention.name] ?? item.attention.name]);
+    else this.app.tip.hide();
+  }
+
+  /** Opens a head in the matrix, or in the heads view. @param {number} row @param {number} column */
+  enter(row, column) {
+    const item = this.#item(row, column), to = ["matrix", "heads", "neuron"].find((name) => this.app.views.some((view) => view.name === name));
+    if (item && to) this.app.state.set({ view: to, attention: item.attention.name, layer: item.layer, head: item.head, heads: String(item.head) });
+  }
+
+  mark() { this.picture.mark(); }
+
+  /** @param {number} row @param {number} column */
+  reveal(row, column) {
+    const item = this.#item(row, column);
+    if (item) this.picture.reveal(item.x, item.y, this.side, this.side + this.caption);
+  }
+
+  /** @param {Item} item @returns {[string, string][]} */
+  #figures(item) {
+    const { ablation } = this.app.extras, of = ablation?.attentions[item.attention.name], { layer, head } = item;
+    const figures = Object.keys(item.attention.statistics).map((name) => /** @type {[string, string]} */ ([name, figure(item.attention.statistics[name][layer][head], 3)]));
+    if (of) figures.push([`${ablation.metric ?? "loss"} without it`, figure(of.values[layer][head], 4) + (of.low ? ` [${figure(of.low[layer][head], 4)}, ${figure(of.high[layer][head], 4)}]` : "")]);
+    return figures;
+  }
+
+  /** @param {number} row @param {number} column @returns {import("../shell/readout.js").Reading | null} */
+  read(row, column) {
+    const item = this.#item(row, column);
+    if (!item) return null;
+    const figures = this.#figures(item), name = `layer ${item.layer}, head ${item.head}`;
+    return { names: [NAMES[item.attention.name] ?? item.attention.name, name], figures, text: `${item.attention.name}, ${name}, ${figures.map((pair) => pair.join(" ")).join(", ")}` };
+  }
+
+  label() { return `all heads, in order of ${ORDERS[this.#order] ?? this.#order}`; }
+
+  cells() {
+    return {
+      row: (/** @type {number} */ row) => { const item = this.#item(row, 0); return item ? (this.#order ? `row ${row}` : `${item.attention.name} layer ${item.layer}`) : ""; },
+      column: (/** @type {number} */ column) => (this.#order ? `place ${column}` : `head ${column}`),
+      cell: (/** @type {number} */ row, /** @type {number} */ column) => this.read(row, column)?.text ?? "none",
+    };
+  }
+
+  note() { return "Each picture is 32 by 32: a pixel is the largest of the weights that it stands for, by the square root."; }
+
+  table() {
+    const items = /** @type {Item[]} */ (this.items);
+    return {
+      caption: `Heads, in order of ${ORDERS[this.#order] ?? this.#order}`, columns: ["attention", "layer", "head", ...this.#figures(items[0]).map(([name]) => name)],
+      rows: items.map((item) => [NAMES[item.attention.name] ?? item.attention.name, String(item.layer), String(item.head), ...this.#figures(item).map(([, value]) => value)]),
+    };
+  }
+
+  csv() {
+    const items = /** @type {Item[]} */ (this.items), names = Object.keys(items[0].attention.statistics);
+    return [["attention", "layer", "head", ...names], ...items.map((item) => [item.attention.name, item.layer, item.head, ...names.map((name) => item.attention.statistics[name][item.layer][item.head])])].map((line) => line.join(",")).join("\n") + "\n";
+  }
+
+  close() {
+    this.picture.close();
+    this.app.tip.hide();
+  }
+}
