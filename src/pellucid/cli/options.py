@@ -24,3 +24,9 @@ Settings = Annotated[
     tyro.conf.arg(metavar="KEY=VALUE", help="a setting that wins over the recipe's, as in train.steps=500"),
     tyro.conf.UseAppendAction,
 ]
+PictureOutput = Annotated[
+    str, tyro.conf.arg(metavar="FILE", help="where to write; its ending says what", aliases=["-o"])
+]
+PictureWidth = Annotated[
+    str | None, optional("WIDTH", "of the picture: column or page of a journal, or millimetres", "as it comes out")
+]

@@ -15,7 +15,6 @@ import numpy as np
 import numpy.typing as npt
 
 from pellucid.config import ModelConfig
-from pellucid.errors import CheckpointError
 
 Kind = Literal["hf", "ct2", "onnx"]
 Numbers = npt.NDArray[np.floating[Any]]
@@ -52,19 +51,18 @@ def library(kind: Kind) -> str:
 
 
 class HuggingFace:
-    """By `from_pretrained` of the class that config.json names, and its `generate`."""
+    """By `from_pretrained` of its own class for such a model, without a head that ours lacks; and its `generate`."""
 
     def __init__(self, folder: Path, config: ModelConfig) -> None:
         import transformers
 
-        table = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-        names = [name for name in table.get("architectures") or [] if hasattr(transformers, name)]
-        if not names:
-            raise CheckpointError(
-                f"`{folder / 'config.json'}` names no class of transformers in `architectures`", "name one there"
-            )
+        name = {
+            "encoder-decoder": "AutoModelForSeq2SeqLM",
+            "decoder": "AutoModelForCausalLM",
+            "encoder": "AutoModelForSequenceClassification" if config.num_classes else "AutoModel",
+        }[config.family]
         with _silent(transformers):
-            model = getattr(transformers, names[0]).from_pretrained(str(folder), local_files_only=True)
+            model = getattr(transformers, name).from_pretrained(str(folder), local_files_only=True)
         self.model: Any = model.float().eval()
         self.config, self.folder = config, folder
 
@@ -87,7 +85,8 @@ class HuggingFace:
                 found = self.model(input_ids=torch.tensor([list(ids)]))
             else:
                 found = self.model(input_ids=torch.tensor([list(ids)]), decoder_input_ids=torch.tensor([list(tgt_in)]))
-        tensor = found.last_hidden_state if self.config.family == "encoder" and "logits" not in found else found.logits
+        has_states = self.config.family == "encoder" and not self.config.num_classes
+        tensor = found.last_hidden_state if has_states else found.logits
         numbers: Numbers = tensor[0].numpy()
         return numbers
 

@@ -8,10 +8,8 @@ from pathlib import Path
 from pellucid.config import Recipe
 from pellucid.data.dates import split_dates, write_parallel
 from pellucid.errors import ConfigError
-from pellucid.inspection.attention_svg import draw_attention
-from pellucid.inspection.cross_attention import cross_attention
+from pellucid.inspection.view import view
 from pellucid.tasks.translator import Translator
-from pellucid.weights.files import write_text
 from pellucid.workflow.train import train
 
 PAIRS = 48_000
@@ -55,9 +53,8 @@ def run_demo(out: str | Path, device: str = "auto") -> DemoResult:
 def _draw(translator: Translator, held_out: list[tuple[str, str]], path: Path) -> None:
     """Each head of the last layer's cross-attention, for a date that shows something."""
     written, iso = next((pair for pair in held_out if DRAWN in pair[0]), held_out[0])
-    weights, rows, columns = cross_attention(translator, written, iso)
     title = f"{written} → {iso}: cross-attention of the last layer, each head"
-    write_text(path, draw_attention(weights[-1], rows, columns, title))
+    view(translator.trace(written, iso), "matrix", attention="cross", title=title).svg(path)
     _say(f"drew the attention of {written} in {path}")
 
 

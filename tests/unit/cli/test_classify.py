@@ -65,7 +65,10 @@ def test_evaluate(classifier: Path, tmp_path: Path, pellucid: CommandLine) -> No
         (["--src", "{src}"], "the classifier `{run}` needs the right labels of `{src}`"),
         (["--ref", "{src}"], "`{run}` needs a text to be scored on"),
         (["--src", "{src}", "--ref", "{src}"], "the model does not know "),
-        (["--src", "{src}", "--ref", "{ref}", "--against", "x"], "--against compares translators alone"),
+        (["--src", "{src}", "--ref", "{ref}", "--against", "x"], "`--against` is for translators, and `{run}` is none"),
+        (["--src", "{src}", "--ref", "{ref}", "--tgt-lang", "de"], "`--tgt-lang` is for translators"),
+        (["--src", "{src}", "--ref", "{ref}", "--beam-size", "2"], "`--beam-size` is for translators"),
+        (["--src", "{src}", "--ref", "{ref}", "--text", "lines"], "`--text` means nothing to `{run}`, an encoder"),
     ],
 )
 def test_what_cannot_be_evaluated(

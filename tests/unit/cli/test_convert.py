@@ -1,14 +1,20 @@
 """`pellucid convert`."""
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
+from pellucid.config import DecodeConfig
+from pellucid.text.tokenizers import Tokenizers
+from pellucid.weights.folder import SavedModel, save_description, save_weights
 from pellucid.workflow import convert as workflow
 from pellucid.workflow.proof import Proof
+from tests.tiny_model import tiny_model
 from tests.unit.cli.command_line import CommandLine
+from tests.unit.text.subword_models import subwords
 from tests.unit.workflow.tutorial_models import tutorial, write_vocabularies
 
 
@@ -64,4 +70,68 @@ def test_what_is_not_equal_fails(
 def test_wrong_arguments(pellucid: CommandLine, arguments: list[object]) -> None:
     assert pellucid(*arguments, "--references", "r.txt").error.startswith("`--references` needs --sentences")
     assert "has no option `--form`; did you mean `--from`" in pellucid(*arguments, "--form", "hf").error
+    refused = pellucid(*arguments, "--from", "nlp-with-transformers", "--unended-source")
+    assert refused.error.startswith("`--unended-source` is for a translator")
     assert pellucid(*arguments, "--num-heads", 3).error.startswith("`num_heads` (3) must divide the model's width (16)")
+
+
+@pytest.fixture
+def translator(tmp_path: Path) -> Path:
+    """A small translator of ours that every target can express."""
+    tokenizer = subwords("bpe")
+    torch.manual_seed(3)
+    model = tiny_model(src_vocab_size=tokenizer.size, tgt_vocab_size=tokenizer.size, tie_embeddings="all")
+    save_description(tmp_path / "ours", model.config, Tokenizers(tokenizer, tokenizer), DecodeConfig(), "# A card\n")
+    save_weights(tmp_path / "ours", model)
+    return tmp_path / "ours"
+
+
+@pytest.mark.foreign
+@pytest.mark.parametrize(
+    ("target", "engine", "file"),
+    [
+        ("hf", "transformers", "generation_config.json"),
+        ("ct2", "ctranslate2", "model.bin"),
+        ("onnx", "onnxruntime", "decoder.onnx"),
+    ],
+)
+def test_out_with_proof(
+    target: str, engine: str, file: str, pellucid: CommandLine, translator: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "lines").write_text("two dogs run\na man\nthe street is red\n", encoding="utf-8")
+    command = ["convert", translator, tmp_path / "out", "--to", target, "--sentences", tmp_path / "lines"]
+    done = pellucid(*command)
+    assert done.status == 0, done
+    assert done.out.startswith(f"compared with {engine} ")
+    assert done.out.endswith("equal within a tolerance of 0.0001\n")
+    found = json.loads((tmp_path / "out" / "conversion.json").read_text(encoding="utf-8"))
+    assert (found["passed"], found["sentences"], found["greedy_equal"]) == (True, 3, 3)
+    assert found["engine"].startswith(engine)
+    assert (tmp_path / "out" / file).is_file()
+    command[2] = tmp_path / "strict"
+    strict = pellucid(*command, "--tolerance", "1e-12")
+    assert strict.status == 1
+    assert strict.out.endswith("NOT equal within a tolerance of 1e-12\n")
+    found = json.loads((tmp_path / "strict" / "conversion.json").read_text(encoding="utf-8"))
+    assert (found["passed"], found["tolerance"]) == (False, 1e-12)
+    assert found["largest_difference"] > 0
+
+
+@pytest.mark.foreign
+@pytest.mark.parametrize("target", ["hf", "ct2", "onnx"])
+def test_a_weight_that_came_out_wrong(
+    target: str, pellucid: CommandLine, translator: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One number among thousands, changed between reading and writing."""
+    write = workflow._write
+
+    def spoil_and_write(saved: SavedModel, *rest: Any) -> None:
+        with torch.no_grad():
+            saved.model.get_parameter("encoder.layers.0.feed_forward.up_proj.bias")[3] += 3.0
+        write(saved, *rest)
+
+    monkeypatch.setattr(workflow, "_write", spoil_and_write)
+    done = pellucid("convert", translator, tmp_path / "out", "--to", target)
+    assert done.status == 1
+    assert "NOT equal within a tolerance of 0.0001" in done.out
+    assert not json.loads((tmp_path / "out" / "conversion.json").read_text(encoding="utf-8"))["passed"]

@@ -70,6 +70,8 @@ def test_evaluate_and_score(language_model: Path, tmp_path: Path, pellucid: Comm
         ("evaluate", ["--src", "{src}", "--text", "words"], "`--text words` is unknown"),
         ("evaluate", [], "`{run}` needs a text to be scored on"),
         ("score", ["--src", "{src}", "--tgt", "{src}"], "the language model `{run}` scores the texts of --src alone"),
+        ("score", ["--src", "{src}", "--src-lang", "de"], "the language model `{run}` scores the texts of --src alone"),
+        ("evaluate", ["--src", "{src}", "--ref", "{src}"], "`--ref` means nothing to `{run}`, a language model"),
         ("generate", ["--input", "{src}", "--max-new-tokens", "0"], "`max_new_tokens` (0) must be at least 1"),
         ("generate", ["--input", "{src}", "--temperature", "-1"], "`temperature` (-1.0) must be above 0"),
         ("classify", ["--input", "{src}"], "`{run}` holds a language model, not a classifier"),

@@ -1,0 +1,54 @@
+"""`pellucid heads`."""
+
+from typing import Annotated
+
+import tyro
+
+from pellucid.cli.options import Device, Dtype, Model, optional
+
+
+def heads(
+    model: Model,
+    /,
+    *,
+    ablate: Annotated[bool, tyro.conf.arg(help="switch off each head in turn, and score the sentences again")] = False,
+    src: Annotated[str | None, optional("FILE", "the sentences", "the run's test set, else its validation set")] = None,
+    tgt: Annotated[str | None, optional("FILE", "their translations or labels, line by line", "as for --src")] = None,
+    metric: Annotated[
+        str | None, optional("NAME", "with --ablate: loss, bleu or accuracy", "loss, and the other that the task has")
+    ] = None,
+    sentences: Annotated[int, tyro.conf.arg(metavar="N", help="how many, spread evenly over them all")] = 200,
+    output: Annotated[
+        str | None,
+        tyro.conf.arg(aliases=["-o"]),
+        optional("FILE", ".json, or .html: the model view of the first sentence with the figures", "the table alone"),
+    ] = None,
+    device: Device = "auto",
+    dtype: Dtype = None,
+) -> int:
+    """Print what kind of head each one is: entropy, distance, diagonality, and the weight on the previous token and on
+    the sink, means over sentences. With --ablate, print what the model loses without each head: the change of the loss
+    and of BLEU (or accuracy), with 95 % intervals, those that matter most first.
+
+    example: pellucid heads run
+    example: pellucid heads run --ablate --src test.de --tgt test.en -o heads.html
+    """
+    import sys
+
+    from pellucid.workflow.heads import Subject, ablate_heads, report
+    from pellucid.workflow.heads_output import check_output, take_statistics, write_ablation, write_statistics
+
+    check_output(output)
+    subject = Subject.open(model, src, tgt, sentences, device=device, dtype=dtype)
+    if ablate:
+        quiet = not sys.stderr.isatty()
+        found = ablate_heads(subject, metric, lambda head: quiet or print(f"without {head}", file=sys.stderr))
+        print(report(found, subject.texts))
+        if output is not None:
+            write_ablation(output, subject, found)
+        return 0
+    traced = take_statistics(subject)
+    print(traced.report(subject.texts.origin))
+    if output is not None:
+        write_statistics(output, subject, traced.table)
+    return 0

@@ -1,0 +1,183 @@
+"""`pellucid inspect`: what a model attends to, as a page, a picture or a trace."""
+
+import io
+import sys
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+import pellucid as package
+from pellucid.inspection.pictures.svg import to_svg
+from pellucid.tasks.translator import Translator
+from tests.other_tasks import CLASSIFY, GENERATE, labelled_letters, small_recipe_for, write_alphabet, write_labelled
+from tests.unit.cli.command_line import CommandLine
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+@pytest.fixture(scope="module")
+def classifier(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("labels")
+    package.train(small_recipe_for(CLASSIFY, *write_labelled(folder, labelled_letters(80))), folder / "run", quiet=True)
+    return folder / "run"
+
+
+@pytest.fixture(scope="module")
+def language_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("text")
+    package.train(small_recipe_for(GENERATE, write_alphabet(folder), ""), folder / "run", quiet=True)
+    return folder / "run"
+
+
+def svg_of(path: Path) -> ElementTree.Element:
+    root = ElementTree.parse(path).getroot()
+    assert root.tag == f"{SVG}svg"
+    return root
+
+
+def texts(path: Path) -> set[str]:
+    return {element.text or "" for element in svg_of(path).iter(f"{SVG}text")}
+
+
+@pytest.mark.parametrize("view", ["heads", "matrix", "model", "neuron", "beam", "alignment", "flow", "evolution"])
+def test_each_view_of_a_translation(pellucid: CommandLine, finished_run: Path, tmp_path: Path, view: str) -> None:
+    outcome = pellucid("inspect", finished_run, "a b c", "--view", view, "-o", tmp_path / "a.svg")
+    assert (outcome.status, outcome.out) == (0, ""), outcome.err
+    svg_of(tmp_path / "a.svg")
+
+
+def test_what_was_recorded_is_told(pellucid: CommandLine, finished_run: Path, tmp_path: Path) -> None:
+    outcome = pellucid("inspect", finished_run, "a b c", "--target", "c b a", "-o", tmp_path / "a.svg")
+    lines = outcome.err.splitlines()
+    assert lines[0] == "read 4 tokens: a b c </s>"
+    assert lines[1] == "wrote 4 tokens: c b a </s>"
+    assert lines[2].startswith("encoder.self: 1 layers x 2 heads, 4 x 4 tokens; most diagonal layer 0 head ")
+    assert lines[-2].startswith("faithfulness: ")
+    assert lines[-1] == f"wrote {tmp_path / 'a.svg'}"
+
+
+def test_layer_head_and_target_are_those_asked_for(pellucid: CommandLine, finished_run: Path, tmp_path: Path) -> None:
+    pellucid(
+        "inspect", finished_run, "a b", "--target", "b a", "--view", "matrix", "--attention", "decoder.self",
+        "--layer", 0, "--head", 1, "--hide-special", "--title", "T", "-o", tmp_path / "a.svg",
+    )  # fmt: skip
+    trace = Translator.load(finished_run, "cpu").trace("a b", "b a")
+    view = package.view(trace, "matrix", attention="decoder.self", layer=0, head=1, special=False, title="T")
+    assert (tmp_path / "a.svg").read_text(encoding="utf-8") == to_svg(view.drawing)
+
+
+def test_a_trace_is_kept_and_looked_at_later(pellucid: CommandLine, finished_run: Path, tmp_path: Path) -> None:
+    kept, direct, later = (tmp_path / name for name in ("a.trace", "direct.svg", "later.svg"))
+    assert pellucid("inspect", finished_run, "a b c", "--beam-size", 3, "-o", kept).status == 0
+    assert package.load_trace(kept).search is not None
+    pellucid("inspect", finished_run, "a b c", "--beam-size", 3, "--view", "beam", "-o", direct)
+    outcome = pellucid("inspect", kept, "--view", "beam", "-o", later)
+    assert outcome.status == 0, outcome.err
+    assert later.read_bytes() == direct.read_bytes()
+
+
+def test_a_page_and_a_png(pellucid: CommandLine, finished_run: Path, tmp_path: Path) -> None:
+    (tmp_path / "a.html").write_text("old", encoding="utf-8")
+    assert pellucid("inspect", finished_run, "a b", "-o", tmp_path / "a.html").status == 0
+    small = (tmp_path / "a.html").stat().st_size
+    assert pellucid("inspect", finished_run, "a b", "--all-views", "-o", tmp_path / "a.html").status == 0
+    assert (tmp_path / "a.html").stat().st_size > small
+    assert pellucid("inspect", finished_run, "a b", "--view", "model", "-o", tmp_path / "a.png").status == 0
+    assert (tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_text_from_standard_input(
+    pellucid: CommandLine, finished_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"a b c\nnot this\n")))
+    outcome = pellucid("inspect", finished_run, "-", "-o", tmp_path / "a.svg")
+    assert outcome.err.startswith("read 4 tokens: a b c </s>\n")
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"")))
+    assert pellucid("inspect", finished_run, "-", "-o", tmp_path / "a.svg").error.startswith("standard input is empty")
+
+
+def test_a_classifier_and_a_language_model(
+    pellucid: CommandLine, classifier: Path, language_model: Path, tmp_path: Path
+) -> None:
+    outcome = pellucid("inspect", classifier, "a b c", "-o", tmp_path / "a.svg")
+    assert outcome.status == 0, outcome.err
+    assert {"a", "b", "c"} <= texts(tmp_path / "a.svg")
+    outcome = pellucid("inspect", language_model, "a b c", "--view", "matrix", "-o", tmp_path / "b.svg")
+    assert outcome.status == 0, outcome.err
+    assert "masked" in texts(tmp_path / "b.svg")
+    outcome = pellucid("inspect", classifier, "a", "--target", "b", "-o", tmp_path / "a.svg")
+    assert outcome.error == f"`--target` means nothing to `{classifier}`, which is for `classify`"
+    outcome = pellucid("inspect", language_model, "a", "--second", "b", "-o", tmp_path / "a.svg")
+    assert outcome.error == f"`--second` means nothing to `{language_model}`, which is for `generate`"
+
+
+def test_two_models_are_compared_on_one_translation(
+    pellucid: CommandLine, finished_run: Path, classifier: Path, tmp_path: Path
+) -> None:
+    kept = tmp_path / "other.trace"
+    pellucid("inspect", finished_run, "a b", "--target", "b a", "-o", kept)
+    outcome = pellucid("inspect", finished_run, "a b", "--compare", finished_run, "-o", tmp_path / "a.svg")
+    assert outcome.status == 0, outcome.err
+    assert {"A − B", "A: run", "B: run"} <= texts(tmp_path / "a.svg")
+    outcome = pellucid("inspect", kept, "--compare", kept, "-o", tmp_path / "b.svg")
+    assert outcome.status == 0, outcome.err
+    outcome = pellucid("inspect", finished_run, "a b", "--compare", kept, "--view", "heads", "-o", tmp_path / "c.svg")
+    assert outcome.error == "`--compare` means nothing to the view `heads`"
+
+
+def test_gold_is_framed_and_scored(pellucid: CommandLine, finished_run: Path, tmp_path: Path) -> None:
+    gold = tmp_path / "gold.txt"
+    gold.write_text("0-1 1-0\n0-0\n", encoding="utf-8")
+    outcome = pellucid("inspect", finished_run, "a b", "--target", "b a", "--gold", gold, "-o", tmp_path / "a.svg")
+    assert outcome.status == 0, outcome.err
+    assert any("AER" in text for text in texts(tmp_path / "a.svg"))
+    gold.write_text("", encoding="utf-8")
+    outcome = pellucid("inspect", finished_run, "a b", "--gold", gold, "-o", tmp_path / "a.svg")
+    assert outcome.error == f"`{gold}` is empty: there is no gold alignment"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["a b", "-o", "a.pdf"], "`-o a.pdf` ends in none of .html, .svg, .png, .trace"),
+        (["a b", "--view", "matrx", "-o", "a.svg"], "unknown view `matrx`; did you mean `matrix`?"),
+        (["a b", "--view", "heads", "-o", "a.trace"], "a trace holds what every view needs"),
+        (["-o", "a.svg"], "there is no text for the model"),
+        (["a b", "--layer", "4", "-o", "a.svg"], "`layer` (4) of `cross` must be in 0..0"),
+        (["a b", "--head", "x", "-o", "a.svg"], "`head` 'x' is unknown"),
+        (["a b", "--second", "c", "-o", "a.svg"], "`--second` means nothing to"),
+        (["a b", "--row", "1", "-o", "a.svg"], "`row` means nothing to the view `heads`"),
+        (["a b", "--all-views", "-o", "a.svg"], "`--all-views` is of a page"),
+        (["a b", "--pair", "ab", "-o", "a.svg"], "`pair` 'ab' needs two texts"),
+        (["", "-o", "a.svg"], "the source is empty"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_what_cannot_be_shown(
+    pellucid: CommandLine,
+    finished_run: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    arguments: list[str],
+    message: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    outcome = pellucid("inspect", finished_run, *arguments)
+    assert (outcome.status, outcome.out) == (2, "")
+    assert f"error: {message}" in outcome.err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_trace_file_has_its_own_text(pellucid: CommandLine, finished_run: Path, tmp_path: Path) -> None:
+    pellucid("inspect", finished_run, "a b", "-o", tmp_path / "a.trace")
+    outcome = pellucid("inspect", tmp_path / "a.trace", "c d", "-o", tmp_path / "a.svg")
+    assert outcome.error.startswith("a text means nothing to the trace")
+    outcome = pellucid("inspect", tmp_path / "a.trace", "--view", "evolution", "-o", tmp_path / "a.svg")
+    assert "is of a run's checkpoints, not of a trace" in outcome.err
+
+
+def test_where_there_is_no_model_it_is_said(pellucid: CommandLine, tmp_path: Path) -> None:
+    outcome = pellucid("inspect", tmp_path, "a b", "--second", "c", "-o", tmp_path / "a.svg")
+    assert outcome.status == 1
+    assert outcome.error.startswith(f"`{tmp_path}` is not a model folder")

@@ -1,0 +1,78 @@
+"""`pellucid plot`: pictures of the parts of a Transformer."""
+
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from tests.unit.cli.command_line import CommandLine
+
+
+def title(path: Path) -> str:
+    return ElementTree.parse(path).getroot().findtext("{http://www.w3.org/2000/svg}title", "")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "shown"),
+    [
+        (["masks"], "Masks"),
+        (["masks", "--lengths", "4,2,1"], "Masks"),
+        (["masks", "Ein Hund", "Eine Katze schläft"], "Masks"),
+        (["positions", "--length", "8", "--d-model", "6"], "Sinusoidal positions"),
+        (["schedule", "dates", "--set", "train.warmup_steps=9"], "Learning rate"),
+        (["smoothing", "--label-smoothing", "0.3"], "Label smoothing, 0.3"),
+        (["masks", "--title", "Mine", "--width", "column"], "Mine"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_a_picture_is_drawn(pellucid: CommandLine, tmp_path: Path, arguments: list[str], shown: str) -> None:
+    outcome = pellucid("plot", *arguments, "-o", tmp_path / "a.svg")
+    assert (outcome.status, outcome.out) == (0, "")
+    assert outcome.err == f"drew {shown} in {tmp_path / 'a.svg'}\n"
+    assert title(tmp_path / "a.svg") == shown
+
+
+def test_of_a_run(pellucid: CommandLine, finished_run: Path, tmp_path: Path) -> None:
+    for arguments in (
+        ["run", finished_run],
+        ["schedule", finished_run],
+        ["positions", finished_run, "--stack", "decoder"],
+    ):
+        outcome = pellucid("plot", *arguments, "-o", tmp_path / "a.png", "--scale", "1")
+        assert outcome.status == 0, outcome.err
+        assert (tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["mask", "-o", "a.svg"], "there is no picture `mask`; did you mean `masks`?"),
+        (["masks", "-o", "a.pdf"], "`-o a.pdf` ends in none of .svg, .png"),
+        (["masks", "--d-model", "8", "-o", "a.svg"], "`--d-model` means nothing to `plot masks`"),
+        (["run", "--set", "a.b=1", "-o", "a.svg"], "`--set` means nothing to `plot run`"),
+        (["masks", "text", "--lengths", "3", "-o", "a.svg"], "`plot masks` takes texts or `--lengths`, not both"),
+        (["masks", "--lengths", "3;2", "-o", "a.svg"], "`--lengths 3;2` is no list of whole numbers"),
+        (["masks", "--lengths", "0", "-o", "a.svg"], "`lengths` [0]: 0 must be at least 1"),
+        (["smoothing", "x", "-o", "a.svg"], "`plot smoothing` has no use for `x`"),
+        (["positions", "--stack", "encoder", "-o", "a.svg"], "`--stack` is of a model, and none is given"),
+        (
+            ["masks", "--width", "wide", "-o", "a.svg"],
+            "`width` (wide) must be column, page, or a number of millimetres in 10..2000",
+        ),
+        (["masks", "-o", "none/a.svg"], "cannot write to `none/a.svg`: there is no folder `"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_what_cannot_be_drawn(
+    pellucid: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], message: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    outcome = pellucid("plot", *arguments)
+    assert (outcome.status, outcome.out) == (2, "")
+    assert outcome.error.startswith(message)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_of_a_model_the_width_is_its_own(pellucid: CommandLine, finished_run: Path, tmp_path: Path) -> None:
+    outcome = pellucid("plot", "positions", finished_run, "--d-model", "8", "-o", tmp_path / "a.svg")
+    assert outcome.error == "`--d-model` is of sinusoids without a model, and one is given"
