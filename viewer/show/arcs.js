@@ -18,7 +18,7 @@ export function cutoff(parts, least, most = MOST_ARCS) {
 }
 
 /**
- * Strokes the arcs of one head, each by itself: one path of them all takes Chromium twice as long to fill.
+ * Strokes the arcs of one head, each by itself, which Chromium fills faster than one path of them all.
  * @param {CanvasRenderingContext2D} ctx
  * @param {[number, number, number][]} arcs weight, height at the left, height at the right
  * @param {number} left
