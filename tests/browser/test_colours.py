@@ -74,3 +74,13 @@ def test_a_larger_weight_looks_as_much_larger(open_page: Open, scheme: str) -> N
             steps = np.diff(part[::8, 0])
             assert (np.sign(steps) == np.sign(steps[0])).all()
             assert np.abs(steps).max() < 3 * np.abs(steps).min()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_numbers_on_cells_can_be_read(open_page: Open, scheme: str) -> None:
+    colours, inks = open_page(made(2), color_scheme=scheme).ask(
+        "((c) => [c.sequential, c.sequential.map((_, i) => c.inkOn(i / 255))])(p.app.colours)"
+    )
+    ground = linear(np.array(colours, dtype=float)) @ [0.2126, 0.7152, 0.0722]
+    ink = np.array([{"#000": 0.0, "#fff": 1.0}[one] for one in inks])
+    assert ((np.maximum(ink, ground) + 0.05) / (np.minimum(ink, ground) + 0.05)).min() >= 4.5

@@ -194,3 +194,12 @@ def test_sizes_at_128_tokens() -> None:
 def test_size_at_512_tokens() -> None:
     trace = made(512, layers=12, heads=12, width=64)
     assert len(page([trace], view="heads", views=VIEWS)) <= 27e6
+
+
+def test_arcs_have_room_on_a_narrow_screen(open_page: Open) -> None:
+    opened = open_page(
+        made(["incomprehensibilities", *"abcdefg"], heads=12), view="heads", viewport={"width": 360, "height": 740}
+    )
+    assert opened.ask("p.app.shown.right - p.app.shown.left") >= 70
+    opened.page.hover(".pane", position={"x": 30, "y": 40})
+    assert opened.ask("p.app.cursor !== null")

@@ -99,9 +99,10 @@ def test_generate_does_what_our_beam_search_does(tmp_path: Path) -> None:
     decode = DecodeConfig(beam_size=3, max_length=12, suppress=(9,), target_prefix=(7,))
     theirs = AutoModelForSeq2SeqLM.from_pretrained(to_hugging_face(model, None, tmp_path, decode=decode))
     for ids in torch.randint(4, 31, (6, 5)).tolist():
-        # transformers counts the forced token into the score, which changes which hypothesis is best: no prefix here.
+        # transformers counts the forced token into the score, which changes which hypothesis is best: no prefix here,
+        # and its place in the length that was written is free.
         found = theirs.generate(torch.tensor([[*ids, 2]]), forced_bos_token_id=None)[0].tolist()
-        best = search(model, [ids], DecodeConfig(beam_size=3, max_length=12, suppress=(9,)))[0][0].ids
+        best = search(model, [ids], DecodeConfig(beam_size=3, max_length=13, suppress=(9,)))[0][0].ids
         assert found[1:] == [*best, 2]
     assert theirs.generation_config.forced_bos_token_id == 7
     back = open_folder(tmp_path).decode

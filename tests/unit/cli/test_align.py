@@ -87,4 +87,9 @@ def test_what_it_cannot_do(pellucid: CommandLine, finished_run: Path, texts: lis
     gold = tmp_path / "gold"
     gold.write_text("0-0\n", encoding="utf-8")
     assert "has 1 lines, but" in error("--gold", gold)
+    assert error("--gold-from-one") == "--gold-from-one has no alignments to count"
+    assert error("-o", tmp_path) == f"cannot write to `{tmp_path}`: it is a folder"
+    lines = Path(texts[1]).read_text(encoding="utf-8").splitlines()
+    gold.write_text("0-99\n" + "\n" * (len(lines) - 1), encoding="utf-8")
+    assert error("--gold", gold).startswith("line 1 of the alignments links word 0 to word 99, counted from 0")
     assert error("--gold", gold, "--all-heads", "--layer", 0) == "--all-heads and `--layer 0` exclude each other"

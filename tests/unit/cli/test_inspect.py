@@ -124,6 +124,8 @@ def test_two_models_are_compared_on_one_translation(
     assert outcome.status == 0, outcome.err
     outcome = pellucid("inspect", finished_run, "a b", "--compare", kept, "--view", "heads", "-o", tmp_path / "c.svg")
     assert outcome.error == "`--compare` means nothing to the view `heads`"
+    outcome = pellucid("inspect", finished_run, "a b", "--compare", classifier, "-o", tmp_path / "c.svg")
+    assert outcome.error == f"a translator cannot be compared with `{classifier}`, which is for `classify`"
 
 
 def test_gold_is_framed_and_scored(pellucid: CommandLine, finished_run: Path, tmp_path: Path) -> None:
@@ -143,6 +145,8 @@ def test_gold_is_framed_and_scored(pellucid: CommandLine, finished_run: Path, tm
         (["a b", "-o", "a.pdf"], "`-o a.pdf` ends in none of .html, .svg, .png, .trace"),
         (["a b", "--view", "matrx", "-o", "a.svg"], "unknown view `matrx`; did you mean `matrix`?"),
         (["a b", "--view", "heads", "-o", "a.trace"], "a trace holds what every view needs"),
+        (["a b", "--all-views", "-o", "a.trace"], "a trace is of one model and one text, so `--all-views` means nothing"),
+        (["a b", "--compare", "", "--view", "model", "-o", "a.html"], "`--compare` means nothing to the view `model`"),
         (["-o", "a.svg"], "there is no text for the model"),
         (["a b", "--layer", "4", "-o", "a.svg"], "`layer` (4) of `cross` must be in 0..0"),
         (["a b", "--head", "x", "-o", "a.svg"], "`head` 'x' is unknown"),

@@ -59,6 +59,8 @@ def test_of_a_run(pellucid: CommandLine, finished_run: Path, tmp_path: Path) -> 
             ["masks", "--width", "wide", "-o", "a.svg"],
             "`width` (wide) must be column, page, or a number of millimetres in 10..2000",
         ),
+        (["masks", "--lengths", "5000", "-o", "a.svg"], "a sentence of 5,000 tokens has no picture: at most 1,024"),
+        (["positions", "--d-model", "0", "-o", "a.svg"], "`d_model` (0) must be even for sinusoidal positions, and at"),
         (["masks", "-o", "none/a.svg"], "cannot write to `none/a.svg`: there is no folder `"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",

@@ -1,4 +1,5 @@
 import re
+from dataclasses import replace
 from html import unescape
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ import pytest
 import pellucid
 from pellucid.errors import ConfigError, DataError
 from pellucid.inspection import notebook
+from pellucid.inspection.evolution import gathered
 from pellucid.inspection.payload import VIEWS
 from pellucid.inspection.pictures.svg import to_svg
 from tests.unit.inspection.pictures.drawn import encoder, parsed, texts, translation
@@ -63,11 +65,48 @@ def test_weights_of_another_library_with_their_tokens() -> None:
         ({"view": "heads", "rows": 3}, "unknown option `rows` of a view; did you mean `row`"),
         ({"view": "heads", "row": 3}, "`row` means nothing to the view `heads`"),
         ({"view": "matrix", "top_k": 3}, "`top_k` means nothing to the view `matrix`"),
+        ({"view": ["a", "b"]}, "`tokens` are of weights from elsewhere; a trace has its own"),
     ],
 )
 def test_unknown_names(given: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         pellucid.view(encoder(), **given)
+
+
+def test_weights_and_tokens_by_name() -> None:
+    weights, tokens = tuple(np.full((2, 1, 3, 4, 4), 0.25, np.float32)), ["[CLS]", "a", "b", "c"]
+    view = pellucid.view(weights, "matrix", tokens=tokens, head=np.int64(1))
+    assert view.drawing.title.endswith("layer 1, head 1")
+    assert pellucid.view(attention=weights, tokens=tokens).name == "heads"
+    cross = {"cross_attention": weights, "encoder_tokens": tokens, "decoder_tokens": tokens}
+    assert pellucid.view(**cross, name="alignment").name == "alignment"
+    with pytest.raises(ConfigError, match="unknown option `heads` of a view; did you mean `head`"):
+        pellucid.view(weights, tokens, heads=[0])
+    with pytest.raises(ConfigError, match="`head` is empty"):
+        pellucid.view(weights, tokens, head=[])
+
+
+def test_the_other_trace_may_be_a_path(tmp_path: Path) -> None:
+    encoder().save(tmp_path / "a.trace")
+    assert pellucid.view(encoder(), "compare", other=tmp_path / "a.trace").drawing.shapes
+
+
+def test_what_cannot_be_written_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.replace", full)
+    monkeypatch.setattr("pathlib.Path.replace", full)
+    view = pellucid.view(encoder(), "matrix")
+    for write in (view.svg, view.png, view.html):
+        with pytest.raises(DataError, match=r"cannot write to .*: No space left on device"):
+            write(tmp_path / "a")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_title_may_hold_what_a_file_cannot() -> None:
+    drawing = pellucid.view(encoder(), "matrix", title="a\x00\udcff<").drawing
+    assert "a␀�&lt;" in to_svg(drawing)
 
 
 def test_layers_heads_and_rows_that_are_not_there() -> None:
@@ -119,6 +158,46 @@ def test_a_page_opens_with_the_choice() -> None:
         "attention": "cross", "layer": "0", "head": "1", "heads": "1,2", "words": "1", "special": "1", "pair": "",
     }  # fmt: skip
     assert "heads" not in pellucid.view(translation(), "matrix").state()
+
+
+def test_a_page_is_called_by_its_text_since_layers_change() -> None:
+    assert pellucid.view(translation(), "heads").page_parts(["heads"])["title"] == "ein Hund → a dog runs"
+    assert pellucid.view(translation(), "heads", title="Mine").page_parts(["heads"])["title"] == "Mine"
+
+
+def test_a_comparison_opens_with_the_head_of_its_picture() -> None:
+    a, cross = translation(), translation()["cross"]
+    assert cross.k is not None
+    k = cross.k.copy()
+    k[0, 2] *= -1
+    k[1, 1] *= 0.9
+    other = replace(a, attentions={**a.attentions, "cross": replace(cross, k=k)})
+    view = pellucid.view(a, "compare", other=other, names=("a", "b"))
+    parts = view.page_parts(["compare"])
+    assert (parts["state"]["layer"], parts["state"]["head"]) == ("0", "2")
+    assert parts["extras"]["names"] == ["a", "b"]
+    assert view.drawing.title.endswith("layer 0, head 2")
+    below = pellucid.view(a, "compare", other=other, layer=1)
+    assert (below.page_parts(["compare"])["state"]["layer"], below.page_parts(["compare"])["state"]["head"]) == (
+        "1",
+        "1",
+    )
+    assert below.drawing.title.endswith("layer 1, head 1")
+
+
+def test_the_checkpoints_of_a_run_can_be_compared() -> None:
+    first, last = translation(), translation(["zwei", "Hunde", "<e>"])
+    view = pellucid.view(last, "evolution", evolution=gathered([10, 20], [first, last]))
+    assert set(view.page_views("all")) == set(VIEWS)
+    parts = view.page_parts(["evolution", "compare"])
+    assert parts["extras"]["names"] == ["step 10", "step 20"]
+    assert parts["state"]["trace"] == "1"
+    assert "distances" in parts["extras"]["compare"]
+
+
+def test_a_page_of_what_there_is_not_says_so(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="search"):
+        pellucid.view(encoder(), "beam").html(tmp_path / "a.html")
 
 
 def test_a_notebook_shows_a_frame_that_reaches_nothing_and_a_picture() -> None:

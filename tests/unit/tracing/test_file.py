@@ -119,6 +119,15 @@ def test_a_damaged_trace_is_not_saved(tmp_path: Path) -> None:
         replace(made, sequences={"src": made.sequences["src"][:2]}).save(tmp_path / "x")
 
 
+def test_segments_and_numbers_of_the_model_are_checked(tmp_path: Path) -> None:
+    made = trace(encoder(), source())
+    third = tuple(replace(token, segment=2) for token in made.sequences["src"])
+    with pytest.raises(DataError, match="its sequence `src` has a token in the segment 2; there are 0 and 1"):
+        replace(made, sequences={"src": third}).save(tmp_path / "x")
+    with pytest.raises(DataError, match="its model's `d_model` is inf"):
+        replace(made, model={**made.model, "d_model": float("inf")}).save(tmp_path / "x")
+
+
 @pytest.mark.parametrize("name", ["missing", "."])
 def test_a_path_that_cannot_be_read(name: str, tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"cannot read `.*`: (No such file|Is a directory)"):

@@ -30,6 +30,14 @@ def test_an_encoder() -> None:
     assert found.model["family"] == "encoder"
 
 
+@pytest.mark.parametrize("start", [-1, 0, 4])
+def test_the_second_text_begins_among_the_tokens(start: int) -> None:
+    with pytest.raises(DataError, match=rf"`sentence_b_start` \({start}\) must be in 1..3: there are 4 tokens"):
+        trace_from_weights(layers(1, 4, 4), TOKENS, sentence_b_start=start)
+    with pytest.raises(DataError, match="`sentence_b_start` is of a single stack"):
+        trace_from_weights(encoder_attention=layers(1, 4, 4), encoder_tokens=TOKENS, sentence_b_start=2)
+
+
 def test_a_decoder_is_recognised_by_what_it_does_not_see() -> None:
     weights = [layer.masked_fill(~torch.ones(4, 4, dtype=torch.bool).tril(), 0) for layer in layers(2, 4, 4)]
     found = trace_from_weights([layer / layer.sum(-1, keepdim=True) for layer in weights], TOKENS)
