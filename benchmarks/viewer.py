@@ -109,7 +109,8 @@ def measured(browser: Any, path: Path, view: str) -> dict[str, float]:
     found |= {"hover_median_ms": round(statistics.median(drawn), 1), "hover_p95_ms": p95(drawn)}
     found["hover_shown_median_ms"] = round(statistics.median(shown), 1)
     session.send("HeapProfiler.collectGarbage")
-    found["heap_mb"] = round(metric("JSHeapUsedSize") / 1e6, 1)
+    heap = session.send("Runtime.getHeapUsage")  # typed arrays are not in usedSize
+    found["heap_mb"] = round((heap["usedSize"] + heap["backingStorageSize"]) / 1e6, 1)
     context.close()
     return found
 

@@ -159,3 +159,16 @@ def test_controls_have_names(open_page: Open) -> None:
             "!(one.ariaLabel || one.labels?.[0]?.textContent.trim() || one.textContent.trim())).length"
         )
         assert nameless == 0
+
+
+def test_the_focus_stays_where_controls_are_built_anew(open_page: Open) -> None:
+    opened = open_page(translation(), view="heads", views=["heads", "matrix"])
+    opened.page.locator(".tabs button").first.focus()
+    opened.press("Tab", "Enter")
+    assert opened.ask("p.app.view.name") == "matrix"
+    assert opened.page.evaluate("document.activeElement.textContent") == "Matrix"
+    opened.press("Tab", "Enter")
+    assert opened.ask("p.app.attention.name") == "encoder.self"
+    assert opened.page.evaluate("document.activeElement.textContent") == "Encoder self"
+    opened.page.click("text=Heads")
+    assert opened.page.evaluate("document.activeElement === document.body")

@@ -4,6 +4,7 @@ import { el, write } from "../dom.js";
 import { State } from "../state.js";
 import { Colours } from "../show/colours.js";
 import { Grid } from "../show/grid.js";
+import { plain, shorten } from "../show/labels.js";
 import { Controls } from "./controls.js";
 import { listen } from "./keys.js";
 import { Readout } from "./readout.js";
@@ -53,6 +54,9 @@ export class App {
 
   /** The trace that is looked at. */
   get trace() { return this.traces[Math.min(this.state.number("trace"), this.traces.length - 1)]; }
+
+  /** What a trace is called where there are several. @param {number} number */
+  nameOf(number) { return shorten(plain(String(this.extras.names?.[number] ?? this.traces[number].model.name ?? "")), 24); }
 
   /** The attentions of the trace that the view can show. */
   get choices() {

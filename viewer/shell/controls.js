@@ -1,7 +1,7 @@
 // The header with the views, and the bar in which a trace, an attention, a layer and heads are chosen.
 
 import { button, el, select, tick, write } from "../dom.js";
-import { figure, shorten, visible } from "../show/labels.js";
+import { figure, plain, shorten } from "../show/labels.js";
 import { exporting, help } from "./dialogs.js";
 import { Find } from "./find.js";
 import { headChips } from "./heads.js";
@@ -20,7 +20,7 @@ export class Controls {
     this.synced = [];
     this.find = new Find(app);
     this.tabs = el("nav", { "aria-label": "views", class: "tabs" });
-    this.bar = el("div", { class: "bar", role: "toolbar", "aria-label": "what is shown" });
+    this.bar = el("div", { class: "bar", role: "group", "aria-label": "what is shown" });
     const about = el("div", { class: "about" }, write(el("h1"), shorten(plain(app.page.title), 120)), write(el("p"), described(app)));
     const tools = el("div", { class: "tools" }, this.find.root,
       button("Save", () => exporting(app), { title: "save or copy (e)" }), button("?", () => help(app, KEYS), { title: "keys (?)", "aria-label": "keys" }));
@@ -29,12 +29,16 @@ export class Controls {
 
   /** Builds the controls of the view that is open. */
   rebuild() {
-    const { app } = this, { controls } = app.shown;
+    const { app } = this, { controls } = app.shown, focused = [this.tabs, this.bar].find((one) => one.querySelector(":focus-visible"));
+    const name = focused && called(/** @type {Element} */ (document.activeElement));
     this.synced = [];
     this.tabs.replaceChildren(...app.views.map((/** @type {any} */ view) => this.tab(view)));
     const built = controls.map((/** @type {string | Node} */ one) => (typeof one === "string" ? BUILD[one](app, this) : one));
     this.bar.replaceChildren(...built.filter(Boolean));
     this.sync();
+    // What the keyboard was on is there no more: what stands for it now gets the focus.
+    const again = focused && [...focused.querySelectorAll("button, input, select")].find((one) => called(one) === name);
+    if (again) /** @type {HTMLElement} */ (again).focus({ preventScroll: true });
   }
 
   /** @param {import("../views/all.js").View} view */
@@ -48,8 +52,11 @@ export class Controls {
   }
 }
 
-/** @param {string} text */
-const plain = (text) => visible(text).replaceAll("␣", " ");
+/** @param {Element} control */
+function called(control) {
+  const label = control.closest("label");
+  return control.getAttribute("aria-label") ?? (label?.querySelector("span") ?? label ?? control).textContent;
+}
 
 /** @param {import("./app.js").App} app */
 function described(app) {
@@ -62,7 +69,7 @@ function described(app) {
 /** @type {Record<string, (app: import("./app.js").App, controls: Controls) => Node | null>} */
 const BUILD = {
   trace: (app) => app.traces.length < 2 ? null
-    : select("Trace", app.traces.map((trace, i) => [String(i), traceName(trace, i)]), String(app.traces.indexOf(app.trace)), (trace) => app.state.set({ trace })),
+    : select("Trace", app.traces.map((trace, i) => [String(i), traceName(app, i)]), String(app.traces.indexOf(app.trace)), (trace) => app.state.set({ trace })),
   attention: (app, controls) => {
     if (app.choices.length < 2) return null;
     const buttons = app.choices.map((one) => button(NAMES[one.name] ?? one.name, () => app.state.set({ attention: one.name })));
@@ -72,7 +79,7 @@ const BUILD = {
   layer: (app, controls) => {
     const last = app.attention.numLayers - 1;
     const slider = el("input", { type: "range", min: 0, max: last, step: 1, "aria-label": "layer", oninput: () => app.state.set({ layer: slider.value }) });
-    const number = el("output", {});
+    const number = el("b", {});
     controls.synced.push(() => {
       slider.value = String(app.layer);
       slider.setAttribute("aria-valuetext", `layer ${app.layer} of 0 to ${last}`);
@@ -103,10 +110,11 @@ const BUILD = {
 };
 
 /**
- * @param {import("../data/trace.js").Trace} trace
+ * @param {import("./app.js").App} app
  * @param {number} number
  */
-function traceName(trace, number) {
-  const first = Object.values(trace.sequences)[0] ?? [];
-  return `${number + 1} · ${shorten(plain(String(trace.model.name ?? "")), 24)} · ${shorten(plain(first.map((token) => token.text).join(" ").trim()), 40)}`;
+function traceName(app, number) {
+  const first = Object.values(app.traces[number].sequences)[0] ?? [];
+  const text = first.filter((token) => !token.special).map((token) => (token.continues ? "" : " ") + token.text).join("").replace(/\s+/g, " ").trim();
+  return `${number + 1} · ${app.nameOf(number)} · ${shorten(plain(text), 40)}`;
 }

@@ -45,6 +45,8 @@ export class Colours {
   constructor() {
     this.probe = document.createElement("i");
     this.probe.hidden = true;
+    // Else all colours but the system's would be read as that of text: less and more of a difference would look alike.
+    this.probe.style.setProperty("forced-color-adjust", "none");
     document.body.append(this.probe);
     this.read();
   }
@@ -97,12 +99,12 @@ export class Colours {
   signed(value) { return `rgb(${this.diverging[Math.round(127.5 + 127.5 * Math.min(1, Math.max(-1, value)))].join(" ")})`; }
 
   /**
-   * Ink that is readable on the colour of a value from 0 to 1.
+   * Ink that is readable on the colour of a value from 0 to 1: of black and white the one of more contrast, 4.5:1 at least.
    * @param {number} value
    */
   inkOn(value) {
-    const L = toLab(this.sequential[Math.round(255 * Math.min(1, Math.max(0, value)))])[0];
-    return L > 0.62 ? "#10151d" : "#fff";
+    const [r, g, b] = this.sequential[Math.round(255 * Math.min(1, Math.max(0, value)))].map((c) => linear(c / 255));
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b > 0.179 ? "#000" : "#fff";
   }
 }
 

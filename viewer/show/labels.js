@@ -14,6 +14,9 @@ export function visible(text) {
     .replace(SPACES, "␣");
 }
 
+/** The same for running text, in which a space is a space. @param {string} text */
+export const plain = (text) => visible(text).replaceAll("␣", " ");
+
 /**
  * At most `most` characters as a reader counts them, "…" for the rest.
  * @param {string} text
@@ -77,5 +80,5 @@ export function direction(text) {
 export function figure(value, digits = 4) {
   if (!Number.isFinite(value)) return value === -Infinity ? "−∞" : String(value);
   const small = value !== 0 && Math.abs(value) < 0.5 * 10 ** -digits;
-  return (small ? value.toExponential(1) : value.toFixed(digits)).replace("-", "−");
+  return (small ? value.toExponential(1) : value.toFixed(digits)).replaceAll("-", "−");
 }

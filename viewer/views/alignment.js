@@ -29,7 +29,7 @@ class Alignment {
     this.app = app;
     const { state } = app, own = (/** @type {string} */ key) => state.get("alignment." + key);
     const choose = (/** @type {string} */ label, /** @type {string} */ key, /** @type {Record<string, string>} */ choices) =>
-      select(label, Object.entries(choices), own(key), (value) => state.set({ ["alignment." + key]: value }));
+      select(label, Object.entries(choices), key === "level" ? this.level : own(key), (value) => state.set({ ["alignment." + key]: value }));
     this.by = own("by") || "head";
     const slider = el("input", { type: "range", min: 0.02, max: 1, step: 0.02, value: this.how.threshold, "aria-label": "threshold", oninput: () => state.set({ "alignment.threshold": slider.value }) });
     this.controls = [
@@ -52,10 +52,16 @@ class Alignment {
 
   get attention() { return this.app.attention; }
 
+  /** What is aligned; by default tokens where a side is a single word, to which all would be aligned. */
+  get level() {
+    const { app, attention } = this, single = [attention.rows, attention.columns].some((side) => units(side, false).length < 2);
+    return app.state.get("alignment.level") || (single && !app.extras.alignment?.gold[app.traces.indexOf(app.trace)] ? "tokens" : "words");
+  }
+
   /** @returns {import("../data/links.js").How} */
   get how() {
     const own = (/** @type {string} */ key) => this.app.state.get("alignment." + key);
-    return { method: own("method") || "argmax", threshold: Number(own("threshold")) || 0.2, reads: own("row") === "reads", tokens: own("level") === "tokens" };
+    return { method: own("method") || "argmax", threshold: Number(own("threshold")) || 0.2, reads: own("row") === "reads", tokens: this.level === "tokens" };
   }
 
   async prepare() {

@@ -2,7 +2,7 @@
 
 import { select } from "../dom.js";
 import { largest } from "../data/numbers.js";
-import { details, figure, quoted, shorten, visible } from "../show/labels.js";
+import { details, figure, quoted } from "../show/labels.js";
 import { MatrixPicture } from "../show/matrix.js";
 import { aside, named, panels } from "../show/panels.js";
 import { axes, note, shown } from "../show/shown.js";
@@ -35,7 +35,7 @@ class Compare {
     const { state, attention } = app, { numLayers, numHeads } = attention;
     const set = (/** @type {string} */ key) => (/** @type {string} */ value) => state.set({ ["compare." + key]: value });
     const range = (/** @type {number} */ count) => [["", "as A"], ...Array.from({ length: count }, (_, i) => [String(i), String(i)])];
-    const traces = app.traces.map((trace, i) => [String(i), `${i + 1} · ${shorten(visible(String(trace.model.name ?? "")), 24)}`]);
+    const traces = app.traces.map((_, i) => [String(i), `${i + 1} · ${app.nameOf(i)}`]);
     this.controls = [
       "trace", "attention", "layer", "head", "scale",
       ...(traces.length > 1 ? [select("B: trace", /** @type {any} */ (traces), String(this.other), set("trace"))] : []),
@@ -53,10 +53,10 @@ class Compare {
     this.picture = this.drawings[2].picture;
   }
 
-  /** The trace that B is of; by default another one than A's. */
+  /** The trace that B is of; by default the first, or the last where A is of the first. */
   get other() {
     const { app } = this, chosen = app.state.get("compare.trace"), here = app.traces.indexOf(app.trace);
-    return chosen === "" ? (app.traces.length > 1 && here === 0 ? 1 : 0) : Math.min(Number(chosen) || 0, app.traces.length - 1);
+    return chosen === "" ? (here === 0 ? app.traces.length - 1 : 0) : Math.min(Number(chosen) || 0, app.traces.length - 1);
   }
 
   /** The head of B where none is chosen: A's, but of the same trace the one after it. */
@@ -101,7 +101,7 @@ class Compare {
     paint(1, own && { rows: own.rows.tokens, columns: own.columns.tokens, values: this.second, scale, masked: this.#masked(this.ofB) });
     // A difference of 0 has the middle colour: from -1..1 to 0..1.
     paint(2, this.fits && { rows: rows.tokens, columns: columns.tokens, values: this.values.map((value) => (value + 1) / 2), ramp: app.colours.diverging, masked: this.#masked(this.a) });
-    const name = (/** @type {number} */ trace, /** @type {number} */ layer, /** @type {number} */ head) => `${app.traces.length > 1 ? `trace ${trace + 1}, ` : ""}layer ${layer}, head ${head}`;
+    const name = (/** @type {number} */ trace, /** @type {number} */ layer, /** @type {number} */ head) => `${app.traces.length < 2 ? "" : app.extras.names ? `${app.nameOf(trace)}, ` : `trace ${trace + 1}, `}layer ${layer}, head ${head}`;
     this.panels[0].title(`A: ${name(app.traces.indexOf(app.trace), app.layer, app.head)}`);
     this.panels[1].title(`B: ${name(this.other, place.layer, place.head)}`);
     this.panels[2].title("A − B");

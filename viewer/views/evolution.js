@@ -34,7 +34,7 @@ class Evolution {
     const slider = el("input", { type: "range", min: 0, max: last, step: 1, value: this.step, "aria-label": "checkpoint", oninput: () => app.state.set({ "evolution.step": slider.value }) });
     slider.disabled = last < 1;
     this.slider = slider;
-    this.number = el("output", {});
+    this.number = el("b", {});
     this.controls = [
       "attention", select("Statistic", Object.entries(STATISTICS), this.statistic, (value) => app.state.set({ "evolution.statistic": value })),
       el("label", { class: "field layer", title: "checkpoint (b n)" }, el("span", {}, "Step"), this.number, slider), "table",
@@ -79,7 +79,8 @@ class Evolution {
     const most = this.values.reduce((a, b) => Math.max(a, b), 0), least = this.values.reduce((a, b) => Math.min(a, b), most);
     this.slider.value = String(this.step);
     write(this.number, String(steps[this.step] ?? ""));
-    this.panels[0].title(STATISTICS[/** @type {keyof STATISTICS} */ (this.statistic)] + ", a row a head, a column a checkpoint");
+    const name = STATISTICS[/** @type {keyof STATISTICS} */ (this.statistic)];
+    this.panels[0].title(`${name[0].toUpperCase()}${name.slice(1)}: a row for each head, a column for each checkpoint`);
     this.panels[0].note(this.size.rows ? `from ${figure(least, 3)}, the faintest colour, to ${figure(most, 3)}` : "the page has no statistics of checkpoints");
     if (this.size.rows) this.drawing.show({
       rows: Array.from({ length: heads }, (_, row) => named(this.#name(row))), columns: steps.map((step) => named(String(step))), numbers: false, tallest: 640,

@@ -70,11 +70,17 @@ class Heads {
     const ctx = this.picture.base.getContext("2d"), { app } = this, room = this.picture.room;
     ctx.font = `13px ${app.colours.font}`;
     this.names = { rows: this.axes.rows.tokens.map((token) => label(token)), columns: this.axes.columns.tokens.map((token) => label(token)) };
-    const widest = (/** @type {string[]} */ names) => Math.min(0.3 * room, 200, widestOf(ctx, names));
-    const strip = Math.min(this.heads.length, 16) * 5, longest = Math.max(this.size.rows, this.size.columns);
+    this.widest = Math.min((room < 480 ? 0.22 : 0.3) * room, 200);
+    const widest = (/** @type {string[]} */ names) => Math.min(this.widest, widestOf(ctx, names));
+    const longest = Math.max(this.size.rows, this.size.columns);
     this.step = longest > 40 ? 20 : 24;
     const height = longest * this.step + 16;
     this.map = height > 1.5 * innerHeight ? MINIMAP : 0;
+    // The bars beside the names give way where arcs would have less than 120 pixels.
+    const many = Math.min(this.heads.length, 16), spare = room - this.map - widest(this.names.rows) - widest(this.names.columns) - 192;
+    this.bar = Math.max(1, Math.min(5, Math.floor(spare / (2 * many))));
+    const strip = this.bar * many;
+    this.strip = strip;
     this.left = Math.ceil(widest(this.names.rows) + 14 + strip);
     this.right = Math.floor(Math.min(room - this.map, this.left + 560 + widest(this.names.columns)) - widest(this.names.columns) - 14 - strip - 44);
     this.picture.size(Math.min(room, this.right + strip + widest(this.names.columns) + 64 + (this.map && this.map + 24)), height);
@@ -83,6 +89,7 @@ class Heads {
   /** Computes what a layer beside this one would show. @param {import("../data/attention.js").Layer} layer */
   warm(layer) {
     if (this.lazy) for (const row of this.#rowsIn(this.picture.seen)) for (const head of this.heads) layer.row(head, row);
+    else for (const head of this.heads) layer.weights(head);
   }
 
   /** Each chosen head's weights of a row. @param {number} row @returns {Float32Array[]} */
@@ -155,26 +162,26 @@ class Heads {
    */
   #labels(ctx, seen, side, weights) {
     const { colours } = this.app, atLeft = side === "rows", names = this.names[side], tokens = this.axes[side].tokens;
-    const strip = Math.min(this.heads.length, 16) * 5, x = atLeft ? this.left - strip - 8 : this.right + strip + 8;
+    const { strip, bar } = this, x = atLeft ? this.left - strip - 8 : this.right + strip + 8;
     ctx.textBaseline = "middle";
     for (const place of span(seen.y - 8, seen.height, this.step, names.length)) {
       const y = this.#y(place, seen), mean = weights ? weights.reduce((sum, row) => sum + row[place], 0) / weights.length : 0;
       ctx.font = `${mean >= 0.1 ? 600 : 400} 13px ${colours.font}`;
       ctx.fillStyle = weights && mean < 0.01 ? colours.faint : tokens[place].special ? colours.faint : colours.ink;
-      text(ctx, names[place], x, y, atLeft ? "right" : "left", 200);
+      text(ctx, names[place], x, y, atLeft ? "right" : "left", this.widest + 1);
       if (place && tokens[place].segment !== tokens[place - 1].segment) this.#divide(ctx, y - this.step / 2, atLeft ? 0 : this.right, atLeft ? this.left : this.right + strip + 200);
       if (!weights) continue;
       weights.slice(0, 16).forEach((row, h) => {
         ctx.globalAlpha = Math.min(1, row[place]);
         ctx.fillStyle = colours.head(this.heads[h]);
-        ctx.fillRect((atLeft ? this.left - strip - 2 : this.right + 2) + 5 * h, y - this.step / 2 + 2, 4, this.step - 4);
+        ctx.fillRect((atLeft ? this.left - strip - 2 : this.right + 2) + bar * h, y - this.step / 2 + 2, Math.max(1, bar - 1), this.step - 4);
       });
       ctx.globalAlpha = 1;
       if (mean < 0.005 || atLeft) continue;
       const width = ctx.measureText(names[place]).width;
       ctx.font = `11px ${colours.font}`;
       ctx.fillStyle = colours.faint;
-      text(ctx, mean.toFixed(2).replace(/^0/, ""), x + Math.min(width, 200) + 8, y, "left", 60);
+      text(ctx, mean.toFixed(2).replace(/^0/, ""), x + Math.min(width, this.widest) + 8, y, "left", 60);
     }
   }
 

@@ -263,7 +263,7 @@ class Neuron {
     /** @type {[string, string][]} */
     const figures = [["score", figure(score, 3)], ["weight", figure(this.weights[column])]];
     if (bias !== undefined) figures.splice(1, 0, ["of which bias", figure(bias, 3)]);
-    figures.push([`top ${count} of ${width} dimensions`, `${figure(first, 2)} of ${figure(sum, 2)}` + (Math.abs(sum) > 0.01 ? ` (${Math.round((100 * first) / sum)} %)` : "")]);
+    figures.push([`top ${count} of ${width} dimensions`, `${figure(first, 2)} of ${figure(sum, 2)}` + (first / sum > 0 && first / sum <= 1 ? ` (${Math.round((100 * first) / sum)} %)` : "")]);
     return { names, figures, text: `query ${query}, key ${key}, ${figures.map((pair) => pair.join(" ")).join(", ")}` };
   }
 

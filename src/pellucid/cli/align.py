@@ -54,6 +54,7 @@ def align(
     from pellucid.inspection.alignment import Extraction, Row
     from pellucid.inspection.alignment_scores import Agreement
     from pellucid.inspection.pharaoh import write_links
+    from pellucid.inspection.pictures.picture import writable
     from pellucid.workflow.align import ParallelLines, align_lines, choose_head, open_translator, report, score_lines
     from pellucid.workflow.streams import writer
 
@@ -61,13 +62,19 @@ def align(
         raise ConfigError("--all-heads has nothing to compare with", "name right alignments with --gold")
     if all_heads and layer is not None:
         raise ConfigError(f"--all-heads and `--layer {layer}` exclude each other", "leave one out")
+    if gold_from_one and gold is None:
+        raise ConfigError("--gold-from-one has no alignments to count", "name them with --gold, or leave it out")
     if head is not None and layer is None:
         raise ConfigError(f"`--head {head}` needs a --layer", "name the layer, too")
     level = "tokens" if tokens else "words"
     options: dict[str, Any] = {"method": method, "threshold": threshold, "row": row or "writes", "level": level}
     extraction = Extraction(**options)
     rows = [extraction.row] if row else get_args(Row)
+    if output != "-":
+        writable(output)
     lines = ParallelLines.read(src, tgt, gold, gold_from_one)
+    if not tokens:
+        lines.check_gold()
     translator = open_translator(model, device, dtype)
     if all_heads:
         with writer(output) as file:

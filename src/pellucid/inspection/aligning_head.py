@@ -8,7 +8,18 @@ from pellucid.inspection.alignment import Extraction, Row
 from pellucid.inspection.alignment_scores import best_head, score_heads
 from pellucid.inspection.pharaoh import Gold
 from pellucid.inspection.self_agreement import find_head
+from pellucid.inspection.words import words_of
 from pellucid.tracing.trace import Trace
+
+
+def usual_extraction(trace: Trace, gold: Gold | None) -> Extraction:
+    """How links are read off where nobody says: between words; between tokens where a side is a single word, to which
+    everything would be aligned. Gold is of words."""
+    cross = trace["cross"]
+    sides = (trace.sequences[name] for name in (cross.queries, cross.keys))
+    usable = [[token for token in side if not token.special] for side in sides]
+    single = any(len(words_of(side)) < 2 <= len(side) for side in usable)
+    return Extraction(level="tokens" if single and gold is None else "words")
 
 
 def aligning_head(trace: Trace, extraction: Extraction | None, gold: Gold | None) -> tuple[int, int, Extraction]:
@@ -18,7 +29,7 @@ def aligning_head(trace: Trace, extraction: Extraction | None, gold: Gold | None
     side. Raises DataError where there is nothing to align.
     """
     rows: Sequence[Row] = get_args(Row) if extraction is None else [extraction.row]
-    how = extraction or Extraction()
+    how = extraction or usual_extraction(trace, gold)
     if gold is None:
         found = find_head([trace], how, rows)
         return found.layer, found.head, replace(how, row=found.row)

@@ -5,10 +5,10 @@ from dataclasses import replace
 import numpy as np
 
 from pellucid.errors import ConfigError, DataError, did_you_mean
-from pellucid.inspection.aligning_head import aligning_head
+from pellucid.inspection.aligning_head import aligning_head, usual_extraction
 from pellucid.inspection.alignment import Extraction, SoftAlignment, extract_links, soft_alignment
 from pellucid.inspection.alignment_scores import Agreement
-from pellucid.inspection.choice import Choice, choose
+from pellucid.inspection.choice import Choice, Heads, Resolved, choose
 from pellucid.inspection.compare import compare
 from pellucid.inspection.flow import FORMULAS, NOTE, norm_weighted, rollout, share_of_rows
 from pellucid.inspection.mixture import mixed_weights
@@ -21,7 +21,7 @@ from pellucid.inspection.pictures.text import shorten, visible
 from pellucid.inspection.statistics import STATISTICS
 from pellucid.inspection.view_options import Options
 from pellucid.inspection.weight_pictures import title_of
-from pellucid.tracing.trace import Token, Trace
+from pellucid.tracing.trace import Array, Token, Trace
 
 NAMES = {"raw": "raw", "rollout": "rollout", "norm": "norm-weighted"}
 
@@ -60,7 +60,7 @@ def alignment_choice(trace: Trace, choice: Choice, options: Options) -> tuple[in
         raise DataError(f"an alignment is by one head or by the mean of a layer, not by `head` {choice.head!r}")
     if choice.layer is not None or choice.head is not None:
         layer = replace(choice, attention="cross").resolved(trace).layer
-        return layer, choice.head, options.extraction or Extraction()
+        return layer, choice.head, options.extraction or usual_extraction(trace, options.gold)
     return aligning_head(trace, options.extraction, options.gold)
 
 
@@ -85,16 +85,13 @@ def compare_picture(trace: Trace, choice: Choice, options: Options) -> Drawing:
     """A head of two traces, their difference, and the distances of all heads; without a head the one that differs
     most."""
     if options.other is None:
-        raise DataError("there is nothing to compare with", "give the other trace as `other`")
+        raise DataError("there is nothing to compare with", "give the other trace as `other`, or with --compare")
     resolved = choice.resolved(trace)
     shared = compare(trace, options.other)
     if resolved.attention not in shared:
         raise DataError(f"the other trace has no attention `{resolved.attention}`", f"both have {', '.join(shared)}")
     distances = shared[resolved.attention].distances()
-    layer, head = resolved.layer, resolved.head
-    if head is None:
-        of_layer = np.unravel_index(int(distances.argmax()), distances.shape)
-        layer, head = int(of_layer[0]), int(of_layer[1])
+    layer, head = _differing(distances, choice, resolved)
     chosen = replace(resolved, layer=layer, head=head)
     a, b = choose(trace, chosen), choose(options.other, chosen.resolved(options.other))
     if a.weights.shape != b.weights.shape or len(a.heads) > 1:
@@ -110,6 +107,25 @@ def compare_picture(trace: Trace, choice: Choice, options: Options) -> Drawing:
     return draw_compare(
         a.weights[0], b.weights[0], a.rows, a.columns, heading, both, distances, marked, a.mask, options.pixels()
     )
+
+
+def compared_place(trace: Trace, choice: Choice, other: Trace) -> tuple[int, Heads]:
+    """The layer and the head that a comparison shows. Raises what compare_picture() raises."""
+    resolved = choice.resolved(trace)
+    shared = compare(trace, other)
+    if resolved.head is not None or resolved.attention not in shared:
+        return resolved.layer, resolved.head
+    return _differing(shared[resolved.attention].distances(), choice, resolved)
+
+
+def _differing(distances: Array, choice: Choice, resolved: Resolved) -> tuple[int, Heads]:
+    """What is chosen; without a head the one that differs most, of the chosen layer where there is one."""
+    if resolved.head is not None:
+        return resolved.layer, resolved.head
+    if choice.layer is not None:
+        return resolved.layer, int(distances[resolved.layer].argmax())
+    layer, head = np.unravel_index(int(distances.argmax()), distances.shape)
+    return int(layer), int(head)
 
 
 def evolution_picture(trace: Trace, choice: Choice, options: Options) -> Drawing:

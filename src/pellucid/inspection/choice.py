@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
+from numbers import Integral
 from typing import Literal, get_args
 
 import numpy as np
@@ -42,6 +43,8 @@ class Choice:
             raise ConfigError(f"`pair` {self.pair!r} is unknown", f"choose one of {', '.join(get_args(Pair))}")
         if isinstance(self.head, str) and self.head not in get_args(Mix):
             raise ConfigError(f"`head` {self.head!r} is unknown", 'choose a number, several numbers, "mean" or "max"')
+        if isinstance(self.head, Sequence) and not self.head:
+            raise ConfigError("`head` is empty: there is none to show", "leave it out to show all of the layer")
 
     def resolved(self, trace: Trace) -> "Resolved":
         """The same with attention and layer chosen, as the trace has them.
@@ -61,7 +64,8 @@ class Choice:
         """The heads that are chosen; those that are mixed, too."""
         if self.head is None or isinstance(self.head, str):
             return list(range(attention.num_heads))
-        return [self.head] if isinstance(self.head, int) else list(self.head)
+        # numpy's integers are no int
+        return [int(self.head)] if isinstance(self.head, int | Integral) else [int(head) for head in self.head]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -56,7 +56,7 @@ def _trace(trace: Trace, prefix: str, views: set[str], islands: dict[str, bytes]
     return {
         "model": dict(trace.model),
         "provenance": dict(trace.provenance),
-        "faithfulness": trace.faithfulness if np.isfinite(trace.faithfulness) else None,
+        "faithfulness": trace.faithfulness if trace.is_recorded else None,
         "sequences": {name: _tokens(tokens) for name, tokens in trace.sequences.items()},
         "attentions": [
             _attention(trace, trace[name], f"{prefix}.{number}", views, islands) for number, name in enumerate(wanted)

@@ -2,18 +2,20 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
 from pellucid.errors import ConfigError, did_you_mean
 from pellucid.inspection.aligning_head import alignment_state
-from pellucid.inspection.analysis_pictures import alignment_choice
+from pellucid.inspection.analysis_pictures import alignment_choice, compared_place
 from pellucid.inspection.choice import Choice
 from pellucid.inspection.extras import view_extras
 from pellucid.inspection.payload import VIEWS
 from pellucid.inspection.pictured import can_serve, picture
 from pellucid.inspection.pictures.drawing import Drawing
-from pellucid.inspection.pictures.picture import Picture, writable
+from pellucid.inspection.pictures.picture import Picture, writing
+from pellucid.inspection.texts import text_of
 from pellucid.inspection.view_options import Options, check_options
 from pellucid.tracing.file import load_trace
 from pellucid.tracing.ready import trace_from_weights
@@ -55,12 +57,16 @@ class View:
         from pellucid.inspection.page import write_page
 
         offered = self.page_views(views)
-        write_page(writable(path), self.traces, view=self.name, views=offered, **self.page_parts(offered))
+        parts = self.page_parts(offered)
+        with writing(path) as target:
+            write_page(target, self.traces, view=self.name, views=offered, **parts)
 
     def page_views(self, views: Sequence[str] | str | None = None) -> list[str]:
         """The views of a page, this one among them. Raises ConfigError for one that there is not."""
         if views == "all":
-            return [name for name in VIEWS if self.name == name or can_serve(name, self.trace, self.options)]
+            several = {"compare"} if len(self.traces) > 1 else set()
+            offered = {self.name, *several}
+            return [name for name in VIEWS if name in offered or can_serve(name, self.trace, self.options)]
         names = [self.name] if views is None else [views] if isinstance(views, str) else list(views)
         for name in names:
             check_view(name)
@@ -68,14 +74,28 @@ class View:
 
     def page_parts(self, views: Sequence[str]) -> dict[str, Any]:
         """What a page is made with beside its views: the state it opens with, what is computed for them, its title."""
+        if not can_serve(self.name, self.trace, self.options):
+            _ = self.drawing  # raises DataError, which says what is missing
         evolution, ablation = self.options.evolution, self.options.ablation
         extras = view_extras(self.traces, views, gold=[self.options.gold], ablation=ablation)
         if evolution is not None:
             extras["evolution"] = evolution.extras()
-        state = self.state()
+        if names := self.trace_names():
+            extras["names"] = list(names)
+        at = next((number for number, trace in enumerate(self.traces) if trace is self.trace), 0)
+        state = self.state() | ({"trace": str(at)} if at else {})
+        if self.name == "compare" and self.options.other is not None:
+            layer, head = compared_place(self.trace, self.choice, self.options.other)
+            state |= {"layer": str(layer)} | ({"head": str(head)} if isinstance(head, int) else {})
         if self.name == "alignment":
             state |= alignment_state(*alignment_choice(self.trace, self.choice, self.options))
-        return {"state": state, "extras": extras, "title": self.drawing_title()}
+        return {"state": state, "extras": extras, "title": self.options.title or text_of(self.trace) or "Attention"}
+
+    def trace_names(self) -> Sequence[str]:
+        """What the traces are called where there are several."""
+        if self.options.evolution is not None:
+            return [f"step {step}" for step in self.options.evolution.steps]
+        return self.options.names or ()
 
     def drawing_title(self) -> str:
         """The title of the still picture."""
@@ -120,22 +140,27 @@ def view(
         source: a trace, the path of a file with one, or attention weights as libraries return them: for each layer an
             array (1, H, L, M).
         view: "heads", "matrix", "model", "neuron", "beam", "alignment", "compare", "evolution" or "flow"; or, of
-            weights, their tokens, and the view is `name="heads"`.
+            weights, their tokens (`tokens`), and then the view is `name="heads"`.
         layer: counted from 0; None: the last. head: a number, several, "mean" or "max"; None: all of the layer.
-        title: what stands above; None: what is shown, in words.
+        title: what stands above; None: what is shown, in words, and above a page, where that can change, the text.
         width: of a still picture: "column" or "page" of a journal, or millimetres; None: as it comes out.
         options: of all views `attention`, `words`, `special`, `sink`, `pair` (Choice says what they are); of a single
             one `row` (neuron), `top_k` (heads), `pruned` (beam), and others (Options); of weights what
             `trace_from_weights` takes.
 
-    Raises ConfigError for a view or an option that there is not, DataError for an attention, layer or head that the
-    trace has not, or a view that it cannot serve.
+    Raises ConfigError for a view or an option that there is not, or tokens beside a trace; DataError for an attention,
+    layer or head that the trace has not, or a view that it cannot serve.
     """
-    name = view if isinstance(view, str) else options.pop("name", "heads")
+    tokens = options.pop("tokens", None) if isinstance(view, str) else view
+    name = options.pop("name", view if isinstance(view, str) else "heads")
     check_view(name)
+    if source is None and not isinstance(options.get("attention"), str | None):
+        source = options.pop("attention")  # weights by the name that they have elsewhere
+    if isinstance(options.get("other"), str | Path):
+        options["other"] = load_trace(options["other"])
     of_choice, of_options = ({f.name for f in fields(kind)} for kind in (Choice, Options))
     ready = {key: value for key, value in options.items() if key not in of_choice | of_options}
-    trace = _traced(source, None if isinstance(view, str) else view, ready)
+    trace = _traced(source, tokens, ready)
     choice = Choice(layer=layer, head=head, **{key: options[key] for key in options if key in of_choice})
     rest = Options(title=title, width=width, **{key: options[key] for key in options if key in of_options})
     check_options(name, rest)
@@ -149,11 +174,17 @@ def check_view(name: str) -> None:
 
 
 def _traced(source: Any, tokens: Sequence[Any] | None, ready: Mapping[str, Any]) -> Trace:
-    if isinstance(source, Trace | str | Path):
-        if unknown := next(iter(ready), None):
-            known = [f.name for kind in (Choice, Options) for f in fields(kind)]
-            raise ConfigError(
-                f"unknown option `{unknown}` of a view{did_you_mean(unknown, known)}", f"options: {', '.join(known)}"
-            )
-        return source if isinstance(source, Trace) else load_trace(source)
-    return trace_from_weights(source, tokens, **ready)
+    is_trace = isinstance(source, Trace | str | Path)
+    known = [f.name for kind in (Choice, Options) for f in fields(kind)]
+    if not is_trace:
+        known += [name for name in signature(trace_from_weights).parameters if name != "tokens"]
+    if unknown := next((name for name in ready if name not in known), None):
+        raise ConfigError(
+            f"unknown option `{unknown}` of a view{did_you_mean(unknown, known)}", f"options: {', '.join(known)}"
+        )
+    if not is_trace:
+        weights = ready if source is None else {"attention": source, **ready}
+        return trace_from_weights(tokens=tokens, **weights)
+    if tokens is not None:
+        raise ConfigError("`tokens` are of weights from elsewhere; a trace has its own", "leave them out")
+    return source if isinstance(source, Trace) else load_trace(source)

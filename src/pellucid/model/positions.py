@@ -39,10 +39,10 @@ class SinusoidalPositions(nn.Module):
 def sinusoids(length: int, d_model: int) -> Tensor:
     """The table of section 3.5, (length, D), sine and cosine interleaved; computed in double precision.
 
-    Raises ConfigError for an odd `d_model`, where a last sine would have no cosine.
+    Raises ConfigError for an odd `d_model`, where a last sine would have no cosine, and for one below 2.
     """
-    if d_model % 2:
-        raise ConfigError(f"`d_model` ({d_model}) must be even for sinusoidal positions")
+    if d_model % 2 or d_model < 2:
+        raise ConfigError(f"`d_model` ({d_model}) must be even for sinusoidal positions, and at least 2", "as 128 is")
     position = torch.arange(length, dtype=torch.float64)[:, None]
     rate = torch.exp(torch.arange(0, d_model, 2, dtype=torch.float64) * (-math.log(10000.0) / d_model))
     angle = position * rate

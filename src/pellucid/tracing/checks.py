@@ -20,6 +20,12 @@ def check_trace(trace: Trace, origin: str, hint: str) -> None:
 
 
 def _problems(trace: Trace) -> Iterator[str]:
+    for name, tokens in trace.sequences.items():
+        if beyond := sorted({token.segment for token in tokens} - {0, 1}):
+            yield f"its sequence `{name}` has a token in the segment {beyond[0]}; there are 0 and 1"
+    for key, value in trace.model.items():
+        if isinstance(value, float) and not np.isfinite(value):
+            yield f"its model's `{key}` is {value}"
     for name, attention in trace.attentions.items():
         yield from (f"`{name}` {problem}" for problem in attention_problems(attention, trace.sequences))
     if not np.isfinite(trace.faithfulness) or trace.faithfulness < 0:

@@ -42,8 +42,8 @@ def trace_from_weights(
         encoder_attention, decoder_attention, cross_attention, encoder_tokens, decoder_tokens: of an encoder-decoder;
             what is left out is not traced. A cross-attention's rows are the `decoder_tokens`.
 
-    Raises DataError where weights and tokens do not fit, there are several texts, layers are missing (None), or rows do
-    not sum to one.
+    Raises DataError where weights and tokens do not fit, the second text begins nowhere, there are several texts,
+    layers are missing (None), or rows do not sum to one.
     """
     given = {"encoder.self": encoder_attention, "decoder.self": decoder_attention, "cross": cross_attention}
     if attention is not None:
@@ -52,8 +52,9 @@ def trace_from_weights(
         weights = _stacked(attention, "attention")
         name = "decoder.self" if _looks_back(weights) else "encoder.self"
         side = {"encoder.self": "src", "decoder.self": "tgt"}[name]
-        segments = [] if sentence_b_start is None else [int(i >= sentence_b_start) for i in range(len(tokens or ()))]
-        return _trace({name: weights}, {side: _labelled(tokens, "tokens", segments)})
+        return _trace({name: weights}, {side: _labelled(tokens, "tokens", _segments(sentence_b_start, weights))})
+    if sentence_b_start is not None:
+        raise DataError("`sentence_b_start` is of a single stack", "give its weights as `attention`")
     stacks = {
         name: _stacked(weights, f"{name.partition('.')[0]}_attention")
         for name, weights in given.items()
@@ -86,6 +87,19 @@ def _trace(stacks: dict[str, Array], sequences: dict[str, tuple[Token, ...]]) ->
         attentions=attentions,
         faithfulness=0.0,
     )
+
+
+def _segments(sentence_b_start: int | None, weights: Array) -> list[int]:
+    """0 for the first text's tokens, 1 for the second's; nothing where there is one text."""
+    if sentence_b_start is None:
+        return []
+    count = weights.shape[-1]
+    if not 1 <= sentence_b_start < count:
+        raise DataError(
+            f"`sentence_b_start` ({sentence_b_start}) must be in 1..{count - 1}: there are {count} tokens",
+            "it is the place of the second text's first token, counted from 0",
+        )
+    return [int(i >= sentence_b_start) for i in range(count)]
 
 
 def _labelled(tokens: Sequence[str | Token] | None, name: str, segments: Sequence[int] = ()) -> tuple[Token, ...]:

@@ -172,7 +172,8 @@ class Trace:
     """By name: "src", "tgt" (what the decoder read), "out" (what it was to write there), "search"."""
     attentions: Mapping[str, AttentionTrace]
     faithfulness: float
-    """The largest difference between what the recorded attention gives and what the model computed with."""
+    """The largest difference between what the recorded attention gives and what the model computed with. Where the
+    model took the explicit path in single precision, both are the same operations, and it is 0."""
     search: SearchTrace | None = None
     provenance: Mapping[str, str] = field(default_factory=dict)
     """With what it was recorded: `tool`, `torch`, `device`, `dtype`."""
@@ -182,6 +183,11 @@ class Trace:
         if name not in self.attentions:
             raise DataError(f"the trace has no attention `{name}`", f"choose one of {', '.join(self.attentions)}")
         return self.attentions[name]
+
+    @property
+    def is_recorded(self) -> bool:
+        """Whether it was recorded and checked; weights that came from elsewhere were not, and have no faithfulness."""
+        return all(attention.ready is None for attention in self.attentions.values())
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.attentions)

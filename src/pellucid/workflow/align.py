@@ -39,6 +39,18 @@ class ParallelLines:
             )
         return cls(columns[src], columns[tgt], aligned)
 
+    def check_gold(self) -> None:
+        """Raises DataError, with the line, where a gold link is of a word that the line has not."""
+        for number, links in enumerate(self.gold or (), start=1):
+            source, target = (len(side[number - 1].split()) for side in (self.sources, self.targets))
+            for i, j in sorted(links.possible):
+                if source and target and (i >= source or j >= target):
+                    raise DataError(
+                        f"line {number} of the alignments links word {i} to word {j}, counted from 0, but the lines "
+                        f"have {source} and {target} words",
+                        "align the very lines that were aligned by hand; --gold-from-one if they count from 1",
+                    )
+
     def traces(self, translator: Translator, extraction: Extraction) -> Iterator[Trace | None]:
         """The trace of each pair, its words those of the lines; None where a side is empty."""
         for source, target in zip(self.sources, self.targets, strict=True):

@@ -11,6 +11,7 @@ from pellucid.inspection.ablation import Ablation
 from pellucid.inspection.extras import overlay
 from pellucid.inspection.head_table import HeadTable, mean_statistics
 from pellucid.inspection.page import write_page
+from pellucid.inspection.pictures.picture import writable, writing
 from pellucid.tasks.classifier import Classifier
 from pellucid.tasks.translator import Translator
 from pellucid.tracing.trace import Trace
@@ -21,9 +22,12 @@ SUFFIXES = (".json", ".html")
 
 
 def check_output(path: str | None) -> None:
-    """Raises ConfigError for a file of another kind, before anything is computed."""
-    if path is not None and Path(path).suffix.lower() not in SUFFIXES:
+    """Raises ConfigError for a file of another kind, DataError where none can be, before anything is computed."""
+    if path is None:
+        return
+    if Path(path).suffix.lower() not in SUFFIXES:
         raise ConfigError(f"`{path}` ends in none of {', '.join(SUFFIXES)}", "the ending says what is written")
+    writable(path)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,11 +92,14 @@ def write_ablation(path: str, subject: Subject, found: Ablation) -> None:
 
 
 def _write_json(path: str, table: dict[str, Any]) -> None:
-    write_text(Path(path), json.dumps(table, indent=1, ensure_ascii=False) + "\n")
+    with writing(path) as target:
+        write_text(target, json.dumps(table, indent=1, ensure_ascii=False) + "\n")
 
 
 def _write_page(path: str, subject: Subject, extras: dict[str, Any]) -> None:
     first = subject.texts.pairs[0]
     trace = trace_pair(subject.reader, *first)
     title = f"The heads of {trace.model['name']}: {first[0]}"
-    write_page(path, [trace], view="model", views=["model", "matrix", "heads"], state={}, extras=extras, title=title)
+    views = ["model", "matrix", "heads"]
+    with writing(path) as target:
+        write_page(target, [trace], view="model", views=views, state={}, extras=extras, title=title)

@@ -151,9 +151,13 @@ def inspect_text(
 ) -> None:
     """Records, tells on standard error what was recorded, and writes what the ending of `output` says."""
     suffix = check_request(output, view)
-    name = view or ("compare" if compare else "alignment" if gold else "heads")
-    if compare is not None and name != "compare" and suffix != ".html":
+    name = view or ("compare" if compare is not None else "alignment" if gold is not None else "heads")
+    if compare is not None and name != "compare":
         raise ConfigError(f"`--compare` means nothing to the view `{name}`", "leave one out")
+    if suffix == TRACE:
+        beside = {"--compare": compare is not None, "--gold": gold is not None, "--all-views": all_views}
+        for option in (option for option, is_given in beside.items() if is_given):
+            raise ConfigError(f"a trace is of one model and one text: `{option}` means nothing to it", "leave it out")
     recorded = record(model, reading)
     if suffix == TRACE:
         recorded.trace.save(writable(output))
@@ -197,7 +201,13 @@ def _same_text(recorded: Recorded, model: str, reading: Reading) -> Reading:
     """The same reading for another model; a translator's target is what the first one wrote."""
     if is_trace_file(model):
         return Reading(text=None)
-    return reading if recorded.written is None else replace(reading, target=recorded.written, beam_size=None)
+    if recorded.written is None:
+        return reading
+    if (task := task_in(model)) != "translate":
+        raise ConfigError(
+            f"a translator cannot be compared with `{model}`, which is for `{task}`", "name another translator"
+        )
+    return replace(reading, target=recorded.written, beam_size=None)
 
 
 def _gold(path: str) -> Gold:
@@ -236,7 +246,8 @@ def summary(trace: Trace) -> Iterator[str]:
         nodes = trace.search.nodes
         ends = sum(node.status in ("finished", "best") for node in nodes)
         yield f"search: beam {trace.search.beam_size}, {len(nodes):,} hypotheses weighed, {ends} kept to their end"
-    yield f"faithfulness: {trace.faithfulness:.1e}, the largest difference from what the model computed with"
+    if trace.is_recorded:
+        yield f"faithfulness: {trace.faithfulness:.1e}, the largest difference from what the model computed with"
 
 
 def _standing_out(trace: Trace, name: str) -> str:

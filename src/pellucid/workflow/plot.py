@@ -71,7 +71,7 @@ def _picture(
 ) -> Picture:
     if kind == "masks":
         if names and "lengths" in options:
-            raise ConfigError("`plot masks` takes texts or `--lengths`, not both", "leave one output")
+            raise ConfigError("`plot masks` takes texts or `--lengths`, not both", "leave one out")
         lengths = () if names else _lengths(options.get("lengths", "5,3"))
         return plot_masks(lengths, names, **looks)
     if kind == "positions":
@@ -90,10 +90,10 @@ def _positions(
     _refuse("positions", names[1:])
     if not names:
         if "stack" in options:
-            raise ConfigError("`--stack` is of a model, and none is given", "name a model, or leave it output")
+            raise ConfigError("`--stack` is of a model, and none is given", "name a model, or leave it out")
         return plot_positions(**options, **looks)
     if "d_model" in options:
-        raise ConfigError("`--d-model` is of sinusoids without a model, and one is given", "leave it output")
+        raise ConfigError("`--d-model` is of sinusoids without a model, and one is given", "leave it out")
     model = open_model(names[0], device, dtype).model
     if "length" not in options:
         options["length"] = min(64, model.config.max_positions)
@@ -102,7 +102,7 @@ def _positions(
 
 def _refuse(kind: str, names: Sequence[str]) -> None:
     if names:
-        raise ConfigError(f"`plot {kind}` has no use for `{names[0]}`", "leave it output")
+        raise ConfigError(f"`plot {kind}` has no use for `{names[0]}`", "leave it out")
 
 
 def _lengths(text: str) -> list[int]:

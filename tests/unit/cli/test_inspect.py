@@ -145,7 +145,7 @@ def test_gold_is_framed_and_scored(pellucid: CommandLine, finished_run: Path, tm
         (["a b", "-o", "a.pdf"], "`-o a.pdf` ends in none of .html, .svg, .png, .trace"),
         (["a b", "--view", "matrx", "-o", "a.svg"], "unknown view `matrx`; did you mean `matrix`?"),
         (["a b", "--view", "heads", "-o", "a.trace"], "a trace holds what every view needs"),
-        (["a b", "--all-views", "-o", "a.trace"], "a trace is of one model and one text, so `--all-views` means nothing"),
+        (["a b", "--all-views", "-o", "a.trace"], "a trace is of one model and one text: `--all-views`"),
         (["a b", "--compare", "", "--view", "model", "-o", "a.html"], "`--compare` means nothing to the view `model`"),
         (["-o", "a.svg"], "there is no text for the model"),
         (["a b", "--layer", "4", "-o", "a.svg"], "`layer` (4) of `cross` must be in 0..0"),

@@ -11,6 +11,7 @@ from pellucid.inspection.mixture import all_weights, mixed_weights
 from pellucid.inspection.pharaoh import Gold, read_gold, write_links
 from pellucid.inspection.self_agreement import find_head
 from pellucid.tracing.trace import AttentionTrace, Token, Trace
+from tests.unit.inspection.pictures.drawn import translation
 
 END = Token("</s>", "</s>", special=True)
 SRC = (Token("ein", "▁ein", word=0), Token("Hund", "▁Hund", word=1), Token("e", "e", word=1), END)
@@ -185,3 +186,10 @@ def test_a_sentence_is_shown_by_the_head_that_agrees_best():
         "alignment.method": "argmax", "alignment.threshold": "0.2",
     }  # fmt: skip
     assert alignment_state(None, None, extraction)["alignment.by"] == "all"
+
+
+def test_a_single_word_is_aligned_by_its_tokens() -> None:
+    found = translation(["1", "##8", "##3"], ["2016", "-", "18", "<e>"])
+    assert aligning_head(found, None, None)[2].level == "tokens"
+    assert aligning_head(found, Extraction(), None)[2].level == "words"
+    assert aligning_head(translation(), None, None)[2].level == "words"

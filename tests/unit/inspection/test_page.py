@@ -13,6 +13,7 @@ import pytest
 from pellucid.errors import ConfigError
 from pellucid.inspection.page import page, write_page
 from pellucid.inspection.payload import pack_vectors, pack_weights, payload
+from pellucid.tracing.ready import trace_from_weights
 from pellucid.tracing.trace import AttentionTrace, Token, Trace
 
 
@@ -168,3 +169,9 @@ def test_arrays_among_the_extras_become_islands() -> None:
     assert np.frombuffer(found[mine["many"]["array"]], "<f4").tolist() == [1.0] * 6
     assert (mine["which"]["dtype"], mine["one"], mine["none"], mine["list"]) == ("uint8", 0.5, None, [1, "x"])
     assert read["state"] == {"words": "1", "layer": "3"}
+
+
+def test_weights_from_elsewhere_claim_no_faithfulness() -> None:
+    given = trace_from_weights([np.full((1, 2, 3, 3), 1 / 3)], ["a", "b", "c"])
+    islands = payload([given], view="heads", views=["heads"], state={}, extras={}, title="")
+    assert json.loads(islands["manifest"])["traces"][0]["faithfulness"] is None

@@ -17,6 +17,8 @@ from pellucid.model.masks import causal_mask, padding_mask
 
 PAD, WORD = 0, 1
 PAD_LABEL = "<pad>"
+LONGEST = 1024
+"""Tokens of a sentence that a picture can still show."""
 LARGEST_CELL = 20.0
 PANEL_GAP, SENTENCE_SIZE = 16.0, 12.0
 
@@ -29,7 +31,7 @@ def plot_masks(
     The batch is of sentences of these `lengths`, or of these `texts`, cut at spaces; the masks are those of
     `padding_mask` and `causal_mask`, which all models use.
 
-    Raises DataError for neither or both, and for a length below 1.
+    Raises DataError for neither or both, and for a length that is not in 1..1024.
     """
     if bool(lengths) == bool(texts):
         raise DataError("masks are of a batch: give either `lengths` or `texts`", "for instance lengths 5 and 3")
@@ -38,8 +40,9 @@ def plot_masks(
     for length in lengths:
         if length < 1:
             raise DataError(f"`lengths` {list(lengths)}: {length} must be at least 1", "give each sentence a token")
+    if (longest := max([*lengths, *(len(text.split()) for text in texts)])) > LONGEST:
+        raise DataError(f"a sentence of {longest:,} tokens has no picture: at most {LONGEST:,}", "draw a shorter one")
     batch = [text.split() for text in texts] or [[str(n + 1) for n in range(length)] for length in lengths]
-    longest = max(len(words) for words in batch)
     if not all(batch):
         raise DataError("a text without words has no mask", "give texts with at least a word")
     ids = torch.tensor([[WORD] * len(words) + [PAD] * (longest - len(words)) for words in batch])

@@ -14,6 +14,8 @@ from pellucid.inspection.pictures.text import isolated, labels
 from pellucid.tracing.trace import Array, Token
 
 PANEL_GAP = 14.0
+MOST_TOLD = 60
+"""Rows and columns that a description names: a reader of a long text wants an end."""
 Mask = npt.NDArray[np.bool_]
 
 
@@ -93,14 +95,18 @@ def _description(weights: Array, rows: list[str], columns: list[str], names: Seq
     mean = weights.mean(axis=0)
     strongest = (
         f"{isolated(row)} → {isolated(columns[int(w.argmax())])} {w.max():.2f}"
-        for row, w in zip(rows, mean, strict=True)
+        for row, w in zip(rows[:MOST_TOLD], mean, strict=False)
     )
     average = ", of the mean" if len(names) > 1 else ""
     return (
         f"How much each row attends to each column{of}, from 0 (light) to 1 (dark). Rows: {_listed(rows)}. "
-        f"Columns: {_listed(columns)}. The largest weight of each row{average}: {'; '.join(strongest)}."
+        f"Columns: {_listed(columns)}. The largest weight of each row{average}: {'; '.join(strongest)}{_rest(rows)}."
     )
 
 
 def _listed(labels: list[str]) -> str:
-    return " ".join(map(isolated, labels))
+    return " ".join(map(isolated, labels[:MOST_TOLD])) + _rest(labels)
+
+
+def _rest(labels: list[str]) -> str:
+    return f" and {len(labels) - MOST_TOLD} more" if len(labels) > MOST_TOLD else ""

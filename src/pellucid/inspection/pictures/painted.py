@@ -8,6 +8,7 @@ from typing import Any
 from pellucid.errors import ConfigError, DataError
 from pellucid.inspection.pictures.colours import PAPER
 from pellucid.inspection.pictures.drawing import Dot, Drawing, Label, Line, Raster, Shape
+from pellucid.inspection.pictures.text import printable
 
 DOTS_PER_INCH = 96
 POINTS_PER_PIXEL = 72 / DOTS_PER_INCH
@@ -73,7 +74,8 @@ def _paint(axes: Any, shape: Shape, order: int) -> None:
         axes.add_image(image)
     elif isinstance(shape, Label):
         axes.text(
-            shape.x, shape.y, shape.text, fontsize=shape.size * POINTS_PER_PIXEL, color=shape.fill, zorder=order,
+            shape.x, shape.y, printable(shape.text), color=shape.fill, zorder=order,
+            fontsize=shape.size * POINTS_PER_PIXEL,
             ha={"start": "left", "middle": "center", "end": "right"}[shape.anchor], va="baseline",
             rotation=-shape.turn, rotation_mode="anchor", parse_math=False,
             family=installed_fonts(shape.bold)[: 1 if shape.text.isascii() else None],

@@ -1,6 +1,8 @@
 """A drawing with what one does with it: write it as SVG or PNG, or look at it in a notebook."""
 
 from base64 import b64encode
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -21,12 +23,14 @@ class Picture:
 
     def svg(self, path: str | Path) -> None:
         """Writes it for a paper: text that stays text, and no library is needed."""
-        write_text(writable(path), to_svg(self.drawing))
+        text = to_svg(self.drawing)
+        with writing(path) as target:
+            write_text(target, text)
 
     def png(self, path: str | Path, scale: float = 2) -> None:
         """Writes it with `scale` dots a pixel of 1/96 inch. Raises ConfigError without the extra `plot`."""
-        target, data = writable(path), to_png(self.drawing, scale)
-        with replacing(target) as temporary:
+        data = to_png(self.drawing, scale)
+        with writing(path) as target, replacing(target) as temporary:
             temporary.write_bytes(data)
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
@@ -42,6 +46,16 @@ def still_bundle(drawing: Drawing) -> dict[str, str]:
     if find_spec("matplotlib") is None:
         return bundle | {"image/svg+xml": to_svg(drawing)}
     return bundle | {"image/png": b64encode(to_png(drawing, 1.5)).decode()}
+
+
+@contextmanager
+def writing(path: str | Path) -> Iterator[Path]:
+    """The path, links followed, for a file to be written there. Raises DataError where that fails."""
+    target = writable(path)
+    try:
+        yield target
+    except OSError as error:
+        raise DataError(f"cannot write to `{path}`: {error.strerror}", "make room, or name another file") from error
 
 
 def writable(path: str | Path) -> Path:

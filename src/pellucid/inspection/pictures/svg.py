@@ -3,12 +3,13 @@
 import struct
 import zlib
 from base64 import b64encode
-from html import escape
+from html import escape as escape_markup
 
 import numpy as np
 
 from pellucid.inspection.pictures.colours import INK, PAPER
 from pellucid.inspection.pictures.drawing import Box, Dot, Drawing, Label, Line, Pixels, Raster, Shape
+from pellucid.inspection.pictures.text import printable
 
 FONTS = "'Noto Sans', system-ui, 'Noto Sans CJK KR', 'Noto Sans Arabic', sans-serif"
 
@@ -27,6 +28,11 @@ def to_svg(drawing: Drawing) -> str:
         "</svg>\n",
     ]
     return "\n".join(lines)
+
+
+def escape(text: str) -> str:
+    """Text as XML holds it, without what it cannot hold."""
+    return escape_markup(printable(text))
 
 
 def png_file(pixels: Pixels) -> bytes:
