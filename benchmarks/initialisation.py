@@ -79,6 +79,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--data-dir", default="")
     parser.add_argument("--recipe", default="multi30k-de-en")
     parser.add_argument("--steps", type=int, default=600)
+    parser.add_argument("--warmup", type=int, help="steps of warm-up (default: the recipe's own)")
     parser.add_argument("--seeds", type=int, default=2)
     parser.add_argument("--variants", nargs="+", choices=VARIANTS, default=list(VARIANTS))
     argv = list(sys.argv[1:] if argv is None else argv)
@@ -95,7 +96,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 def validation_loss(variant: Initialiser, seed: int, options: argparse.Namespace) -> float:
     """After the first steps, nats a token."""
     steps: int = options.steps
-    settings = (f"train.seed={seed}", f"train.steps={steps}", "train.average=1", f"train.validate_every={steps}")
+    settings = [f"train.seed={seed}", f"train.steps={steps}", "train.average=1", f"train.validate_every={steps}"]
+    settings += [] if options.warmup is None else [f"train.warmup_steps={options.warmup}"]
     with patch("pellucid.model.transformer.initialise", variant), tempfile.TemporaryDirectory() as folder:
         result = pellucid.train(
             options.recipe, Path(folder) / "run", overrides=settings, data_dir=options.data_dir, quiet=True

@@ -79,16 +79,20 @@ class Ablation:
         sign = -1 if metric in LOWER_IS_BETTER else 1
         return sorted(self.changes, key=lambda head: sign * self.changes[head][metric].change)
 
-    def matrix(self, attention: str, metric: str) -> Array:
-        """The changes of one kind of attention, (N, H), as the model view lays them over its heads."""
+    def matrices(self, attention: str, metric: str) -> tuple[Array, Array, Array]:
+        """The changes of one kind of attention and both ends of their intervals, (N, H) each.
+
+        Raises DataError where no head of it was switched off.
+        """
         heads = [head for head in self.changes if head.attention == attention]
         if not heads:
             raise DataError(f"no head of `{attention}` was switched off")
         shape = max(head.layer for head in heads) + 1, max(head.head for head in heads) + 1
-        values = np.zeros(shape, np.float32)
+        values, low, high = (np.zeros(shape, np.float32) for _ in range(3))
         for head in heads:
-            values[head.layer, head.head] = self.changes[head][metric].change
-        return values
+            change, place = self.changes[head][metric], (head.layer, head.head)
+            values[place], (low[place], high[place]) = change.change, change.interval
+        return values, low, high
 
     def to_json(self) -> dict[str, Any]:
         """The fields as json.dumps() takes them."""

@@ -54,9 +54,9 @@ class Choice:
         name = self.attention or ("cross" if "cross" in trace.attentions else next(iter(trace.attentions), ""))
         attention = trace[name]
         layer = attention.num_layers - 1 if self.layer is None else self.layer
-        check_place("layer", layer, attention.num_layers, name)
+        attention.check(layer)
         for head in self.numbers(attention):
-            check_place("head", head, attention.num_heads, name)
+            attention.check(layer, head)
         given = {f.name: getattr(self, f.name) for f in fields(self)}
         return Resolved(**given | {"attention": name, "layer": layer})
 
@@ -126,14 +126,6 @@ def read_heads(text: str | None) -> Heads:
     except ValueError:
         raise ConfigError(f"`head` {text!r} is unknown", 'choose a number, several as 0,3, "mean" or "max"') from None
     return numbers[0] if len(numbers) == 1 else numbers
-
-
-def check_place(what: str, number: int, count: int, name: str) -> None:
-    """Raises DataError for a layer or head that there is not."""
-    if not 0 <= number < count:
-        raise DataError(
-            f"`{what}` ({number}) of `{name}` must be in 0..{count - 1}", f"there are {count}, counted from 0"
-        )
 
 
 _Parts = tuple[Array, tuple[Token, ...], tuple[Token, ...], np.ndarray | None]

@@ -58,14 +58,8 @@ def overlay(ablation: Ablation, metric: str | None = None) -> dict[str, Any]:
 
 
 def _matrices(ablation: Ablation, attention: str, metric: str) -> dict[str, Any]:
-    heads = [head for head in ablation.changes if head.attention == attention]
-    shape = max(head.layer for head in heads) + 1, max(head.head for head in heads) + 1
-    values, low, high = (np.zeros(shape) for _ in range(3))
-    for head in heads:
-        change = ablation.changes[head][metric]
-        values[head.layer, head.head] = change.change
-        low[head.layer, head.head], high[head.layer, head.head] = change.interval
-    return {"values": values.tolist(), "low": low.tolist(), "high": high.tolist()}
+    found = (matrix.astype(float).round(6).tolist() for matrix in ablation.matrices(attention, metric))
+    return dict(zip(("values", "low", "high"), found, strict=True))
 
 
 def _gold(gold: Gold) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from typing import Any
 from pellucid.errors import ConfigError
 from pellucid.inspection.payload import VIEWS, payload
 from pellucid.tracing.trace import Trace
+from pellucid.weights.files import write_text
 
 
 def page(
@@ -74,14 +75,7 @@ def write_page(
     title: str = "Attention",
 ) -> None:
     """Writes page() to a file, which is replaced in one piece. Raises what page() raises."""
-    text = page(traces, view=view, views=views, state=state, extras=extras, title=title)
-    target = Path(path)
-    partial = target.with_name(f".{target.name}.{os.getpid()}.part")
-    try:
-        partial.write_text(text, encoding="utf-8", newline="\n")
-        partial.replace(target)
-    finally:
-        partial.unlink(missing_ok=True)
+    write_text(Path(path), page(traces, view=view, views=views, state=state, extras=extras, title=title))
 
 
 @cache

@@ -68,7 +68,7 @@ class AttentionTrace:
     def weights(self, layer: int, head: int) -> Array:
         """The softmax of a head's scores, (L, M); rows sum to one, or to zero where nothing may be attended to."""
         if self.ready is not None:
-            self._check(layer, head)
+            self.check(layer, head)
             given: Array = self.ready[layer, head]
             return given
         scores = self.scores(layer, head)
@@ -82,7 +82,7 @@ class AttentionTrace:
 
         Raises DataError for ready-made weights, which have none.
         """
-        self._check(layer, head)
+        self.check(layer, head)
         if self.q is None or self.k is None:
             raise DataError(f"`{self.name}` holds ready-made weights: there are no scores, queries or keys")
         q, k = self.q[layer, head], self.k[layer, head // (self.num_heads // self.num_kv_heads)]
@@ -123,7 +123,8 @@ class AttentionTrace:
         assert recorded is not None, "there are queries and keys, or weights"
         return tuple(recorded.shape)
 
-    def _check(self, layer: int, head: int) -> None:
+    def check(self, layer: int, head: int = 0) -> None:
+        """Raises DataError for a layer or a head that there is not."""
         for what, number, count in (("layer", layer, self.num_layers), ("head", head, self.num_heads)):
             if not 0 <= number < count:
                 raise DataError(

@@ -86,12 +86,12 @@ def test_dead_heads_change_nothing_and_the_knowing_one_much(ablation):
 
 
 def test_the_changes_as_a_matrix_of_layers_and_heads(ablation):
-    matrix = ablation.matrix("cross", "loss")
+    matrix = ablation.matrices("cross", "loss")[0]
     assert matrix.shape == (2, 3)
     assert matrix[1, 2] == np.float32(ablation.changes[KNOWING]["loss"].change)
     assert np.count_nonzero(matrix) == 1
     with pytest.raises(DataError, match=r"no head of `search\.cross`"):
-        ablation.matrix("search.cross", "loss")
+        ablation.matrices("search.cross", "loss")
 
 
 def test_json_holds_all_heads(ablation):
