@@ -57,7 +57,7 @@ def test_stopped_again_and_again(name: str, tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setattr(RunLog, "write", write)
     result = train(recipe, stopped, device="cpu", quiet=True)
     assert result.steps == 15
-    for file in ("model.safetensors", "config.json", "tokenizer.json", "README.md", "recipe.toml", "corpus.json"):
+    for file in ("model.safetensors", "pellucid.json", "tokenizer.json", "README.md", "recipe.toml", "corpus.json"):
         assert (stopped / file).read_bytes() == (tmp_path / "unbroken" / file).read_bytes(), file
     assert metrics(stopped) == metrics(tmp_path / "unbroken")
     assert ("accuracy" in metrics(stopped)[-1]) == (name == "classify")
@@ -81,4 +81,4 @@ def test_the_order_of_labels_is_the_runs_own(tmp_path: Path, monkeypatch: pytest
     monkeypatch.setattr(RunLog, "write", write)
     (tmp_path / "first").rename(tmp_path / "gone")
     train(recipe, run, init_from=tmp_path / "first", device="cpu", quiet=True)
-    assert json.loads((run / "config.json").read_text(encoding="utf-8"))["labels"] == ["another", "early", "late"]
+    assert json.loads((run / "pellucid.json").read_text(encoding="utf-8"))["labels"] == ["another", "early", "late"]

@@ -11,10 +11,12 @@ from pellucid.config.recipe import KEYS, SECTIONS, Recipe
 from pellucid.config.train import TrainConfig
 from pellucid.tables import shipped_recipes
 
-FORMAT = "pellucid/1"
+FORMAT = "pellucid/2"
 """The version of the model folder."""
+FIRST_FORMAT = "pellucid/1"
+"""The version before, which is opened as well."""
 
 __all__ = [
-    "FORMAT", "KEYS", "PRESETS", "SECTIONS", "DataConfig", "DecodeConfig", "ModelConfig", "Recipe", "TrainConfig",
-    "shipped_recipes",
+    "FIRST_FORMAT", "FORMAT", "KEYS", "PRESETS", "SECTIONS", "DataConfig", "DecodeConfig", "ModelConfig", "Recipe",
+    "TrainConfig", "shipped_recipes",
 ]  # fmt: skip

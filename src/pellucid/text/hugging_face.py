@@ -97,7 +97,7 @@ class HuggingFaceTokenizer:
         if set(ids) != known or not all(type(i) is int and i >= 0 for i in ids.values()):
             raise CheckpointError(
                 f"the options of the tokenizer `{name}` do not name its ids {', '.join(sorted(known))}",
-                "copy the model's `config.json` again",
+                "copy the model's folder again",
             )
         return cls(data, lambda _: SpecialIds(**ids), options.get("clean_up") is True, name)
 

@@ -98,5 +98,5 @@ def _entry(table: Mapping[str, object], key: str, side: str) -> str:
     entries = table.get(key)
     value = entries.get(side) if isinstance(entries, dict) else None
     if not isinstance(value, str):
-        raise CheckpointError(f"the tokenizer's table has no `{key}.{side}`", "copy the model's `config.json` again")
+        raise CheckpointError(f"the tokenizer's table has no `{key}.{side}`", "copy the model's folder again")
     return value

@@ -1,4 +1,8 @@
-"""The model folder: config.json, model.safetensors, the tokenizer's files, README.md. Nothing in it is executed."""
+"""The model folder: pellucid.json, model.safetensors, the tokenizer's files, config.json, README.md.
+
+Nothing in it is executed. `pellucid.json` describes the model; `config.json` tells other programs what it is. Folders
+of the first version have our description in `config.json` and no `pellucid.json`.
+"""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -9,7 +13,7 @@ from typing import Any, Literal, get_args
 
 import torch
 
-from pellucid.config import FORMAT, DecodeConfig, ModelConfig
+from pellucid.config import FIRST_FORMAT, FORMAT, DecodeConfig, ModelConfig
 from pellucid.errors import CheckpointError, ConfigError, did_you_mean
 from pellucid.model.transformer import Model
 from pellucid.tables import from_table, to_table
@@ -18,8 +22,11 @@ from pellucid.weights.building import build_unfilled
 from pellucid.weights.files import move_into_place, write_text
 from pellucid.weights.tensors import load_tensors, parameters, save_tensors, set_parameters
 
+DESCRIPTION = "pellucid.json"
 CONFIG = "config.json"
 WEIGHTS = "model.safetensors"
+OWN_TYPE = "pellucid"
+"""What our config.json calls its model's type."""
 SECTIONS = ("model", "tokenizer", "decode")
 
 Task = Literal["translate", "classify", "generate", "encode"]
@@ -58,9 +65,9 @@ def save_description(
     labels: Sequence[str] = (),
     languages: Mapping[str, int] | None = None,
 ) -> None:
-    """Writes all of a model folder but the weights: config.json, the tokenizer's files, the model card README.md."""
+    """Writes all of a model folder but the weights: descriptions, the tokenizer's files, the model card README.md."""
     folder.mkdir(parents=True, exist_ok=True)
-    config = {
+    description = {
         "format": FORMAT,
         "task": task_of(model),
         "model": to_table(model),
@@ -68,11 +75,13 @@ def save_description(
         "decode": to_table(decode),
     }
     if labels:
-        config["labels"] = list(labels)
+        description["labels"] = list(labels)
     if languages:
-        config["languages"] = dict(languages)
+        description["languages"] = dict(languages)
     write_text(folder / "README.md", card)
-    write_text(folder / CONFIG, json.dumps(config, indent=2, ensure_ascii=False) + "\n")
+    write_text(folder / CONFIG, json.dumps(_for_others(model), indent=2) + "\n")
+    # Last: without it the folder is none yet.
+    write_text(folder / DESCRIPTION, json.dumps(description, indent=2, ensure_ascii=False) + "\n")
 
 
 def save_weights(folder: Path, model: Model) -> None:
@@ -95,12 +104,13 @@ def load_folder(folder: Path, device: torch.device, dtype: torch.dtype | None = 
         config = from_table(ModelConfig, table["model"], "[model]")
         decode = from_table(DecodeConfig, table["decode"], "[decode]")
     except ConfigError as error:
-        raise CheckpointError(f"`{folder / CONFIG}` is damaged: {error}", "copy the folder again") from error
+        raise CheckpointError(f"`{description_of(folder)}` is damaged: {error}", "copy the folder again") from error
     tokenizers = Tokenizers.load(folder, table["tokenizer"])
     tensors = load_tensors(folder / WEIGHTS)
     if table["task"] != task_of(config):
         raise CheckpointError(
-            f"`{folder / CONFIG}` is damaged: its task is {table['task']!r}, its model is for {task_of(config)!r}",
+            f"`{description_of(folder)}` is damaged: its task is {table['task']!r}, "
+            f"its model is for {task_of(config)!r}",
             "copy the folder again",
         )
     model = build_unfilled(config)
@@ -109,22 +119,48 @@ def load_folder(folder: Path, device: torch.device, dtype: torch.dtype | None = 
     return SavedModel(model.to(device, dtype).eval(), tokenizers, decode, table["task"], labels, languages)
 
 
+def description_of(folder: Path) -> Path:
+    """Returns the file that describes the model of a folder: `pellucid.json`, in folders of version 1 `config.json`."""
+    described = folder / DESCRIPTION
+    return described if described.exists() else folder / CONFIG
+
+
+def is_described(folder: Path) -> bool:
+    """Tells whether a folder has a description of ours. A config.json for others alone is none."""
+    return (folder / DESCRIPTION).is_file() or "format" in _config(folder)
+
+
 def is_foreign(folder: Path) -> bool:
-    """Whether a folder's config.json is one of Hugging Face's transformers."""
+    """Tells whether a folder is one of Hugging Face's transformers, by its config.json."""
+    if (folder / DESCRIPTION).exists():
+        return False
+    table = _config(folder)
+    return table.get("model_type", OWN_TYPE) != OWN_TYPE and "format" not in table
+
+
+def _config(folder: Path) -> dict[str, Any]:
+    """The table in config.json; empty where there is none, for `read_config` to say what is wrong."""
     try:
         table = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):
-        return False  # `read_config` says what is wrong
-    return isinstance(table, dict) and "model_type" in table and "format" not in table
+        return {}
+    return table if isinstance(table, dict) else {}
 
 
 def read_config(folder: Path) -> dict[str, Any]:
-    """The contents of config.json, checked as far as its format and its sections. Raises CheckpointError for others."""
-    path = folder / CONFIG
+    """Returns a folder's description, checked as far as its format and its sections.
+
+    Raises CheckpointError where there is none, or it is damaged, or of another version.
+    """
+    path = description_of(folder)
     if not path.is_file():
-        siblings = [p.parent.name for p in folder.parent.glob(f"*/{CONFIG}")]
+        siblings = [p.parent.name for name in (DESCRIPTION, CONFIG) for p in folder.parent.glob(f"*/{name}")]
         reason = (
-            f"no {CONFIG} in it" if folder.is_dir() else "it is a file" if folder.is_file() else "it does not exist"
+            f"no {DESCRIPTION} in it"
+            if folder.is_dir()
+            else "it is a file"
+            if folder.is_file()
+            else "it does not exist"
         )
         raise CheckpointError(
             f"`{folder}` is not a model folder: {reason}{did_you_mean(folder.name, siblings)}",
@@ -135,16 +171,20 @@ def read_config(folder: Path) -> dict[str, Any]:
     except (OSError, ValueError, RecursionError) as error:
         raise CheckpointError(f"`{path}` is damaged: {error}", "copy the folder again") from error
     version = table.get("format") if isinstance(table, dict) else None
+    if version is None and isinstance(table, dict) and table.get("model_type") == OWN_TYPE:
+        raise CheckpointError(
+            f"`{folder}` lacks {DESCRIPTION}, which says what its weights mean", "copy the whole folder again"
+        )
     if version is None:
         raise CheckpointError(
             f"`{path}` does not describe a model: it has neither Pellucid's `format` nor Hugging Face's `model_type`",
             "name a model folder",
         )
-    if version != FORMAT or table.get("task") not in get_args(Task):
+    if version not in (FORMAT, FIRST_FORMAT) or table.get("task") not in get_args(Task):
         tasks = ", ".join(repr(task) for task in get_args(Task))
         raise CheckpointError(
             f"`{path}` has format {version!r} and task {table.get('task')!r}; "
-            f"this version reads {FORMAT!r} and {tasks}",
+            f"this version reads {FIRST_FORMAT!r} and {FORMAT!r}, and {tasks}",
             "upgrade pellucid",
         )
     for section in SECTIONS:
@@ -153,12 +193,30 @@ def read_config(folder: Path) -> dict[str, Any]:
     return dict(table)
 
 
+def _for_others(model: ModelConfig) -> dict[str, Any]:
+    """What our config.json tells programs that look for one: whose model it is, and its sizes by their usual names."""
+    return {
+        "model_type": OWN_TYPE,
+        "library_name": OWN_TYPE,
+        "is_encoder_decoder": model.family == "encoder-decoder",
+        "vocab_size": model.tgt_vocab_size,
+        "hidden_size": model.d_model,
+        "intermediate_size": model.d_ff,
+        "num_attention_heads": model.num_heads,
+        "num_hidden_layers": model.num_encoder_layers or model.num_decoder_layers,
+        "max_position_embeddings": model.max_positions,
+        "pad_token_id": model.pad_id,
+        "bos_token_id": model.bos_id,
+        "eos_token_id": model.eos_id,
+    }
+
+
 def _labels(folder: Path, table: dict[str, Any], config: ModelConfig) -> tuple[str, ...]:
     """What the classes are called. Raises CheckpointError where there are not as many names as classes."""
     labels = table.get("labels", [])
     if not isinstance(labels, list) or len(labels) != config.num_classes:
         raise CheckpointError(
-            f"`{folder / CONFIG}` is damaged: its `labels` ({labels}) must name {config.num_classes} classes",
+            f"`{description_of(folder)}` is damaged: its `labels` ({labels}) must name {config.num_classes} classes",
             "copy the folder again",
         )
     return tuple(str(label) for label in labels)
@@ -169,7 +227,7 @@ def _languages(folder: Path, table: dict[str, Any]) -> dict[str, int]:
     languages = table.get("languages", {})
     if not isinstance(languages, dict) or not all(type(number) is int for number in languages.values()):
         raise CheckpointError(
-            f"`{folder / CONFIG}` is damaged: its `languages` are no table of ids", "copy the folder again"
+            f"`{description_of(folder)}` is damaged: its `languages` are no table of ids", "copy the folder again"
         )
     return dict(languages)
 

@@ -22,7 +22,7 @@ def load_tensors(path: Path) -> dict[str, Tensor]:
     """The tensors of a file, on the CPU. Raises CheckpointError where it is missing or damaged."""
     if not path.is_file():
         raise CheckpointError(
-            f"no weights at `{path}`", "name a model folder: it holds config.json and model.safetensors"
+            f"no weights at `{path}`", "name a model folder: it holds pellucid.json and model.safetensors"
         )
     try:
         return safetensors.torch.load_file(path)

@@ -14,7 +14,15 @@ import torch
 from pellucid.errors import CheckpointError, ConfigError, DataError, did_you_mean
 from pellucid.weights.export.ctranslate2 import Quantization
 from pellucid.weights.files import flush
-from pellucid.weights.folder import CONFIG, SavedModel, is_foreign, load_folder, save_description, save_weights
+from pellucid.weights.folder import (
+    DESCRIPTION,
+    SavedModel,
+    description_of,
+    is_foreign,
+    load_folder,
+    save_description,
+    save_weights,
+)
 from pellucid.weights.hugging_face.hub import find_folder, is_hub_name
 from pellucid.weights.tutorials.files import KINDS as FILE_KINDS
 from pellucid.weights.tutorials.files import load_state_dict
@@ -99,11 +107,11 @@ def find_kind(source: Path) -> str:
                 "compare them with docs/guides/from-a-tutorial.md, or rename them",
             )
         return found
-    if (source / CONFIG).is_file():
+    if description_of(source).is_file():
         return HUGGING_FACE if is_foreign(source) else OURS
     if "/" in str(source) and is_hub_name(source) and source.suffix not in FILE_KINDS:
         return HUGGING_FACE
-    reason = f"it has no {CONFIG}" if source.is_dir() else "it does not exist"
+    reason = f"it has no {DESCRIPTION} or config.json" if source.is_dir() else "it does not exist"
     raise DataError(f"no model at `{source}`: {reason}", "name a model folder, or a file with a state dict")
 
 

@@ -11,7 +11,7 @@ from pellucid.data.classified import Labels
 from pellucid.data.subword_sampling import SubwordSampling
 from pellucid.decoding.hypothesis import check_ids
 from pellucid.text.tokenizers import Tokenizers
-from pellucid.weights.folder import CONFIG, SavedModel, read_config
+from pellucid.weights.folder import SavedModel, is_described, read_config
 from pellucid.workflow.asked import Asked
 from pellucid.workflow.budget import Plan, plan_budget, with_vocabulary
 from pellucid.workflow.prepare import Corpus, open_corpus, train_tokenizers
@@ -83,7 +83,7 @@ def _tokenizers(
     """The run's tokenizers: those of its start, those in its folder when it goes on, else new ones."""
     if start is not None and start.tokenizers is not None:
         return start.tokenizers
-    if resuming and (folder / CONFIG).is_file():
+    if resuming and is_described(folder):
         return Tokenizers.load(folder, read_config(folder)["tokenizer"])
     say(f"training the tokenizer ({corpus.data.tokenizer})")
     tokenizers = train_tokenizers(corpus)
@@ -103,7 +103,7 @@ def _languages(folder: Path, start: SavedModel | None, resuming: bool) -> Mappin
     """The codes of the model that it starts from, or of the run's folder."""
     if start is not None:
         return start.languages
-    return read_config(folder).get("languages", {}) if resuming and (folder / CONFIG).is_file() else {}
+    return read_config(folder).get("languages", {}) if resuming and is_described(folder) else {}
 
 
 def _labels(folder: Path, corpus: Corpus | RunningCorpus, start: SavedModel | None, resuming: bool) -> Labels:
@@ -112,7 +112,7 @@ def _labels(folder: Path, corpus: Corpus | RunningCorpus, start: SavedModel | No
     # What is cut off the training text for validation may hold all texts of a rare label.
     cut_off = [] if corpus.data.valid_src else corpus.valid
     found = Labels.of(label for _, label in chain(corpus.train(), cut_off))
-    if resuming and (folder / CONFIG).is_file():
+    if resuming and is_described(folder):
         return Labels(tuple(read_config(folder)["labels"]))
     if start is not None and set(found.names) <= set(start.labels):
         return Labels(start.labels)

@@ -22,7 +22,7 @@ PLAN = "plan.json"
 STARTING = ".starting-over"
 """Stands while an earlier run is being removed: what is left of it then is no run."""
 OWN = (
-    "config.json", "model.safetensors", "README.md", RESULT, PLAN, "metrics.jsonl", "corpus.json",
+    "pellucid.json", "config.json", "model.safetensors", "README.md", RESULT, PLAN, "metrics.jsonl", "corpus.json",
     "tokenizer.model", "tokenizer.json", "source.model", "source.json", "target.model", "target.json",
     "checkpoints/step-*", "data/train", "data/train.partial", "data/valid", "data/valid.partial", "tensorboard",
 )  # fmt: skip

@@ -21,7 +21,7 @@ from pellucid.training.loop import Trainer
 from pellucid.training.memory import is_out_of_memory
 from pellucid.training.state import Tensors
 from pellucid.weights.files import is_disk_failure
-from pellucid.weights.folder import CONFIG, WEIGHTS, save_description
+from pellucid.weights.folder import WEIGHTS, is_described, save_description
 from pellucid.weights.tensors import parameters, save_tensors, set_parameters
 from pellucid.workflow.asked import Asked
 from pellucid.workflow.budget import Plan
@@ -207,7 +207,7 @@ class _Job:
     def _keep(self, config: ModelConfig, weights: Tensors) -> None:
         # What describes the model never changes, and stands only beside weights: so the folder loads at every moment.
         save_tensors(self.run.path / WEIGHTS, weights)
-        if not (self.run.path / CONFIG).is_file():
+        if not is_described(self.run.path):
             decode, card = decode_of(self.recipe, config), model_card(self.recipe, config)
             tokenizers, labels = self.prepared.tokenizers, self.prepared.labels
             save_description(self.run.path, config, tokenizers, decode, card, labels, self.languages)

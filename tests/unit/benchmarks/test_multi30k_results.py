@@ -47,10 +47,10 @@ def copy_run(run: Path, folder: Path, *changes: tuple[str, str], languages: tupl
 
 
 def set_length_penalty(run: Path, value: float) -> Path:
-    """Writes it into config.json, where it tells the translators of the runs apart."""
-    config = json.loads((run / "config.json").read_text("utf-8"))
+    """Writes it into pellucid.json, where it tells the translators of the runs apart."""
+    config = json.loads((run / "pellucid.json").read_text("utf-8"))
     config["decode"]["length_penalty"] = value
-    (run / "config.json").write_text(json.dumps(config), encoding="utf-8")
+    (run / "pellucid.json").write_text(json.dumps(config), encoding="utf-8")
     return run
 
 

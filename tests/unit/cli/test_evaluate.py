@@ -63,9 +63,9 @@ def test_finished_translations_need_no_model(
 
 def test_two_models(pellucid: CommandLine, finished_run: Path, texts: tuple[str, str], tmp_path: Path) -> None:
     second = shutil.copytree(finished_run, tmp_path / "second")
-    config = json.loads((second / "config.json").read_text(encoding="utf-8"))
+    config = json.loads((second / "pellucid.json").read_text(encoding="utf-8"))
     config["decode"]["beam_size"] = 1
-    (second / "config.json").write_text(json.dumps(config), encoding="utf-8")
+    (second / "pellucid.json").write_text(json.dumps(config), encoding="utf-8")
     options = ["--src", texts[0], "--ref", texts[1]]
     outcome = pellucid("evaluate", finished_run, "--against", second, *options)
     outputs = translations(finished_run), translations(second)

@@ -35,15 +35,15 @@ def saved(folder: Path) -> Path:
 
 
 def changed(folder: Path, **sections: Any) -> Path:
-    """The folder with other sections in its config.json; None takes one out."""
-    path = folder / "config.json"
+    """The folder with other sections in its pellucid.json; None takes one out."""
+    path = folder / "pellucid.json"
     table = json.loads(path.read_text(encoding="utf-8")) | sections
     path.write_text(json.dumps({k: v for k, v in table.items() if v is not None}), encoding="utf-8")
     return folder
 
 
 def section(folder: Path, name: str, **keys: Any) -> dict[str, Any]:
-    table: dict[str, Any] = json.loads((folder / "config.json").read_text(encoding="utf-8"))[name]
+    table: dict[str, Any] = json.loads((folder / "pellucid.json").read_text(encoding="utf-8"))[name]
     return table | keys
 
 
@@ -58,12 +58,28 @@ def test_what_is_saved_comes_back(folder: Path) -> None:
 
 
 def test_what_a_folder_holds(folder: Path) -> None:
-    names = {"README.md", "config.json", "model.safetensors", "tokenizer.json"}
+    names = {"README.md", "config.json", "pellucid.json", "model.safetensors", "tokenizer.json"}
     assert {path.name for path in folder.iterdir()} == names
     assert (folder / "README.md").read_text(encoding="utf-8") == "# A card\n"
     table = read_config(folder)
     assert list(table) == ["format", "task", "model", "tokenizer", "decode"]
-    assert (table["format"], table["task"]) == ("pellucid/1", "translate")
+    assert (table["format"], table["task"]) == ("pellucid/2", "translate")
+    for_others = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    assert (for_others["model_type"], for_others["vocab_size"]) == ("pellucid", LETTERS.size)
+
+
+def test_a_folder_of_the_first_version_opens(folder: Path) -> None:
+    changed(folder, format="pellucid/1")
+    (folder / "pellucid.json").rename(folder / "config.json")
+    model, loaded = random_model(1, LETTERS.size), load_folder(folder, CPU)
+    assert loaded.model.config == model.config
+    assert loaded.decode == DecodeConfig(beam_size=2)
+
+
+def test_a_folder_that_has_lost_its_description(folder: Path) -> None:
+    (folder / "pellucid.json").unlink()
+    with pytest.raises(CheckpointError, match=r"model` lacks pellucid\.json, which says what its weights mean$"):
+        load_folder(folder, CPU)
 
 
 def test_equal_models_give_equal_folders(tmp_path: Path) -> None:
@@ -71,7 +87,7 @@ def test_equal_models_give_equal_folders(tmp_path: Path) -> None:
     saved(second)  # once more, over itself
     for path in first.iterdir():
         assert path.read_bytes() == (second / path.name).read_bytes(), path.name
-    assert len(list(second.iterdir())) == 4
+    assert len(list(second.iterdir())) == 5
 
 
 def test_a_narrow_model(folder: Path) -> None:
@@ -104,7 +120,7 @@ def test_a_folder_that_is_not_there(folder: Path) -> None:
 
 def test_a_folder_without_a_model(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
-    with pytest.raises(CheckpointError, match=r"is not a model folder: no config\.json in it$") as caught:
+    with pytest.raises(CheckpointError, match=r"is not a model folder: no pellucid\.json in it$") as caught:
         load_folder(tmp_path / "empty", CPU)
     assert caught.value.hint == "a run folder becomes one at its first validation"
 
@@ -131,15 +147,15 @@ def test_weights_of_another_depth(folder: Path) -> None:
 
 @pytest.mark.parametrize("text", [b"", b"{", b"\xff\xfe", b"[" * 100_000, b"1" * 5000])
 def test_a_config_that_is_no_json(folder: Path, text: bytes) -> None:
-    (folder / "config.json").write_bytes(text)
-    with pytest.raises(CheckpointError, match=r"config\.json` is damaged: ") as caught:
+    (folder / "pellucid.json").write_bytes(text)
+    with pytest.raises(CheckpointError, match=r"pellucid\.json` is damaged: ") as caught:
         load_folder(folder, CPU)
     assert caught.value.hint == "copy the folder again"
 
 
 @pytest.mark.parametrize("text", ["[]", "{}", "null", '{"architectures": ["BertModel"]}'])
 def test_a_config_of_something_else(folder: Path, text: str) -> None:
-    (folder / "config.json").write_text(text, encoding="utf-8")
+    (folder / "pellucid.json").write_text(text, encoding="utf-8")
     with pytest.raises(CheckpointError, match=r"does not describe a model: it has neither Pellucid.s `format` nor"):
         load_folder(folder, CPU)
 
@@ -147,10 +163,10 @@ def test_a_config_of_something_else(folder: Path, text: str) -> None:
 @pytest.mark.parametrize(
     ("sections", "message"),
     [
-        ({"format": "pellucid/2"}, "has format 'pellucid/2' and task 'translate'; this version reads 'pellucid/1'"),
+        ({"format": "pellucid/3"}, "has format 'pellucid/3' .*; this version reads 'pellucid/1' and 'pellucid/2'"),
         ({"format": 1}, "has format 1 and task 'translate'"),
-        ({"task": "sing"}, "has format 'pellucid/1' and task 'sing'; this version reads .* 'translate', 'classify'"),
-        ({"task": None}, "has format 'pellucid/1' and task None"),
+        ({"task": "sing"}, "has format 'pellucid/2' and task 'sing'; this version reads .* 'translate', 'classify'"),
+        ({"task": None}, "has format 'pellucid/2' and task None"),
     ],
 )
 def test_a_format_of_another_version(folder: Path, sections: dict[str, Any], message: str) -> None:
@@ -162,7 +178,7 @@ def test_a_format_of_another_version(folder: Path, sections: dict[str, Any], mes
 @pytest.mark.parametrize("name", ["model", "tokenizer", "decode"])
 @pytest.mark.parametrize("value", [None, [], "bpe"])
 def test_a_section_that_is_missing(folder: Path, name: str, value: object) -> None:
-    with pytest.raises(CheckpointError, match=rf"config\.json` is damaged: it has no table `{name}`"):
+    with pytest.raises(CheckpointError, match=rf"pellucid\.json` is damaged: it has no table `{name}`"):
         load_folder(changed(folder, **{name: value}), CPU)
 
 
@@ -177,7 +193,7 @@ def test_a_section_that_is_missing(folder: Path, name: str, value: object) -> No
     ],
 )
 def test_a_setting_that_cannot_work(folder: Path, name: str, keys: dict[str, Any], message: str) -> None:
-    with pytest.raises(CheckpointError, match=rf"config\.json` is damaged: {message}"):
+    with pytest.raises(CheckpointError, match=rf"pellucid\.json` is damaged: {message}"):
         load_folder(changed(folder, **{name: section(folder, name, **keys)}), CPU)
 
 
@@ -216,5 +232,5 @@ def test_a_model_of_another_task(family: str, tmp_path: Path) -> None:
     ],
 )
 def test_sections_that_contradict_the_model(folder: Path, sections: dict[str, Any], message: str) -> None:
-    with pytest.raises(CheckpointError, match=rf"config\.json` is damaged: {message}"):
+    with pytest.raises(CheckpointError, match=rf"pellucid\.json` is damaged: {message}"):
         load_folder(changed(folder, **sections), CPU)

@@ -112,7 +112,7 @@ def test_a_truncated_file(tmp_path: Path, cut: int) -> None:
 def test_a_missing_file(tmp_path: Path) -> None:
     with pytest.raises(CheckpointError, match=r"no weights at `.*gone\.safetensors`") as caught:
         load_tensors(tmp_path / "gone.safetensors")
-    assert "config.json and model.safetensors" in caught.value.hint
+    assert "pellucid.json and model.safetensors" in caught.value.hint
     with pytest.raises(CheckpointError, match="no weights at"):
         load_tensors(tmp_path)
 

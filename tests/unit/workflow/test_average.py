@@ -31,7 +31,7 @@ def test_the_mean_is_a_model_that_loads(finished_run: Path, tmp_path: Path) -> N
     )
     assert ours == theirs, "the run's own model is that mean"
     names = {path.name for path in (tmp_path / "mean").iterdir()}
-    assert names == {"README.md", "config.json", "model.safetensors", "tokenizer.json"}
+    assert names == {"README.md", "config.json", "pellucid.json", "model.safetensors", "tokenizer.json"}
 
 
 def test_fewer_may_be_averaged(finished_run: Path, tmp_path: Path) -> None:

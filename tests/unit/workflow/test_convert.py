@@ -79,7 +79,8 @@ def test_a_tutorial_becomes_a_folder_that_translates(
     assert LAYOUT in proof.reason
     assert beside(tmp_path) == {*before, "ours"}
     assert beside(tmp_path / "ours") == {
-        "README.md", "config.json", "conversion.json", "model.safetensors", "source.json", "target.json"
+        "README.md", "config.json", "pellucid.json", "conversion.json", "model.safetensors", "source.json",
+        "target.json",
     }  # fmt: skip
     assert json.loads((tmp_path / "ours" / "conversion.json").read_text()) == proof.to_dict()
     assert len(Translator.load(tmp_path / "ours", "cpu").translate(LINES)) == len(LINES)
@@ -193,7 +194,7 @@ def test_nothing_to_find(tmp_path: Path) -> None:
     torch.save({"own.weight": torch.zeros(2)}, tmp_path / "own.pt")
     for path, message in (
         (tmp_path / "own.pt", "has the names of no tutorial that is known: annotated-transformer"),
-        (tmp_path, "no model at .*: it has no config.json"),
+        (tmp_path, "no model at .*: it has no pellucid.json or config.json"),
         (tmp_path / "nothing", "no model at .*: it does not exist"),
         (Path("nothing.pt"), "no model at `nothing.pt`: it does not exist"),
     ):

@@ -171,7 +171,10 @@ def test_a_setting_that_agrees_is_none(texts: tuple[str, str], base: Path, tmp_p
     ("spoil", "message"),
     [
         (lambda base: shutil.rmtree(base), "`{base}` is not a model folder: it does not exist"),
-        (lambda base: (base / "config.json").unlink(), "`{base}` is not a model folder: no config.json in it"),
+        (
+            lambda base: (base / "pellucid.json").unlink(),
+            "`{base}` lacks pellucid.json, which says what its weights mean",
+        ),
         (lambda base: (base / "model.safetensors").unlink(), "no weights at `{base}/model.safetensors`"),
         (
             lambda base: (base / "model.safetensors").write_bytes(b"x"),
@@ -217,7 +220,7 @@ def of_many_languages(base: Path, **decode: Any) -> Path:
     """`base` as a model with codes of languages, and something around its texts."""
     table = read_config(base)
     table["decode"] |= {"source_prefix": [4], "source_suffix": [7], "target_prefix": [5], "suppress": [8]} | decode
-    (base / "config.json").write_text(json.dumps(table | {"languages": CODES}), encoding="utf-8")
+    (base / "pellucid.json").write_text(json.dumps(table | {"languages": CODES}), encoding="utf-8")
     return base
 
 
