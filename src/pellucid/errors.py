@@ -6,11 +6,20 @@
     ├── CheckpointError   a model folder or a checkpoint that cannot be read
     └── DecodingError     a search that cannot be run as asked
 
-Each message says what is wrong, with the values, and what is allowed; `hint` says what to do.
+Each message says what is wrong, with the values, and what is allowed; `hint` says what to do. A value that comes from
+outside goes through shown() first.
 """
 
+import math
 from collections.abc import Iterable
 from difflib import get_close_matches
+from pathlib import PurePath
+from reprlib import Repr
+
+MOST_SHOWN = 80
+"""Characters of a foreign value in a message: enough to know it again, too few to bury the sentence around it."""
+MOST_SHOWN_OF_A_PATH = 240
+"""Of a path one needs both ends, and honest ones are longer than other values."""
 
 
 class PellucidError(Exception):
@@ -52,3 +61,40 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     """`"; did you mean `x`?"` for the known word nearest to `word`, or an empty string."""
     close = get_close_matches(word, list(known), n=1)
     return f"; did you mean `{close[0]}`?" if close else ""
+
+
+def shown(value: object) -> str:
+    """Returns a value from outside as a message may echo it: at most 80 characters, of a Path 240, all of them visible.
+
+    A string stands as it is, without quotes; what would move the cursor, colour the terminal or turn the reading
+    direction stands as its escape. Anything else stands as Python writes it. What is too long loses its middle.
+    """
+    most = MOST_SHOWN_OF_A_PATH if isinstance(value, PurePath) else MOST_SHOWN
+    text = str(value) if isinstance(value, str | PurePath) else _described(value)
+    # Cut before and after: escapes are longer than what they stand for, and a value may have gigabytes.
+    visible = "".join(_visible(character) for character in _cut(text, most))
+    return _cut(visible, most)
+
+
+def _cut(text: str, most: int) -> str:
+    tail = most // 3
+    return text if len(text) <= most else f"{text[: most - tail - 1]}…{text[-tail:]}"
+
+
+def _visible(character: str) -> str:
+    return character if character.isprintable() else character.encode("unicode_escape").decode("ascii")
+
+
+def _described(value: object) -> str:
+    """A value as Python writes it, of a large one the beginning, and without a limit on how deep or long it may be."""
+    if (
+        isinstance(value, int) and value.bit_length() > 8 * MOST_SHOWN
+    ):  # Python refuses to spell out thousands of digits
+        return f"a whole number of about {math.ceil(value.bit_length() * math.log10(2)):,} digits"
+    brief = Repr()
+    brief.maxlist = brief.maxtuple = brief.maxset = brief.maxfrozenset = brief.maxdict = MOST_SHOWN // 3
+    brief.maxstring = brief.maxother = brief.maxlong = MOST_SHOWN
+    try:
+        return brief.repr(value)
+    except ValueError:  # such a number within a list
+        return f"a {type(value).__name__} of {len(value)}" if isinstance(value, list | tuple | dict) else "a value"

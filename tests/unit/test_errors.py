@@ -1,8 +1,22 @@
 """The errors of users: one base, a hint, an exit status, and the nearest word."""
 
-import pytest
+from pathlib import Path
 
-from pellucid.errors import CheckpointError, ConfigError, DataError, DecodingError, PellucidError, did_you_mean
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pellucid.errors import (
+    MOST_SHOWN,
+    MOST_SHOWN_OF_A_PATH,
+    CheckpointError,
+    ConfigError,
+    DataError,
+    DecodingError,
+    PellucidError,
+    did_you_mean,
+    shown,
+)
 
 
 @pytest.mark.parametrize(
@@ -29,3 +43,50 @@ def test_the_nearest_word(word: str, expected: str) -> None:
 
 def test_the_known_words_may_be_the_keys_of_a_dict() -> None:
     assert did_you_mean("modle", {"model": 1, "data": 2}) == "; did you mean `model`?"
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("run", "run"),
+        ("번역기 모델", "번역기 모델"),
+        ("C:\\runs", "C:\\runs"),
+        ("\x1b[31mred\x07", "\\x1b[31mred\\x07"),
+        ("two\nlines\r", "two\\nlines\\r"),
+        ("\u202eturned", "\\u202eturned"),
+        ("\udcff", "\\udcff"),
+        (5, "5"),
+        (None, "None"),
+        (["a", "\x1b"], "['a', '\\x1b']"),
+        (Path("a\nb"), "a\\nb"),
+    ],
+)
+def test_foreign_values_are_shown_with_their_escapes(value: object, expected: str) -> None:
+    assert shown(value) == expected
+
+
+def test_a_number_of_thousands_of_digits_is_not_spelt_out() -> None:
+    assert shown(10**5000) == "a whole number of about 5,001 digits"
+    assert shown([10**5000]) == "a list of 1"
+
+
+def test_a_long_value_loses_its_middle() -> None:
+    assert shown("a" * 80) == "a" * 80
+    assert shown("a" + "b" * 100_000 + "c") == "a" + "b" * 52 + "…" + "b" * 25 + "c"
+    path = Path("/", *["folder"] * 100, "name")
+    assert len(shown(path)) == MOST_SHOWN_OF_A_PATH
+    assert shown(path).endswith("/folder/name")
+
+
+def test_a_value_may_be_of_any_depth_and_length() -> None:
+    deep: list[object] = []
+    for _ in range(100_000):
+        deep = [deep]
+    assert len(shown(deep)) <= MOST_SHOWN
+    assert len(shown({str(i): [i] * 1000 for i in range(1000)})) == MOST_SHOWN
+
+
+@given(st.one_of(st.text(), st.binary(), st.lists(st.integers()), st.dictionaries(st.text(), st.floats())))
+def test_whatever_is_shown_is_short_and_visible(value: object) -> None:
+    assert len(shown(value)) <= MOST_SHOWN
+    assert shown(value).isprintable()
