@@ -25,14 +25,17 @@ MOST_SHOWN_OF_A_PATH = 240
 class PellucidError(Exception):
     """The base of all errors that a user can mend. `hint` is a sentence on what to do, or empty.
 
-    `exit_status` is what the command line exits with: 2 for a user's mistake, 1 for a failure.
+    `exit_status` is what the command line exits with: 2 for a user's mistake, 1 for a failure. Each kind has one; an
+    error that is the exception of its kind is given its own.
     """
 
     exit_status = 1
 
-    def __init__(self, message: str, hint: str = "") -> None:
+    def __init__(self, message: str, hint: str = "", exit_status: int | None = None) -> None:
         super().__init__(message)
         self.hint = hint
+        if exit_status is not None:
+            self.exit_status = exit_status
 
 
 class ConfigError(PellucidError):

@@ -28,7 +28,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "data": _DATA,
     "decoding": _DATA - {"text"},  # ids in, ids out
     "weights": _DATA,
-    "tracing": _DATA,
+    "tracing": _DATA | {"weights"},  # for its one way of writing files
     "training": _TRAINING,
     "tasks": _TRAINING,
     "evaluation": _EVALUATION,

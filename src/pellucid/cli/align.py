@@ -54,7 +54,7 @@ def align(
     from pellucid.inspection.alignment import Extraction, Row
     from pellucid.inspection.alignment_scores import Agreement
     from pellucid.inspection.pharaoh import write_links
-    from pellucid.inspection.pictures.picture import writable
+    from pellucid.weights.files import writable
     from pellucid.workflow.align import ParallelLines, align_lines, choose_head, open_translator, report, score_lines
     from pellucid.workflow.streams import writer
 

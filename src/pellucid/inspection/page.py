@@ -9,14 +9,13 @@ import zlib
 from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.resources import files
-from pathlib import Path
 from string import Template
 from typing import Any
 
 from pellucid.errors import ConfigError
 from pellucid.inspection.payload import VIEWS, payload
 from pellucid.tracing.trace import Trace
-from pellucid.weights.files import write_text
+from pellucid.weights.files import write_output
 
 
 def page(
@@ -74,8 +73,9 @@ def write_page(
     extras: Mapping[str, Any] | None = None,
     title: str = "Attention",
 ) -> None:
-    """Writes page() to a file, which is replaced in one piece. Raises what page() raises."""
-    write_text(Path(path), page(traces, view=view, views=views, state=state, extras=extras, title=title))
+    """Writes page() to a file, which is replaced in one piece, or to a device or pipe. Raises what page() raises;
+    DataError where nothing can be written."""
+    write_output(os.fspath(path), page(traces, view=view, views=views, state=state, extras=extras, title=title))
 
 
 @cache

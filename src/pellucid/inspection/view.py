@@ -14,7 +14,7 @@ from pellucid.inspection.extras import view_extras
 from pellucid.inspection.payload import VIEWS
 from pellucid.inspection.pictured import can_serve, picture
 from pellucid.inspection.pictures.drawing import Drawing
-from pellucid.inspection.pictures.picture import Picture, writing
+from pellucid.inspection.pictures.picture import Picture
 from pellucid.inspection.texts import text_of
 from pellucid.inspection.view_options import Options, check_options
 from pellucid.tracing.file import load_trace
@@ -58,8 +58,7 @@ class View:
 
         offered = self.page_views(views)
         parts = self.page_parts(offered)
-        with writing(path) as target:
-            write_page(target, self.traces, view=self.name, views=offered, **parts)
+        write_page(path, self.traces, view=self.name, views=offered, **parts)
 
     def page_views(self, views: Sequence[str] | str | None = None) -> list[str]:
         """The views of a page, this one among them. Raises ConfigError for one that there is not."""

@@ -16,6 +16,7 @@ from pellucid.errors import DataError
 from pellucid.tracing.checks import check_trace
 from pellucid.tracing.tensors import pack, unpack
 from pellucid.tracing.trace import AttentionTrace, SearchNode, SearchTrace, Token, Trace
+from pellucid.weights.files import write_output
 
 FORMAT = "pellucid-trace"
 VERSION = "1"
@@ -42,12 +43,8 @@ def save_trace(trace: Trace, path: str | Path, dtype: Dtype = "float32") -> Path
             if (array := getattr(attention, attribute)) is not None:
                 tensors[f"{name}/{key}"] = array if key == "mask" else _converted(array, dtype, f"{name}/{key}")
     metadata = {"format": FORMAT, "version": VERSION, "manifest": json.dumps(_manifest(trace))}
-    target = Path(path)
-    try:
-        target.write_bytes(pack(tensors, metadata, f"`{target}`"))
-    except OSError as error:
-        raise DataError(f"cannot write `{target}`: {error.strerror}", "choose another file") from error
-    return target
+    write_output(path, pack(tensors, metadata, f"`{path}`"))
+    return Path(path)
 
 
 def load_trace(path: str | Path) -> Trace:

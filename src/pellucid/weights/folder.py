@@ -8,7 +8,6 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, Literal, get_args
 
 import torch
@@ -19,7 +18,7 @@ from pellucid.model.transformer import Model
 from pellucid.tables import from_table, to_table
 from pellucid.text.tokenizers import Tokenizers
 from pellucid.weights.building import build_unfilled
-from pellucid.weights.files import move_into_place, write_text
+from pellucid.weights.files import move_into_place, temporary_folder, write_text
 from pellucid.weights.tensors import load_tensors, parameters, save_tensors, set_parameters
 
 DESCRIPTION = "pellucid.json"
@@ -234,8 +233,8 @@ def _languages(folder: Path, table: dict[str, Any]) -> dict[str, int]:
 
 def _save_tokenizers(folder: Path, tokenizers: Tokenizers) -> dict[str, object]:
     """Writes the tokenizers' files, each of them whole or not at all, and returns their table."""
-    with TemporaryDirectory(prefix=".tokenizers.", dir=folder) as name:
-        table = tokenizers.save(Path(name))
-        for path in Path(name).iterdir():
+    with temporary_folder(folder / "tokenizers") as beside:
+        table = tokenizers.save(beside)
+        for path in beside.iterdir():
             move_into_place(path, folder / path.name)
     return table

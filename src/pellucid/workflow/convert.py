@@ -13,7 +13,7 @@ import torch
 
 from pellucid.errors import CheckpointError, ConfigError, DataError, did_you_mean
 from pellucid.weights.export.ctranslate2 import Quantization
-from pellucid.weights.files import flush
+from pellucid.weights.files import flush, temporary_folder
 from pellucid.weights.folder import (
     DESCRIPTION,
     SavedModel,
@@ -141,8 +141,8 @@ def _opened(source: Path, kind: str, options: TutorialOptions) -> SavedModel:
 def _new_folder(place: Path) -> Iterator[Path]:
     """A folder beside `place` to write into; on success it becomes `place`, else it is removed."""
     place.parent.mkdir(parents=True, exist_ok=True)
-    with TemporaryDirectory(prefix=f".{place.name}.", dir=place.parent) as name:
-        folder = Path(name) / "model"
+    with temporary_folder(place) as beside:
+        folder = beside / "model"
         folder.mkdir()
         yield folder
         folder.rename(place)

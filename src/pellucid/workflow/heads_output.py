@@ -11,11 +11,10 @@ from pellucid.inspection.ablation import Ablation
 from pellucid.inspection.extras import overlay
 from pellucid.inspection.head_table import HeadTable, mean_statistics
 from pellucid.inspection.page import write_page
-from pellucid.inspection.pictures.picture import writable, writing
 from pellucid.tasks.classifier import Classifier
 from pellucid.tasks.translator import Translator
 from pellucid.tracing.trace import Trace
-from pellucid.weights.files import write_text
+from pellucid.weights.files import writable, write_output
 from pellucid.workflow.heads import BareEncoder, Reader, Subject
 
 SUFFIXES = (".json", ".html")
@@ -92,8 +91,7 @@ def write_ablation(path: str, subject: Subject, found: Ablation) -> None:
 
 
 def _write_json(path: str, table: dict[str, Any]) -> None:
-    with writing(path) as target:
-        write_text(target, json.dumps(table, indent=1, ensure_ascii=False) + "\n")
+    write_output(path, json.dumps(table, indent=1, ensure_ascii=False) + "\n")
 
 
 def _write_page(path: str, subject: Subject, extras: dict[str, Any]) -> None:
@@ -101,5 +99,4 @@ def _write_page(path: str, subject: Subject, extras: dict[str, Any]) -> None:
     trace = trace_pair(subject.reader, *first)
     title = f"The heads of {trace.model['name']}: {first[0]}"
     views = ["model", "matrix", "heads"]
-    with writing(path) as target:
-        write_page(target, [trace], view="model", views=views, state={}, extras=extras, title=title)
+    write_page(path, [trace], view="model", views=views, state={}, extras=extras, title=title)

@@ -11,7 +11,6 @@ from pellucid.errors import ConfigError, DataError
 from pellucid.inspection.choice import Choice
 from pellucid.inspection.evolution import evolution
 from pellucid.inspection.pharaoh import Gold, read_gold
-from pellucid.inspection.pictures.picture import writable
 from pellucid.inspection.pictures.text import labels
 from pellucid.inspection.statistics import sink_columns, statistics
 from pellucid.inspection.view import View, check_view
@@ -160,7 +159,7 @@ def inspect_text(
             raise ConfigError(f"a trace is of one model and one text: `{option}` means nothing to it", "leave it out")
     recorded = record(model, reading)
     if suffix == TRACE:
-        recorded.trace.save(writable(output))
+        recorded.trace.save(output)
     else:
         trace, options = _with_company(recorded, model, reading, name, looks, compare, gold)
         check_options(name, options)

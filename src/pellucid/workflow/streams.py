@@ -1,14 +1,13 @@
 """Lines in, lines out: what the verbs share that read a stream a stretch at a time."""
 
+import io
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from itertools import islice
-from pathlib import Path
 from typing import TextIO
 
-from pellucid.errors import DataError
-from pellucid.weights.files import replacing
+from pellucid.weights.files import output
 
 STRETCH = 2048  # lines that go together: enough to sort by length, few enough to see output soon
 FIRST_STRETCH = 64
@@ -25,21 +24,13 @@ def stretches(lines: Iterable[str], at_once: bool) -> Iterator[list[str]]:
 
 @contextmanager
 def writer(path: str) -> Iterator[TextIO]:
-    """Standard output as UTF-8, or a file that is there only when all of it is.
+    """Standard output as UTF-8, or what output() makes of a file, device or pipe.
 
-    Raises DataError where no file can be written there.
+    Raises DataError where nothing can be written there.
     """
     if path == "-":
         sys.stdout.reconfigure(encoding="utf-8", newline="\n")  # type: ignore[union-attr]
         yield sys.stdout
         return
-    target = Path(path).resolve()  # so that a link stays, and what it points to is replaced
-    if target.is_dir() or not target.parent.is_dir():
-        reason = "it is a folder" if target.is_dir() else f"there is no folder `{target.parent}`"
-        raise DataError(f"cannot write to `{path}`: {reason}", "name a file in a folder that exists")
-    if target.exists() and not target.is_file():  # a pipe or a device takes what comes: there is nothing to replace
-        with target.open("w", encoding="utf-8", newline="\n") as file:
-            yield file
-        return
-    with replacing(target) as temporary, temporary.open("w", encoding="utf-8", newline="\n") as file:
-        yield file
+    with output(path) as file, io.TextIOWrapper(file, encoding="utf-8", newline="\n") as text:
+        yield text

@@ -135,7 +135,7 @@ def test_a_path_that_cannot_be_read(name: str, tmp_path: Path) -> None:
 
 
 def test_a_path_that_cannot_be_written(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"cannot write `.*none/x`: No such file"):
+    with pytest.raises(DataError, match=r"cannot write to `.*none/x`: there is no folder `.*none`"):
         ready().save(tmp_path / "none" / "x")
 
 

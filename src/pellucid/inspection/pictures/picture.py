@@ -1,18 +1,15 @@
 """A drawing with what one does with it: write it as SVG or PNG, or look at it in a notebook."""
 
 from base64 import b64encode
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from pellucid.errors import DataError
 from pellucid.inspection.pictures.drawing import Drawing
 from pellucid.inspection.pictures.painted import to_png
 from pellucid.inspection.pictures.svg import to_svg
-from pellucid.weights.files import replacing, write_text
+from pellucid.weights.files import write_output
 
 
 @dataclass(frozen=True)
@@ -23,15 +20,11 @@ class Picture:
 
     def svg(self, path: str | Path) -> None:
         """Writes it for a paper: text that stays text, and no library is needed."""
-        text = to_svg(self.drawing)
-        with writing(path) as target:
-            write_text(target, text)
+        write_output(path, to_svg(self.drawing))
 
     def png(self, path: str | Path, scale: float = 2) -> None:
         """Writes it with `scale` dots a pixel of 1/96 inch. Raises ConfigError without the extra `plot`."""
-        data = to_png(self.drawing, scale)
-        with writing(path) as target, replacing(target) as temporary:
-            temporary.write_bytes(data)
+        write_output(path, to_png(self.drawing, scale))
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
         return still_bundle(self.drawing)
@@ -46,22 +39,3 @@ def still_bundle(drawing: Drawing) -> dict[str, str]:
     if find_spec("matplotlib") is None:
         return bundle | {"image/svg+xml": to_svg(drawing)}
     return bundle | {"image/png": b64encode(to_png(drawing, 1.5)).decode()}
-
-
-@contextmanager
-def writing(path: str | Path) -> Iterator[Path]:
-    """The path, links followed, for a file to be written there. Raises DataError where that fails."""
-    target = writable(path)
-    try:
-        yield target
-    except OSError as error:
-        raise DataError(f"cannot write to `{path}`: {error.strerror}", "make room, or name another file") from error
-
-
-def writable(path: str | Path) -> Path:
-    """The path, links followed. Raises DataError where no file can be."""
-    target = Path(path).resolve()
-    if target.is_dir() or not target.parent.is_dir():
-        reason = "it is a folder" if target.is_dir() else f"there is no folder `{target.parent}`"
-        raise DataError(f"cannot write to `{path}`: {reason}", "name a file in a folder that exists")
-    return target

@@ -2,7 +2,6 @@
 
 import math
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, Literal
 
 import numpy as np
@@ -14,7 +13,7 @@ from pellucid.errors import ConfigError
 from pellucid.model.transformer import DecoderOnly, Model, Transformer
 from pellucid.text.tokenizer import Tokenizer
 from pellucid.text.tokenizers import Tokenizers
-from pellucid.weights.files import move_into_place
+from pellucid.weights.files import move_into_place, temporary_folder
 
 Quantization = Literal["int8", "int8_float32", "int8_float16", "int8_bfloat16", "int16", "float16", "bfloat16"]
 
@@ -65,11 +64,11 @@ def to_ctranslate2(
     spec.optimize(quantization=quantization)
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    with TemporaryDirectory(prefix=".ctranslate2.", dir=folder) as name:
-        spec.save(name)
+    with temporary_folder(folder / "ctranslate2") as beside:
+        spec.save(str(beside))
         if both:
-            both.save(Path(name))
-        for path in sorted(Path(name).iterdir()):
+            both.save(beside)
+        for path in sorted(beside.iterdir()):
             move_into_place(path, folder / path.name)
     return folder
 

@@ -3,7 +3,6 @@
 import json
 import warnings
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from pellucid.config import ModelConfig
 from pellucid.text.hugging_face import HuggingFaceTokenizer
@@ -11,7 +10,7 @@ from pellucid.text.numbered import NumberedSubwords
 from pellucid.text.subwords import Subwords
 from pellucid.text.tokenizer import Tokenizer
 from pellucid.text.tokenizers import Tokenizers
-from pellucid.weights.files import move_into_place, write_text
+from pellucid.weights.files import move_into_place, temporary_folder, write_text
 
 SentencePiece = Subwords | NumberedSubwords
 
@@ -69,8 +68,8 @@ def _vocabulary(tokenizer: SentencePiece) -> dict[str, int]:
 
 
 def _save_as(tokenizer: Tokenizer, path: Path) -> None:
-    with TemporaryDirectory(prefix=".tokenizer.", dir=path.parent) as name:
-        move_into_place(tokenizer.save(Path(name) / "tokenizer"), path)
+    with temporary_folder(path) as beside:
+        move_into_place(tokenizer.save(beside / "tokenizer"), path)
 
 
 def _write(path: Path, table: object) -> None:
