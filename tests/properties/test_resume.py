@@ -85,6 +85,7 @@ def test_stopped_again_and_again(unbroken: Path, tmp_path: Path) -> None:
     for step, number, saved in (
         (2, signal.SIGKILL, 0),
         (6, signal.SIGINT, 6),
+        (8, signal.SIGHUP, 8),
         (10, signal.SIGTERM, 10),
         (14, signal.SIGKILL, 12),
     ):

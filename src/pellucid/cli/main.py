@@ -1,6 +1,5 @@
 """`pellucid VERB ...`: finds the verb, runs it, and turns what goes wrong into a sentence and an exit status."""
 
-import os
 import signal
 import sys
 import time
@@ -9,7 +8,9 @@ from collections.abc import Sequence
 from importlib import import_module
 from importlib.metadata import version
 
-from pellucid.errors import PellucidError, did_you_mean
+from pellucid.cli.standard_streams import StandardOutputError, lose_standard_output, standard_streams
+from pellucid.cli.stop_signals import Stopped, stop_signals
+from pellucid.errors import PellucidError, did_you_mean, shown
 from pellucid.training.interrupts import Interrupted
 
 STARTED = time.perf_counter()
@@ -48,9 +49,15 @@ example: pellucid train --src train.de --tgt train.en --out run
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command line and returns the exit status.
 
-    0; 2 for a user's mistake; 1 for a failure; 130 and 143 after SIGINT and SIGTERM.
+    0; 2 for a user's mistake; 1 for a failure; 130, 143 and 129 after SIGINT, SIGTERM and SIGHUP.
     """
     args = list(sys.argv[1:] if argv is None else argv)
+    with standard_streams(), stop_signals():
+        return _run_to_the_end(args)
+
+
+def _run_to_the_end(args: list[str]) -> int:
+    """Runs a command and says what ended it."""
     debug = "--debug" in args
     try:
         with warnings.catch_warnings():
@@ -58,14 +65,16 @@ def main(argv: Sequence[str] | None = None) -> int:
             status = _dispatch([arg for arg in args if arg != "--debug"])
         sys.stdout.flush()
         return status
-    except BrokenPipeError:
-        # The reader has gone; what is still buffered must not fail once more when Python exits.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except BrokenPipeError:  # the reader has had enough
+        lose_standard_output()
         return 0
+    except StandardOutputError as error:
+        lose_standard_output()
+        return _complain(f"cannot write to standard output: {error.strerror}", "make room, or write elsewhere", 1)
     except KeyboardInterrupt:
         print("stopped by SIGINT; the same command does again what was not saved", file=sys.stderr)
         return 128 + signal.SIGINT
-    except Interrupted as stop:
+    except (Interrupted, Stopped) as stop:
         print(stop, file=sys.stderr)
         return 128 + stop.signal
     except PellucidError as error:
@@ -86,7 +95,9 @@ def _dispatch(args: list[str]) -> int:
         print(f"pellucid {version('pellucid')}")
         return 0
     if args[0] not in VERBS:
-        return _complain(f"unknown verb `{args[0]}`{did_you_mean(args[0], VERBS)}", f"verbs: {', '.join(VERBS)}", 2)
+        return _complain(
+            f"unknown verb `{shown(args[0])}`{did_you_mean(args[0], VERBS)}", f"verbs: {', '.join(VERBS)}", 2
+        )
     return _run(args[0], args[1:])
 
 

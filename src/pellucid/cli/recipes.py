@@ -22,7 +22,10 @@ def recipes(
     files = shipped_recipes()
     if name:
         Recipe.load(name)  # says what is wrong where there is none
-        print(files.get(name, Path(name)).read_text(encoding="utf-8"), end="")
+        from pellucid.workflow.streams import writer
+
+        with writer("-") as file:  # it is to be copied, so it is UTF-8 whatever the terminal is
+            file.write(files.get(name, Path(name)).read_text(encoding="utf-8"))
         return 0
     width = max(map(len, files))
     for shipped in files:

@@ -1,7 +1,8 @@
-"""Ctrl-C and SIGTERM, held back until a step is whole."""
+"""Ctrl-C, SIGTERM and a closed terminal, held back until a step is whole."""
 
 import os
 import signal
+from collections.abc import Iterable
 from contextlib import suppress
 from types import FrameType
 from typing import Any, Self
@@ -28,9 +29,14 @@ class Interrupted(Exception):
 
 
 class Interrupts:
-    """Within its context the first signal is noted in `received`; a second one acts at once."""
+    """Within its context the first signal is noted in `received`; a second one acts at once.
 
-    SIGNALS = (signal.SIGINT, signal.SIGTERM)
+    A terminal or connection that is closed (SIGHUP; SIGBREAK on Windows) asks to stop, too, unless that was ignored
+    before, as under nohup; but it insists on nothing: it comes several times, and with others.
+    """
+
+    HANG_UPS = tuple(getattr(signal, name) for name in ("SIGHUP", "SIGBREAK") if hasattr(signal, name))
+    SIGNALS = (signal.SIGINT, signal.SIGTERM, *HANG_UPS)
 
     def __init__(self) -> None:
         self.received: int | None = None
@@ -38,6 +44,8 @@ class Interrupts:
 
     def __enter__(self) -> Self:
         for number in self.SIGNALS:
+            if number in self.HANG_UPS and signal.getsignal(number) == signal.SIG_IGN:
+                continue
             try:
                 self._before[number] = signal.signal(number, self._note)
             except ValueError:  # not in the main thread: signals do not come here
@@ -45,16 +53,20 @@ class Interrupts:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._restore()
+        self._restore(self.SIGNALS)
 
     def _note(self, number: int, frame: FrameType | None) -> None:
-        self.received = number
-        self._restore()
+        is_first = self.received is None
+        self.received = self.received or number
+        if number not in self.HANG_UPS:
+            self._restore((signal.SIGINT, signal.SIGTERM))
+        if not is_first:
+            return
         # Past sys.stderr: the signal may have come within a print, whose buffer takes no second writer.
         with suppress(OSError):
             os.write(STDERR, b"stopping when this step is whole and saved; the next signal stops at once\n")
 
-    def _restore(self) -> None:
-        while self._before:
-            number, handler = self._before.popitem()
-            signal.signal(number, handler)
+    def _restore(self, numbers: Iterable[signal.Signals]) -> None:
+        for number in numbers:
+            if number in self._before:
+                signal.signal(number, self._before.pop(number))

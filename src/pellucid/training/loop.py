@@ -66,8 +66,9 @@ class Trainer:
     def train(self) -> RunState:
         """Trains from the newest checkpoint, or from the start, to the last step; then averages.
 
-        Raises Interrupted, with the state saved, after SIGINT or SIGTERM; PellucidError when the loss is not finite,
-        or a single sentence does not fit into memory; OSError when at the end the disk does not take what waits.
+        Raises Interrupted, with the state saved, after SIGINT, SIGTERM or SIGHUP; PellucidError when the loss is not
+        finite, or a single sentence does not fit into memory; OSError when at the end the disk does not take what
+        waits.
         """
         self._restore()
         order = batch_order(self.shard, self.config.batch_tokens, self.config.seed)

@@ -69,7 +69,7 @@ def train(
 
     Raises ConfigError, DataError: a setting or a text that cannot be used, before anything is written or trained;
     PellucidError where the disk is full and the run cannot end without it, or memory does not suffice; Interrupted
-    after SIGINT or SIGTERM.
+    after SIGINT, SIGTERM or SIGHUP.
     """
     asked = Asked.of(
         recipe, RunFolder(Path(out)), fresh=fresh, overrides=overrides, init_from=init_from, budget=budget,

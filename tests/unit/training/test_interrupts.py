@@ -11,7 +11,8 @@ import pytest
 
 from pellucid.training.interrupts import Interrupted, Interrupts
 
-SIGNALS = [signal.SIGINT, signal.SIGTERM]
+SIGNALS = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
+INSISTING = SIGNALS[:2]
 
 
 class Caught(Exception):
@@ -34,7 +35,7 @@ def handlers() -> list[object]:
     return [signal.getsignal(number) for number in SIGNALS]
 
 
-@pytest.mark.parametrize("number", SIGNALS)
+@pytest.mark.parametrize("number", INSISTING)
 def test_the_first_signal_is_noted_and_the_second_acts(number: int) -> None:
     with Interrupts() as interrupts:
         assert interrupts.received is None
@@ -42,7 +43,29 @@ def test_the_first_signal_is_noted_and_the_second_acts(number: int) -> None:
         assert interrupts.received == number
         with pytest.raises(Caught):
             os.kill(os.getpid(), number)
-    assert handlers() == [handler, handler]
+    assert handlers() == [handler] * 3
+
+
+@pytest.mark.parametrize("number", INSISTING)
+def test_a_closed_terminal_asks_to_stop_and_insists_on_nothing(number: int) -> None:
+    with Interrupts() as interrupts:
+        os.kill(os.getpid(), signal.SIGHUP)
+        os.kill(os.getpid(), signal.SIGHUP)
+        assert interrupts.received == signal.SIGHUP
+        os.kill(os.getpid(), number)  # supervisors send it right behind
+        os.kill(os.getpid(), signal.SIGHUP)
+        assert interrupts.received == signal.SIGHUP
+        with pytest.raises(Caught):
+            os.kill(os.getpid(), number)
+    assert handlers() == [handler] * 3
+
+
+def test_a_closed_terminal_is_ignored_where_it_was() -> None:
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    with Interrupts() as interrupts:
+        os.kill(os.getpid(), signal.SIGHUP)
+        assert interrupts.received is None
+    assert handlers() == [handler, handler, signal.SIG_IGN]
 
 
 def test_the_reader_is_told_even_within_a_print(capfd: pytest.CaptureFixture[str]) -> None:
@@ -67,13 +90,13 @@ def test_the_reader_is_told_even_within_a_print(capfd: pytest.CaptureFixture[str
 def test_handlers_come_back_without_a_signal() -> None:
     with Interrupts():
         assert handler not in handlers()
-    assert handlers() == [handler, handler]
+    assert handlers() == [handler] * 3
 
 
 def test_handlers_come_back_after_an_error() -> None:
     with pytest.raises(ZeroDivisionError), Interrupts():
         raise ZeroDivisionError
-    assert handlers() == [handler, handler]
+    assert handlers() == [handler] * 3
 
 
 def test_it_works_outside_the_main_thread() -> None:
@@ -87,10 +110,10 @@ def test_it_works_outside_the_main_thread() -> None:
     thread.start()
     thread.join()
     assert received == [None]
-    assert handlers() == [handler, handler]
+    assert handlers() == [handler] * 3
 
 
-@pytest.mark.parametrize(("number", "name"), [(2, "SIGINT"), (15, "SIGTERM")])
+@pytest.mark.parametrize(("number", "name"), [(2, "SIGINT"), (15, "SIGTERM"), (1, "SIGHUP")])
 @pytest.mark.parametrize(
     ("saved_step", "outcome"),
     [

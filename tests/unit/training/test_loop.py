@@ -227,10 +227,11 @@ def stop_at(steps: dict[int, int]) -> Callable[[int], None]:
 def test_a_resumed_run_is_the_unbroken_one(tmp_path: Path, stops: list[int]) -> None:
     unbroken = ToyRun(tmp_path / "unbroken")
     expected = unbroken.trainer.train()
-    steps = {step: [signal.SIGINT, signal.SIGTERM][i % 2] for i, step in enumerate(stops)}
+    signals = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
+    steps = {step: signals[i % 3] for i, step in enumerate(stops)}
     for i, step in enumerate(stops):
         broken = ToyRun(tmp_path / "broken", at_step=stop_at(steps))  # type: ignore[arg-type]
-        with pytest.raises(Interrupted, match="stopped by SIGTERM" if i % 2 else "stopped by SIGINT"):
+        with pytest.raises(Interrupted, match=f"stopped by {signals[i % 3].name}"):
             broken.trainer.train()
         assert f"step-{step:08d}" in broken.checkpoints
     last = ToyRun(tmp_path / "broken")
