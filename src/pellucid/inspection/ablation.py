@@ -1,11 +1,13 @@
 """Which heads matter: each is switched off in turn, and the same sentences are scored again.
 
 A head is off when its output is zero where W^O takes it in: all that it would have added is missing, and nothing else
-differs (Michel et al. 2019, "Are Sixteen Heads Really Better than One?", section 2.3). No weight is touched for it.
+differs (Michel et al. 2019, "Are Sixteen Heads Really Better than One?", section 2.3). No weight is touched for it, and
+whoever uses the model meanwhile in another thread uses all of its heads.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -23,6 +25,9 @@ from pellucid.tracing.trace import Array
 
 RESAMPLES, SEED = 1000, 12345
 LOWER_IS_BETTER = ("loss",)
+
+# Of a thread or an asyncio task: hooks stand in a model for all who use it, and act for those who asked for them.
+_off: ContextVar[tuple[object, ...]] = ContextVar("pellucid_switched_off", default=())
 
 Floats = npt.NDArray[np.float64]
 
@@ -142,26 +147,32 @@ def heads_of(model: Model) -> list[Head]:
 
 @contextmanager
 def switched_off(model: Model, *heads: Head) -> Iterator[None]:
-    """Within it the outputs of these heads are zero. Raises DataError for one that the model has not."""
-    blocks, hooks = _blocks(model), []
+    """Within it, in this thread, the outputs of these heads are zero. Raises DataError for one that there is not."""
+    blocks, hooks, asked = _blocks(model), [], object()
     known = set(heads_of(model))
     for head in heads:
         if head not in known:
             raise DataError(f"the model has no {head}", f"it has {', '.join(blocks)}, layers and heads from 0")
+    token = _off.set((*_off.get(), asked))
     try:
         for head in heads:
             block = blocks[head.attention][head.layer]
-            hooks.append(block.out_proj.register_forward_pre_hook(_silence(block, head.head)))
+            hooks.append(block.out_proj.register_forward_pre_hook(_silence(block, head.head, asked)))
         yield
     finally:
+        _off.reset(token)
         for hook in hooks:
             hook.remove()
 
 
-def _silence(block: MultiHeadAttention, head: int) -> Callable[[nn.Module, tuple[Tensor]], Tensor]:
+def _silence(
+    block: MultiHeadAttention, head: int, asked: object
+) -> Callable[[nn.Module, tuple[Tensor]], Tensor | None]:
     columns = slice(head * block.head_width, (head + 1) * block.head_width)
 
-    def silence(module: nn.Module, inputs: tuple[Tensor]) -> Tensor:
+    def silence(module: nn.Module, inputs: tuple[Tensor]) -> Tensor | None:
+        if asked not in _off.get():
+            return None
         joined = inputs[0].clone()  # (B, L, H * K)
         joined[..., columns] = 0
         return joined

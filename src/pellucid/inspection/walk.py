@@ -16,6 +16,7 @@ from pellucid.tasks.languages import speaking
 from pellucid.tasks.translator import Translator
 from pellucid.text.tokenizer import Tokenizer
 from pellucid.text.tokenizers import Tokenizers
+from pellucid.tracing.apart import apart
 from pellucid.weights.folder import SavedModel
 
 Read = tuple[str, Tokenizer, list[int]]
@@ -72,13 +73,11 @@ def walk_pass(
     ]
     device = next(model.parameters()).device
     inputs = [pad([ids], model.config.pad_id or 0).to(device) for _, _, ids in read]
-    hooks = [module.register_forward_hook(_reporter(rows, name)) for name, module in _steps(model)]
-    try:
-        with observing(lambda *seen: rows.extend(_attention_rows(*seen))):
-            model(*inputs)
-    finally:
-        for hook in hooks:
-            hook.remove()
+    walked = apart(model)  # its hooks report no pass of the model but this one
+    for name, module in _steps(walked):
+        module.register_forward_hook(_reporter(rows, name))
+    with observing(lambda *seen: rows.extend(_attention_rows(*seen)), walked):
+        walked(*inputs)
     return _aligned(rows)
 
 

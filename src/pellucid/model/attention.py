@@ -6,6 +6,8 @@ which reads like equation 1, and PyTorch's fused kernel. `observing` lets others
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
 from typing import Self
 
 import torch
@@ -20,7 +22,23 @@ from pellucid.model.cache import LayerCache
 from pellucid.model.positions import Distances, rotate
 
 Observer = Callable[[Tensor, Tensor, Tensor, Tensor | None, Tensor | None, Tensor], None]
-_observer: Observer | None = None
+
+
+@dataclass(frozen=True)
+class _Observation:
+    """An observer, the modules whose calls it sees (None: all), and who observed before."""
+
+    observer: Observer
+    modules: frozenset[nn.Module] | None
+    outer: "_Observation | None"
+
+    def sees(self, block: nn.Module | None) -> bool:
+        """Whether a call of `block` is this observer's; one that names no block is the innermost's."""
+        return self.modules is None or block is None or block in self.modules
+
+
+# Of a thread or an asyncio task, not of the process: what others compute meanwhile is not observed.
+_observation: ContextVar[_Observation | None] = ContextVar("pellucid_observation", default=None)
 
 
 def attention(
@@ -31,6 +49,8 @@ def attention(
     dropout_p: float = 0.0,
     fused: bool | None = None,
     bias: Tensor | None = None,
+    *,
+    block: nn.Module | None = None,
 ) -> Tensor:
     """softmax(q k^T / sqrt(K)) v, equation 1 of the paper.
 
@@ -41,6 +61,7 @@ def attention(
         dropout_p: probability that a weight is dropped.
         fused: PyTorch's kernel or the explicit path; None: the faster one.
         bias: what is added to the scores, broadcastable to (B, H, L, M).
+        block: the module whose attention this is, by which an observer knows its model's calls.
 
     Returns: (B, H, L, K).
     """
@@ -57,8 +78,12 @@ def attention(
         output = F.scaled_dot_product_attention(q, k, v, attn_mask=attn_mask, dropout_p=dropout_p)  # (B, H, L, K)
     else:
         output = dropout(attention_weights(q, k, mask, bias), dropout_p) @ v  # (B, H, L, K)
-    if _observer is not None:
-        _observer(q, k, v, mask, bias, output)
+    # TorchDynamo cannot read a ContextVar: a compiled model is observed before it is compiled.
+    if not torch.compiler.is_dynamo_compiling() and (observation := _observation.get()) is not None:
+        while observation is not None and not observation.sees(block):
+            observation = observation.outer
+        if observation is not None:
+            observation.observer(q, k, v, mask, bias, output)
     return output
 
 
@@ -78,14 +103,18 @@ def attention_weights(q: Tensor, k: Tensor, mask: Tensor | None = None, bias: Te
 
 
 @contextmanager
-def observing(observer: Observer) -> Iterator[None]:
-    """Calls `observer(q, k, v, mask, bias, output)` at each attention() within; nothing is paid without one."""
-    global _observer
-    before, _observer = _observer, observer
+def observing(observer: Observer, model: nn.Module | None = None) -> Iterator[None]:
+    """Calls `observer(q, k, v, mask, bias, output)` at each attention() within; nothing is paid without one.
+
+    Within means: by this thread, or this asyncio task. With a `model`, the observer sees that model's calls alone. Of
+    several observers one within the other, the innermost that may see a call does.
+    """
+    modules = None if model is None else frozenset(model.modules())
+    token = _observation.set(_Observation(observer, modules, _observation.get()))
     try:
         yield
     finally:
-        _observer = before
+        _observation.reset(token)
 
 
 class MultiHeadAttention(nn.Module):
@@ -166,7 +195,7 @@ class MultiHeadAttention(nn.Module):
             q = self.split_heads(self.qkv_proj.some_rows(x, slice(self.q_width)))
             k, v = self.memory_heads(memory) if cache is None else cache.keep_memory(memory, self.memory_heads)
         dropout_p = self.dropout.p if self.training else 0.0
-        output = attention(q, k, v, mask, dropout_p, bias=bias)  # (B, H, L, K)
+        output = attention(q, k, v, mask, dropout_p, bias=bias, block=self)  # (B, H, L, K)
         joined: Tensor = self.out_proj(self.join_heads(output))  # (B, L, D)
         return joined
 

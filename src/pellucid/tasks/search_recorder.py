@@ -37,7 +37,7 @@ class SearchRecorder:
     """Observes the attentions of one sentence's search, and watches its steps.
 
         recorder = SearchRecorder(model, config)
-        with observing(recorder.observe):
+        with observing(recorder.observe, model):
             found = search(model, [ids], config, recorder.watch)[0]
 
     A step has as many rows as live hypotheses; a forced beginning of the output counts as steps of a single one.

@@ -16,7 +16,8 @@ from pellucid.model.transformer import DecoderOnly, EncoderOnly, Model, Transfor
 from pellucid.tasks.search_recorder import SearchRecorder
 from pellucid.text.tokenizer import Tokenizer
 from pellucid.text.tokenizers import Tokenizers
-from pellucid.tracing.passes import describe, evaluating, ids_tensor, provenance, record_pass
+from pellucid.tracing.apart import in_evaluation
+from pellucid.tracing.passes import describe, ids_tensor, provenance, record_pass
 from pellucid.tracing.tokens import tokens_of, tokens_of_ids
 from pellucid.tracing.trace import Token, Trace
 
@@ -141,8 +142,9 @@ def trace_search(
     model: Transformer, tokenizers: Tokenizers | None, decode: DecodeConfig, source: Sequence[int]
 ) -> Trace:
     """A trace of a search and of a pass over what it found best; `source` without its end token."""
+    model = in_evaluation(model)
     recorder = SearchRecorder(model, decode)
-    with evaluating(model), observing(recorder.observe):
+    with observing(recorder.observe, model):
         best = search(model, [source], decode, recorder.watch)[0][0]
     src = whole_source(model, source, decode)
     written = [*decode.target_prefix, *best.ids, model.config.eos_id]
@@ -161,8 +163,7 @@ def trace_search(
 
 def _greedy_output(model: Transformer, src: Sequence[int]) -> list[int]:
     """What the decoder reads as it writes its own output. `src` has its end token already, wherever that stands."""
-    with evaluating(model):
-        best = greedy_search(model, ids_tensor(model, src, "src"))[0].hypotheses[0]
+    best = greedy_search(in_evaluation(model), ids_tensor(model, src, "src"))[0].hypotheses[0]
     return [model.config.bos_id, *best.ids]
 
 

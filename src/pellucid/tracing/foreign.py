@@ -1,8 +1,9 @@
 """Traces of Hugging Face models that Pellucid does not open, through transformers' own interface for attention."""
 
 import re
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextvars import ContextVar
+from copy import deepcopy
 from dataclasses import replace
 from typing import Any
 
@@ -10,7 +11,8 @@ import torch
 from torch import Tensor, nn
 
 from pellucid.errors import ConfigError, DataError
-from pellucid.tracing.passes import checksum, evaluating, provenance
+from pellucid.tracing.apart import apart, in_evaluation
+from pellucid.tracing.passes import checksum, provenance
 from pellucid.tracing.recorder import SEQUENCES, Call, difference, gather, largest_difference
 from pellucid.tracing.tokens import tokens_of_pieces
 from pellucid.tracing.trace import Token, Trace
@@ -22,7 +24,8 @@ HIDDEN = -1e4
 """Added to a score that a layer's own mask hides, where layers have different masks; float16 can hold it."""
 
 _CROSS = re.compile(r"cross|encoder_attn|EncDecAttention", re.IGNORECASE)
-_calls: list[tuple[nn.Module, bool, Call]] = []
+Calls = list[tuple[nn.Module, bool, Call]]
+_calls: ContextVar[Calls] = ContextVar("pellucid_foreign_calls")
 
 
 def trace_hugging_face(
@@ -50,18 +53,22 @@ def trace_hugging_face(
     encoded = tokenizer(text, text_pair, return_tensors="pt")
     inputs = {name: tensor.to(model.device) for name, tensor in encoded.items()}
     _check_length(inputs["input_ids"].size(1), model)
-    with torch.inference_mode(), evaluating(model):
-        written = _written(model, tokenizer, inputs, target) if seq2seq else None
-        with _recording(model):
-            outputs = model(**inputs) if written is None else model(**inputs, decoder_input_ids=written[:, :-1])
-            calls = list(_calls)
+    with torch.inference_mode():
+        written = _written(in_evaluation(model), tokenizer, inputs, target) if seq2seq else None
+        recorded = _recorded(model)
+        calls: Calls = []
+        token = _calls.set(calls)
+        try:
+            outputs = recorded(**inputs) if written is None else recorded(**inputs, decoder_input_ids=written[:, :-1])
+        finally:
+            _calls.reset(token)
     if not calls:
         raise DataError(
             f"{type(model).__name__} does not compute its attention through transformers' AttentionInterface",
             'load it with `attn_implementation="eager"`, run it with `output_attentions=True`, and give the weights to '
             "pellucid.trace_from_weights",
         )
-    kinds = _by_kind(model, calls)
+    kinds = _by_kind(recorded, calls)
     attentions = {name: gather(name, *SEQUENCES[name], _with_one_mask(found)) for name, found in kinds.items()}
     sequences = _sequences(tokenizer, encoded, written, None if "encoder.self" in kinds else outputs)
     return Trace(
@@ -89,24 +96,20 @@ def _check_length(length: int, model: Any) -> None:
         raise DataError(f"the text has {length:,} tokens, the model {limit:,} positions", "cut the text")
 
 
-@contextmanager
-def _recording(model: Any) -> Iterator[None]:
-    """The model computes with the recording attention; its own comes back in the end."""
+def _recorded(model: Any) -> Any:
+    """The model's modules apart from it, in evaluation mode, which compute with the recording attention."""
     from transformers import AttentionInterface, AttentionMaskInterface
     from transformers.masking_utils import sdpa_mask
 
     AttentionInterface.register(NAME, _attention)
     AttentionMaskInterface.register(NAME, sdpa_mask)
-    configs = {id(m.config): m.config for m in model.modules() if hasattr(m, "config")}
-    before = [(config, config._attn_implementation) for config in configs.values() if hasattr(config, "sub_configs")]
-    _calls.clear()
-    try:
-        model.set_attn_implementation(NAME)
-        yield
-    finally:
-        for config, implementation in before:
-            config._attn_implementation = implementation
-        _calls.clear()
+    recorded: Any = apart(model).eval()
+    memo: dict[int, Any] = {}
+    for module in recorded.modules():
+        if "config" in module.__dict__:
+            module.config = deepcopy(module.config, memo)  # the memo: what two modules share, their copies share, too
+    recorded.set_attn_implementation(NAME)
+    return recorded
 
 
 def _attention(
@@ -124,7 +127,7 @@ def _attention(
     causal = bool(getattr(module, "is_causal", True) if told is None else told)
     mask, bias = _mask_and_bias(attention_mask, settings.get("position_bias"), causal, q.size(1), k.size(1), q.device)
     found = difference(q, k, v, mask, bias, output[0].transpose(0, 1).float())
-    _calls.append((module, causal, Call(q, k, mask, bias, None, found)))
+    _calls.get().append((module, causal, Call(q, k, mask, bias, None, found)))
     return output, None
 
 

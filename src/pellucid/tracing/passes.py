@@ -1,7 +1,6 @@
 """One pass of a model over one sequence, or a pair of them, with all of its attentions recorded."""
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from importlib.metadata import version
@@ -13,6 +12,7 @@ from torch import Tensor, nn
 from pellucid.errors import DataError
 from pellucid.model.attention import observing
 from pellucid.model.transformer import EncoderOnly, Model, Transformer
+from pellucid.tracing.apart import in_evaluation
 from pellucid.tracing.recorder import Recorder, sites_of
 from pellucid.tracing.trace import AttentionTrace
 
@@ -37,9 +37,10 @@ def record_pass(
 
     Raises DataError for no ids, ids outside of the vocabulary, and sequences beyond `max_positions`.
     """
+    model = in_evaluation(model)
     config, recorder = model.config, Recorder(sites_of(model))
     logits: Tensor | None = None
-    with evaluating(model), observing(recorder):
+    with observing(recorder, model):
         if isinstance(model, Transformer):
             src_ids, tgt_ids = ids_tensor(model, src, "src"), ids_tensor(model, tgt, "tgt")
             logits = model.output_projection(model.states(src_ids, tgt_ids)[:, -1])  # (1, V)
@@ -51,18 +52,6 @@ def record_pass(
     rotary_base = config.rotary_base if config.positions == "rotary" else None
     next_id = None if logits is None else int(logits.argmax(dim=-1))
     return Pass(recorder.attentions(rotary_base), recorder.faithfulness, next_id)
-
-
-@contextmanager
-def evaluating(model: nn.Module) -> Iterator[None]:
-    """Without dropout; each module is in its own mode again afterwards."""
-    trained = [module for module in model.modules() if module.training]
-    model.eval()
-    try:
-        yield
-    finally:
-        for module in trained:
-            module.training = True
 
 
 def describe(model: Model) -> dict[str, str | int | float]:

@@ -55,13 +55,26 @@ class Recorder:
     def __call__(
         self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, bias: Tensor | None, output: Tensor
     ) -> None:
+        if self._place == len(self._sites):
+            raise DataError(
+                f"the model has {len(self._sites)} attention blocks, but its pass called attention() more often",
+                "a trace holds one call of each: call pellucid.attention once in an attention module of your own",
+            )
         name, block = self._sites[self._place]
         self._place += 1
         self.calls[name].append(record(q, k, v, mask, bias, output, block))
 
     def attentions(self, rotary_base: float | None = None) -> dict[str, AttentionTrace]:
-        """What was recorded, by name; `rotary_base` is that of the model's self-attention."""
-        assert self._place == len(self._sites), "a pass calls each attention once"
+        """What was recorded, by name; `rotary_base` is that of the model's self-attention.
+
+        Raises DataError where an attention block was not seen to call attention().
+        """
+        if self._place != len(self._sites):
+            raise DataError(
+                f"the model has {len(self._sites)} attention blocks, but its pass called attention() {self._place} "
+                "times",
+                "only what goes through pellucid.attention is recorded; of what torch.compile made of a part, nothing",
+            )
         return {
             name: gather(name, *SEQUENCES[name], calls, None if name == "cross" else rotary_base)
             for name, calls in self.calls.items()

@@ -173,8 +173,8 @@ class Trace:
     """By name: "src", "tgt" (what the decoder read), "out" (what it was to write there), "search"."""
     attentions: Mapping[str, AttentionTrace]
     faithfulness: float
-    """The largest difference between what the recorded attention gives and what the model computed with. Where the
-    model took the explicit path in single precision, both are the same operations, and it is 0."""
+    """The largest difference between what the recorded attention gives and what the model computed with. In single
+    precision it is the rounding of the last digits, or 0."""
     search: SearchTrace | None = None
     provenance: Mapping[str, str] = field(default_factory=dict)
     """With what it was recorded: `tool`, `torch`, `device`, `dtype`."""

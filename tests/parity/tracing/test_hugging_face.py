@@ -1,5 +1,6 @@
 """Traces of transformers models: their own weights, by the kernel that they run, and nothing changed."""
 
+from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -64,6 +65,31 @@ def test_the_model_is_as_it_was(family: str, attention: str) -> None:
     assert model.training
     torch.manual_seed(1)
     assert torch.equal(model(**inputs)[0], before)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_another_thread_in_the_middle_runs_the_model_as_it_is(family: str) -> None:
+    """Its own attention and mode, and nothing of its text in the trace."""
+    model, inputs, during = foreign_model(family, "eager"), Letters()(TEXT), []
+    target = "ab" if model.config.is_encoder_decoder else None
+    if target:
+        inputs["decoder_input_ids"] = inputs["input_ids"]
+    expected, alone = trace_hugging_face(model, Letters(), "dogs", target=target), model(**inputs)[0]
+
+    def between(*_: Any) -> None:
+        if not during:
+            during.append(torch.empty(0))
+            during[0] = pool.submit(lambda: model(**inputs)[0]).result()
+
+    last = [module for module in model.modules() if hasattr(module, "is_causal")][-1]
+    with ThreadPoolExecutor(1) as pool:
+        hook = last.register_forward_pre_hook(between)
+        found = trace_hugging_face(model, Letters(), "dogs", target=target)
+        hook.remove()
+    assert torch.equal(during[0], alone)
+    assert found.sequences == expected.sequences
+    for name in expected:
+        np.testing.assert_array_equal(found[name].weights(1, 3), expected[name].weights(1, 3))
 
 
 @pytest.mark.parametrize("family", FAMILIES)

@@ -1,6 +1,8 @@
 """Equation 1 by hand, the two paths against each other, masks, the observer, and multi-head attention's packing."""
 
+import asyncio
 import math
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import torch
@@ -152,6 +154,60 @@ def test_the_observer_is_gone_after_the_context_and_the_outer_one_is_back() -> N
         attention(q, k, v)
     attention(q, k, v)
     assert calls == ["inner", "outer"]
+
+
+def test_the_observer_of_a_model_sees_that_model_alone() -> None:
+    own, other = MultiHeadAttention(12, 3), MultiHeadAttention(12, 3)
+    x, calls = torch.randn(2, L, 12), []
+    with observing(lambda *_: calls.append("all")), observing(lambda *_: calls.append("own"), own):
+        own(x)
+        other(x)  # goes to who observes all
+        with observing(lambda *_: calls.append("other"), other):
+            own(x)
+            other(x)
+            attention(heads(L), heads(M), heads(M))  # names no module
+    assert calls == ["own", "all", "own", "other", "other"]
+
+
+def test_a_thread_is_observed_by_itself() -> None:
+    block, calls = MultiHeadAttention(12, 3), []
+    x = torch.randn(2, L, 12)
+
+    def observed(name: str) -> None:
+        with observing(lambda *_: calls.append(name), block):
+            block(x)
+
+    with ThreadPoolExecutor(1) as pool, observing(lambda *_: calls.append("here"), block):
+        pool.submit(block, x).result()
+        pool.submit(observed, "there").result()
+        block(x)
+    assert calls == ["there", "here"]
+
+
+def test_an_asyncio_task_is_observed_by_itself() -> None:
+    block, calls = MultiHeadAttention(12, 3), []
+    x = torch.randn(2, L, 12)
+
+    async def observed(name: str) -> None:
+        with observing(lambda *_: calls.append(name), block):
+            await asyncio.sleep(0)  # the other task's turn
+            block(x)
+            await asyncio.sleep(0)
+            block(x)
+
+    async def both() -> None:
+        await asyncio.gather(observed("one"), observed("two"))
+
+    asyncio.run(both())
+    assert sorted(calls) == ["one", "one", "two", "two"]
+
+
+def test_observing_leaves_no_break_in_a_compiled_graph() -> None:
+    block, x = MultiHeadAttention(12, 3).eval(), torch.randn(2, L, 12)
+    compiled, calls = torch.compile(block, backend="eager", fullgraph=True), []
+    with observing(lambda *_: calls.append("seen")):
+        assert torch.equal(compiled(x), block(x))
+    assert calls == ["seen"], "what is compiled is not observed"
 
 
 def test_the_observer_is_gone_after_an_exception() -> None:

@@ -14,6 +14,7 @@ from pellucid.decoding.engine import search
 from pellucid.errors import DataError
 from pellucid.model import attention as attention_module
 from pellucid.model.attention import attention_weights, observing
+from pellucid.model.masks import causal_mask
 from pellucid.tasks.classifier import Classifier
 from pellucid.tasks.language_model import LanguageModel
 from pellucid.tasks.tracing import trace, trace_search
@@ -164,11 +165,55 @@ def test_nothing_observes_afterwards_and_modes_are_as_they_were() -> None:
     assert model.training
     assert not model.encoder.layers[0].self_attn.training
     assert model.encoder.layers[1].self_attn.training
-    assert attention_module._observer is None
+    assert attention_module._observation.get() is None
     with pytest.raises(DataError):
         trace(model, [99])
-    assert attention_module._observer is None
+    assert attention_module._observation.get() is None
     assert model.training
+
+
+def test_attention_of_ones_own_is_traced_where_it_goes_through_ours() -> None:
+    model = encoder()
+    for layer in model.encoder.layers:
+        layer.self_attn.forward = OwnAttention(layer.self_attn)
+    found = trace(model, [5, 6, 2])["encoder.self"]
+    np.testing.assert_array_equal(found.mask, np.tril(np.ones((3, 3), dtype=bool)))
+    assert found.num_layers == 2
+
+
+@pytest.mark.parametrize(
+    ("calls", "message"),
+    [
+        (0, r"the model has 2 attention blocks, but its pass called attention\(\) 1 times"),
+        (2, r"the model has 2 attention blocks, but its pass called attention\(\) more often"),
+    ],
+)
+def test_attention_of_ones_own_that_is_not_one_call_is_an_error(calls: int, message: str) -> None:
+    model = encoder()
+    model.encoder.layers[1].self_attn.forward = OwnAttention(model.encoder.layers[1].self_attn, calls)
+    with pytest.raises(DataError, match=message) as caught:
+        trace(model, [5, 6, 2])
+    assert "pellucid.attention" in caught.value.hint
+
+
+class OwnAttention:
+    """Attention of an encoder that looks back alone, without projections; it calls attention() so often."""
+
+    def __init__(self, block: Any, calls: int = 1) -> None:
+        self.block, self.calls = block, calls
+
+    def __call__(self, x: Tensor, **_: Any) -> Tensor:
+        q = self.block.split_heads(x)
+        for _ in range(self.calls):
+            q = attention_module.attention(q, q, q, causal_mask(x.size(1)))
+        return self.block.join_heads(q)
+
+
+def test_a_compiled_model_is_traced_as_it_was_before() -> None:
+    model = encoder()
+    expected = trace(model, [5, 6, 2])["encoder.self"].weights(1, 0)
+    model.compile(backend="eager")
+    np.testing.assert_array_equal(trace(model, [5, 6, 2])["encoder.self"].weights(1, 0), expected)
 
 
 @pytest.mark.parametrize("beam_size", [1, 2, 4])

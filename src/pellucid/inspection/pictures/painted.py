@@ -3,6 +3,7 @@
 import warnings
 from functools import cache
 from io import BytesIO
+from threading import Lock
 from typing import Any
 
 from pellucid.errors import ConfigError, DataError
@@ -23,6 +24,9 @@ FONTS = (
     "Kohinoor Devanagari", "Noto Sans Thai", "Leelawadee UI", "Noto Emoji", "Segoe UI Emoji", "Noto Sans Symbols2",
     "Segoe UI Symbol", "Unifont",
 )  # fmt: skip
+
+# matplotlib is not for several threads, nor is catching its warnings.
+_painting = Lock()
 
 
 def to_png(drawing: Drawing, scale: float = 2.0) -> bytes:
@@ -48,15 +52,16 @@ def to_png(drawing: Drawing, scale: float = 2.0) -> bytes:
             "choose a smaller `scale`, or write .svg",
         )
     inches = (drawing.width / DOTS_PER_INCH, drawing.height / DOTS_PER_INCH)
-    figure = Figure(figsize=inches, dpi=DOTS_PER_INCH * scale, facecolor=PAPER)
-    canvas = FigureCanvasAgg(figure)
-    axes = figure.add_axes((0, 0, 1, 1), xlim=(0, drawing.width), ylim=(drawing.height, 0))
-    axes.set_axis_off()
-    for order, shape in enumerate(drawing.shapes):
-        _paint(axes, shape, order)
     out, missing = BytesIO(), _Missing()
-    with missing:
-        canvas.print_png(out, metadata={"Software": None})
+    with _painting:
+        figure = Figure(figsize=inches, dpi=DOTS_PER_INCH * scale, facecolor=PAPER)
+        canvas = FigureCanvasAgg(figure)
+        axes = figure.add_axes((0, 0, 1, 1), xlim=(0, drawing.width), ylim=(drawing.height, 0))
+        axes.set_axis_off()
+        for order, shape in enumerate(drawing.shapes):
+            _paint(axes, shape, order)
+        with missing:
+            canvas.print_png(out, metadata={"Software": None})
     missing.tell()
     return out.getvalue()
 
