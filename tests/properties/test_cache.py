@@ -9,6 +9,7 @@ from torch import Tensor
 from pellucid.errors import DataError
 from pellucid.model.cache import DecoderCache
 from pellucid.model.transformer import Transformer
+from tests.rounding import DOUBLE_NETWORK
 from tests.tiny_model import SRC_VOCAB_SIZE, TGT_VOCAB_SIZE, padded, tiny_model, words
 
 VARIANTS: list[dict[str, Any]] = [
@@ -35,7 +36,7 @@ def from_scratch(model: Transformer, src: Tensor, prefixes: Tensor) -> Tensor:
 
 
 def close(actual: Tensor, expected: Tensor) -> None:
-    torch.testing.assert_close(actual, expected, rtol=1e-5, atol=1e-5)
+    torch.testing.assert_close(actual, expected, rtol=DOUBLE_NETWORK, atol=DOUBLE_NETWORK)
 
 
 def reordered(prefixes: Tensor, parents: Tensor) -> Tensor:
@@ -45,7 +46,7 @@ def reordered(prefixes: Tensor, parents: Tensor) -> Tensor:
 @torch.no_grad()
 @each_variant
 def test_steps_are_decode(fields: dict[str, Any]) -> None:
-    model = tiny_model(**fields)
+    model = tiny_model(**fields).double()
     src, tgt = sources(3), words(TGT_VOCAB_SIZE, 3, STEPS)
     cache = model.start(src)
     steps = [model.step(tgt[:, t : t + 1], cache) for t in range(STEPS)]
@@ -58,7 +59,7 @@ def test_steps_are_decode(fields: dict[str, Any]) -> None:
 @each_variant
 def test_hypotheses_that_change_places(fields: dict[str, Any], width: int) -> None:
     """Random parents each step: some hypotheses die out, others go on several times."""
-    model = tiny_model(**fields)
+    model = tiny_model(**fields).double()
     src = sources(3)
     cache = model.start(src, beam_size=width)
     prefixes = torch.empty(3, width, 0, dtype=torch.int64)
@@ -76,7 +77,7 @@ def test_hypotheses_that_change_places(fields: dict[str, Any], width: int) -> No
 @each_variant
 def test_sentences_that_leave(fields: dict[str, Any], width: int) -> None:
     """Some go before the first step, some in between, and those that stay change their order."""
-    model = tiny_model(**fields)
+    model = tiny_model(**fields).double()
     src = sources(4)
     cache = model.start(src, beam_size=width)
     prefixes = torch.empty(4, width, 0, dtype=torch.int64)
@@ -106,7 +107,7 @@ def test_a_model_has_no_memory_of_an_earlier_search() -> None:
 
 @torch.no_grad()
 def test_two_searches_at_a_time() -> None:
-    model = tiny_model()
+    model = tiny_model().double()
     src, tgt = sources(2), words(TGT_VOCAB_SIZE, 2, 6)
     one, other = model.start(src), model.start(src.flip(0))
     for t in range(6):

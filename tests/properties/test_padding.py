@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pellucid.decoding.padding import pad
+from tests.rounding import DOUBLE_NETWORK
 from tests.tiny_model import SRC_VOCAB_SIZE, TGT_VOCAB_SIZE, padded, tiny_model, words
 
 VARIANTS: list[dict[str, Any]] = [{}, {"norm": "pre", "positions": "learned", "embedding_norm": True}]
@@ -19,11 +20,11 @@ each_variant = pytest.mark.parametrize("fields", VARIANTS, ids=str)
 @given(seed=st.integers(0, 10**6), more=st.integers(1, 30))
 def test_more_padding_of_the_source_changes_nothing(fields: dict[str, Any], seed: int, more: int) -> None:
     torch.manual_seed(seed)
-    model = tiny_model(**fields)
+    model = tiny_model(**fields).double()
     src, tgt = padded(words(SRC_VOCAB_SIZE, 3, 6), [6, 1, 4]), words(TGT_VOCAB_SIZE, 3, 5)
     longer = torch.cat([src, torch.zeros(3, more, dtype=torch.int64)], dim=1)
     with torch.no_grad():
-        torch.testing.assert_close(model(longer, tgt), model(src, tgt), rtol=1e-5, atol=1e-5)
+        torch.testing.assert_close(model(longer, tgt), model(src, tgt), rtol=DOUBLE_NETWORK, atol=DOUBLE_NETWORK)
 
 
 @each_variant
@@ -67,14 +68,14 @@ def test_a_sentence_does_not_depend_on_its_neighbours(
     fields: dict[str, Any], seed: int, lengths: list[tuple[int, int]]
 ) -> None:
     torch.manual_seed(seed)
-    model = tiny_model(**fields)
+    model = tiny_model(**fields).double()
     sources = [words(SRC_VOCAB_SIZE, length).tolist() for length, _ in lengths]
     targets = [words(TGT_VOCAB_SIZE, length).tolist() for _, length in lengths]
     with torch.no_grad():
         together = model(pad(sources, 0), pad(targets, 0))
         for row, source, target in zip(together, sources, targets, strict=True):
             alone = model(torch.tensor([source]), torch.tensor([target]))[0]
-            torch.testing.assert_close(row[: len(target)], alone, rtol=1e-5, atol=1e-5)
+            torch.testing.assert_close(row[: len(target)], alone, rtol=DOUBLE_NETWORK, atol=DOUBLE_NETWORK)
 
 
 @pytest.mark.parametrize("pad_id", [0, 1])

@@ -9,6 +9,7 @@ from pellucid.decoding.engine import NEAR_TIE, sample_outputs, score_outputs, se
 from pellucid.decoding.greedy import greedy_search
 from pellucid.decoding.hypothesis import Hypothesis
 from pellucid.decoding.sampling import SamplingConfig
+from tests.rounding import NETWORK
 from tests.unit.decoding.models import random_model, random_script, random_sources, scripted, source_batch
 
 BUDGETS = [30, 4096]
@@ -18,7 +19,7 @@ SOURCES = random_sources(7, 9)
 def assert_same(found: list[list[Hypothesis]], expected: list[list[Hypothesis]]) -> None:
     assert [[h.ids for h in hypotheses] for hypotheses in found] == [[h.ids for h in e] for e in expected]
     scores = [h.score for hypotheses in expected for h in hypotheses]
-    assert [h.score for hypotheses in found for h in hypotheses] == pytest.approx(scores, abs=1e-4)
+    assert [h.score for hypotheses in found for h in hypotheses] == pytest.approx(scores, abs=NETWORK)
 
 
 @pytest.mark.parametrize("seed", range(2))
@@ -42,7 +43,7 @@ def test_forced_scores(pad_id: int | None) -> None:
     alone = [score_outputs(model, [s], [t])[0] for s, t in zip(SOURCES, targets, strict=True)]
     for budget in BUDGETS:
         scores = score_outputs(model, SOURCES, targets, DecodeConfig(batch_tokens=budget))
-        assert scores == pytest.approx(alone, abs=1e-4)
+        assert scores == pytest.approx(alone, abs=NETWORK)
 
 
 @pytest.mark.parametrize("vocab_size", [12, 500])

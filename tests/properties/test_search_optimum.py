@@ -11,6 +11,7 @@ from pellucid.decoding.engine import score_outputs, search
 from pellucid.decoding.greedy import greedy_search
 from pellucid.decoding.hypothesis import Hypothesis
 from pellucid.model.transformer import Transformer
+from tests.rounding import NETWORK
 from tests.unit.decoding.models import (
     BOS,
     EOS,
@@ -52,7 +53,7 @@ def test_an_exhaustive_beam_finds_the_optimum(vocab_size: int, max_length: int, 
             config = DecodeConfig(beam_size=width, n_best=n_best, max_length=max_length, length_penalty=length_penalty)
             (found,) = search(model, [source], config)
             assert [h.ids for h in found] == [h.ids for h in ranked[:n_best]]
-            assert [h.score for h in found] == pytest.approx([h.score for h in ranked[:n_best]], abs=1e-4)
+            assert [h.score for h in found] == pytest.approx([h.score for h in ranked[:n_best]], abs=NETWORK)
 
 
 @pytest.mark.parametrize(("width", "n_best"), [(2, 1), (3, 2), (5, 1)])
@@ -68,7 +69,7 @@ def test_the_early_exit_changes_nothing(width: int, n_best: int, clumps: bool) -
             for source, sentence in zip(sources, found, strict=True):
                 expected = plain_search(partial(script, tuple(source)), limit, config)
                 assert [tuple(h.ids) for h in sentence.hypotheses] == [ids for ids, _ in expected]
-                assert [h.score for h in sentence.hypotheses] == pytest.approx([s for _, s in expected], abs=1e-4)
+                assert [h.score for h in sentence.hypotheses] == pytest.approx([s for _, s in expected], abs=NETWORK)
 
 
 def test_a_beam_of_one_is_greedy_search() -> None:
@@ -79,7 +80,7 @@ def test_a_beam_of_one_is_greedy_search() -> None:
         greedy = [f.hypotheses[0] for f in greedy_search(model, src, DecodeConfig(max_length=20))]
         beam = [f.hypotheses[0] for f in beam_search(model, src, DecodeConfig(beam_size=1, max_length=20))]
         assert [h.ids for h in beam] == [h.ids for h in greedy]
-        assert [h.score for h in beam] == pytest.approx([h.score for h in greedy], abs=1e-4)
+        assert [h.score for h in beam] == pytest.approx([h.score for h in greedy], abs=NETWORK)
         lengths |= {len(h.ids) for h in greedy}
     assert len(lengths) > 3
 
@@ -92,7 +93,7 @@ def test_a_reported_score_is_the_forced_score(beam_size: int, norm: str) -> None
     found = search(model, sources, DecodeConfig(beam_size=beam_size, n_best=beam_size))
     pairs = [(source, h) for source, hypotheses in zip(sources, found, strict=True) for h in hypotheses]
     forced = score_outputs(model, [source for source, _ in pairs], [h.ids for _, h in pairs])
-    assert [h.score for _, h in pairs] == pytest.approx(forced, abs=1e-4)
+    assert [h.score for _, h in pairs] == pytest.approx(forced, abs=NETWORK)
 
 
 @pytest.mark.parametrize("length_penalty", PENALTIES)

@@ -15,10 +15,11 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from pellucid.config import ModelConfig
-from pellucid.errors import ConfigError
+from pellucid.errors import ConfigError, DataError
 from pellucid.kernels.dropout import Dropout, dropout
 from pellucid.kernels.linear import Linear
 from pellucid.model.cache import LayerCache
+from pellucid.model.masks import check_mask
 from pellucid.model.positions import Distances, rotate
 
 Observer = Callable[[Tensor, Tensor, Tensor, Tensor | None, Tensor | None, Tensor], None]
@@ -57,14 +58,20 @@ def attention(
     Args:
         q: (B, H, L, K).
         k, v: (B, H, M, K); or of fewer heads, each shared by as many neighbouring heads of `q`.
-        mask: bool, True = may attend, broadcastable to (B, H, L, M). A query that may attend to nothing gets zeros.
+        mask: bool, True = may attend, broadcastable to (B, H, L, M); of two dimensions it is (L, M), the same for all
+            sentences. A query that may attend to nothing gets zeros.
         dropout_p: probability that a weight is dropped.
         fused: PyTorch's kernel or the explicit path; None: the faster one.
         bias: what is added to the scores, broadcastable to (B, H, L, M).
         block: the module whose attention this is, by which an observer knows its model's calls.
 
     Returns: (B, H, L, K).
+
+    Raises DataError for a mask that is not bool or has another shape.
     """
+    # Those of the model have four dimensions: for them this costs nothing.
+    if mask is not None and (mask.dim() != 4 or mask.dtype != torch.bool):
+        check_mask(mask, q.size(0), q.size(1), q.size(2), k.size(2))
     if k.size(1) != q.size(1):
         shared = q.size(1) // k.size(1)
         k, v = k.repeat_interleave(shared, dim=1), v.repeat_interleave(shared, dim=1)  # (B, H, M, K)
@@ -170,6 +177,7 @@ class MultiHeadAttention(nn.Module):
         self,
         x: Tensor,
         memory: Tensor | None = None,
+        *others: Tensor,
         mask: Tensor | None = None,
         cache: LayerCache | None = None,
         distances: Distances | None = None,
@@ -183,7 +191,15 @@ class MultiHeadAttention(nn.Module):
             distances: rotary or relative positions, of `x` and of all keys of the cache.
 
         Returns: (B, L, D).
+
+        Raises DataError for a third tensor, and for a mask that does not fit.
         """
+        if others:
+            raise DataError(
+                f"{2 + len(others)} tensors are given: this attention takes `x` and `memory`, and makes queries, keys "
+                "and values of them itself",
+                "write attention(x) for self-attention and attention(x, memory) for a memory; the mask is `mask=`",
+            )
         bias, turn = (None, None) if distances is None else (distances.bias, distances.rotation)
         if memory is None:
             q, k, v = (self.split_heads(part) for part in self.qkv_proj(x).split(self.qkv_widths, dim=-1))

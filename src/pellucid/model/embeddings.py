@@ -34,20 +34,53 @@ class Embeddings(nn.Module):
 
         `segments` (B, L) says which kind of segment each is part of; None: all of the first.
 
-        Raises DataError for a sequence beyond `max_positions`, and for segments where the model knows none.
+        Raises DataError for ids outside of the vocabulary (a GPU has an error of its own for those), a sequence beyond
+        `max_positions`, and segments of another shape, outside of the model's, or where it knows none.
         """
         start, end = (0, ids.size(1)) if position is None else (position, position + 1)
+        if segments is not None and segments.shape != ids.shape:
+            raise DataError(f"`segments` has shape {tuple(segments.shape)}, the ids {tuple(ids.shape)}: one a token")
         if end > self.max_positions:
             raise DataError(
                 f"a sequence of {end} tokens is longer than the model's `max_positions` ({self.max_positions})",
                 "cut the text, or train a model with a larger `model.max_positions`",
             )
-        x: Tensor = self.tokens(ids) * self.scale  # (B, L, D)
+        x = _looked_up(self.tokens, ids, "ids") * self.scale  # (B, L, D)
         if self.positions is not None:
             x = x + self.positions(start, end)
         if self.segments is not None:
-            x = x + self.segments(torch.zeros_like(ids) if segments is None else segments)
+            x = x + _looked_up(self.segments, torch.zeros_like(ids) if segments is None else segments, "segments")
         elif segments is not None:
             raise DataError("`segments` are given, but the model has no segment embeddings (`num_segments` is 0)")
         x = self.dropout(x if self.norm is None else self.norm(x))
         return x
+
+
+def check_ids(ids: Tensor, name: str = "ids") -> None:
+    """Raises DataError for what is no tensor of whole numbers, (B, L)."""
+    if not isinstance(ids, Tensor):
+        raise DataError(f"`{name}` is a {type(ids).__name__}; it must be a tensor (B, L)", "write torch.tensor([ids])")
+    if ids.dtype not in (torch.int64, torch.int32):
+        raise DataError(
+            f"`{name}` has dtype {str(ids.dtype).removeprefix('torch.')}; ids are int64 or int32",
+            f"write {name}.long()",
+        )
+    if ids.dim() != 2:
+        raise DataError(
+            f"`{name}` has shape {tuple(ids.shape)}; it must be (B, L), a row a sentence",
+            f"write {name}[None] for a single sentence" if ids.dim() == 1 else "",
+        )
+
+
+def _looked_up(table: nn.Embedding, ids: Tensor, name: str) -> Tensor:
+    """(B, L) -> (B, L, D). The CPU's own check is the only one: to look first would cost, and make a GPU wait."""
+    try:
+        x: Tensor = table(ids)  # (B, L, D)
+        return x
+    except IndexError:
+        outside = sorted(set(ids[(ids < 0) | (ids >= table.num_embeddings)].tolist()))
+        raise DataError(
+            f"`{name}` holds {', '.join(map(str, outside[:5]))}{', ...' if len(outside) > 5 else ''}; the model's are "
+            f"0..{table.num_embeddings - 1}",
+            "encode the text with the tokenizer that the model was trained with" if name == "ids" else "",
+        ) from None

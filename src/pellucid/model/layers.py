@@ -108,5 +108,5 @@ class DecoderLayer(Sublayers):
         """(B, T, D), (B, S, D) -> (B, T, D). `mask` is broadcastable to (B, H, T, T), `memory_mask` to (B, H, T, S)."""
         x = self.add(x, self.self_attn_norm, lambda x: self.self_attn(x, mask=mask, cache=cache, distances=distances))
         if (cross_attn := self.cross_attn) is not None and self.cross_attn_norm is not None:
-            x = self.add(x, self.cross_attn_norm, lambda x: cross_attn(x, memory, memory_mask, cache))
+            x = self.add(x, self.cross_attn_norm, lambda x: cross_attn(x, memory, mask=memory_mask, cache=cache))
         return self.add(x, self.feed_forward_norm, self.feed_forward)

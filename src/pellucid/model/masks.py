@@ -1,7 +1,11 @@
-"""The only place where a mask is made: bool, True = may attend, broadcastable to (B, H, L, M)."""
+"""Masks are made and checked here: bool, True = may attend, broadcastable to (B, H, L, M)."""
+
+import warnings
 
 import torch
 from torch import Tensor
+
+from pellucid.errors import DataError
 
 
 def padding_mask(ids: Tensor, pad_id: int | None) -> Tensor | None:
@@ -12,3 +16,37 @@ def padding_mask(ids: Tensor, pad_id: int | None) -> Tensor | None:
 def causal_mask(length: int, device: torch.device | str | None = None) -> Tensor:
     """Each position sees itself and what came before: (1, 1, T, T)."""
     return torch.ones(length, length, dtype=torch.bool, device=device).tril()[None, None]  # (1, 1, T, T)
+
+
+def check_mask(mask: Tensor, B: int, H: int, L: int, M: int) -> None:
+    """Raises DataError for a mask that is not bool, or not of a shape that attention of (B, H, L, M) can take.
+
+    Warns of a mask (B, M) that passes for one (L, M), since B is L, and of one (B, L, M) that passes for (H, L, M).
+    """
+    if mask.dtype != torch.bool:
+        raise DataError(
+            f"a mask has dtype {str(mask.dtype).removeprefix('torch.')}; it must be bool, True = may attend",
+            "of 1 and 0, as torch.tril gives them: mask.bool(); of 0 and -inf, to be added to scores: mask == 0",
+        )
+    shape, sizes = tuple(mask.shape), (B, H, L, M)
+    for_each_sentence = {(B, M): "mask[:, None, None, :]", (B, L, M): "mask[:, None]", (B, 1, M): "mask[:, None]"}
+    # Missing dimensions stand in front.
+    if len(shape) > 4 or any(n not in (1, size) for n, size in zip(shape[::-1], sizes[::-1], strict=False)):
+        raise DataError(
+            f"a mask has shape {shape}; it must be broadcastable to (B, H, L, M), here {sizes}, so one of two "
+            f"dimensions is (L, M)",
+            f"of one for each sentence write {for_each_sentence[shape]}; padding_mask(ids, pad_id) has that shape"
+            if shape in for_each_sentence
+            else "padding_mask(ids, pad_id) and causal_mask(length) make the usual ones",
+        )
+    if B > 1 and shape in for_each_sentence and not _is_causal(mask):
+        warnings.warn(
+            f"a mask of shape {shape} is read as {'(L, M)' if len(shape) == 2 else '(H, L, M)'}, the same for all {B} "
+            f"sentences; if it is one for each sentence, write {for_each_sentence[shape]}, else "
+            f"{'mask[None, None]' if len(shape) == 2 else 'mask[None]'}",
+            stacklevel=3,
+        )
+
+
+def _is_causal(mask: Tensor) -> bool:
+    return mask.dim() == 2 and mask.size(0) == mask.size(1) and bool((mask == torch.ones_like(mask).tril()).all())

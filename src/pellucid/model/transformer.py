@@ -4,11 +4,11 @@ import torch
 from torch import Tensor, nn
 
 from pellucid.config import ModelConfig
-from pellucid.errors import ConfigError
+from pellucid.errors import ConfigError, DataError
 from pellucid.kernels.linear import Linear
 from pellucid.model.attention import MultiHeadAttention
 from pellucid.model.cache import DecoderCache
-from pellucid.model.embeddings import Embeddings
+from pellucid.model.embeddings import Embeddings, check_ids
 from pellucid.model.heads import ClassificationHead
 from pellucid.model.masks import causal_mask, padding_mask
 from pellucid.model.stacks import Decoder, Encoder
@@ -56,6 +56,9 @@ class Transformer(nn.Module):
                 taken as it is, so it should be causal as well.
 
         Returns: (B, T, V).
+
+        Raises DataError for what are no ids of the model, unequal batches, masks that do not fit, and sequences beyond
+        `max_positions`.
         """
         logits: Tensor = self.output_projection(self.states(src, tgt, src_mask, tgt_mask))  # (B, T, V)
         return logits
@@ -68,6 +71,7 @@ class Transformer(nn.Module):
 
     def encode(self, src: Tensor, src_mask: Tensor | None = None) -> Tensor:
         """The encoder's output for source ids (B, S): the memory, (B, S, D)."""
+        check_ids(src, "src")
         if src_mask is None:
             src_mask = padding_mask(src, self.config.pad_id)
         memory: Tensor = self.encoder(self.src_embedding(src), src_mask)  # (B, S, D)
@@ -103,6 +107,10 @@ class Transformer(nn.Module):
     def _decoder_states(
         self, tgt: Tensor, memory: Tensor, src: Tensor, src_mask: Tensor | None, tgt_mask: Tensor | None
     ) -> Tensor:
+        check_ids(src, "src")
+        check_ids(tgt, "tgt")
+        if not torch.compiler.is_compiling() and src.size(0) != tgt.size(0):
+            raise DataError(f"{src.size(0)} sources and {tgt.size(0)} targets: each source needs one target")
         if src_mask is None:
             src_mask = padding_mask(src, self.config.pad_id)
         if tgt_mask is None:
@@ -131,6 +139,7 @@ class EncoderOnly(nn.Module):
             segments: (B, S) which segment each is part of, for a model with `num_segments`; None: all of the first.
             mask: bool, True = may attend, broadcastable to (B, H, S, S). None: what is not `pad_id`.
         """
+        check_ids(ids)
         if mask is None:
             mask = padding_mask(ids, self.config.pad_id)
         states: Tensor = self.encoder(self.src_embedding(ids, segments=segments), mask)  # (B, S, D)
@@ -181,6 +190,7 @@ class DecoderOnly(nn.Module):
 
     def states(self, ids: Tensor) -> Tensor:
         """What the output projection sees, (B, T, D): for losses that do not want all logits at a time."""
+        check_ids(ids)
         x: Tensor = self.decoder(self.tgt_embedding(ids), None, causal_mask(ids.size(1), ids.device), None)  # (B, T, D)
         return x
 

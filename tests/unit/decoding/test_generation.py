@@ -10,6 +10,7 @@ from pellucid.decoding.generation import generate, token_log_probs
 from pellucid.decoding.sampling import SamplingConfig
 from pellucid.errors import DecodingError
 from pellucid.model.transformer import DecoderOnly
+from tests.rounding import NETWORK
 
 EOS = 2
 PROMPTS = [[5, 6], [7], [5, 6, 7, 8], [9], [3, 3], [10, 4, 4], [8]]
@@ -56,7 +57,7 @@ def test_greedy_is_as_defined(positions: str, pad_id: int | None) -> None:
         expected = [by_definition(model, prompt, 30) for prompt in prompts]
     found = generate(model, prompts, 30)
     assert [h.ids for h in found] == [ids for ids, _ in expected]
-    assert [h.score for h in found] == pytest.approx([score for _, score in expected], abs=1e-4)
+    assert [h.score for h in found] == pytest.approx([score for _, score in expected], abs=NETWORK)
     assert any(len(h.ids) == 30 for h in found), "one goes on beyond the positions"
 
 
@@ -67,7 +68,7 @@ def test_neighbours_and_batches_change_nothing(sampling: SamplingConfig | None) 
     for batch_tokens in (1, 50, 4096):
         found = generate(model, PROMPTS, 20, sampling, batch_tokens=batch_tokens)
         assert [h.ids for h in found] == [h.ids for h in alone]
-        assert [h.score for h in found] == pytest.approx([h.score for h in alone], abs=1e-4)
+        assert [h.score for h in found] == pytest.approx([h.score for h in alone], abs=NETWORK)
 
 
 def test_a_near_tie_is_settled_alone(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -114,7 +115,7 @@ def test_the_end_token_ends() -> None:
         model.output_projection.bias[EOS] = 100.0
     (found,) = generate(model, [[5]], 5)
     assert found.ids == []
-    assert found.score == pytest.approx(0.0, abs=1e-4), "its probability counts"
+    assert found.score == pytest.approx(0.0, abs=NETWORK), "its probability counts"
 
 
 def test_damaged_weights_are_said() -> None:
@@ -157,7 +158,7 @@ def test_token_log_probs(chunk: int, monkeypatch: pytest.MonkeyPatch) -> None:
                 start = 0 if place <= 12 else min(len(text), 19 + (place - 13) // 6 * 6) - 13
                 assert place <= 12 or place - start >= 6
                 expected = model(torch.tensor([text[start:place]]))[0, -1].log_softmax(-1)[text[place]]
-                assert value == pytest.approx(float(expected), abs=1e-4), (place, start)
+                assert value == pytest.approx(float(expected), abs=NETWORK), (place, start)
 
 
 def test_an_id_that_the_model_does_not_have() -> None:

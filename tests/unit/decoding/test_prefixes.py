@@ -15,6 +15,7 @@ from pellucid.decoding.greedy import greedy_search
 from pellucid.decoding.hypothesis import Hypothesis
 from pellucid.decoding.sampling import SamplingConfig
 from pellucid.errors import ConfigError, DecodingError
+from tests.rounding import NETWORK
 from tests.unit.decoding.models import (
     BOS,
     EOS,
@@ -61,7 +62,7 @@ def test_an_exhaustive_beam_finds_the_best_outputs_behind_a_prefix(
         scored.sort(key=lambda pair: -pair[0] / (len(prefix) + len(pair[1]) + 1) ** length_penalty)
         (found,) = beam_search(scripted(script, 6), source_batch([[3]]), config)
         assert [h.ids for h in found.hypotheses] == [target for _, target in scored[:5]]
-        assert [h.score for h in found.hypotheses] == pytest.approx([score for score, _ in scored[:5]], abs=1e-4)
+        assert [h.score for h in found.hypotheses] == pytest.approx([score for score, _ in scored[:5]], abs=NETWORK)
 
 
 @pytest.mark.parametrize("beam_size", [1, 4])
@@ -70,12 +71,12 @@ def test_a_score_is_that_of_the_output_without_its_prefix(beam_size: int) -> Non
     found = [hypotheses[0] for hypotheses in search(model, SOURCES, config)]
     assert all(5 not in h.ids for h in found)
     forced = score_outputs(model, SOURCES, [h.ids for h in found], config)
-    assert [h.score for h in found] == pytest.approx(forced, abs=1e-4)
+    assert [h.score for h in found] == pytest.approx(forced, abs=NETWORK)
     for source, h in zip(SOURCES, found, strict=True):
         tgt = torch.tensor([[BOS, *PREFIX, *h.ids]])
         log_probs = model(source_batch([source]), tgt).detach().log_softmax(dim=-1)[0]
         chosen = [float(log_probs[len(PREFIX) + i, token]) for i, token in enumerate([*h.ids, EOS])]
-        assert h.score == pytest.approx(sum(chosen), abs=1e-4)
+        assert h.score == pytest.approx(sum(chosen), abs=NETWORK)
 
 
 def test_the_prefix_is_what_the_output_goes_on_from() -> None:
@@ -97,7 +98,7 @@ def test_a_beam_of_one_and_one_token_to_draw_from_are_greedy_search() -> None:
     beam = [f.hypotheses[0] for f in beam_search(model, src, config)]
     drawn = sample_outputs(model, SOURCES, SamplingConfig(top_k=1), config)
     assert [h.ids for h in beam] == [h.ids for h in drawn] == [h.ids for h in greedy]
-    assert [h.score for h in drawn] == pytest.approx([h.score for h in greedy], abs=1e-4)
+    assert [h.score for h in drawn] == pytest.approx([h.score for h in greedy], abs=NETWORK)
     assert {h.prefix_length for h in [*greedy, *beam, *drawn]} == {2}
 
 
@@ -111,8 +112,8 @@ def test_what_stands_around_every_source(beam_size: int) -> None:
     (expected,) = run(model, whole, plain)
     ((found,),) = search(model, [[3, 4, 5]], around)
     assert found.ids == expected.hypotheses[0].ids
-    assert found.score == pytest.approx(expected.hypotheses[0].score, abs=1e-4)
-    assert found.score == pytest.approx(score_outputs(model, [[3, 4, 5]], [found.ids], around)[0], abs=1e-4)
+    assert found.score == pytest.approx(expected.hypotheses[0].score, abs=NETWORK)
+    assert found.score == pytest.approx(score_outputs(model, [[3, 4, 5]], [found.ids], around)[0], abs=NETWORK)
     assert found.score != pytest.approx(score_outputs(model, [[3, 4, 5]], [found.ids], plain)[0], abs=1e-2)
 
 
@@ -124,8 +125,8 @@ def test_sources_without_an_end_token(beam_size: int) -> None:
     (expected,) = run(model, torch.tensor([[3, 4, 5]]), replace(bare, max_length=8))
     ((found,),) = search(model, [[3, 4, 5]], bare)
     assert found.ids == expected.hypotheses[0].ids
-    assert found.score == pytest.approx(expected.hypotheses[0].score, abs=1e-4)
-    assert found.score == pytest.approx(score_outputs(model, [[3, 4, 5]], [found.ids], bare)[0], abs=1e-4)
+    assert found.score == pytest.approx(expected.hypotheses[0].score, abs=NETWORK)
+    assert found.score == pytest.approx(score_outputs(model, [[3, 4, 5]], [found.ids], bare)[0], abs=NETWORK)
     ended = replace(bare, source_end=True)
     assert found.score != pytest.approx(score_outputs(model, [[3, 4, 5]], [found.ids], ended)[0], abs=1e-2)
     with pytest.raises(DecodingError, match="a source is empty"):
@@ -142,11 +143,11 @@ def test_neighbours_change_nothing(beam_size: int, pad_id: int | None) -> None:
         together = search(model, SOURCES, settings(batch_tokens=batch_tokens, **fields))
         for found, expected in zip(together, alone, strict=True):
             assert [h.ids for h in found] == [h.ids for h in expected]
-            assert [h.score for h in found] == pytest.approx([h.score for h in expected], abs=1e-4)
+            assert [h.score for h in found] == pytest.approx([h.score for h in expected], abs=NETWORK)
     targets = [hypotheses[0].ids for hypotheses in alone]
     for batch_tokens in (1, 10_000):
         scores = score_outputs(model, SOURCES, targets, settings(batch_tokens=batch_tokens, **fields))
-        assert scores == pytest.approx([hypotheses[0].score for hypotheses in alone], abs=1e-4)
+        assert scores == pytest.approx([hypotheses[0].score for hypotheses in alone], abs=NETWORK)
 
 
 @pytest.mark.parametrize("beam_size", [1, 3])

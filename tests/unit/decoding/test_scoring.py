@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from pellucid.decoding.scoring import forced_scores
+from tests.rounding import NETWORK
 from tests.unit.decoding.models import BOS, EOS, PAD, random_model, source_batch
 
 
@@ -13,7 +14,7 @@ def test_a_score_is_the_sum_of_the_targets_log_probabilities() -> None:
     tgt_in, tgt_out = torch.tensor([[BOS, 6, 7], [BOS, PAD, PAD]]), torch.tensor([[6, 7, EOS], [EOS, PAD, PAD]])
     log_probs = model(src, tgt_in).detach().log_softmax(dim=-1)
     expected = [float(log_probs[0, 0, 6] + log_probs[0, 1, 7] + log_probs[0, 2, EOS]), float(log_probs[1, 0, EOS])]
-    assert forced_scores(model, src, tgt_in, tgt_out, [3, 1]) == pytest.approx(expected, abs=1e-4)
+    assert forced_scores(model, src, tgt_in, tgt_out, [3, 1]) == pytest.approx(expected, abs=NETWORK)
 
 
 def test_the_length_decides_what_is_padding() -> None:
@@ -23,7 +24,7 @@ def test_the_length_decides_what_is_padding() -> None:
     tgt_out = torch.tensor([[6, EOS, EOS]])
     log_probs = model(src, tgt_in).detach().log_softmax(dim=-1)
     expected = float(log_probs[0, 0, 6] + log_probs[0, 1, EOS])
-    assert forced_scores(model, src, tgt_in, tgt_out, [2]) == pytest.approx([expected], abs=1e-4)
+    assert forced_scores(model, src, tgt_in, tgt_out, [2]) == pytest.approx([expected], abs=NETWORK)
 
 
 def test_no_gradient_is_kept() -> None:

@@ -10,6 +10,7 @@ from torch import Tensor
 from pellucid.errors import ConfigError, DataError
 from pellucid.model.embeddings import Embeddings
 from pellucid.model.positions import LearnedPositions, SinusoidalPositions, sinusoids
+from tests.rounding import unit
 from tests.tiny_model import tiny_config, words
 
 VOCAB_SIZE, D = 23, 12
@@ -27,8 +28,8 @@ def test_sinusoids_by_their_formula(d_model: int) -> None:
     for position in (0, 1, 7, 59):
         for i in range(d_model // 2):
             angle = position / 10000 ** (2 * i / d_model)
-            assert table[position, 2 * i].item() == pytest.approx(math.sin(angle), abs=1e-7)
-            assert table[position, 2 * i + 1].item() == pytest.approx(math.cos(angle), abs=1e-7)
+            assert table[position, 2 * i].item() == pytest.approx(math.sin(angle), abs=unit())
+            assert table[position, 2 * i + 1].item() == pytest.approx(math.cos(angle), abs=unit())
 
 
 def test_far_positions_are_as_exact_as_near_ones() -> None:
@@ -36,8 +37,8 @@ def test_far_positions_are_as_exact_as_near_ones() -> None:
     row = sinusoids(5000, 512)[4999]
     for i in range(256):
         angle = 4999 / 10000 ** (2 * i / 512)
-        assert row[2 * i].item() == pytest.approx(math.sin(angle), abs=1e-7)
-        assert row[2 * i + 1].item() == pytest.approx(math.cos(angle), abs=1e-7)
+        assert row[2 * i].item() == pytest.approx(math.sin(angle), abs=unit())
+        assert row[2 * i + 1].item() == pytest.approx(math.cos(angle), abs=unit())
 
 
 @pytest.mark.parametrize("offset", [1, 5, 100])
@@ -48,7 +49,8 @@ def test_a_shift_is_a_rotation(offset: int) -> None:
     cosine, sine = angle.cos(), angle.sin()
     rotations = torch.stack([torch.stack([cosine, sine], -1), torch.stack([-sine, cosine], -1)], -2)
     rotated = torch.einsum("irc,pic->pir", rotations, table[:-offset])
-    torch.testing.assert_close(rotated, table[offset:], rtol=0, atol=1e-6)
+    # Of a rotation's two products, each with a rounded sine and cosine, and of what it is compared with.
+    torch.testing.assert_close(rotated, table[offset:], rtol=0, atol=3 * unit())
 
 
 def test_an_odd_width_is_refused() -> None:

@@ -1,5 +1,7 @@
 """Encoders and decoders alone: they are the two halves, and the options that other families need."""
 
+from collections.abc import Iterator
+
 import pytest
 import torch
 from torch import Tensor
@@ -9,8 +11,17 @@ from pellucid.errors import ConfigError, DataError
 from pellucid.model.attention import MultiHeadAttention, attention, attention_weights
 from pellucid.model.positions import rotate, rotation
 from pellucid.model.transformer import DecoderOnly, EncoderOnly, SequenceClassifier, Transformer, build_model
+from tests.rounding import DOUBLE_NETWORK, NETWORK
 
 SHAPE = {"d_model": 16, "d_ff": 24, "num_heads": 4, "num_layers": 2, "vocab_size": 30, "max_positions": 40}
+
+
+@pytest.fixture(autouse=True)
+def _double_precision() -> Iterator[None]:
+    """What holds here holds in any precision; in this one rounding is far below any fault."""
+    torch.set_default_dtype(torch.float64)
+    yield
+    torch.set_default_dtype(torch.float32)
 
 
 def encoder(**fields: object) -> EncoderOnly:
@@ -25,7 +36,7 @@ def words(*shape: int) -> Tensor:
     return torch.randint(3, 30, shape)
 
 
-def close(a: Tensor, b: Tensor, atol: float = 1e-5) -> None:
+def close(a: Tensor, b: Tensor, atol: float = DOUBLE_NETWORK) -> None:
     torch.testing.assert_close(a, b, atol=atol, rtol=0)
 
 
@@ -142,7 +153,7 @@ def test_rotary_scores_depend_on_the_distance_alone() -> None:
         at = [rotation(torch.tensor([place]), 8) for place in (query, key)]
         return rotate(q, at[0]) @ rotate(k, at[1]).mT
 
-    close(score(3, 1), score(13, 11))
+    close(score(3, 1), score(13, 11), NETWORK)  # angles are taken in single precision
     assert not torch.allclose(score(3, 1), score(3, 2), atol=1e-3)
 
 

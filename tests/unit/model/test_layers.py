@@ -47,7 +47,7 @@ def test_the_encoder_layer_step_by_step(norm: str) -> None:
     layer = EncoderLayer.from_config(tiny_config(norm=norm))
     x = torch.randn(2, 3, D)
     mask = torch.tensor([[True, True, False], [True, True, True]])[:, None, None]
-    first = layer.add(x, layer.self_attn_norm, lambda x: layer.self_attn(x, None, mask))
+    first = layer.add(x, layer.self_attn_norm, lambda x: layer.self_attn(x, mask=mask))
     expected = layer.add(first, layer.feed_forward_norm, layer.feed_forward)
     assert torch.equal(layer(x, mask), expected)
     assert not torch.equal(layer(x, None), expected)
@@ -57,8 +57,8 @@ def test_the_encoder_layer_step_by_step(norm: str) -> None:
 def test_the_decoder_layer_step_by_step(norm: str) -> None:
     layer = DecoderLayer.from_config(tiny_config(norm=norm))
     x, memory, mask, memory_mask = layer_inputs()
-    first = layer.add(x, layer.self_attn_norm, lambda x: layer.self_attn(x, None, mask))
-    second = layer.add(first, layer.cross_attn_norm, lambda x: layer.cross_attn(x, memory, memory_mask))
+    first = layer.add(x, layer.self_attn_norm, lambda x: layer.self_attn(x, mask=mask))
+    second = layer.add(first, layer.cross_attn_norm, lambda x: layer.cross_attn(x, memory, mask=memory_mask))
     expected = layer.add(second, layer.feed_forward_norm, layer.feed_forward)
     assert torch.equal(layer(x, memory, mask, memory_mask), expected)
     assert not torch.equal(layer(x, memory, None, memory_mask), expected)

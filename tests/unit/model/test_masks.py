@@ -1,9 +1,12 @@
-"""Masks: True = may attend."""
+"""Masks: True = may attend; what is none is refused by what it is and what it might have been."""
 
 import pytest
 import torch
 
-from pellucid.model.masks import causal_mask, padding_mask
+from pellucid.errors import DataError
+from pellucid.model.attention import MultiHeadAttention, attention
+from pellucid.model.masks import causal_mask, check_mask, padding_mask
+from tests.tiny_model import tiny_model
 
 
 def test_a_padding_mask_lets_words_through() -> None:
@@ -30,3 +33,63 @@ def test_a_position_sees_itself_and_what_came_before(length: int) -> None:
     assert mask.dtype == torch.bool
     assert mask.shape == (1, 1, length, length)
     assert mask[0, 0].tolist() == [[key <= query for key in range(length)] for query in range(length)]
+
+
+@pytest.mark.parametrize("shape", [(), (7,), (1, 7), (5, 1), (5, 7), (2, 5, 7), (1, 5, 7), (3, 1, 1, 7), (3, 2, 5, 7)])
+def test_what_is_broadcastable_is_a_mask(shape: tuple[int, ...]) -> None:
+    check_mask(torch.ones(shape, dtype=torch.bool), 3, 2, 5, 7)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.int64, torch.uint8])
+def test_numbers_are_no_mask(dtype: torch.dtype) -> None:
+    x = torch.randn(1, 4, 12)
+    with pytest.raises(DataError, match=f"a mask has dtype {str(dtype)[6:]}; it must be bool, True = may") as caught:
+        MultiHeadAttention(12, 3)(x, mask=torch.tril(torch.ones(4, 4)).to(dtype))
+    assert "of 1 and 0, as torch.tril gives them: mask.bool(); of 0 and -inf" in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("shape", "hint"),
+    [
+        ((3, 7), "of one for each sentence write mask[:, None, None, :]; padding_mask(ids, pad_id) has that shape"),
+        ((3, 5, 7), "of one for each sentence write mask[:, None]; padding_mask(ids, pad_id) has that shape"),
+        ((3, 1, 7), "of one for each sentence write mask[:, None]; padding_mask(ids, pad_id) has that shape"),
+        ((7, 5), "padding_mask(ids, pad_id) and causal_mask(length) make the usual ones"),
+        ((1, 3, 2, 5, 7), "padding_mask(ids, pad_id) and causal_mask(length) make the usual ones"),
+    ],
+    ids=str,
+)
+def test_a_mask_of_another_shape_is_refused(shape: tuple[int, ...], hint: str) -> None:
+    with pytest.raises(DataError, match=r"it must be broadcastable to \(B, H, L, M\), here \(3, 2, 5, 7\)") as caught:
+        check_mask(torch.ones(shape, dtype=torch.bool), 3, 2, 5, 7)
+    assert f"a mask has shape {shape};" in str(caught.value)
+    assert caught.value.hint == hint
+
+
+def test_a_padding_mask_that_passes_for_one_of_queries_is_told() -> None:
+    q = torch.randn(4, 2, 4, 3)
+    message = r"^a mask of shape \(4, 4\) is read as \(L, M\), the same for all 4 sentences; if it is one for each "
+    with pytest.warns(
+        UserWarning, match=message + r"sentence, write mask\[:, None, None, :\], else mask\[None, None\]$"
+    ):
+        attention(q, q, q, torch.ones(4, 4, dtype=torch.bool))
+    with pytest.warns(UserWarning, match=r"shape \(2, 4, 4\) is read as \(H, L, M\), the .* else mask\[None\]$"):
+        attention(q[:2], q[:2], q[:2], torch.ones(2, 4, 4, dtype=torch.bool))
+    attention(q, q, q, torch.ones(4, 4, dtype=torch.bool).tril())  # causal: for all
+
+
+def test_a_model_takes_no_other_masks() -> None:
+    model, src, tgt = tiny_model(), torch.full((2, 5), 4), torch.full((2, 3), 4)
+    with pytest.raises(DataError, match=r"a mask has shape \(2, 5\); .* here \(2, 3, 5, 5\)"):
+        model(src, tgt, src != 0)
+    with pytest.raises(DataError, match="a mask has dtype float32"):
+        model(src, tgt, None, torch.ones(3, 3).tril())
+
+
+def test_queries_keys_and_values_are_not_asked_for() -> None:
+    block, x = MultiHeadAttention(12, 3), torch.randn(2, 5, 12)
+    with pytest.raises(DataError, match="3 tensors are given: this attention takes `x` and `memory`") as caught:
+        block(x, x, x)
+    assert caught.value.hint == (
+        "write attention(x) for self-attention and attention(x, memory) for a memory; the mask is `mask=`"
+    )

@@ -13,6 +13,7 @@ from pellucid.tasks.classifier import Classifier
 from pellucid.text.tokenizers import Tokenizers
 from pellucid.text.vocabulary import Vocabulary
 from pellucid.weights.folder import save_description, save_weights
+from tests.rounding import NETWORK
 
 CHARACTERS = Vocabulary("characters", tuple(" abcdefghijklm"))
 TOKENIZERS = Tokenizers(CHARACTERS, CHARACTERS)
@@ -43,7 +44,7 @@ def test_a_text_stands_between_start_and_end(pad_id: int | None) -> None:
     for text, found in zip(TEXTS, model.classify(TEXTS), strict=True):
         expected = by_hand(model, [1, *CHARACTERS.encode(text), 2])
         assert list(found.probabilities) == list(LABELS)
-        assert list(found.probabilities.values()) == pytest.approx(expected, abs=1e-6)
+        assert list(found.probabilities.values()) == pytest.approx(expected, abs=NETWORK)
         assert found.probability == max(found.probabilities.values())
         assert found.label == LABELS[expected.index(max(expected))]
     assert len({found.label for found in model.classify(TEXTS)}) > 1
@@ -56,7 +57,7 @@ def test_batches_change_nothing(pad_id: int | None) -> None:
     for batch_tokens in (1, 20, 4096):
         for one, other in zip(model.classify(TEXTS, batch_tokens=batch_tokens), alone, strict=True):
             assert one.label == other.label
-            assert list(one.probabilities.values()) == pytest.approx(list(other.probabilities.values()), abs=1e-6)
+            assert list(one.probabilities.values()) == pytest.approx(list(other.probabilities.values()), abs=NETWORK)
 
 
 def test_what_does_not_fit_is_cut_off_and_said() -> None:
@@ -72,8 +73,8 @@ def test_pairs_of_texts() -> None:
     found = model.classify([("abc", "de"), "abc", ("", "a")])
     a, b = CHARACTERS.encode("abc"), CHARACTERS.encode("de")
     expected = by_hand(model, [1, *a, 2, *b, 2], [0] * 5 + [1] * 3)
-    assert list(found[0].probabilities.values()) == pytest.approx(expected, abs=1e-6)
-    assert list(found[1].probabilities.values()) == pytest.approx(by_hand(model, [1, *a, 2]), abs=1e-6)
+    assert list(found[0].probabilities.values()) == pytest.approx(expected, abs=NETWORK)
+    assert list(found[1].probabilities.values()) == pytest.approx(by_hand(model, [1, *a, 2]), abs=NETWORK)
     with pytest.warns(UserWarning, match="has 28 tokens"):
         (cut,) = model.classify([("a" * 20, "bcdef")])
     assert cut == model.classify([("a" * 8, "bcdef")])[0], "off the longer one"

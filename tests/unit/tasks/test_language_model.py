@@ -13,6 +13,7 @@ from pellucid.tasks.language_model import LanguageModel
 from pellucid.text.tokenizers import Tokenizers
 from pellucid.text.vocabulary import Vocabulary
 from pellucid.weights.folder import save_description, save_weights
+from tests.rounding import NETWORK
 from tests.tiny_model import tiny_model
 
 CHARACTERS = Vocabulary("characters", tuple("\n abcdefghijklm"))
@@ -45,7 +46,7 @@ def test_a_text_goes_on(prefix: tuple[int, ...]) -> None:
     assert found.ended == (len(found.tokens) < 8)
     new = CHARACTERS.encode(found.text)
     ids = [*prefix, *CHARACTERS.encode("abc"), *new, *([2] if found.ended else [])]
-    assert found.score == pytest.approx(total(model, ids, len(prefix) + 3), abs=1e-4)
+    assert found.score == pytest.approx(total(model, ids, len(prefix) + 3), abs=NETWORK)
     assert CHARACTERS.tokens(new) == found.tokens
 
 
@@ -95,15 +96,17 @@ def test_scores() -> None:
     running, lines = language_model(), language_model((1,))
     texts = ["abc", "", "a\nb"]
     ids = [CHARACTERS.encode(text) for text in texts]
-    assert running.score(texts) == pytest.approx([total(running, [1, *text]) for text in ids], abs=1e-4)
-    assert lines.score(texts) == pytest.approx([total(lines, [1, *text, 2]) for text in ids], abs=1e-4)
+    assert running.score(texts) == pytest.approx([total(running, [1, *text]) for text in ids], abs=NETWORK)
+    assert lines.score(texts) == pytest.approx([total(lines, [1, *text, 2]) for text in ids], abs=NETWORK)
     assert running.token_scores(texts, as_lines=True) == lines.token_scores(texts)
     assert [len(values) for values in lines.token_scores(texts, as_lines=False)] == [3, 0, 3]
 
 
 def test_a_prefix_of_several_ids_is_not_scored() -> None:
     model = language_model((1, 5, 6))
-    assert model.score(["abc"]) == pytest.approx([total(model, [1, 5, 6, *CHARACTERS.encode("abc"), 2], 3)], abs=1e-4)
+    assert model.score(["abc"]) == pytest.approx(
+        [total(model, [1, 5, 6, *CHARACTERS.encode("abc"), 2], 3)], abs=NETWORK
+    )
 
 
 def test_a_folder_opens_as_what_it_is(tmp_path: Any) -> None:

@@ -15,6 +15,7 @@ from pellucid.tasks.translator import Translation, Translator
 from pellucid.text.tokenizers import Tokenizers
 from pellucid.text.vocabulary import Vocabulary
 from pellucid.weights.folder import save_description, save_weights
+from tests.rounding import NETWORK
 from tests.unit.decoding.models import EOS, Ids, ScriptedModel, random_model, scripted
 
 BYTES = Vocabulary("bytes", (), byte_fallback=True)
@@ -81,7 +82,7 @@ def test_scores_are_those_of_forced_decoding(beam_size: int, translator: Transla
     pairs = [p for p in zip(sources, found, strict=True) if not {"\n", "<unk>"} & set(p[1].tokens)]
     assert len(pairs) > 3
     scores = translator.score([source for source, _ in pairs], [t.text for _, t in pairs])
-    assert scores == pytest.approx([t.score for _, t in pairs], abs=1e-4)
+    assert scores == pytest.approx([t.score for _, t in pairs], abs=NETWORK)
 
 
 def test_the_n_best_are_all_there(translator: Translator) -> None:
@@ -180,7 +181,7 @@ def test_the_n_best_of_a_line_in_pieces(translator: Translator) -> None:
 def test_forced_scores_of_empty_texts(translator: Translator) -> None:
     scores = translator.score(["", "bad", "", " "], ["", "", "cab", "cab"])
     assert all(-50 < score < 0 for score in scores)
-    assert scores[0] == pytest.approx(translator.score([""], [""])[0], abs=1e-4)
+    assert scores[0] == pytest.approx(translator.score([""], [""])[0], abs=NETWORK)
 
 
 @pytest.mark.parametrize(
@@ -214,7 +215,9 @@ def test_one_text_is_no_list_of_lines(translator: Translator) -> None:
 def test_dropout_has_no_place_in_a_translation() -> None:
     model = random_model(1, LETTERS.size, dropout=0.5).train()
     translator = Translator(model, Tokenizers(LETTERS, LETTERS))
-    assert translator.score(["bad"] * 3, ["cab"] * 3) == pytest.approx(translator.score(["bad"], ["cab"]) * 3, abs=1e-4)
+    assert translator.score(["bad"] * 3, ["cab"] * 3) == pytest.approx(
+        translator.score(["bad"], ["cab"]) * 3, abs=NETWORK
+    )
     assert not model.training
 
 

@@ -1,6 +1,7 @@
 """What is recorded of a pass is what the model computed with, for each family and kind of attention."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from pellucid.model.attention import attention, attention_weights, observing
 from pellucid.model.transformer import Model, Transformer
 from pellucid.tasks.tracing import trace
 from pellucid.tracing.recorder import difference, gather, record, sites_of, value_norms
+from tests.rounding import NETWORK, of_attention, of_weights
 from tests.unit.tracing.models import KINDS, classifier, decoder, encoder, source, transformer
 
 MODELS: dict[str, Callable[[], Model]] = {
@@ -23,13 +25,24 @@ MODELS: dict[str, Callable[[], Model]] = {
 }
 
 
-def passed(model: Model, src: Tensor, tgt: Tensor) -> list[Tensor]:
-    """The weights (H, L, M) of each attention of a plain pass, in its order."""
-    seen: list[Tensor] = []
-    with (
-        torch.inference_mode(),
-        observing(lambda q, k, v, mask, bias, _: seen.append(attention_weights(q, k, mask, bias)[0])),
-    ):
+@dataclass
+class Passed:
+    """The weights (H, L, M) of an attention in a plain pass, and how far another computation may be from them."""
+
+    weights: Tensor
+    of_weights: float
+    of_output: float
+
+
+def passed(model: Model, src: Tensor, tgt: Tensor) -> list[Passed]:
+    """Each attention of a plain pass, in its order."""
+    seen: list[Passed] = []
+
+    def observe(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, bias: Tensor | None, _: Tensor) -> None:
+        bounds = of_weights(q, k, bias), of_attention(q, k, v, bias)
+        seen.append(Passed(attention_weights(q, k, mask, bias)[0], *bounds))
+
+    with torch.inference_mode(), observing(observe):
         model(src, tgt) if isinstance(model, Transformer) else model(src)
     return seen
 
@@ -38,13 +51,13 @@ def passed(model: Model, src: Tensor, tgt: Tensor) -> list[Tensor]:
 def test_the_weights_are_those_of_the_pass(name: str) -> None:
     model, src, tgt = MODELS[name](), source(7), source(5)
     found = trace(model, src, tgt if isinstance(model, Transformer) else None)
-    places = dict.fromkeys(found, 0)
-    for (kind, _), expected in zip(sites_of(model), passed(model, src, tgt), strict=True):
+    places, expected = dict.fromkeys(found, 0), passed(model, src, tgt)
+    for (kind, _), one in zip(sites_of(model), expected, strict=True):
         layer, places[kind] = places[kind], places[kind] + 1
-        for head in range(expected.size(0)):
-            np.testing.assert_allclose(found[kind].weights(layer, head), expected[head].numpy(), atol=1e-6)
+        for head, weights in enumerate(one.weights.numpy()):
+            np.testing.assert_allclose(found[kind].weights(layer, head), weights, rtol=0, atol=one.of_weights)
     assert all(found[kind].num_layers == count for kind, count in places.items())
-    assert found.faithfulness <= 1e-6
+    assert found.faithfulness <= max(one.of_output for one in expected) < 1e-3
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -93,7 +106,13 @@ def call(H: int = 4, Hkv: int = 2, L: int = 5, M: int = 7, K: int = 3) -> dict[s
 
 def test_a_call_is_rebuilt() -> None:
     given = call()
-    assert difference(**given) <= 1e-6
+    assert difference(**given) <= bound_of(given)
+
+
+def bound_of(given: dict[str, Any]) -> float:
+    """How far the output may be from what is rebuilt."""
+    keys = given["k"].repeat_interleave(given["q"].size(0) // given["k"].size(0), dim=0)
+    return of_attention(given["q"], keys, given["v"], given["bias"])
 
 
 @pytest.mark.parametrize(
@@ -116,7 +135,7 @@ def test_a_fault_in_what_is_recorded_shows(fault: dict[str, Any]) -> None:
 def test_a_fault_in_one_head_shows(head: int) -> None:
     given = call()
     given["output"][head, 1, 2] += 0.5
-    assert difference(**given).item() == pytest.approx(0.5, abs=1e-5)
+    assert difference(**given).item() == pytest.approx(0.5, abs=bound_of(given))
 
 
 def test_value_norms_are_the_lengths_of_what_is_added() -> None:
@@ -129,8 +148,9 @@ def test_value_norms_are_the_lengths_of_what_is_added() -> None:
     for layer, (_, block) in enumerate(sites_of(model)):
         for head in range(6):
             columns = block.out_proj.weight.detach()[:, head * block.head_width : (head + 1) * block.head_width]
-            expected = (seen[layer][head] @ columns.T).norm(dim=-1).numpy()
-            np.testing.assert_allclose(found[layer, head], expected, rtol=1e-4, atol=1e-5)
+            exact = (seen[layer][head].double() @ columns.double().T).norm(dim=-1)
+            # A length is the root of a sum that may cancel: it keeps half of the digits of the longest.
+            np.testing.assert_allclose(found[layer, head], exact, rtol=0, atol=NETWORK * float(exact.max()))
     assert value_norms(torch.zeros(2, 3, 4), torch.randn(5, 8)).tolist() == [[0.0] * 3] * 2
 
 
@@ -140,7 +160,8 @@ def test_narrow_weights_are_recorded_in_single_precision() -> None:
     q = found["encoder.self"].q
     assert q is not None
     assert q.dtype == np.float32
-    assert 1e-6 < found.faithfulness < 0.1  # the kernel rounds, and the trace tells by how much
+    single = trace(encoder(), source()).faithfulness
+    assert 10 * single < found.faithfulness < 0.1  # the kernel rounds, and the trace tells by how much
     assert found.provenance["dtype"] == "bfloat16"
 
 

@@ -1,0 +1,83 @@
+"""What a model reads: ids (B, L) of its vocabulary. All else is refused where it comes in, with what is allowed."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from pellucid.errors import DataError
+from tests.tiny_model import tiny_model
+from tests.unit.tracing.models import classifier, decoder, encoder
+
+IDS = torch.tensor([[5, 6, 7], [8, 9, 3]])
+
+MODELS: dict[str, tuple[Callable[[], nn.Module], Callable[[nn.Module, Any], Tensor], str]] = {
+    "source": (tiny_model, lambda model, ids: model(ids, IDS), "src"),
+    "target": (tiny_model, lambda model, ids: model(IDS, ids), "tgt"),
+    "encode": (tiny_model, lambda model, ids: model.encode(ids), "src"),
+    "encoder": (encoder, lambda model, ids: model(ids), "ids"),
+    "classifier": (classifier, lambda model, ids: model(ids), "ids"),
+    "decoder": (decoder, lambda model, ids: model(ids), "ids"),
+}
+
+
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize(
+    ("ids", "message", "hint"),
+    [
+        ([[5, 6, 7]], "is a list; it must be a tensor (B, L)", "write torch.tensor([ids])"),
+        (IDS.float(), "has dtype float32; ids are int64 or int32", "write {}.long()"),
+        (IDS > 5, "has dtype bool; ids are int64 or int32", "write {}.long()"),
+        (IDS[0], "has shape (3,); it must be (B, L), a row a sentence", "write {}[None] for a single sentence"),
+        (IDS[None], "has shape (1, 2, 3); it must be (B, L), a row a sentence", ""),
+    ],
+    ids=["list", "floats", "bools", "one-sentence", "three-dimensions"],
+)
+def test_what_are_no_ids(name: str, ids: Any, message: str, hint: str) -> None:
+    make, read, called = MODELS[name]
+    with pytest.raises(DataError) as caught:
+        read(make(), ids)
+    assert str(caught.value) == f"`{called}` {message}"
+    assert caught.value.hint == hint.format(called)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_ids_outside_of_the_vocabulary(name: str) -> None:
+    make, read, called = MODELS[name]
+    last = 18 if called == "tgt" else 22
+    with pytest.raises(DataError) as caught:
+        read(make(), torch.tensor([[5, 99, -4], [last + 1, 4, 3]]))
+    assert str(caught.value) == f"`ids` holds -4, {last + 1}, 99; the model's are 0..{last}"
+    assert caught.value.hint == "encode the text with the tokenizer that the model was trained with"
+
+
+def test_unequal_batches() -> None:
+    model = tiny_model()
+    with pytest.raises(DataError, match="2 sources and 1 targets: each source needs one target"):
+        model(IDS, IDS[:1])
+    with pytest.raises(DataError, match="2 sources and 3 targets"):
+        model.decode(IDS[[0, 0, 1]], model.encode(IDS), IDS)
+
+
+def test_segments_that_do_not_fit() -> None:
+    model = classifier()
+    with pytest.raises(DataError, match=r"`segments` has shape \(2, 2\), the ids \(2, 3\): one a token"):
+        model(IDS, IDS[:, :2] * 0)
+    with pytest.raises(DataError, match=r"`segments` holds 5, 6, 7, 8, 9; the model's are 0\.\.1"):
+        model(IDS, IDS + (IDS == 3) * 2)
+
+
+def test_ids_of_32_bits_are_read() -> None:
+    model = encoder()
+    assert torch.equal(model(IDS.int()), model(IDS))
+
+
+def test_the_checks_are_no_break_in_a_compiled_graph() -> None:
+    for make in (encoder, decoder):
+        model = make()
+        compiled = torch.compile(model, backend="eager", fullgraph=True)
+        assert torch.equal(compiled(IDS), model(IDS))
+    model = tiny_model()
+    assert torch.equal(torch.compile(model, backend="eager", fullgraph=True)(IDS, IDS), model(IDS, IDS))
