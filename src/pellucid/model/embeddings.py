@@ -45,7 +45,7 @@ class Embeddings(nn.Module):
                 f"a sequence of {end} tokens is longer than the model's `max_positions` ({self.max_positions})",
                 "cut the text, or train a model with a larger `model.max_positions`",
             )
-        x = _looked_up(self.tokens, ids, "ids") * self.scale  # (B, L, D)
+        x: Tensor = _looked_up(self.tokens, ids, "ids") * self.scale  # (B, L, D)
         if self.positions is not None:
             x = x + self.positions(start, end)
         if self.segments is not None:
