@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pellucid.weights.tutorials.layouts import LAYOUTS
+from pellucid.weights.tutorials.layouts import LAYOUT_NAMES
 from pellucid.workflow.tutorial import USUAL_NAMES
 from tests.docs.pages import ROOT, Page
 from tests.parity.tutorials.seq2seq import Seq2Seq
@@ -22,7 +22,7 @@ def run(code: str, folder: Path, names: dict[str, object]) -> None:
 def test_the_guide_runs_from_top_to_bottom(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The reader's model is one of random weights; the copy for another engine is left to the tests of that engine."""
     monkeypatch.chdir(tmp_path)
-    save, write, translate, load = GUIDE.fences("py")
+    save, write, translate, load, bare = GUIDE.fences("py")
     src_vocab, tgt_vocab = [*SPECIAL, "ein", "hund", "läuft", "."], [*SPECIAL, "a", "dog", "runs", "."]
     model = Seq2Seq(len(src_vocab), len(tgt_vocab), 1, 16, 24, 8)
     for code in (save, write):
@@ -32,12 +32,12 @@ def test_the_guide_runs_from_top_to_bottom(tmp_path: Path, monkeypatch: pytest.M
     done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert "encoder.layers.0.self_attn" in done.stdout
-    for code in (translate, load):
+    for code in (translate, load, bare):
         run(code, tmp_path, {})
 
 
 def test_the_tables_are_up_to_date() -> None:
-    assert [row[0].strip("`") for row in GUIDE.table_rows if row[0].strip("`") in LAYOUTS] == list(LAYOUTS)
+    assert [row[0].strip("`") for row in GUIDE.table_rows if row[0].strip("`") in LAYOUT_NAMES] == list(LAYOUT_NAMES)
     names = dict(zip(("padding", "start", "end", "unknown"), USUAL_NAMES.values(), strict=True))
     listed = {row[0]: tuple(row[1].replace("`", "").lower().split()) for row in GUIDE.table_rows if row[0] in names}
     assert listed == names

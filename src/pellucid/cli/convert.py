@@ -38,6 +38,17 @@ def convert(
     max_positions: Annotated[
         int, tyro.conf.arg(metavar="N", help="positions of a tutorial's model that computes them")
     ] = 5000,
+    as_written: Annotated[bool, tyro.conf.arg(help="a tutorial's slip as it computes, not as it was meant")] = False,
+    norm_first: Annotated[bool, tyro.conf.arg(help="of torch.nn.Transformer: trained with norm_first=True")] = False,
+    activation: Annotated[
+        str, tyro.conf.arg(metavar="NAME", help="of torch.nn.Transformer: relu, gelu, gelu_tanh or silu")
+    ] = "relu",
+    unscaled_embeddings: Annotated[
+        bool, tyro.conf.arg(help="of torch.nn.Transformer: embeddings are not times the root of their width")
+    ] = False,
+    src_embedding: Annotated[str, optional("TENSOR", "the source's embedding", "found by name and shape")] = "",
+    tgt_embedding: Annotated[str, optional("TENSOR", "the target's embedding", "found by name and shape")] = "",
+    output_projection: Annotated[str, optional("TENSOR", "what makes logits", "found by name and shape")] = "",
     sentences: Annotated[str, optional("FILE", "lines to compare both sides on", "twenty of our own")] = "",
     references: Annotated[str, optional("FILE", "their translations: then BLEU of both is measured", "none")] = "",
     src_lang: Annotated[
@@ -73,6 +84,8 @@ def convert(
     options = TutorialOptions(
         num_heads=num_heads, src_vocab=src_vocab, tgt_vocab=tgt_vocab, tokenizer=tokenizer, lowercase=lowercase,
         bare_source=bare_source, unended_source=unended_source, labels=labels, max_positions=max_positions,
+        as_written=as_written, norm_first=norm_first, activation=activation, unscaled_embeddings=unscaled_embeddings,
+        src_embedding=src_embedding, tgt_embedding=tgt_embedding, output_projection=output_projection,
     )  # fmt: skip
     lines, translations = (list(read_lines(path)) if path else None for path in (sentences, references))
     compared_on = Sentences(lines, translations, TOLERANCE if tolerance is None else tolerance, (src_lang, tgt_lang))

@@ -8,6 +8,7 @@ from typing import Any
 
 _HOMES = {
     "from_hugging_face": "pellucid.weights.hugging_face",
+    "from_torch": "pellucid.weights.tutorials.torch_transformer",
     "import_tutorial": "pellucid.weights.tutorials.importing",
     "to_ctranslate2": "pellucid.weights.export.ctranslate2",
     "to_hugging_face": "pellucid.weights.export.hugging_face",

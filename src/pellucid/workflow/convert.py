@@ -26,7 +26,7 @@ from pellucid.weights.folder import (
 from pellucid.weights.hugging_face.hub import find_folder, is_hub_name
 from pellucid.weights.tutorials.files import KINDS as FILE_KINDS
 from pellucid.weights.tutorials.files import load_state_dict
-from pellucid.weights.tutorials.layouts import LAYOUTS, find_layout
+from pellucid.weights.tutorials.layouts import LAYOUT_NAMES, find_layout
 from pellucid.weights.tutorials.source import read_state_dict
 from pellucid.workflow.counterparts import Kind
 from pellucid.workflow.proof import TOLERANCE, Proof, not_compared, prove
@@ -34,7 +34,7 @@ from pellucid.workflow.proof_languages import Languages
 from pellucid.workflow.tutorial import TutorialOptions, open_tutorial
 
 OURS, HUGGING_FACE = "pellucid", "hf"
-SOURCES = (OURS, HUGGING_FACE, *LAYOUTS)
+SOURCES = (OURS, HUGGING_FACE, *LAYOUT_NAMES)
 TARGETS = (OURS, HUGGING_FACE, "ct2", "onnx")
 USES = {"translate": "translation", "classify": "text-classification", "generate": "text-generation"}
 """What model hubs call a task."""
@@ -82,13 +82,13 @@ def convert(
     kind = kind or find_kind(source)
     if kind == target == OURS:
         raise ConfigError(f"`{source}` is a Pellucid model already", f"choose --to {', '.join(TARGETS[1:])}")
-    if options is not None and options != TutorialOptions() and kind not in LAYOUTS:
+    if options is not None and options != TutorialOptions() and kind not in LAYOUT_NAMES:
         raise ConfigError(f"options of a tutorial are given, but `{source}` is of the kind `{kind}`", "leave them out")
     if kind == HUGGING_FACE:
         source = find_folder(source)
     with _new_folder(place) as folder, TemporaryDirectory(prefix="pellucid-") as workspace:
         saved = _opened(source, kind, options or TutorialOptions())
-        if kind in LAYOUTS and target != OURS:  # what the other side is compared with must be a folder
+        if kind in LAYOUT_NAMES and target != OURS:  # what the other side is compared with must be a folder
             _write_ours(saved, Path(workspace), kind, source)
             source = Path(workspace)
         _write(saved, folder, target, kind, source, quantization)
@@ -103,8 +103,8 @@ def find_kind(source: Path) -> str:
         found = find_layout(read_state_dict(load_state_dict(source)))
         if found is None:
             raise DataError(
-                f"`{source}` has the names of no tutorial that is known: {', '.join(LAYOUTS)}",
-                "compare them with docs/guides/from-a-tutorial.md, or rename them",
+                f"`{source}` has the names of no tutorial that is known: {', '.join(LAYOUT_NAMES)}",
+                "rename its tensors as one of them has them (`pellucid convert --help`), or take them in by hand",
             )
         return found
     if description_of(source).is_file():
@@ -129,7 +129,7 @@ def _check_names(kind: str | None, target: str, quantization: str | None) -> Non
 
 
 def _opened(source: Path, kind: str, options: TutorialOptions) -> SavedModel:
-    if kind in LAYOUTS:
+    if kind in LAYOUT_NAMES:
         return open_tutorial(load_state_dict(source), kind, options)
     foreign = is_foreign(source)
     if foreign != (kind == HUGGING_FACE):

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, cast
 
 from pellucid.config import DecodeConfig
 from pellucid.data.corpus import read_lines
@@ -16,6 +16,7 @@ from pellucid.weights.folder import SavedModel, task_of
 from pellucid.weights.tutorials.importing import import_tutorial
 from pellucid.weights.tutorials.reading import heads_of
 from pellucid.weights.tutorials.renumbering import renumbered
+from pellucid.weights.tutorials.slips import AsWritten
 from pellucid.weights.tutorials.source import read_state_dict
 
 USUAL_NAMES = {
@@ -51,6 +52,20 @@ class TutorialOptions:
     """The file of a classifier's classes, one a line; without: their numbers."""
     max_positions: int = 5000
     """Positions of a model that computes them."""
+    as_written: bool = False
+    """A slip in the tutorial's text is computed as it is written, not as it was meant."""
+    norm_first: bool = False
+    """Of `torch.nn.Transformer`: norms stand before the sublayers."""
+    activation: str = "relu"
+    """Of `torch.nn.Transformer`: relu, gelu, gelu_tanh or silu."""
+    unscaled_embeddings: bool = False
+    """Of `torch.nn.Transformer`: embeddings are not multiplied by the square root of their width."""
+    src_embedding: str = ""
+    """Of `torch.nn.Transformer`: the tensor that is the source's embedding; empty: found by name and shape."""
+    tgt_embedding: str = ""
+    """That of the target."""
+    output_projection: str = ""
+    """The one that projects to the vocabulary."""
 
 
 def open_tutorial(state_dict: Mapping[str, Any], layout: str, options: TutorialOptions) -> SavedModel:
@@ -74,8 +89,16 @@ def open_tutorial(state_dict: Mapping[str, Any], layout: str, options: TutorialO
             "`--num-heads` is needed: no tensor tells how many heads there are", "give the number it was trained with"
         )
     model = import_tutorial(
-        tensors, layout, num_heads, source.ids["pad"], target.ids["pad"], max_positions=options.max_positions
-    )
+        tensors, layout, num_heads, source.ids["pad"], target.ids["pad"], max_positions=options.max_positions,
+        as_written=options.as_written, norm_first=options.norm_first,
+        activation=cast(Literal["relu"], options.activation), scale_embeddings=not options.unscaled_embeddings,
+        src_embedding=options.src_embedding, tgt_embedding=options.tgt_embedding, output=options.output_projection,
+    )  # fmt: skip
+    if isinstance(model, AsWritten):
+        raise ConfigError(
+            f"the text of `{layout}` applies masks with which nothing can be translated, so a folder cannot keep them",
+            "leave --as-written out, or use pellucid.weights.import_tutorial(..., as_written=True) for the logits",
+        )
     source.check_size(model.config.src_vocab_size, "source")
     target.check_size(model.config.tgt_vocab_size, "target")
     fields = {"pad_id": PAD_ID, "bos_id": BOS_ID, "eos_id": EOS_ID, "max_positions": _positions(model)}

@@ -54,8 +54,11 @@ class Around(nn.Module):
 
 
 class Layer(nn.Module):
-    def __init__(self, width: int, heads: int, inner: int, attends_to_memory: bool) -> None:
+    """`as_written`: the memory is attended to by `self_attn`, as the blog post's decoder layer does."""
+
+    def __init__(self, width: int, heads: int, inner: int, attends_to_memory: bool, as_written: bool = False) -> None:
         super().__init__()
+        self.as_written = as_written
         self.self_attn = Heads(heads, width)
         if attends_to_memory:
             self.src_attn = Heads(heads, width)
@@ -66,7 +69,8 @@ class Layer(nn.Module):
         y = self.sublayer[0].norm(x)
         x = x + self.self_attn(y, y, mask)
         if memory is not None:
-            x = x + self.src_attn(self.sublayer[1].norm(x), memory, src_mask)
+            attend = self.self_attn if self.as_written else self.src_attn
+            x = x + attend(self.sublayer[1].norm(x), memory, src_mask)
         return x + self.feed_forward(self.sublayer[-1].norm(x))
 
 
@@ -112,11 +116,19 @@ class Annotated(nn.Module):
     """Logits, where the tutorial ends in their log-softmax."""
 
     def __init__(
-        self, src_words: int, tgt_words: int, n: int, width: int, inner: int, heads: int, length: int = 5000
+        self,
+        src_words: int,
+        tgt_words: int,
+        n: int,
+        width: int,
+        inner: int,
+        heads: int,
+        length: int = 5000,
+        as_written: bool = False,
     ) -> None:
         super().__init__()
         self.encoder = Stack([Layer(width, heads, inner, False) for _ in range(n)], width)
-        self.decoder = Stack([Layer(width, heads, inner, True) for _ in range(n)], width)
+        self.decoder = Stack([Layer(width, heads, inner, True, as_written) for _ in range(n)], width)
         positions = Positions(width, length)
         self.src_embed = nn.Sequential(Lookup(width, src_words), copy.deepcopy(positions))
         self.tgt_embed = nn.Sequential(Lookup(width, tgt_words), copy.deepcopy(positions))

@@ -37,11 +37,21 @@ def random_weights(
     return weights
 
 
-def logits(weights: Weights, heads: int, src: npt.NDArray[np.int64], tgt: npt.NDArray[np.int64], pad: int) -> Array:
-    """(B, S), (B, T) -> (B, T, V)."""
+def logits(
+    weights: Weights,
+    heads: int,
+    src: npt.NDArray[np.int64],
+    tgt: npt.NDArray[np.int64],
+    pad: int,
+    as_written: bool = False,
+) -> Array:
+    """(B, S), (B, T) -> (B, T, V). As written, a target word does not see the source behind its own place."""
     shared = "fc/kernel" not in weights
     src_mask = (src == pad)[:, None, None, :]
     tgt_mask = (tgt == pad)[:, None, None, :] | (1 - np.tri(tgt.shape[1])).astype(bool)
+    cross_mask = src_mask
+    if as_written:
+        cross_mask = src_mask | (1 - np.tri(tgt.shape[1], src.shape[1])).astype(bool)
     memory = embedded(weights["enc_emb/embeddings"], src, shared)
     for layer in layers(weights, "encoder/enc_layers"):
         y = norm(weights, f"{layer}/norm_1", memory)
@@ -51,7 +61,7 @@ def logits(weights: Weights, heads: int, src: npt.NDArray[np.int64], tgt: npt.ND
     for layer in layers(weights, "decoder/dec_layers"):
         y = norm(weights, f"{layer}/norm_1", x)
         x = x + attend(weights, f"{layer}/dec_self_attn", heads, y, y, tgt_mask)
-        x = x + attend(weights, f"{layer}/enc_dec_attn", heads, norm(weights, f"{layer}/norm_2", x), memory, src_mask)
+        x = x + attend(weights, f"{layer}/enc_dec_attn", heads, norm(weights, f"{layer}/norm_2", x), memory, cross_mask)
         x = x + inner(weights, f"{layer}/ffn", norm(weights, f"{layer}/norm_3", x))
     return x @ weights["dec_emb/embeddings"].T if shared else dense(weights, "fc", x)
 

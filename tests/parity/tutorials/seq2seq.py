@@ -8,11 +8,12 @@ from tests.parity.tutorials.masks import padded_and_causal, padding
 
 
 class Heads(nn.Module):
-    """`one_projection`: the same for queries, keys and values."""
+    """`one_projection`: the same for queries, keys and values; as written, for the output, too, and without masks."""
 
     def __init__(self, width: int, heads: int, one_projection: bool) -> None:
         super().__init__()
         self.heads = heads
+        self.as_written = False
         self.names = ["fc_qkv"] * 3 if one_projection else ["fc_q", "fc_k", "fc_v"]
         for name in dict.fromkeys(self.names):
             self.add_module(name, nn.Linear(width, width))
@@ -23,8 +24,11 @@ class Heads(nn.Module):
             getattr(self, name)(x).view(len(x), -1, self.heads, x.size(-1) // self.heads).permute(0, 2, 1, 3)
             for name, x in zip(self.names, (query, key, key), strict=True)
         )
-        scores = (q @ k.permute(0, 1, 3, 2) / q.size(-1) ** 0.5).masked_fill(~mask, -1e10)
-        return self.fc_o((scores.softmax(-1) @ v).permute(0, 2, 1, 3).flatten(2))
+        scores = q @ k.permute(0, 1, 3, 2) / q.size(-1) ** 0.5
+        if not self.as_written:
+            scores = scores.masked_fill(~mask, -1e10)
+        joined = (scores.softmax(-1) @ v).permute(0, 2, 1, 3).flatten(2)
+        return self.fc_qkv(joined) if self.as_written else self.fc_o(joined)
 
 
 class Inner(nn.Module):

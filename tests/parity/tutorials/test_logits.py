@@ -7,6 +7,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from pellucid.errors import ConfigError
 from pellucid.model.transformer import SequenceClassifier, Transformer
 from pellucid.weights import import_tutorial
 from tests.parity.tutorials import keras
@@ -161,3 +162,77 @@ def test_numbers_of_numpy_and_half_precision() -> None:
     ours = import_tutorial({name: np.asarray(value) for name, value in state.items()}, "pytorch-seq2seq", 2)(src, tgt)
     assert ours.dtype == torch.float32
     assert torch.equal(ours, import_tutorial(state, "pytorch-seq2seq", 2)(src, tgt))
+
+
+SLIPS = {
+    "annotated-transformer": (
+        "the text of `annotated-transformer` hands the memory to `self_attn`: `src_attn` is never used, so never "
+        "trained; it is read as it {}"
+    ),
+    "nlp-with-transformers": (
+        "the text of `nlp-with-transformers` hands no mask to the attention: padding is attended to; "
+        "it is read as it {}"
+    ),
+}
+
+
+@sizes
+def test_annotated_transformer_as_written(size: tuple[int, int, int, int], caplog: pytest.LogCaptureFixture) -> None:
+    """The cross-attention of the post's decoder layer is its self-attention, whatever `src_attn` holds."""
+    tutorial = randomly(Annotated(SRC_WORDS, TGT_WORDS, *size, length=60, as_written=True))
+    meant, written = (
+        import_tutorial(tutorial.state_dict(), "annotated-transformer", size[-1], as_written=as_written)
+        for as_written in (False, True)
+    )
+    src, tgt = batch((0, 0))
+    theirs = tutorial(src, tgt, 0, 0)
+    assert_close_on_words(written(src, tgt), theirs, tgt, 0)
+    assert (meant(src, tgt) - theirs).abs().max() > 1e-2
+    assert type(written) is Transformer
+    line = SLIPS["annotated-transformer"]
+    assert [record.getMessage() for record in caplog.records] == [line.format("was meant"), line.format("is written")]
+
+
+@sizes
+def test_pytorch_seq2seq_as_written(size: tuple[int, int, int, int]) -> None:
+    """One projection for all four, and no mask: targets see the words behind them."""
+    tutorial = randomly(Seq2Seq(SRC_WORDS, TGT_WORDS, *size, one_projection=True))
+    for module in tutorial.modules():
+        module.as_written = True
+    model = import_tutorial(tutorial.state_dict(), "pytorch-seq2seq", size[-1], as_written=True)
+    src, tgt = batch((0, 0))
+    torch.testing.assert_close(model(src, tgt), tutorial(src, tgt, 0, 0), rtol=0, atol=1e-4)
+    with pytest.raises(ConfigError, match="computes logits, and does not translate"):
+        model.start(src)
+
+
+def test_a_spelling_without_the_slip_is_the_same_either_way(caplog: pytest.LogCaptureFixture) -> None:
+    tutorial = randomly(Seq2Seq(SRC_WORDS, TGT_WORDS, 1, 16, 24, 2))
+    src, tgt = batch((0, 0))
+    meant, written = (
+        import_tutorial(tutorial.state_dict(), "pytorch-seq2seq", 2, as_written=as_written)(src, tgt)
+        for as_written in (False, True)
+    )
+    assert torch.equal(meant, written)
+    assert not caplog.records
+
+
+@pytest.mark.parametrize("shared", [True, False])
+@sizes
+def test_keras_transformer_as_written(size: tuple[int, int, int, int], shared: bool) -> None:
+    """A target word sees of the source what does not stand behind its own place."""
+    weights = keras.random_weights(7, SRC_WORDS, TGT_WORDS, *size[:3], shared)
+    model = import_tutorial(weights, "keras-transformer", size[-1], max_positions=40, as_written=True)
+    src, tgt = batch((0, 0))
+    theirs = keras.logits(weights, size[-1], src.numpy(), tgt.numpy(), 0, as_written=True)
+    assert_close_on_words(model(src, tgt), torch.from_numpy(theirs), tgt, 0)
+
+
+def test_nlp_with_transformers_as_written(caplog: pytest.LogCaptureFixture) -> None:
+    """Padding is attended to."""
+    tutorial = randomly(Classifier(SRC_WORDS, 3, 2, 16, 24, 4, length=20))
+    model = import_tutorial(tutorial.state_dict(), "nlp-with-transformers", 4, as_written=True)
+    ids = texts(SRC_WORDS, 0, (9, 4, 1, 6))
+    unmasked = tutorial(ids, -1)  # no id is padding
+    torch.testing.assert_close(model(ids), unmasked, rtol=0, atol=1e-4)
+    assert caplog.messages == [SLIPS["nlp-with-transformers"].format("is written")]

@@ -12,10 +12,11 @@ from pellucid.text.tokenizers import Tokenizers
 from pellucid.weights.folder import SavedModel, save_description, save_weights
 from pellucid.workflow import convert as workflow
 from pellucid.workflow.proof import Proof
+from tests.parity.tutorials.seq2seq import Seq2Seq
 from tests.tiny_model import tiny_model
 from tests.unit.cli.command_line import CommandLine
 from tests.unit.text.subword_models import subwords
-from tests.unit.workflow.tutorial_models import tutorial, write_vocabularies
+from tests.unit.workflow.tutorial_models import SIZES, SOURCE, TARGET, tutorial, write_vocabularies
 
 
 @pytest.fixture
@@ -73,6 +74,38 @@ def test_wrong_arguments(pellucid: CommandLine, arguments: list[object]) -> None
     refused = pellucid(*arguments, "--from", "nlp-with-transformers", "--unended-source")
     assert refused.error.startswith("`--unended-source` is for a translator")
     assert pellucid(*arguments, "--num-heads", 3).error.startswith("`num_heads` (3) must divide the model's width (16)")
+
+
+def test_a_slip_is_told_and_read_as_it_is_asked(
+    pellucid: CommandLine, arguments: list[object], tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Copies that were trained as the text has it: the cross-attention's own weights say nothing."""
+    state, more = dict(tutorial("annotated-transformer")[0]), [*arguments[3:], "--num-heads", 2]
+    torch.save(state, tmp_path / "model.pt")
+    names = [name for name in state if ".src_attn." in name]
+    noise = {name: torch.randn_like(state[name]) for name in names}
+    torch.save(state | noise, tmp_path / "other.pt")
+    for source in ("model.pt", "other.pt"):
+        folder = tmp_path / f"{source}-written"
+        done = pellucid("convert", tmp_path / source, folder, *more, "--as-written")
+        assert done.status == 0, done
+        assert "hands the memory to `self_attn`" in caplog.messages[-1]
+        assert caplog.messages[-1].endswith("; it is read as it is written")
+    folders = (tmp_path / "model.pt-written", tmp_path / "other.pt-written")
+    first, second = ((folder / "model.safetensors").read_bytes() for folder in folders)
+    assert first == second
+    assert pellucid("convert", tmp_path / "other.pt", tmp_path / "meant", *more).status == 0
+    assert (tmp_path / "meant" / "model.safetensors").read_bytes() != first
+
+
+def test_masks_of_a_slip_cannot_be_kept(pellucid: CommandLine, arguments: list[object], tmp_path: Path) -> None:
+    model = Seq2Seq(len(SOURCE), len(TARGET), *SIZES, one_projection=True)
+    torch.save(model.state_dict(), tmp_path / "model.pt")
+    refused = pellucid(*arguments, "--as-written", "--num-heads", 2)
+    assert refused.status == 2
+    assert refused.error.startswith("the text of `pytorch-seq2seq` applies masks with which nothing can be translated")
+    assert "import_tutorial(..., as_written=True)" in refused.hint
+    assert not (tmp_path / "out").exists()
 
 
 @pytest.fixture

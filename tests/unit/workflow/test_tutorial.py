@@ -53,7 +53,10 @@ def translator_of(saved: SavedModel) -> Translator:
 
 
 @pytest.mark.parametrize(("bare", "unended"), [(False, False), (True, False), (False, True), (True, True)])
-@pytest.mark.parametrize("layout", ["annotated-transformer", "keras-transformer", "pytorch-seq2seq", "aladdin-persson"])
+@pytest.mark.parametrize(
+    "layout",
+    ["annotated-transformer", "keras-transformer", "pytorch-seq2seq", "aladdin-persson", "pytorch-transformer"],
+)
 def test_it_writes_what_the_tutorial_writes(
     layout: str, bare: bool, unended: bool, vocabularies: dict[str, str]
 ) -> None:
@@ -66,7 +69,7 @@ def test_it_writes_what_the_tutorial_writes(
     assert [found.tokens for found in translator.translate(LINES, beam_size=1)] == expected
     assert len({tuple(tokens) for tokens in expected}) > 1
     assert translator.model.config.max_positions == (
-        100 if layout in ("annotated-transformer", "aladdin-persson") else 80
+        {"annotated-transformer": 100, "aladdin-persson": 100}.get(layout, 80)
     )
 
 

@@ -11,6 +11,7 @@ from tests.parity.tutorials import keras
 from tests.parity.tutorials.annotated import Annotated
 from tests.parity.tutorials.einsum import Einsum
 from tests.parity.tutorials.seq2seq import Seq2Seq
+from tests.parity.tutorials.torch_module import TorchSeq2Seq
 
 SIZES = (1, 16, 24, 2)
 SOURCE = ["<unk>", "<pad>", "<sos>", "<eos>", *"abcdefghijk"]
@@ -47,6 +48,7 @@ def tutorial(layout: str) -> tuple[Mapping[str, Any], Logits]:
         "annotated-transformer": lambda: Annotated(*sizes, length=100),
         "pytorch-seq2seq": lambda: Seq2Seq(*sizes, lengths=(100, 80)),
         "aladdin-persson": lambda: Einsum(*sizes),
+        "pytorch-transformer": lambda: TorchSeq2Seq(*sizes),
     }
     model = makers[layout]().eval()
     with torch.no_grad():

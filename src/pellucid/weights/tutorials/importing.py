@@ -1,7 +1,8 @@
 """A tutorial's weights as a model of ours."""
 
+import logging
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
@@ -18,9 +19,13 @@ from pellucid.weights.tutorials.folding import (
     scale_before_norm,
     sinusoids_of_each_column,
 )
-from pellucid.weights.tutorials.layouts import LAYOUTS
+from pellucid.weights.tutorials.layouts import LAYOUT_NAMES, PYTORCH_TRANSFORMER
 from pellucid.weights.tutorials.reading import Reader, count_parts
+from pellucid.weights.tutorials.slips import with_masks, write_into_weights
 from pellucid.weights.tutorials.source import Source, read_state_dict
+from pellucid.weights.tutorials.torch_transformer import Surroundings, import_torch_transformer
+
+log = logging.getLogger(__name__)
 
 STANDARD_DEVIATION_EPS = 1e-6  # annotated-transformer's LayerNorm
 EMBEDDING_NORM_EPS = 1e-12  # nlp-with-transformers' norm on the embeddings
@@ -33,40 +38,76 @@ def import_tutorial(
     pad_id: int | None = 0,
     tgt_pad_id: int | None = None,
     max_positions: int = 5000,
+    *,
+    as_written: bool = False,
+    norm_first: bool = False,
+    activation: Literal["relu", "gelu", "gelu_tanh", "silu"] = "relu",
+    scale_embeddings: bool = True,
+    src_embedding: str = "",
+    tgt_embedding: str = "",
+    output: str = "",
 ) -> Transformer | SequenceClassifier:
-    """The model whose weights somebody trained with the code of a tutorial, in evaluation mode.
+    """Returns the model whose weights somebody trained with the code of a tutorial, in evaluation mode.
 
     Args:
         state_dict: names with tensors or NumPy arrays; or a whole checkpoint with one under `model_state_dict`. Keras
             weights are named by attribute path, as in `encoder/enc_layers/0/enc_self_attn/W_q/kernel`.
         layout: `annotated-transformer`, `nlp-with-transformers` (a SequenceClassifier), `keras-transformer`,
-            `pytorch-seq2seq` or `aladdin-persson`.
+            `pytorch-seq2seq`, `aladdin-persson` or `pytorch-transformer` (`torch.nn.Transformer` in a module).
         num_heads: how many heads it was trained with; the tensors seldom tell.
         pad_id: the id that fills up sources, which nothing attends to; None: every id is a word.
         tgt_pad_id: the id that fills up targets; None: that of the sources. Targets are padded on the right, where the
             causal mask hides it from every word, so no result depends on it.
         max_positions: how many positions a model gets that computes them, and has none saved.
+        as_written: a slip in the tutorial's text is computed as it is written, not as it was meant; where masks take it
+            up, an AsWritten comes back.
+        norm_first, activation, scale_embeddings: of `pytorch-transformer`, whose tensors do not tell where norms stand,
+            which activation there is, and whether embeddings are multiplied by the square root of their width.
+        src_embedding, tgt_embedding, output: of `pytorch-transformer`: the names of the embeddings and of the
+            projection to the vocabulary, where they are not clear from shapes and names.
 
-    All sizes are those of the tensors. `bos_id` and `eos_id` are nowhere among them: the config has its defaults.
+    A line on the logger `pellucid` tells each known slip of the text, and how it is read. All sizes are those of the
+    tensors. `bos_id` and `eos_id` are nowhere among them: the config has its defaults.
 
     Raises:
         ConfigError: an unknown layout, a number of heads that the weights cannot have, a pad id outside the vocabulary.
         CheckpointError: tensors that are missing, that the layout does not know, or that are of another shape.
     """
-    if layout not in LAYOUTS:
+    if layout not in LAYOUT_NAMES:
         raise ConfigError(
-            f"unknown layout `{layout}`{did_you_mean(str(layout), LAYOUTS)}", f"choose one of {', '.join(LAYOUTS)}"
+            f"unknown layout `{layout}`{did_you_mean(str(layout), LAYOUT_NAMES)}",
+            f"choose one of {', '.join(LAYOUT_NAMES)}",
         )
     tensors = read_state_dict(state_dict)
+    around = Surroundings(
+        norm_first=norm_first, activation=activation, scale_embeddings=scale_embeddings,
+        src_embedding=src_embedding, tgt_embedding=tgt_embedding, output=output,
+    )  # fmt: skip
+    if layout == PYTORCH_TRANSFORMER:
+        stacks = import_torch_transformer(tensors, num_heads, pad_id, max_positions, around)
+        _check_pad("pad_id", pad_id, stacks.config.src_vocab_size)
+        _check_pad("tgt_pad_id", tgt_pad_id, stacks.config.tgt_vocab_size)
+        return stacks
+    if around != Surroundings():
+        raise ConfigError(
+            f"`norm_first`, `activation` and the names of parts are for `{PYTORCH_TRANSFORMER}`, not for `{layout}`",
+            "leave them out: the tutorial's text tells",
+        )
     importer = _Importer(Reader(Source(tensors, layout), num_heads))
     fields = importer.read(max_positions)
+    for slip in importer.layout.slips:
+        log.warning(slip.told(layout, as_written))
+    slips = importer.layout.slips if as_written else ()
+    write_into_weights(slips, importer.tensors)
+    if {slip.mask for slip in slips} & {"padding is seen", "all is seen"}:
+        pad_id = None
     config = from_table(ModelConfig, fields | {"num_heads": num_heads, "pad_id": pad_id}, "[model]")
     _check_pad("pad_id", pad_id, config.src_vocab_size)
     _check_pad("tgt_pad_id", tgt_pad_id, config.tgt_vocab_size)
     model = _with_weights(config, importer.tensors)
     for side, length in importer.position_limits.items():
         getattr(model, f"{side}_embedding").max_positions = length
-    return model.eval()
+    return with_masks(slips, model).eval()
 
 
 def _with_weights(config: ModelConfig, tensors: dict[str, Tensor]) -> Transformer | SequenceClassifier:

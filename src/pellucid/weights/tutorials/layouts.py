@@ -1,10 +1,33 @@
-"""How five tutorials name the parts of a Transformer, and what their texts decide. Tables only."""
+"""How tutorials name the parts of a Transformer, what their texts decide, and where they slip. Tables only."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 from pellucid.config import PRESETS
+
+PYTORCH_TRANSFORMER = "pytorch-transformer"
+"""The layout of `torch.nn.Transformer`, whose surroundings have no names of their own: no table can hold it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Slip:
+    """A place where a tutorial's text computes something else than it means.
+
+    Places where the text ends with an error are none of these: nobody can have trained with them.
+    """
+
+    text: str
+    """What the text does, as a sentence without its subject: "the text ..."."""
+    weights: Literal["", "cross-attention is self-attention", "outputs go through the queries"] = ""
+    """What weights take it up."""
+    mask: Literal["", "padding is seen", "all is seen", "sources are hidden"] = ""
+    """What masks take it up: sources alone see padding; targets see what follows as well; targets see of the source
+    what stands before their own place."""
+
+    def told(self, layout: str, as_written: bool) -> str:
+        """Returns the line that tells a slip, and how it is read."""
+        return f"the text of `{layout}` {self.text}; it is read as it {'is written' if as_written else 'was meant'}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,6 +59,8 @@ class Layout:
     """A projection may be one of (K, K) for all heads."""
     scores_by_model_width: bool = False
     """Scores are divided by the square root of d_model, not of the head's width."""
+    slips: tuple[Slip, ...] = ()
+    """Where the text computes something else than it means."""
     position_tables: tuple[str, str] | None = None
     """Where computed positions may have been saved, of the source and of the target."""
 
@@ -72,6 +97,12 @@ _ANNOTATED = Layout(
     projections=("linears.0", "linears.1", "linears.2", "linears.3"),
     norm=("a_2", "b_2"),
     unbiased_norm=True,
+    slips=(
+        Slip(
+            text="hands the memory to `self_attn`: `src_attn` is never used, so never trained",
+            weights="cross-attention is self-attention",
+        ),
+    ),
     position_tables=("src_embed.1.pe", "tgt_embed.1.pe"),
 )  # fmt: skip
 
@@ -93,6 +124,7 @@ _NLP_WITH_TRANSFORMERS = Layout(
     decoder_layer={},
     ends={"src_embedding.norm": "encoder.embeddings.layer_norm", "head.class_projection": "classifier"},
     projections=("heads.{head}.q", "heads.{head}.k", "heads.{head}.v", "output_linear"),
+    slips=(Slip(text="hands no mask to the attention: padding is attended to", mask="padding is seen"),),
 )  # fmt: skip
 
 _KERAS = Layout(
@@ -114,6 +146,9 @@ _KERAS = Layout(
     separator="/",
     weight="kernel",
     norm=("gamma", "beta"),
+    slips=(
+        Slip(text="hides from each target word the source behind the word's own place", mask="sources are hidden"),
+    ),
     position_tables=("pos_encoding", "pos_encoding"),
 )  # fmt: skip
 
@@ -152,7 +187,17 @@ _NOTEBOOK = replace(
     encoder_layer=_NOTEBOOK_LAYER,
     decoder_layer=_NOTEBOOK_LAYER | {"cross_attn": "encoder_attention", "cross_attn_norm": "enc_attn_layer_norm"},
 )
-_ONE_PROJECTION = replace(_PYTORCH_SEQ2SEQ, projections=("fc_qkv", "fc_qkv", "fc_qkv", "fc_o"))
+_ONE_PROJECTION = replace(
+    _PYTORCH_SEQ2SEQ,
+    projections=("fc_qkv", "fc_qkv", "fc_qkv", "fc_o"),
+    slips=(
+        Slip(
+            text="sends the output of an attention through `fc_qkv` once more: `fc_o` is never used, so never trained",
+            weights="outputs go through the queries",
+        ),
+        Slip(text="applies no mask: targets see the words that follow, and padding is seen", mask="all is seen"),
+    ),
+)
 
 _ALADDIN_PERSSON = Layout(
     config=PRESETS["aladdin-persson"],
@@ -191,11 +236,14 @@ LAYOUTS: dict[str, tuple[Layout, ...]] = {
     "aladdin-persson": (_ALADDIN_PERSSON,),
 }
 """By name, the spellings that occur."""
+LAYOUT_NAMES = (*LAYOUTS, PYTORCH_TRANSFORMER)
 
 
 def find_layout(names: Iterable[str]) -> str | None:
     """The layout that a state dict's names belong to; None where they are of no tutorial."""
     known = set(names)
+    if any(name.endswith("layers.0.multihead_attn.in_proj_weight") for name in known):
+        return PYTORCH_TRANSFORMER
     return next((layout for layout, (first, *_) in LAYOUTS.items() if first.token_table in known), None)
 
 

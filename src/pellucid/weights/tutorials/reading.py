@@ -8,12 +8,14 @@ from torch import Tensor
 
 from pellucid.errors import ConfigError
 from pellucid.weights.tutorials.folding import one_block_a_head, unbiased_deviation
-from pellucid.weights.tutorials.layouts import Layout, nearest_spelling
+from pellucid.weights.tutorials.layouts import PYTORCH_TRANSFORMER, Layout, nearest_spelling
 from pellucid.weights.tutorials.source import Source
 
 
 def heads_of(tensors: Mapping[str, Tensor], layout: str) -> int | None:
     """How many heads the tensors of a layout tell of; None where they do not."""
+    if layout == PYTORCH_TRANSFORMER:
+        return None
     spelling = nearest_spelling(layout, tensors)
     attention = f"{spelling.encoder}0{spelling.separator}{spelling.encoder_layer['self_attn']}{spelling.separator}"
     names = spelling.projections[:3]
