@@ -39,7 +39,7 @@ class TorchSeq2Seq(nn.Module):
             self.transformer = nn.Transformer(width, heads, n, n, inner, **options)
         self.generator = nn.Linear(width, tgt_words)
         self.src_tok_emb, self.tgt_tok_emb = Lookup(src_words, width), Lookup(tgt_words, width)
-        self.positional_encoding = Positions(width, 60)
+        self.positional_encoding = Positions(width, 80)
 
     def forward(self, src: Tensor, tgt: Tensor, src_pad: int, tgt_pad: int) -> Tensor:
         """(B, S), (B, T) -> (B, T, V)."""
