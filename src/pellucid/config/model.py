@@ -1,5 +1,6 @@
 """[model]: the shape of a Transformer, and shapes with a name."""
 
+import math
 from dataclasses import dataclass
 from typing import Any, Literal, Self
 
@@ -56,6 +57,11 @@ class ModelConfig:
     their position (rotary), or scores raised by a learned number for each distance (relative, as in T5)."""
     rotary_base: float = 10000.0
     """Of rotary positions: the slowest pair of dimensions turns about once in 2 pi times so many tokens."""
+    rotary_factor: float = 1.0
+    """Of rotary positions: the text may be so many times longer than the one trained on; rates are divided by it."""
+    rotary_wavelengths: tuple[float, ...] = ()
+    """Of rotary positions with a factor: rates of a wavelength (in tokens) below the first number stay as they are,
+    those above the second are divided, those in between by a part, as in Llama 3. Empty: all are divided."""
     relative_buckets: int = 32
     """Of relative positions: how many distances are told apart."""
     relative_distance: int = 128
@@ -86,6 +92,8 @@ class ModelConfig:
     """Id that ends a sequence."""
 
     def __post_init__(self) -> None:
+        if isinstance(self.rotary_wavelengths, list):  # frozen all the way down
+            object.__setattr__(self, "rotary_wavelengths", tuple(self.rotary_wavelengths))
         check_fields(self)
         sizes = ("src_vocab_size", "tgt_vocab_size", "d_model", "d_ff", "num_heads", "max_positions")
         check_at_least(self, (*sizes, "num_kv_heads", "head_dim", "relative_distance"), 1)
@@ -136,8 +144,13 @@ class ModelConfig:
         if self.positions == "rotary":
             if self.head_width % 2:
                 raise ConfigError(f"heads of an odd width ({self.head_width}) cannot have rotary positions")
-            if not self.rotary_base > 0:
+            if not 0 < self.rotary_base < math.inf:
                 raise ConfigError(f"`rotary_base` ({self.rotary_base}) must be above 0")
+            if not 1 <= self.rotary_factor < math.inf:
+                raise ConfigError(f"`rotary_factor` ({self.rotary_factor}) must be at least 1")
+            waves = self.rotary_wavelengths
+            if waves and not (len(waves) == 2 and 0 < waves[0] < waves[1] < math.inf):
+                raise ConfigError(f"`rotary_wavelengths` ({list(waves)}) must be two numbers, the smaller one first")
         if self.positions == "relative" and self.relative_distance <= self.relative_buckets // 2:
             raise ConfigError(
                 f"`relative_distance` ({self.relative_distance}) must be above half of `relative_buckets` "

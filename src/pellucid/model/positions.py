@@ -65,23 +65,39 @@ class RelativePositions(nn.Module):
         super().__init__()
         self.head_width = config.head_width
         self.rotary_base = config.rotary_base if config.positions == "rotary" else None
+        self.stretch = config.rotary_factor, config.rotary_wavelengths
         self.bias = RelativeBias(config, causal) if config.positions == "relative" else None
 
     def forward(self, queries: Tensor, keys: Tensor) -> Distances:
         """For queries at the positions (L,) and keys at (M,)."""
         if self.rotary_base is not None:
-            return Distances(rotation=rotation(queries, self.head_width, self.rotary_base))
+            return Distances(rotation=rotation(queries, self.head_width, self.rotary_base, *self.stretch))
         return Distances() if self.bias is None else Distances(bias=self.bias(queries, keys))
 
 
-def rotation(positions: Tensor, head_width: int, base: float = 10000.0) -> tuple[Tensor, Tensor]:
-    """Cosine and sine of the angles of rotary positions (Su et al. 2021): (L,) -> two of (L, K).
+def rotation(
+    positions: Tensor,
+    head_width: int,
+    base: float = 10000.0,
+    factor: float = 1.0,
+    wavelengths: tuple[float, ...] = (),
+) -> tuple[Tensor, Tensor]:
+    """Returns cosine and sine of the angles of rotary positions (Su et al. 2021): (L,) -> two of (L, K).
 
     Dimension i turns with dimension i + K/2, as Llama and GPT-NeoX have it. The angles are taken in single precision,
-    with which everyone's weights were trained.
+    with which everyone's weights were trained. Rates are divided by `factor`: all of them (Chen et al. 2023), or with
+    two `wavelengths` those of longer waves, and in between by a part (Llama 3).
     """
     exponent = torch.arange(0, head_width, 2, dtype=torch.float32, device=positions.device) / head_width
-    angle = positions.float()[:, None] * (1.0 / base**exponent)
+    rate = 1.0 / base**exponent
+    if wavelengths:
+        short, long = wavelengths
+        share = (rate / (2 * math.pi) - 1 / long) / (1 / short - 1 / long)  # 1 at the shorter wave, 0 at the longer
+        share = share.clamp(0, 1)
+        rate = share * rate + (1 - share) * rate / factor
+    else:
+        rate = rate / factor
+    angle = positions.float()[:, None] * rate
     angle = torch.cat([angle, angle], dim=-1)  # (L, K)
     return angle.cos(), angle.sin()
 

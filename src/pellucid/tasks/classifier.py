@@ -65,13 +65,18 @@ class Classifier:
 
     @classmethod
     def load(
-        cls, folder: str | Path, device: str | torch.device = "auto", dtype: str | torch.dtype | None = None
+        cls,
+        folder: str | Path,
+        device: str | torch.device = "auto",
+        dtype: str | torch.dtype | None = None,
+        *,
+        revision: str | None = None,
     ) -> Self:
-        """The classifier of a run, model or Hugging Face folder.
+        """The classifier of a run, model or Hugging Face folder, or of a name on the hub (at a `revision`).
 
         Raises CheckpointError where there is none, it is damaged, or is for another task.
         """
-        saved = load_for("classify", folder, device, dtype)
+        saved = load_for("classify", folder, device, dtype, revision)
         assert isinstance(saved.model, SequenceClassifier)
         return cls(saved.model, saved.tokenizers, saved.labels, saved.decode.batch_tokens)
 

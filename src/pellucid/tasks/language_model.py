@@ -55,13 +55,18 @@ class LanguageModel:
 
     @classmethod
     def load(
-        cls, folder: str | Path, device: str | torch.device = "auto", dtype: str | torch.dtype | None = None
+        cls,
+        folder: str | Path,
+        device: str | torch.device = "auto",
+        dtype: str | torch.dtype | None = None,
+        *,
+        revision: str | None = None,
     ) -> Self:
-        """The language model of a run, model or Hugging Face folder.
+        """The language model of a run, model or Hugging Face folder, or of a name on the hub (at a `revision`).
 
         Raises CheckpointError where there is none, it is damaged, or is for another task.
         """
-        saved = load_for("generate", folder, device, dtype)
+        saved = load_for("generate", folder, device, dtype, revision)
         assert isinstance(saved.model, DecoderOnly)
         return cls(saved.model, saved.tokenizers, saved.decode)
 

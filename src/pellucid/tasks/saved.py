@@ -6,7 +6,7 @@ from pathlib import Path
 import torch
 
 from pellucid.config import DecodeConfig
-from pellucid.errors import CheckpointError
+from pellucid.errors import CheckpointError, ConfigError
 from pellucid.model.transformer import Model
 from pellucid.tasks.devices import find_device, find_dtype
 from pellucid.text.tokenizers import Tokenizers
@@ -37,28 +37,43 @@ class ReadyModel:
 
 
 def load_for(
-    task: str, folder: str | Path, device: str | torch.device, dtype: str | torch.dtype | None = None
+    task: str,
+    folder: str | Path,
+    device: str | torch.device,
+    dtype: str | torch.dtype | None = None,
+    revision: str | None = None,
 ) -> ReadyModel:
     """The model of a folder, which must be for `task`.
 
     Raises CheckpointError where there is none, it is damaged, is for another task, or has no tokenizer.
     """
-    return ready(open_model(folder, device, dtype), task, folder)
+    return ready(open_model(folder, device, dtype, revision), task, folder)
 
 
 def open_model(
-    folder: str | Path, device: str | torch.device = "cpu", dtype: str | torch.dtype | None = None
+    folder: str | Path,
+    device: str | torch.device = "cpu",
+    dtype: str | torch.dtype | None = None,
+    revision: str | None = None,
 ) -> SavedModel:
-    """The model of a folder, or of a name on the hub, whatever it is for."""
-    return load_folder(model_folder(folder), find_device(str(device)), find_dtype(dtype))
+    """The model of a folder, or of a name on the hub (at a `revision`), whatever it is for."""
+    return load_folder(model_folder(folder, revision), find_device(str(device)), find_dtype(dtype))
 
 
-def model_folder(name: str | Path) -> Path:
-    """A model's folder; of `org/model`, where no such path can be meant, the one in the hub's cache."""
+def model_folder(name: str | Path, revision: str | None = None) -> Path:
+    """Returns a model's folder; of `org/model`, where no such path can be meant, the one in the hub's cache.
+
+    `org/model@v2` is the model at a branch, a tag or a commit; so is `revision="v2"`, which folders do not have.
+    Raises ConfigError for a revision of a folder, CheckpointError where the hub and its cache have no such model.
+    """
     from pellucid.weights.hugging_face.hub import find_folder, is_hub_name
 
     path = Path(name)
-    return find_folder(name) if is_hub_name(name) and len(path.parts) == 2 and not path.parent.exists() else path
+    if is_hub_name(name) and "/" in str(name).partition("@")[0] and not path.parent.exists():
+        return find_folder(name, revision)
+    if revision is not None:
+        raise ConfigError(f"`revision` ({revision}) is for a name on the hub, but `{name}` is a folder", "leave it out")
+    return path
 
 
 def ready(saved: SavedModel, task: str, folder: str | Path) -> ReadyModel:

@@ -68,14 +68,16 @@ class Translator:
         dtype: str | torch.dtype | None = None,
         source_language: str | None = None,
         target_language: str | None = None,
+        *,
+        revision: str | None = None,
     ) -> Self:
-        """The translator of a run folder, a model folder, or a Hugging Face folder or name.
+        """The translator of a run folder, a model folder, or a Hugging Face folder or name (at a `revision`).
 
         The languages are those that a multilingual model translates between where a call does not name others.
 
         Raises CheckpointError where there is none, it is damaged or no translator; ConfigError for an unknown language.
         """
-        saved = open_model(folder, device, dtype)
+        saved = open_model(folder, device, dtype, revision)
         tokenizers = ready(saved, "translate", folder).tokenizers
         assert isinstance(saved.model, Transformer), "only a Transformer is for translation"
         spoken = (saved.languages, source_language, target_language)

@@ -1,4 +1,4 @@
-"""GPT-2, Llama, Qwen2: logits, greedy outputs, with the cache and without."""
+"""GPT-2, Llama, Mistral, Qwen2: logits, greedy outputs, with the cache and without."""
 
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,12 @@ LLAMA: dict[str, Any] = {
     "num_key_value_heads": 3, "max_position_embeddings": 32, "bos_token_id": 1, "eos_token_id": 2,
 }  # fmt: skip
 GROUPED = {"hidden_size": 24, "num_attention_heads": 6, "num_key_value_heads": 2, "num_hidden_layers": 3}
+LLAMA_3 = {
+    "rope_type": "llama3", "rope_theta": 100.0, "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+    "original_max_position_embeddings": 48,
+}  # fmt: skip
+"""Waves of 6, 16, 42 and 112 tokens (of a head of 8): kept, in between, and divided."""
+WIDE = {"hidden_size": 24, "num_attention_heads": 3}
 CASES: list[tuple[str, dict[str, Any]]] = [
     ("GPT2LMHeadModel", GPT2),
     ("GPT2LMHeadModel", GPT2 | {"n_embd": 15, "n_head": 5, "n_inner": 7, "n_layer": 3, "activation_function": "relu"}),
@@ -33,6 +39,11 @@ CASES: list[tuple[str, dict[str, Any]]] = [
     ("LlamaForCausalLM", LLAMA | {"mlp_bias": True, "hidden_act": "gelu"}),
     ("LlamaForCausalLM", LLAMA | {"mlp_bias": True, "attention_bias": True}),
     ("LlamaForCausalLM", LLAMA | {"rope_parameters": {"rope_type": "default", "rope_theta": 500.0}}),
+    ("LlamaForCausalLM", LLAMA | {"rope_parameters": {"rope_type": "linear", "rope_theta": 500.0, "factor": 4.0}}),
+    ("LlamaForCausalLM", LLAMA | WIDE | {"rope_parameters": LLAMA_3}),
+    ("LlamaForCausalLM", LLAMA | WIDE | {"rope_parameters": LLAMA_3 | {"factor": 2.5, "low_freq_factor": 2.0}}),
+    ("MistralForCausalLM", LLAMA | {"sliding_window": None}),
+    ("MistralForCausalLM", LLAMA | GROUPED | {"sliding_window": 32, "head_dim": 6, "tie_word_embeddings": True}),
     ("Qwen2ForCausalLM", LLAMA),
     ("Qwen2ForCausalLM", LLAMA | GROUPED | {"tie_word_embeddings": True}),
     ("Qwen2ForCausalLM", LLAMA | {"rope_parameters": {"rope_type": "default", "rope_theta": 1e6}}),

@@ -1,4 +1,4 @@
-"""MarianMT, BART, mBART, M2M-100 and NLLB, T5: memory, logits, greedy outputs, with the cache and without."""
+"""MarianMT, BART, mBART, M2M-100 and NLLB, T5, mT5: memory, logits, greedy outputs, with the cache and without."""
 
 from pathlib import Path
 from typing import Any
@@ -55,6 +55,10 @@ CASES += [
         },
         {"feed_forward_proj": "gelu", "layer_norm_epsilon": 1e-3, "d_model": 15},
     ]
+]
+CASES += [
+    ("MT5ForConditionalGeneration", T5_SIZES | more)
+    for more in [{}, {"feed_forward_proj": "relu", "num_decoder_layers": 3, "num_heads": 2, "d_kv": 8}]
 ]
 
 

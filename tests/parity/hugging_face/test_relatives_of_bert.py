@@ -1,4 +1,4 @@
-"""RoBERTa, XLM-R and DistilBERT: states and classes, with padding and without."""
+"""RoBERTa, XLM-R, CamemBERT and DistilBERT: states and classes, with padding and without."""
 
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,7 @@ DISTILBERT: dict[str, Any] = {
 CASES: list[tuple[str, dict[str, Any]]] = [
     *[
         (name, ROBERTA | more)
-        for name in ("Roberta", "XLMRoberta")
+        for name in ("Roberta", "XLMRoberta", "Camembert")
         for more in ({}, {"type_vocab_size": 2, "hidden_act": "relu"}, {"pad_token_id": 4, "num_attention_heads": 1})
     ],
     *[

@@ -63,6 +63,8 @@ NEW_NUMBERS_IN_TRAINING: list[dict[str, Any]] = [
 # Options that count where positions are of their kind.
 NEW_NUMBERS_OF_POSITIONS: list[tuple[str, dict[str, Any]]] = [
     ("rotary", {"rotary_base": 100.0}),
+    ("rotary", {"rotary_factor": 2.0}),
+    ("rotary", {"rotary_factor": 2.0, "rotary_wavelengths": (5.0, 9.0)}),
     ("relative", {"relative_distance": 40}),
 ]
 

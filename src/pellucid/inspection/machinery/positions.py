@@ -89,7 +89,7 @@ def _of_model(model: Model, length: int, stack: Stack) -> tuple[str, Maps]:
         kind = "Learned" if model.config.positions == "learned" else "Sinusoidal"
         return f"{kind} positions of the {stack}", _of_vectors(table, unit @ unit.T, "cosine")
     if relative.rotary_base is not None:
-        cos, sin = rotation(places, relative.head_width, relative.rotary_base)
+        cos, sin = rotation(places, relative.head_width, relative.rotary_base, *relative.stretch)
         ones = torch.ones(1, 1, length, relative.head_width, device=places.device)
         turned = rotate(ones, (cos, sin))[0, 0]
         score = (turned @ turned.T / relative.head_width).cpu()

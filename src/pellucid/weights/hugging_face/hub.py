@@ -14,11 +14,14 @@ SETTINGS = ["*.json", "*.txt", "*.model", "*.spm", "*.bpe"]
 WEIGHTS = [SAFETENSORS, f"{SAFETENSORS}{INDEX}", "model-*-of-*.safetensors"]
 PICKLES = [PICKLE, f"{PICKLE}{INDEX}", "pytorch_model-*-of-*.bin"]
 
-_NAME = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
+_NAME = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?(@[\w./-]+)?")
 
 
 def is_hub_name(name: str | Path) -> bool:
-    """Whether this may be the name of a model on the hub: `model` or `org/model`, and no path that exists."""
+    """Tells whether this may be the name of a model on the hub, and no path that exists.
+
+    `model` or `org/model`; `@` and a branch, a tag or a commit may follow.
+    """
     text = str(name)
     return _NAME.fullmatch(text) is not None and ".." not in text and not Path(name).exists()
 
@@ -41,8 +44,13 @@ def find_folder(folder_or_name: str | Path, revision: str | None = None, offline
 def fetch(name: str, revision: str | None = None, offline: bool | None = None) -> Path:
     """The cached folder of the model `name`, with its settings, its tokenizer's files and one kind of weights.
 
-    Raises CheckpointError where it cannot be had, ConfigError where the extra `hf` is not installed.
+    Raises CheckpointError where it cannot be had, ConfigError where the extra `hf` is not installed or two revisions are
+    named.
     """
+    name, _, at = name.partition("@")
+    if revision and at and revision != at:
+        raise ConfigError(f"`{name}@{at}` names a revision, but `{revision}` is asked for", "give one of them")
+    revision = revision or at or None
     snapshot = _snapshot_function(name)
     if offline is None:
         offline = any(os.environ.get(switch, "0").lower() in ("1", "true", "yes", "on") for switch in SWITCHES)

@@ -1,10 +1,11 @@
-"""Llama and Qwen2: decoders alone with rotary positions, root-mean-square norms and gated feed-forward layers."""
+"""Llama, Mistral, Qwen2: decoders alone with rotary positions, root-mean-square norms and gated feed-forward layers."""
 
 from dataclasses import replace
 from typing import Any
 
 import torch
 
+from pellucid.errors import CheckpointError
 from pellucid.weights.hugging_face.family import Family, Tensors
 from pellucid.weights.hugging_face.settings import Settings
 
@@ -17,16 +18,32 @@ def _shape(settings: Settings, tensors: Tensors) -> dict[str, Any]:
 
 
 def _rotary(settings: Settings) -> dict[str, Any]:
-    """The base of the positions. Raises CheckpointError where they are stretched, or turn a part of a head only."""
+    """Fields of the positions. Raises CheckpointError where they are stretched in another way than ours, or turn a part
+    of a head only.
+    """
     name = next((name for name in ("rope_parameters", "rope_scaling") if settings.get(name)), "rope_parameters")
     rope = settings.get(name) or {}
     kind = rope.get("rope_type", rope.get("type", "default"))
-    if kind != "default":
-        raise settings.refuse(f"{name}.rope_type", kind, "positions that Pellucid's model cannot express")
+    if kind not in ("default", "linear", "llama3"):
+        raise settings.refuse(
+            f"{name}.rope_type",
+            kind,
+            "positions that Pellucid's model cannot express; it knows default, linear, llama3",
+        )
     part = rope.get("partial_rotary_factor", settings.get("partial_rotary_factor"))
     if part not in (None, 1, 1.0):
         raise settings.refuse("partial_rotary_factor", part, "positions that Pellucid's model cannot express")
-    return {"rotary_base": float(rope.get("rope_theta", settings["rope_theta"]))}
+    needed = {"linear": ("factor",), "llama3": ("factor", "high_freq_factor", "low_freq_factor")}.get(kind, ())
+    for key in needed:
+        if key not in rope:
+            raise CheckpointError(f"`{settings.path}`: `{name}` has no `{key}`", "copy the folder again")
+    fields: dict[str, Any] = {"rotary_base": float(rope.get("rope_theta", settings["rope_theta"]))}
+    if kind != "default":
+        fields["rotary_factor"] = float(rope["factor"])
+    if kind == "llama3":  # its two factors count waves in the length that was trained on first
+        length = rope.get("original_max_position_embeddings", settings["max_position_embeddings"])
+        fields["rotary_wavelengths"] = (length / rope["high_freq_factor"], length / rope["low_freq_factor"])
+    return fields
 
 
 def _arithmetic(settings: Settings, tensors: Tensors) -> Tensors:
@@ -93,6 +110,29 @@ def _qwen2_shape(settings: Settings, tensors: Tensors) -> dict[str, Any]:
         raise settings.refuse("use_sliding_window", True, "attention that Pellucid's model cannot express")
     return _rotary(settings)
 
+
+def _mistral_shape(settings: Settings, tensors: Tensors) -> dict[str, Any]:
+    """Raises CheckpointError, besides, for a window of attention that a text could be longer than."""
+    window = settings["sliding_window"]
+    if window is not None and window < settings["max_position_embeddings"]:
+        raise settings.refuse(
+            "sliding_window", window,
+            "a window of attention that Pellucid's model cannot express; texts that fit into it would be the same: set "
+            f"`max_position_embeddings` to {window}",
+        )  # fmt: skip
+    return _rotary(settings)
+
+
+MISTRAL = replace(
+    LLAMA,
+    fixed={**LLAMA.fixed, "bias": False},
+    defaults={
+        **LLAMA.defaults,
+        "intermediate_size": 14336, "num_key_value_heads": 8, "max_position_embeddings": 131072, "sliding_window": 4096,
+    },
+    shape=_mistral_shape,
+    arithmetic=lambda settings, tensors: {},
+)  # fmt: skip
 
 QWEN2 = replace(
     LLAMA,

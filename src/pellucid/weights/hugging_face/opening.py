@@ -129,11 +129,34 @@ def _family(path: Path, table: dict[str, Any]) -> Family:
             "open it with pellucid.Translator.load, Classifier.load or LanguageModel.load",
         )
     kind = table.get("model_type")
+    if "model_type" not in table:  # as folders from before transformers 2.x are
+        likely = _likely_type(path, table)
+        raise CheckpointError(
+            f"`{path}` has no `model_type`, the name of the model's family",
+            (f'add "model_type": "{likely}" to it, which its settings look like; ' if likely else "")
+            + f"Pellucid opens {', '.join(sorted(FAMILIES))}",
+        )
     if not isinstance(kind, str) or kind not in FAMILIES:
         raise CheckpointError(
-            f"`{path}` has the unknown `model_type` {kind!r}", f"Pellucid opens {', '.join(sorted(FAMILIES))}"
+            f"`{path}` has the unknown `model_type` {shown(kind)}", f"Pellucid opens {', '.join(sorted(FAMILIES))}"
         )
+    for layers, other in (("encoder_layers", "decoder_layers"), ("decoder_layers", "encoder_layers")):
+        if FAMILIES[kind].kind == "encoder-decoder" and table.get(layers) == 0:
+            raise CheckpointError(
+                f"`{path}` has `{layers}` = 0: what is left of a {kind} with {shown(table.get(other))} `{other}` is "
+                "one stack alone, which transformers has no use for, either",
+                "copy the folder again, with the config.json of the whole model",
+            )
     return FAMILIES[kind]
+
+
+def _likely_type(path: Path, table: dict[str, Any]) -> str:
+    """The family whose name stands in the folder's, or whose settings are all there; empty where none is likely."""
+    named = [kind for kind in FAMILIES if kind.replace("-", "") in path.parent.name.lower().replace("-", "")]
+    if named:
+        return max(named, key=len)
+    fitting = [kind for kind, family in FAMILIES.items() if set(family.fields.values()) <= set(table)]
+    return fitting[0] if fitting else ""
 
 
 def _model_config(settings: Settings, family: Family, fields: dict[str, Any]) -> ModelConfig:

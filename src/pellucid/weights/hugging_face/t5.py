@@ -1,5 +1,6 @@
-"""T5, in its first version and in 1.1: relative positions, root-mean-square norms, no biases, heads of any width."""
+"""T5 (the first version and 1.1) and mT5: relative positions, root-mean-square norms, no biases, heads of any width."""
 
+from dataclasses import replace
 from typing import Any
 
 from pellucid.weights.hugging_face.family import Family, Tensors
@@ -40,10 +41,15 @@ def _shape(settings: Settings, tensors: Tensors) -> dict[str, Any]:
     }
 
 
+def _scores(settings: Settings, tensors: Tensors) -> Tensors:
+    """The scores' missing scale into the queries."""
+    width = settings["d_kv"]
+    return {name: tensors[name] * width**0.5 for name in tensors if name.endswith("Attention.q.weight")}
+
+
 def _arithmetic(settings: Settings, tensors: Tensors) -> Tensors:
     """The scores' missing scale into the queries; the first version's scale of the logits into the decoder's norm."""
-    width = settings["d_kv"]
-    found = {name: tensors[name] * width**0.5 for name in tensors if name.endswith("Attention.q.weight")}
+    found = _scores(settings, tensors)
     # Files say it by the name of another setting, or, since transformers 5, by its own.
     scaled = settings.get("scale_decoder_outputs", settings["tie_word_embeddings"] is not False)
     norm = "decoder.final_layer_norm.weight"
@@ -90,4 +96,13 @@ T5 = Family(
     decoder_start="pad_token_id",
     shape=_shape,
     arithmetic=_arithmetic,
+)  # fmt: skip
+
+MT5 = replace(  # its logits have no scale in any version, tied or not
+    T5,
+    defaults={
+        **T5.defaults,
+        "d_ff": 1024, "num_heads": 6, "num_layers": 8, "vocab_size": 250112, "feed_forward_proj": "gated-gelu",
+    },
+    arithmetic=_scores,
 )  # fmt: skip

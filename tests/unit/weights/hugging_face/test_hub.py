@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from pellucid.errors import CheckpointError, ConfigError
+from pellucid.tasks.saved import open_model
 from pellucid.weights import from_hugging_face
 from pellucid.weights.hugging_face import hub
 from tests.unit.weights.hugging_face.folders import BERT, bert_tensors, write, write_shards
@@ -50,6 +51,25 @@ def test_only_what_is_read_is_fetched(tmp_path: Path, serve: Callable[[Path], Hu
     from_hugging_face("org/model", revision="v1", offline=False)
     assert {path.name for path in here.cache.iterdir()} == {"config.json", "model.safetensors"}
     assert [(call["revision"], call["local_files_only"]) for call in here.calls] == [("v1", False)]
+
+
+def test_a_revision_stands_behind_the_name(tmp_path: Path, serve: Callable[[Path], Hub]) -> None:
+    here = serve(write(tmp_path / "there", BERT, bert_tensors()))
+    from_hugging_face("org/model@feature/x")
+    from_hugging_face("org/model@v1", revision="v1")
+    assert [call["revision"] for call in here.calls] == ["feature/x", "v1"]
+    with pytest.raises(ConfigError, match=r"`org/model@v1` names a revision, but `v2` is asked for"):
+        from_hugging_face("org/model@v1", revision="v2")
+    with pytest.raises(CheckpointError, match=r"`org/other` is no folder here, .* has no such model at `v3`|gives no"):
+        from_hugging_face("org/other@v3")
+
+
+def test_a_revision_is_for_a_name_on_the_hub(tmp_path: Path, serve: Callable[[Path], Hub]) -> None:
+    here = serve(write(tmp_path / "there", BERT, bert_tensors()))
+    assert open_model("org/model", revision="v1").task == "encode"
+    assert here.calls[0]["revision"] == "v1"
+    with pytest.raises(ConfigError, match=r"`revision` \(v1\) is for a name on the hub, but `.*there` is a folder"):
+        open_model(tmp_path / "there", revision="v1")
 
 
 def test_shards_are_fetched(tmp_path: Path, serve: Callable[[Path], Hub]) -> None:

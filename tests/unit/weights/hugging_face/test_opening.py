@@ -92,7 +92,10 @@ def test_an_unknown_family(kind: Any, tmp_path: Path) -> None:
     with pytest.raises(CheckpointError, match=r"config\.json` has the unknown `model_type`") as caught:
         from_hugging_face(write(tmp_path, BERT | {"model_type": kind}, bert_tensors()))
     assert repr(kind) in str(caught.value)
-    families = "bart, bert, distilbert, gpt2, llama, m2m_100, marian, mbart, pegasus, qwen2, roberta, t5, xlm-roberta"
+    families = (
+        "bart, bert, camembert, distilbert, gpt2, llama, m2m_100, marian, mbart, mistral, mt5, pegasus, qwen2, "
+        "roberta, t5, xlm-roberta"
+    )
     assert caught.value.hint == f"Pellucid opens {families}"
 
 
@@ -103,8 +106,14 @@ def test_an_unknown_family(kind: Any, tmp_path: Path) -> None:
         (BERT | {"is_decoder": True}, "`is_decoder` = true, which Pellucid's model cannot express; it knows false"),
         (BERT | {"hidden_act": "mish"}, '`hidden_act` = "mish", an activation that Pellucid lacks; it has relu, gelu'),
         (BERT | {"quantization_config": {"bits": 4}}, '`quantization_config` = {"bits": 4}'),
-        (LLAMA | {"rope_scaling": {"rope_type": "llama3", "factor": 8.0}}, '`rope_scaling.rope_type` = "llama3"'),
-        (LLAMA | {"rope_scaling": {"type": "linear", "factor": 2.0}}, '`rope_scaling.rope_type` = "linear"'),
+        (LLAMA | {"rope_scaling": {"rope_type": "llama3", "factor": 8.0}}, "`rope_scaling` has no `high_freq_factor`"),
+        (LLAMA | {"rope_scaling": {"type": "linear"}}, "`rope_scaling` has no `factor`"),
+        (LLAMA | {"rope_scaling": {"type": "dynamic", "factor": 2.0}}, '`rope_scaling.rope_type` = "dynamic"'),
+        (
+            LLAMA | {"model_type": "mistral", "sliding_window": 7},
+            "`sliding_window` = 7, a window of attention that Pellucid's model cannot express; texts that fit into it "
+            "would be the same: set `max_position_embeddings` to 7",
+        ),
         (LLAMA | {"rope_parameters": {"rope_type": "yarn"}}, '`rope_parameters.rope_type` = "yarn"'),
         (LLAMA | {"partial_rotary_factor": 0.5}, "`partial_rotary_factor` = 0.5"),
         (
