@@ -44,8 +44,8 @@ def find_folder(folder_or_name: str | Path, revision: str | None = None, offline
 def fetch(name: str, revision: str | None = None, offline: bool | None = None) -> Path:
     """The cached folder of the model `name`, with its settings, its tokenizer's files and one kind of weights.
 
-    Raises CheckpointError where it cannot be had, ConfigError where the extra `hf` is not installed or two revisions are
-    named.
+    Raises CheckpointError where it cannot be had, ConfigError where the extra `hf` is not installed, or two revisions
+    are named.
     """
     name, _, at = name.partition("@")
     if revision and at and revision != at:

@@ -2,10 +2,11 @@
 
 import logging
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 from pellucid.config import DecodeConfig, ModelConfig
-from pellucid.errors import CheckpointError, ConfigError
+from pellucid.errors import CheckpointError, ConfigError, shown
 from pellucid.model.transformer import Model
 from pellucid.tables import from_table
 from pellucid.text.foreign import load_foreign_tokenizer, starting_ids
@@ -143,20 +144,21 @@ def _family(path: Path, table: dict[str, Any]) -> Family:
     for layers, other in (("encoder_layers", "decoder_layers"), ("decoder_layers", "encoder_layers")):
         if FAMILIES[kind].kind == "encoder-decoder" and table.get(layers) == 0:
             raise CheckpointError(
-                f"`{path}` has `{layers}` = 0: what is left of a {kind} with {shown(table.get(other))} `{other}` is "
-                "one stack alone, which transformers has no use for, either",
+                f"`{path}` has `{layers}` = 0: without it a {kind} with {shown(table.get(other))} `{other}` is one "
+                "stack alone, and does not translate",
                 "copy the folder again, with the config.json of the whole model",
             )
     return FAMILIES[kind]
 
 
 def _likely_type(path: Path, table: dict[str, Any]) -> str:
-    """The family whose name stands in the folder's, or whose settings are all there; empty where none is likely."""
+    """The family whose name stands in the folder's, or most of whose settings are there; empty where none is likely."""
     named = [kind for kind in FAMILIES if kind.replace("-", "") in path.parent.name.lower().replace("-", "")]
     if named:
         return max(named, key=len)
-    fitting = [kind for kind, family in FAMILIES.items() if set(family.fields.values()) <= set(table)]
-    return fitting[0] if fitting else ""
+    shares = {kind: fmean(name in table for name in family.fields.values()) for kind, family in FAMILIES.items()}
+    likely = max(shares, key=lambda kind: shares[kind])
+    return likely if shares[likely] > 2 / 3 else ""
 
 
 def _model_config(settings: Settings, family: Family, fields: dict[str, Any]) -> ModelConfig:

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from pellucid.errors import CheckpointError
+from pellucid.errors import CheckpointError, shown
 from pellucid.model.transformer import DecoderOnly, EncoderOnly, SequenceClassifier, Transformer
 from pellucid.text.tokenizers import Tokenizers
 from pellucid.text.vocabulary import Vocabulary
@@ -87,11 +87,37 @@ def test_a_folder_of_our_own(tmp_path: Path) -> None:
     assert message == f"`{tmp_path}` is a model folder of Pellucid's own, not one of transformers"
 
 
+@pytest.mark.parametrize(
+    ("name", "missing", "hint"),
+    [
+        ("my-bert", (), 'add "model_type": "bert" to it'),
+        ("my-xlm-roberta-base", (), 'add "model_type": "xlm-roberta" to it'),
+        ("model", (), 'add "model_type": "bert" to it'),
+        ("model", ("hidden_size", "vocab_size", "num_hidden_layers", "hidden_act"), "Pellucid opens bart, bert"),
+    ],
+)
+def test_an_old_folder_without_its_family_is_told_which_key_to_add(
+    name: str, missing: tuple[str, ...], hint: str, tmp_path: Path
+) -> None:
+    usual = {"attention_probs_dropout_prob": 0.1, "hidden_dropout_prob": 0.1, "hidden_act": "gelu"}
+    config = {key: value for key, value in (BERT | usual).items() if key not in ("model_type", *missing)}
+    with pytest.raises(CheckpointError, match=r"config\.json` has no `model_type`") as caught:
+        from_hugging_face(write(tmp_path / name, config, bert_tensors()))
+    assert caught.value.hint.startswith(hint)
+
+
+@pytest.mark.parametrize("layers", ["encoder_layers", "decoder_layers"])
+def test_an_encoder_decoder_that_lacks_a_stack(layers: str, tmp_path: Path) -> None:
+    config = {"model_type": "bart", "encoder_layers": 2, "decoder_layers": 2} | {layers: 0}
+    with pytest.raises(CheckpointError, match=f"has `{layers}` = 0: without it a bart with 2 .* does not translate"):
+        from_hugging_face(write(tmp_path, config, bert_tensors()))
+
+
 @pytest.mark.parametrize("kind", ["mamba", None, ["bert"]])
 def test_an_unknown_family(kind: Any, tmp_path: Path) -> None:
     with pytest.raises(CheckpointError, match=r"config\.json` has the unknown `model_type`") as caught:
         from_hugging_face(write(tmp_path, BERT | {"model_type": kind}, bert_tensors()))
-    assert repr(kind) in str(caught.value)
+    assert f"`model_type` {shown(kind)}" in str(caught.value)
     families = (
         "bart, bert, camembert, distilbert, gpt2, llama, m2m_100, marian, mbart, mistral, mt5, pegasus, qwen2, "
         "roberta, t5, xlm-roberta"
