@@ -76,6 +76,8 @@ class ModelConfig:
     """Biases in the projections and the norms of all layers."""
     qkv_bias: bool | None = None
     """Biases in the projections to queries, keys and values; None: as `bias`."""
+    qk_norm: bool = False
+    """A norm on each head's queries and keys before their scores (Henry et al. 2020), as Qwen3 has it."""
     output_bias: bool = False
     """A bias on the output projection."""
     scale_embeddings: bool = True

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from functools import partial
 from typing import Self
 
 import torch
@@ -20,6 +21,7 @@ from pellucid.kernels.dropout import Dropout, dropout
 from pellucid.kernels.linear import Linear
 from pellucid.model.cache import LayerCache
 from pellucid.model.masks import check_mask
+from pellucid.model.norm import norm_of
 from pellucid.model.positions import Distances, rotate
 
 Observer = Callable[[Tensor, Tensor, Tensor, Tensor | None, Tensor | None, Tensor], None]
@@ -129,6 +131,7 @@ class MultiHeadAttention(nn.Module):
 
     `qkv_proj` packs W^Q, W^K and W^V, in that order, K rows for each head. `num_kv_heads`: fewer heads of keys and
     values than of queries (Ainslie et al. 2023). `qkv_bias`: biases there, where they differ from `out_proj`'s.
+    `qk_norm`: makes a norm of a given width, for queries and for keys (Henry et al. 2020).
 
     Raises ConfigError where `d_model` is no multiple of `num_heads` and no `head_dim` is given, or `num_heads` none of
     `num_kv_heads`.
@@ -144,6 +147,7 @@ class MultiHeadAttention(nn.Module):
         num_kv_heads: int | None = None,
         head_dim: int | None = None,
         qkv_bias: bool | None = None,
+        qk_norm: Callable[[int], nn.Module] | None = None,
     ) -> None:
         super().__init__()
         if head_dim is None and d_model % num_heads:
@@ -158,6 +162,7 @@ class MultiHeadAttention(nn.Module):
         self.kv_width = num_kv_heads * self.head_width
         self.dropout = Dropout(dropout)
         self.qkv_proj = Linear(d_model, sum(self.qkv_widths), bias=bias if qkv_bias is None else qkv_bias)
+        self.q_norm, self.k_norm = (nn.Identity() if qk_norm is None else qk_norm(self.head_width) for _ in range(2))
         self.out_proj = Linear(self.q_width, d_model, bias=bias)
 
     @classmethod
@@ -166,6 +171,7 @@ class MultiHeadAttention(nn.Module):
         return cls(
             config.d_model, config.num_heads, config.attention_dropout, config.bias,
             num_kv_heads=config.num_kv_heads, head_dim=config.head_dim, qkv_bias=config.qkv_bias,
+            qk_norm=partial(norm_of, config) if config.qk_norm else None,
         )  # fmt: skip
 
     @property
@@ -203,12 +209,13 @@ class MultiHeadAttention(nn.Module):
         bias, turn = (None, None) if distances is None else (distances.bias, distances.rotation)
         if memory is None:
             q, k, v = (self.split_heads(part) for part in self.qkv_proj(x).split(self.qkv_widths, dim=-1))
+            q, k = self.q_norm(q), self.k_norm(k)
             if turn is not None:
                 q, k = rotate(q, turn), rotate(k, turn)
             if cache is not None:
                 k, v = cache.extend_self(k, v)
         else:
-            q = self.split_heads(self.qkv_proj.some_rows(x, slice(self.q_width)))
+            q = self.q_norm(self.split_heads(self.qkv_proj.some_rows(x, slice(self.q_width))))
             k, v = self.memory_heads(memory) if cache is None else cache.keep_memory(memory, self.memory_heads)
         dropout_p = self.dropout.p if self.training else 0.0
         output = attention(q, k, v, mask, dropout_p, bias=bias, block=self)  # (B, H, L, K)
@@ -225,5 +232,5 @@ class MultiHeadAttention(nn.Module):
 
     def memory_heads(self, memory: Tensor) -> tuple[Tensor, Tensor]:
         """The keys and values of (B, M, D), each (B, H, M, K)."""
-        k, v = self.qkv_proj.some_rows(memory, slice(self.q_width, None)).chunk(2, dim=-1)
-        return self.split_heads(k), self.split_heads(v)
+        k, v = map(self.split_heads, self.qkv_proj.some_rows(memory, slice(self.q_width, None)).chunk(2, dim=-1))
+        return self.k_norm(k), v

@@ -10,6 +10,6 @@ def make_norm(d_model: int, eps: float, bias: bool = True, norm_type: str = "lay
     return nn.RMSNorm(d_model, eps) if norm_type == "rms" else nn.LayerNorm(d_model, eps, bias=bias)
 
 
-def norm_of(config: ModelConfig) -> nn.Module:
-    """The norm that `config` describes."""
-    return make_norm(config.d_model, config.norm_eps, config.bias, config.norm_type)
+def norm_of(config: ModelConfig, width: int | None = None) -> nn.Module:
+    """Returns the norm that `config` describes, of the residual stream or of another `width`."""
+    return make_norm(config.d_model if width is None else width, config.norm_eps, config.bias, config.norm_type)

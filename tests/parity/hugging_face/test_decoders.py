@@ -1,4 +1,4 @@
-"""GPT-2, Llama, Mistral, Qwen2: logits, greedy outputs, with the cache and without."""
+"""GPT-2, Llama, Mistral, Qwen2, Qwen3: logits, greedy outputs, with the cache and without."""
 
 from pathlib import Path
 from typing import Any
@@ -47,6 +47,9 @@ CASES: list[tuple[str, dict[str, Any]]] = [
     ("Qwen2ForCausalLM", LLAMA),
     ("Qwen2ForCausalLM", LLAMA | GROUPED | {"tie_word_embeddings": True}),
     ("Qwen2ForCausalLM", LLAMA | {"rope_parameters": {"rope_type": "default", "rope_theta": 1e6}}),
+    ("Qwen3ForCausalLM", LLAMA | {"head_dim": 6}),
+    ("Qwen3ForCausalLM", LLAMA | GROUPED | {"head_dim": 8, "tie_word_embeddings": True, "rms_norm_eps": 1e-3}),
+    ("Qwen3ForCausalLM", LLAMA | {"head_dim": 4, "attention_bias": True}),
     ("Qwen2ForCausalLM", LLAMA | {"use_sliding_window": True, "sliding_window": 4, "max_window_layers": 2}),
 ]
 

@@ -36,6 +36,7 @@ NEW_PARAMETERS: list[tuple[dict[str, Any], list[str], list[str]]] = [
     ({"output_bias": True}, ["output_projection.bias"], []),
     ({"qkv_bias": False}, [], [name for name in BIASES if "qkv_proj" in name]),
     ({"norm_type": "rms"}, [], [name for name in BIASES if "norm" in name]),
+    ({"qk_norm": True}, [f"{b}.{n}.{part}" for b in BLOCKS for n in ("q_norm", "k_norm") for part in PARTS], []),
     ({"num_segments": 2}, [f"{side}.segments.weight" for side in EMBEDDINGS], []),
     ({"positions": "relative"}, [f"{stack}.relative.bias.weight" for stack in STACKS], []),
     ({"tie_embeddings": "none"}, ["output_projection.weight"], []),

@@ -39,6 +39,7 @@ class Architecture:
 
 _PLAIN = {
     "norm_type": "layer", "bias": True, "qkv_bias": True, "gated": False, "num_kv_heads": None, "head_dim": None,
+    "qk_norm": False,
 }  # fmt: skip
 _SPECIAL = {"pad_token_id": "pad_id", "bos_token_id": "bos_id", "eos_token_id": "eos_id"}
 
@@ -119,7 +120,7 @@ GPT2_GENERATION = Architecture(
 
 _LLAMA_NEEDS = {
     "num_segments": 0, "norm": "pre", "final_norm": True, "norm_type": "rms", "gated": True, "bias": False,
-    "embedding_norm": False, "output_bias": False,
+    "embedding_norm": False, "output_bias": False, "qk_norm": False, "rotary_factor": 1.0,
 }  # fmt: skip
 _LLAMA_SETTINGS = {**_SPECIAL, "num_key_value_heads": "kv_heads", "head_dim": "head_width"}
 

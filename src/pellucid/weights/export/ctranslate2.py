@@ -89,6 +89,8 @@ def _check(config: ModelConfig, quantization: str | None) -> None:
         "num_kv_heads": (None, config.num_heads) if paired else (None, *range(1, config.num_heads + 1)),
         "head_dim": (None, config.d_model // config.num_heads),
         "num_segments": (0,),
+        "qk_norm": (False,),
+        "rotary_factor": (1.0,),
     }
     for name, values in allowed.items():
         value = getattr(config, name)

@@ -4,7 +4,7 @@ from pellucid.weights.hugging_face.bart import BART, M2M_100, MARIAN, MBART, PEG
 from pellucid.weights.hugging_face.bert import BERT, DISTILBERT, ROBERTA
 from pellucid.weights.hugging_face.family import Family
 from pellucid.weights.hugging_face.gpt2 import GPT2
-from pellucid.weights.hugging_face.llama import LLAMA, MISTRAL, QWEN2
+from pellucid.weights.hugging_face.llama import LLAMA, MISTRAL, QWEN2, QWEN3
 from pellucid.weights.hugging_face.t5 import MT5, T5
 
 FAMILIES: dict[str, Family] = {
@@ -21,6 +21,7 @@ FAMILIES: dict[str, Family] = {
     "mt5": MT5,
     "pegasus": PEGASUS,
     "qwen2": QWEN2,
+    "qwen3": QWEN3,
     "roberta": ROBERTA,
     "t5": T5,
     "xlm-roberta": ROBERTA,

@@ -1,4 +1,4 @@
-"""Llama, Mistral, Qwen2: decoders alone with rotary positions, root-mean-square norms and gated feed-forward layers."""
+"""Llama, Mistral, Qwen2, Qwen3: decoders alone with rotary positions, root-mean-square norms, gated feed-forward."""
 
 from dataclasses import replace
 from typing import Any
@@ -144,4 +144,26 @@ QWEN2 = replace(
     },
     shape=_qwen2_shape,
     arithmetic=lambda settings, tensors: {},
+)  # fmt: skip
+
+
+def _qwen3_shape(settings: Settings, tensors: Tensors) -> dict[str, Any]:
+    """Raises CheckpointError as Qwen2's does."""
+    return _qwen2_shape(settings, tensors) | _shape(settings, tensors)
+
+
+QWEN3 = replace(
+    LLAMA,
+    fixed={**LLAMA.fixed, "qk_norm": True},
+    defaults={
+        **LLAMA.defaults,
+        "intermediate_size": 22016, "num_key_value_heads": 32, "head_dim": 128, "vocab_size": 151936,
+        "max_position_embeddings": 32768, "bos_token_id": 151643, "eos_token_id": 151645,
+    },
+    modules={
+        **LLAMA.modules,
+        f"{LAYER}.self_attn.q_norm": "layers.{i}.self_attn.q_norm",
+        f"{LAYER}.self_attn.k_norm": "layers.{i}.self_attn.k_norm",
+    },
+    shape=_qwen3_shape,
 )  # fmt: skip

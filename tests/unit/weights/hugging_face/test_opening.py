@@ -119,7 +119,7 @@ def test_an_unknown_family(kind: Any, tmp_path: Path) -> None:
         from_hugging_face(write(tmp_path, BERT | {"model_type": kind}, bert_tensors()))
     assert f"`model_type` {shown(kind)}" in str(caught.value)
     families = (
-        "bart, bert, camembert, distilbert, gpt2, llama, m2m_100, marian, mbart, mistral, mt5, pegasus, qwen2, "
+        "bart, bert, camembert, distilbert, gpt2, llama, m2m_100, marian, mbart, mistral, mt5, pegasus, qwen2, qwen3, "
         "roberta, t5, xlm-roberta"
     )
     assert caught.value.hint == f"Pellucid opens {families}"
