@@ -1,17 +1,22 @@
 """Tokenizers in a `tokenizer.json`, run by the library `tokenizers` (extra `hf`)."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from pellucid.errors import CheckpointError, ConfigError
+from pellucid.errors import CheckpointError, ConfigError, shown
+from pellucid.reading import MOST_ID
 from pellucid.text.special import SpecialIds, clean_up_spaces
+from pellucid.text.tokenizer_json import problem_of
 
 HUGGING_FACE_KIND = "tokenizer.json"
+TRIED = "A b,\tc.  1999 ΑΣ é e\u0301 안녕 漢字 かな עברית 😀 \U000f0000 \x00 '' ``"
+"""What every tokenizer is tried with before its model is used."""
 
 
 class HuggingFaceTokenizer:
@@ -39,10 +44,12 @@ class HuggingFaceTokenizer:
             clean_up: remove spaces before marks after decoding.
             name: what an error calls the file.
 
-        Raises ConfigError where the library is missing, CheckpointError for other bytes.
+        Raises ConfigError where the library is missing, CheckpointError for other bytes, and for a file that asks for
+        what is not run (`tokenizer_json`) or fails on a text that all others cut.
         """
         self.data = data
         self.clean_up = clean_up
+        self._name = name
         self._tokenizer = _parsed(data, name)
         self.ids: dict[str, int] = self._tokenizer.get_vocab(with_added_tokens=True)
         self.special = special = find_special(self.ids)
@@ -56,26 +63,49 @@ class HuggingFaceTokenizer:
         self._silent = {*asdict(special).values(), *self.hidden.values()}
         self._never = {special.pad_id, special.bos_id, special.eos_id}
         self._bytes = byte_characters() if _has_decoder(data, "ByteLevel") else None
+        self.decode(self.encode(TRIED))
+        self.starting_ids()
 
     def encode(self, text: str) -> list[int]:
-        return self._as_text(self._tokenizer.encode(_sound(text), add_special_tokens=False).ids)
+        with self._working_on(text):
+            ids = self._tokenizer.encode(_sound(text), add_special_tokens=False).ids
+        return self._as_text(ids)
 
     def encode_lines(self, lines: Sequence[str]) -> list[list[int]]:
-        """encode() of each line, on all cores."""
-        found = self._tokenizer.encode_batch_fast([_sound(line) for line in lines], add_special_tokens=False)
+        """encode() of each line, on all cores. Raises CheckpointError that names the line which it fails on."""
+        try:
+            with self._working_on(""):
+                found = self._tokenizer.encode_batch_fast([_sound(line) for line in lines], add_special_tokens=False)
+        except CheckpointError:
+            return [self.encode(line) for line in lines]
         return [self._as_text(encoding.ids) for encoding in found]
 
     def decode(self, ids: Sequence[int]) -> str:
         known = [int(i) for i in ids if int(i) not in self._silent]
-        text: str = self._tokenizer.decode(known, skip_special_tokens=True)
+        with self._working_on(known):
+            text: str = self._tokenizer.decode(known, skip_special_tokens=True)
         return clean_up_spaces(text) if self.clean_up else text
+
+    @contextmanager
+    def _working_on(self, given: object) -> Iterator[None]:
+        """Turns what the library raises into a CheckpointError, so that a line which it fails on costs that line."""
+        try:
+            yield
+        except BaseException as error:
+            if not _is_the_librarys(error):
+                raise
+            raise CheckpointError(
+                f"the tokenizer `{self._name}` fails on `{shown(given)}`: {shown(str(error))}",
+                "its file is damaged, or was never tried: ask its author for another one",
+            ) from error
 
     def tokens(self, ids: Sequence[int]) -> list[str]:
         return [self._visible(self._tokenizer.id_to_token(int(i)), int(i)) for i in ids]
 
     def starting_ids(self) -> tuple[int, ...]:
         """What the file has the library put before every text that is encoded with its special tokens."""
-        found = self._tokenizer.encode("a", add_special_tokens=True)
+        with self._working_on("a"):
+            found = self._tokenizer.encode("a", add_special_tokens=True)
         words = [place for place, added in enumerate(found.special_tokens_mask) if not added]
         return tuple(found.ids[: words[0]]) if words else ()
 
@@ -94,7 +124,7 @@ class HuggingFaceTokenizer:
         """The tokenizer of a file and of what options() said. Raises CheckpointError for anything else."""
         known = {"pad_id", "bos_id", "eos_id", "unk_id"}
         ids = {key: value for key, value in options.items() if key in known} if isinstance(options, dict) else {}
-        if set(ids) != known or not all(type(i) is int and i >= 0 for i in ids.values()):
+        if set(ids) != known or not all(type(i) is int and 0 <= i < MOST_ID for i in ids.values()):
             raise CheckpointError(
                 f"the options of the tokenizer `{name}` do not name its ids {', '.join(sorted(known))}",
                 "copy the model's folder again",
@@ -135,17 +165,29 @@ def import_tokenizers() -> ModuleType:
 
 def _parsed(data: bytes, name: str) -> Any:
     library = import_tokenizers()
-    try:
-        tokenizer = library.Tokenizer.from_str(data.decode("utf-8"))
-    except Exception as error:  # the library raises Exception itself
+    problem, cause = problem_of(data), None
+    if not problem:
+        try:
+            tokenizer = library.Tokenizer.from_str(data.decode("utf-8"))
+        except BaseException as error:
+            if not _is_the_librarys(error):
+                raise
+            problem, cause = shown(str(error)), error
+    if problem:
         raise CheckpointError(
-            f"`{name}` ({len(data):,} bytes) is not a tokenizer that `tokenizers` {library.__version__} reads: {error}",
+            f"`{name}` ({len(data):,} bytes) is not a tokenizer that Pellucid runs by `tokenizers` "
+            f"{library.__version__}: {problem}",
             "copy the file again, or upgrade tokenizers",
-        ) from error
+        ) from cause
     tokenizer.no_truncation()
     tokenizer.no_padding()
     tokenizer.encode_special_tokens = True
     return tokenizer
+
+
+def _is_the_librarys(error: BaseException) -> bool:
+    """Whether the library raised it: Exception itself, or, where its Rust gave up, what no Exception is."""
+    return isinstance(error, Exception) or type(error).__name__ == "PanicException"
 
 
 def _has_decoder(data: bytes, kind: str) -> bool:

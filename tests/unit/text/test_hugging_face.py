@@ -40,7 +40,7 @@ def test_spaces_before_marks_and_endings() -> None:
 @pytest.mark.parametrize("data", [b"", b"{}", b"\xff", b'{"version": "1.0", "model": {"type": "Nothing"}}'])
 def test_a_damaged_file(data: bytes) -> None:
     options = {"pad_id": 0, "bos_id": 0, "eos_id": 0, "unk_id": 0}
-    with pytest.raises(CheckpointError, match=rf"`x.json` \({len(data)} bytes\) is not a tokenizer that `tokenizers`"):
+    with pytest.raises(CheckpointError, match=rf"`x.json` \({len(data)} bytes\) is not a tokenizer that Pellucid runs"):
         HuggingFaceTokenizer.from_options(data, options, "x.json")
 
 
