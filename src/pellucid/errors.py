@@ -79,6 +79,11 @@ def shown(value: object) -> str:
     return _cut(visible, most)
 
 
+def quoted(value: object) -> str:
+    """Returns the same with a string in quotes, where it matters that it is one: `'7'` is no number."""
+    return f"'{shown(value)}'" if isinstance(value, str) else shown(value)
+
+
 def _cut(text: str, most: int) -> str:
     tail = most // 3
     return text if len(text) <= most else f"{text[: most - tail - 1]}…{text[-tail:]}"

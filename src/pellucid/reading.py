@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pellucid.errors import CheckpointError, shown
+from pellucid.errors import CheckpointError, quoted
 
 MOST_SETTINGS_BYTES = 16 * 2**20
 """Of a file of settings: a table of JSON takes up to thirty times its length in memory."""
@@ -67,7 +67,7 @@ def parse_settings(data: bytes, name: str) -> dict[str, Any]:
     try:
         table = json.loads(data)
     except (ValueError, RecursionError) as error:
-        raise CheckpointError(f"`{name}` is damaged: {str(error)[:200]}", "copy the file again") from error
+        raise CheckpointError(f"`{name}` is damaged: {str(error)[:200]}", "copy the folder again") from error
     if not isinstance(table, dict):
         raise CheckpointError(f"`{name}` is damaged: it holds no table of settings", "copy the file again")
     return table
@@ -114,7 +114,7 @@ def check_kinds(table: Mapping[str, Any], kinds: Mapping[str, Kind], path: Path)
     for name, kind in kinds.items():
         if name in table and not kind.fits(table[name]):
             raise CheckpointError(
-                f"`{path}` has `{name}` = {shown(table[name])}; it must be {kind.words}",
+                f"`{path}` has `{name}` = {quoted(table[name])}; it must be {kind.words}",
                 f"{path.name} is damaged, or written by hand: copy the folder again",
             )
 

@@ -11,7 +11,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any, Literal
 
-from pellucid.errors import ConfigError, did_you_mean
+from pellucid.errors import ConfigError, did_you_mean, quoted, shown
 
 _Config = typing.TypeVar("_Config")
 
@@ -30,11 +30,13 @@ _TYPE_NAMES = {
 def from_table(cls: type[_Config], table: Any, where: str) -> _Config:
     """The dataclass `cls` from the keys of a table. Raises ConfigError for an unknown key, naming the nearest."""
     if not isinstance(table, dict):
-        raise ConfigError(f"{where} must be a table of keys, not {table!r}")
+        raise ConfigError(f"{where} must be a table of keys, not {quoted(table)}")
     known = [f.name for f in fields(cls)]  # type: ignore[arg-type]
     for key in table:
         if key not in known:
-            raise ConfigError(f"unknown key `{key}` in {where}{did_you_mean(key, known)}", f"keys: {', '.join(known)}")
+            raise ConfigError(
+                f"unknown key `{shown(key)}` in {where}{did_you_mean(shown(key), known)}", f"keys: {', '.join(known)}"
+            )
     hints = typing.get_type_hints(cls)
     return cls(**{key: _coerced(value, hints[key]) for key, value in table.items()})
 
@@ -106,9 +108,9 @@ def check_fields(config: Any) -> None:
         if typing.get_origin(hint) is Literal:
             _check_choice(f.name, value, typing.get_args(hint))
         elif not _fits(value, hint):
-            raise ConfigError(f"`{f.name}` must be {_type_name(hint)}, not {value!r}")
+            raise ConfigError(f"`{f.name}` must be {_type_name(hint)}, not {quoted(value)}")
         elif not all(math.isfinite(v) for v in _each(value) if isinstance(v, float)):
-            raise ConfigError(f"`{f.name}` ({value}) must be finite")
+            raise ConfigError(f"`{f.name}` ({shown(value)}) must be finite")
 
 
 def check_at_least(config: Any, names: Collection[str], smallest: int) -> None:
@@ -116,7 +118,15 @@ def check_at_least(config: Any, names: Collection[str], smallest: int) -> None:
     for name in names:
         value = getattr(config, name)
         if value is not None and value < smallest:
-            raise ConfigError(f"`{name}` ({value}) must be at least {smallest}")
+            raise ConfigError(f"`{name}` ({shown(value)}) must be at least {smallest}")
+
+
+def check_at_most(config: Any, largest: Mapping[str, float]) -> None:
+    """Raises ConfigError where a field, or a member of one, is above what `largest` allows it; None passes."""
+    for name, most in largest.items():
+        for value in _each(getattr(config, name)):
+            if value is not None and value > most:
+                raise ConfigError(f"`{name}` ({shown(value)}) must be at most {most:,}")
 
 
 def check_probabilities(config: Any, names: Collection[str]) -> None:
@@ -124,7 +134,7 @@ def check_probabilities(config: Any, names: Collection[str]) -> None:
     for name in names:
         value = getattr(config, name)
         if not 0 <= value < 1:
-            raise ConfigError(f"`{name}` ({value}) must be at least 0 and below 1")
+            raise ConfigError(f"`{name}` ({shown(value)}) must be at least 0 and below 1")
 
 
 def _parsed(text: str) -> Any:
@@ -143,14 +153,18 @@ def _coerced(value: Any, hint: Any) -> Any:
         lists = [member for member in allowed if typing.get_origin(member) is tuple]
         return tuple(_coerced(item, typing.get_args(lists[0])[0]) for item in value) if lists else value
     if isinstance(value, int) and not isinstance(value, bool) and float in allowed and int not in allowed:
-        return float(value)
+        try:
+            return float(value)
+        except OverflowError:
+            return math.copysign(math.inf, value)
     return value
 
 
 def _check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
     if value not in choices:
         listed = ", ".join(f'"{choice}"' for choice in choices)
-        raise ConfigError(f'unknown `{name}` "{value}"{did_you_mean(str(value), choices)}', f"choose one of {listed}")
+        told = shown(value)
+        raise ConfigError(f'unknown `{name}` "{told}"{did_you_mean(told, choices)}', f"choose one of {listed}")
 
 
 def _each(value: Any) -> tuple[Any, ...]:

@@ -4,7 +4,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pellucid.errors import ConfigError
-from pellucid.tables import check_at_least, check_fields
+from pellucid.reading import MOST_ID
+from pellucid.tables import check_at_least, check_at_most, check_fields
+
+CEILINGS = {
+    "beam_size": 2**10, "n_best": 2**10, "max_length": 2**20, "batch_tokens": 2**24, "max_source_length": 2**20,
+    "length_penalty": 16.0, "source_prefix": MOST_ID - 1, "source_suffix": MOST_ID - 1, "target_prefix": MOST_ID - 1,
+    "suppress": MOST_ID - 1,
+}  # fmt: skip
+"""The largest of each: a search keeps `beam_size` times `batch_tokens` rows, whoever wrote the folder."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -40,6 +48,11 @@ class DecodeConfig:
         for name in ("source_prefix", "source_suffix", "target_prefix", "suppress"):
             if min(getattr(self, name), default=0) < 0:
                 raise ConfigError(f"`{name}` {list(getattr(self, name))} holds ids below 0")
+        check_at_most(self, CEILINGS)
+        if self.length_penalty < -CEILINGS["length_penalty"]:
+            raise ConfigError(
+                f"`length_penalty` ({self.length_penalty}) must be at least {-CEILINGS['length_penalty']}"
+            )
         if self.n_best > self.beam_size:
             raise ConfigError(
                 f"`n_best` ({self.n_best}) cannot exceed `beam_size` ({self.beam_size})",

@@ -5,7 +5,19 @@ from dataclasses import dataclass
 from typing import Any, Literal, Self
 
 from pellucid.errors import ConfigError, did_you_mean
-from pellucid.tables import check_at_least, check_fields, check_probabilities, from_table
+from pellucid.reading import MOST_ID
+from pellucid.tables import check_at_least, check_at_most, check_fields, check_probabilities, from_table
+
+CEILINGS = {
+    "src_vocab_size": MOST_ID, "tgt_vocab_size": MOST_ID, "pad_id": MOST_ID - 1, "bos_id": MOST_ID - 1,
+    "eos_id": MOST_ID - 1, "d_model": 2**16, "d_ff": 2**18, "num_heads": 2**10, "num_kv_heads": 2**10,
+    "head_dim": 2**16, "num_encoder_layers": 2**10, "num_decoder_layers": 2**10, "num_classes": 2**20,
+    "num_segments": 2**16, "max_positions": 2**24, "relative_buckets": 2**16, "relative_distance": 2**24,
+    "norm_eps": 1.0, "rotary_base": 1e15,
+}  # fmt: skip
+"""The largest of each: beyond what anybody has published, and small enough that a shape is told in moments."""
+MOST_IN_POSITIONS = 2**27
+"""Numbers in a table of positions, half a gigabyte: sinusoids are in no file whose length could be compared."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -102,6 +114,7 @@ class ModelConfig:
         check_at_least(self, ("num_encoder_layers", "num_decoder_layers", "num_classes", "num_segments"), 0)
         check_at_least(self, ("norm_eps", "pad_id", "bos_id", "eos_id"), 0)
         check_at_least(self, ("relative_buckets",), 4)
+        check_at_most(self, CEILINGS)
         check_probabilities(self, ("dropout", "attention_dropout", "feed_forward_dropout"))
         self._check_family()
         self._check_heads()
@@ -141,6 +154,12 @@ class ModelConfig:
             )
 
     def _check_positions(self) -> None:
+        if self.positions in ("sinusoidal", "learned") and self.max_positions * self.d_model > MOST_IN_POSITIONS:
+            raise ConfigError(
+                f"`max_positions` ({self.max_positions:,}) and `d_model` ({self.d_model:,}) make a table of "
+                f"{self.max_positions * self.d_model:,} numbers; at most {MOST_IN_POSITIONS:,} are allowed",
+                f"use at most {MOST_IN_POSITIONS // self.d_model:,} positions",
+            )
         if self.positions == "sinusoidal" and self.d_model % 2:
             raise ConfigError(f"`d_model` ({self.d_model}) must be even for sinusoidal positions")
         if self.positions == "rotary":

@@ -29,7 +29,10 @@ class SinusoidalPositions(nn.Module):
 
     def __init__(self, max_positions: int, d_model: int) -> None:
         super().__init__()
-        self.register_buffer("table", sinusoids(max_positions, d_model), persistent=False)
+        # On the meta device a table is a shape alone, and counting on it would have PyTorch import sympy for seconds.
+        counted = torch.get_default_device().type != "meta"
+        table = sinusoids(max_positions, d_model) if counted else torch.empty(max_positions, d_model)
+        self.register_buffer("table", table, persistent=False)
 
     def forward(self, start: int, end: int) -> Tensor:
         """Rows `start` to `end`, (end - start, D)."""

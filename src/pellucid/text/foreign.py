@@ -5,11 +5,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from pellucid.errors import CheckpointError, did_you_mean
-from pellucid.text.hugging_face import HUGGING_FACE_KIND, HuggingFaceTokenizer, import_tokenizers
+from pellucid.errors import CheckpointError, did_you_mean, shown
+from pellucid.reading import ID, MOST_TOKENIZER_BYTES, parse_settings, read_bytes, read_text
+from pellucid.text.hugging_face import HUGGING_FACE_KIND, HuggingFaceTokenizer, calling_the_library, import_tokenizers
 from pellucid.text.languages import language_codes
 from pellucid.text.numbered import NumberedSubwords
-from pellucid.text.special import SETTINGS, cleans_up, content, find_special_ids, json_table, read_json
+from pellucid.text.special import SETTINGS, cleans_up, content, find_special_ids, read_json
 from pellucid.text.subwords import FOREIGN_KIND, Subwords
 from pellucid.text.tokenizer import Tokenizer
 from pellucid.text.tokenizers import Tokenizers
@@ -71,7 +72,7 @@ def starting_ids(folder: Path, tokenizer: Tokenizer) -> tuple[int, ...]:
 
 def _single(folder: Path, there: set[str]) -> Tokenizer | None:
     if HUGGING_FACE_KIND in there:
-        return _from_json(folder, (folder / HUGGING_FACE_KIND).read_bytes(), HUGGING_FACE_KIND)
+        return _from_json(folder, _read(folder, HUGGING_FACE_KIND), HUGGING_FACE_KIND)
     if {"sentencepiece.bpe.model", "vocab.json"} <= there:
         return _m2m_100(folder)
     if "sentencepiece.bpe.model" in there:
@@ -88,7 +89,7 @@ def _single(folder: Path, there: set[str]) -> Tokenizer | None:
 
 def _from_json(folder: Path, data: bytes, name: str) -> HuggingFaceTokenizer:
     """A tokenizer.json with the special tokens of its folder. BPE is not cleaned up, since that would harm its text."""
-    model = json_table(data, name).get("model")
+    model = parse_settings(data, str(folder / name)).get("model")
     cleaned = cleans_up(folder) and not (isinstance(model, dict) and model.get("type") == "BPE")
     return HuggingFaceTokenizer(data, partial(find_special_ids, folder), cleaned, str(folder / name))
 
@@ -106,7 +107,7 @@ def _m2m_100(folder: Path) -> NumberedSubwords:
     family = str(read_json(folder / SETTINGS).get("language_codes", "m2m100"))
     if family not in _M2M_CODES:
         raise CheckpointError(
-            f"`{folder / SETTINGS}` has unknown `language_codes` `{family}`{did_you_mean(family, _M2M_CODES)}",
+            f"`{folder / SETTINGS}` has unknown `language_codes` `{shown(family)}`{did_you_mean(family, _M2M_CODES)}",
             f"known are {', '.join(_M2M_CODES)}",
         )
     codes = [f"__{code}__" for code in language_codes(family)]
@@ -127,7 +128,7 @@ def _fairseq_codes(folder: Path, num_pieces: int) -> list[str]:
     if config.get("model_type") == "mbart":
         all_codes = language_codes("mbart50")
         with_all = num_pieces + 1 + len(all_codes) + 1  # fairseq's padding before, the mask behind
-        return all_codes if int(config.get("vocab_size", 0)) >= with_all else language_codes("mbart25")
+        return all_codes if config.get("vocab_size", 0) >= with_all else language_codes("mbart25")
     if config.get("model_type") == "m2m_100":
         listed = settings.get("additional_special_tokens") or settings.get("extra_special_tokens") or ()
         return [token for token in map(content, listed) if token not in (*_FAIRSEQ, "<mask>")] or language_codes(
@@ -138,7 +139,7 @@ def _fairseq_codes(folder: Path, num_pieces: int) -> list[str]:
 
 def _own_numbers(folder: Path, name: str) -> NumberedSubwords:
     pieces = _pieces(folder, name)
-    count = int(read_json(folder / SETTINGS).get("extra_ids", _SENTINELS)) if name == "spiece.model" else 0
+    count = read_json(folder / SETTINGS).get("extra_ids", _SENTINELS) if name == "spiece.model" else 0
     sentinels = [f"<extra_id_{i}>" for i in reversed(range(count))]
     ids = {piece: i for i, piece in enumerate(pieces)}
     return _numbered(folder, name, _extended(ids, sentinels), sentinels)
@@ -146,10 +147,11 @@ def _own_numbers(folder: Path, name: str) -> NumberedSubwords:
 
 def _word_pieces(folder: Path) -> HuggingFaceTokenizer:
     library, settings = import_tokenizers(), read_json(folder / SETTINGS)
-    with (folder / "vocab.txt").open(encoding="utf-8") as lines:
-        ids = {line.rstrip("\n"): i for i, line in enumerate(lines)}
+    lines = read_text(folder / "vocab.txt", MOST_TOKENIZER_BYTES).replace("\r\n", "\n").removesuffix("\n").split("\n")
+    ids = {line: i for i, line in enumerate(lines)}
     unknown = content(settings.get("unk_token")) or "[UNK]"
-    tokenizer = library.Tokenizer(library.models.WordPiece(ids, unk_token=unknown))
+    with calling_the_library(f"`{folder / 'vocab.txt'}` is no vocabulary of words"):
+        tokenizer = library.Tokenizer(library.models.WordPiece(ids, unk_token=unknown))
     tokenizer.normalizer = library.normalizers.BertNormalizer(
         clean_text=True,
         handle_chinese_chars=settings.get("tokenize_chinese_chars", True),
@@ -164,9 +166,10 @@ def _word_pieces(folder: Path) -> HuggingFaceTokenizer:
 def _byte_level(folder: Path) -> HuggingFaceTokenizer:
     library, settings = import_tokenizers(), read_json(folder / SETTINGS)
     ids = _numbers(folder, "vocab.json")
-    lines = (folder / "merges.txt").read_text(encoding="utf-8").split("\n")
+    lines = read_text(folder / "merges.txt", MOST_TOKENIZER_BYTES).replace("\r\n", "\n").split("\n")
     merges = [tuple(line.split(" ")) for line in lines if line and not line.startswith("#version")]
-    tokenizer = library.Tokenizer(library.models.BPE(ids, merges))
+    with calling_the_library(f"`{folder / 'merges.txt'}` does not belong to `vocab.json`"):
+        tokenizer = library.Tokenizer(library.models.BPE(ids, merges))
     spaced = settings.get("add_prefix_space", False)
     if read_json(folder / "config.json").get("model_type") == "qwen2":
         split = library.pre_tokenizers.Split(library.Regex(_QWEN2_WORDS), behavior="isolated")
@@ -201,6 +204,11 @@ def _added(folder: Path) -> dict[str, int]:
     """The tokens that the folder's settings add to the vocabulary."""
     listed = read_json(folder / SETTINGS).get("added_tokens_decoder")
     decoder = listed if isinstance(listed, dict) else {}
+    if odd := [i for i in decoder if not (i.isdecimal() and ID.fits(int(i[:9])))]:
+        raise CheckpointError(
+            f"`{folder / SETTINGS}` has `added_tokens_decoder` with `{shown(odd[0])}`; it must be {ID.words}",
+            "copy the folder again",
+        )
     return _numbers(folder, "added_tokens.json", {}) | {content(token): int(i) for i, token in decoder.items()}
 
 
@@ -226,14 +234,11 @@ def _numbers(folder: Path, name: str, default: dict[str, int] | None = None) -> 
     """A vocabulary: tokens and their ids."""
     if default is not None and not (folder / name).is_file():
         return default
-    table = json_table(_read(folder, name), str(folder / name))
-    if not table or not all(type(i) is int and i >= 0 for i in table.values()):
+    table = parse_settings(_read(folder, name), str(folder / name))
+    if not table or not all(map(ID.fits, table.values())):
         raise CheckpointError(f"`{folder / name}` is damaged: it holds no ids of tokens", "copy the file again")
     return table
 
 
 def _read(folder: Path, name: str) -> bytes:
-    try:
-        return (folder / name).read_bytes()
-    except OSError as error:
-        raise CheckpointError(f"cannot read `{folder / name}`: {error.strerror}", "copy the whole folder") from error
+    return read_bytes(folder / name, MOST_TOKENIZER_BYTES)

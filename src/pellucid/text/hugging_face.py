@@ -15,6 +15,7 @@ from pellucid.text.special import SpecialIds, clean_up_spaces
 from pellucid.text.tokenizer_json import problem_of
 
 HUGGING_FACE_KIND = "tokenizer.json"
+_ANOTHER = "copy the file again, or upgrade tokenizers; where that does not help, its author has to mend it"
 TRIED = "A b,\tc.  1999 ΑΣ é e\u0301 안녕 漢字 かな עברית 😀 \U000f0000 \x00 '' ``"
 """What every tokenizer is tried with before its model is used."""
 
@@ -89,15 +90,8 @@ class HuggingFaceTokenizer:
     @contextmanager
     def _working_on(self, given: object) -> Iterator[None]:
         """Turns what the library raises into a CheckpointError, so that a line which it fails on costs that line."""
-        try:
+        with calling_the_library(f"the tokenizer `{self._name}` fails on `{shown(given)}`"):
             yield
-        except BaseException as error:
-            if not _is_the_librarys(error):
-                raise
-            raise CheckpointError(
-                f"the tokenizer `{self._name}` fails on `{shown(given)}`: {shown(str(error))}",
-                "its file is damaged, or was never tried: ask its author for another one",
-            ) from error
 
     def tokens(self, ids: Sequence[int]) -> list[str]:
         return [self._visible(self._tokenizer.id_to_token(int(i)), int(i)) for i in ids]
@@ -165,29 +159,31 @@ def import_tokenizers() -> ModuleType:
 
 def _parsed(data: bytes, name: str) -> Any:
     library = import_tokenizers()
-    problem, cause = problem_of(data), None
-    if not problem:
-        try:
-            tokenizer = library.Tokenizer.from_str(data.decode("utf-8"))
-        except BaseException as error:
-            if not _is_the_librarys(error):
-                raise
-            problem, cause = shown(str(error)), error
-    if problem:
-        raise CheckpointError(
-            f"`{name}` ({len(data):,} bytes) is not a tokenizer that Pellucid runs by `tokenizers` "
-            f"{library.__version__}: {problem}",
-            "copy the file again, or upgrade tokenizers",
-        ) from cause
+    failure = (
+        f"`{name}` ({len(data):,} bytes) is not a tokenizer that Pellucid runs by `tokenizers` {library.__version__}"
+    )
+    if problem := problem_of(data):
+        raise CheckpointError(f"{failure}: {problem}", _ANOTHER)
+    with calling_the_library(failure):
+        tokenizer = library.Tokenizer.from_str(data.decode("utf-8"))
     tokenizer.no_truncation()
     tokenizer.no_padding()
     tokenizer.encode_special_tokens = True
     return tokenizer
 
 
-def _is_the_librarys(error: BaseException) -> bool:
-    """Whether the library raised it: Exception itself, or, where its Rust gave up, what no Exception is."""
-    return isinstance(error, Exception) or type(error).__name__ == "PanicException"
+@contextmanager
+def calling_the_library(failure: str) -> Iterator[None]:
+    """Turns what the library raises within it into a CheckpointError that begins with `failure`.
+
+    It raises Exception itself, and where its Rust gave up a PanicException, which no `except Exception` catches.
+    """
+    try:
+        yield
+    except BaseException as error:
+        if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
+            raise
+        raise CheckpointError(f"{failure}: {shown(str(error))}", _ANOTHER) from error
 
 
 def _has_decoder(data: bytes, kind: str) -> bool:

@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from pellucid.errors import CheckpointError
+from pellucid.errors import CheckpointError, shown
+from pellucid.reading import ID
 from pellucid.text.special import SpecialIds, clean_up_spaces
 from pellucid.text.subwords import open_sentencepiece
 
@@ -103,12 +104,14 @@ class NumberedSubwords:
             table = json.loads(numbers)
             special = SpecialIds(**{key: int(table[key]) for key in ("pad_id", "bos_id", "eos_id", "unk_id")})
             ids = {str(piece): int(i) for piece, i in table["ids"].items()}
+            if odd := [i for i in (*ids.values(), *asdict(special).values()) if not ID.fits(i)]:
+                raise ValueError(f"it has {shown(odd[0])} where {ID.words} should be")
             hidden = [token for token in table["hidden"] if ids[token] >= 0]
             if table["format"] != FORMAT:
-                raise ValueError(f"its format is {table['format']!r}, not {FORMAT!r}")
-        except (AttributeError, KeyError, RecursionError, TypeError, ValueError) as error:
+                raise ValueError(f"its format is {shown(table['format'])}, not {FORMAT}")
+        except (AttributeError, KeyError, OverflowError, RecursionError, TypeError, ValueError) as error:
             raise CheckpointError(
-                f"the piece numbers of `{name}` are malformed: {error}", "copy the model's folder again"
+                f"the piece numbers of `{name}` are malformed: {shown(str(error))}", "copy the model's folder again"
             ) from error
         return cls(proto, ids, special, hidden, table.get("clean_up") is True, table.get("strip") is True, name)
 

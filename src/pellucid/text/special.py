@@ -1,12 +1,12 @@
 """The special ids of somebody else's tokenizer: what the files of its folder say, else the usual names."""
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from pellucid.errors import CheckpointError
+from pellucid.reading import ID, NOTHING, SWITCH, TABLE, TEXT, Kind, check_kinds, list_of, read_settings
 
 SETTINGS = "tokenizer_config.json"
 _TABLES = (SETTINGS, "special_tokens_map.json")  # what the first says holds
@@ -24,6 +24,19 @@ _PARTS: dict[str, tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]] = {
     "eos": (("eos_token", "sep_token"), ("eos_token_id",), ("[SEP]", "</s>", "<|endoftext|>")),
     "unk": (("unk_token",), (), ("[UNK]", "<unk>")),
 }
+
+_TOKEN = TEXT | TABLE | NOTHING
+KINDS: dict[str, dict[str, Kind]] = {
+    SETTINGS: {
+        "add_bos_token": SWITCH | NOTHING, "add_prefix_space": SWITCH | NOTHING,
+        "clean_up_tokenization_spaces": SWITCH | NOTHING, "do_lower_case": SWITCH,
+        "tokenize_chinese_chars": SWITCH, "strip_accents": SWITCH | NOTHING, "language_codes": TEXT,
+        "additional_special_tokens": list_of(_TOKEN) | NOTHING,
+        "extra_special_tokens": list_of(_TOKEN) | TABLE | NOTHING, "added_tokens_decoder": TABLE | NOTHING,
+        "extra_ids": ID, "src_lang": TEXT | NOTHING, "tgt_lang": TEXT | NOTHING,
+    },
+}  # fmt: skip
+"""What the settings that are read may be, by file."""
 
 
 @dataclass(frozen=True)
@@ -89,7 +102,7 @@ def _numbers(values: Iterator[Any]) -> Iterator[int]:
     """Ids among the values; of a list of them the first."""
     for value in values:
         first = value[0] if isinstance(value, list) and value else value
-        if isinstance(first, int) and first >= 0:
+        if ID.fits(first):
             yield first
 
 
@@ -100,22 +113,12 @@ def content(token: Any) -> str:
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """The table in a file; empty where there is no file. Raises CheckpointError for a damaged one."""
+    """The table in a file, its settings of the kinds in KINDS; empty where there is no file.
+
+    Raises CheckpointError for a damaged file, and names a setting of another kind.
+    """
     if not path.is_file():
         return {}
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise CheckpointError(f"cannot read `{path}`: {error.strerror}", "copy the file again") from error
-    return json_table(data, str(path))
-
-
-def json_table(data: bytes, name: str) -> dict[str, Any]:
-    """The table in the bytes of a file called `name`. Raises CheckpointError where it is no JSON, or no table."""
-    try:
-        table = json.loads(data)
-    except (ValueError, RecursionError) as error:
-        raise CheckpointError(f"`{name}` is damaged: {error}", "copy the file again") from error
-    if not isinstance(table, dict):
-        raise CheckpointError(f"`{name}` is damaged: it holds no table", "copy the file again")
+    table = read_settings(path)
+    check_kinds(table, KINDS.get(path.name, {}), path)
     return table

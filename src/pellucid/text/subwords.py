@@ -101,7 +101,10 @@ def open_sentencepiece(proto: bytes, name: str) -> SentencePieceProcessor:
     model = SentencePieceProcessor()
     try:
         model.LoadFromSerializedProto(proto)
-    except RuntimeError as error:
+        # A piece that is no UTF-8 would be found out in the middle of somebody's text.
+        model.decode([[i] for i in range(model.get_piece_size())])
+        model.id_to_piece(list(range(model.get_piece_size())))
+    except (RuntimeError, UnicodeDecodeError) as error:
         raise CheckpointError(
             f"`{name}` is not a whole SentencePiece model ({len(proto)} bytes)", "copy the file again"
         ) from error

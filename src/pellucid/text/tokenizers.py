@@ -6,7 +6,8 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Self
 
-from pellucid.errors import CheckpointError
+from pellucid.errors import CheckpointError, shown
+from pellucid.reading import MOST_TOKENIZER_BYTES, read_bytes
 from pellucid.text.hugging_face import HUGGING_FACE_KIND, HuggingFaceTokenizer
 from pellucid.text.numbered import NUMBERED_KIND, NumberedSubwords
 from pellucid.text.subwords import FOREIGN_KIND, SUBWORD_KINDS, Subwords
@@ -62,7 +63,9 @@ class Tokenizers:
 def _load_side(folder: Path, table: Mapping[str, object], side: str, kind_key: str) -> Tokenizer:
     kind = table.get(kind_key)
     if kind not in (*SUBWORD_KINDS, *VOCABULARY_KINDS, FOREIGN_KIND, HUGGING_FACE_KIND, NUMBERED_KIND):
-        raise CheckpointError(f"unknown kind of tokenizer `{kind}`", "the model may need a newer version of pellucid")
+        raise CheckpointError(
+            f"unknown kind of tokenizer `{shown(kind)}`", "the model may need a newer version of pellucid"
+        )
     path, data = _read(folder, table, side)
     if kind in VOCABULARY_KINDS:
         return Vocabulary.from_bytes(data, str(path))
@@ -80,15 +83,15 @@ def _read(folder: Path, table: Mapping[str, object], part: str) -> tuple[Path, b
     """The file of a part of the tokenizers, checked against what was saved."""
     name, digest = _entry(table, "files", part), _entry(table, "sha256", part)
     if name in ("", ".", "..") or set(name) & set("/\\:\0"):
-        raise CheckpointError(f"the tokenizer's file `{name}` must lie in the model's folder", "give a plain file name")
+        raise CheckpointError(
+            f"the tokenizer's file `{shown(name)}` must lie in the model's folder", "give a plain file name"
+        )
     path = folder / name
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise CheckpointError(f"cannot read `{path}`: {error.strerror}", "copy the model's whole folder") from error
+    data = read_bytes(path, MOST_TOKENIZER_BYTES)
     if sha256(data).hexdigest() != digest:
         raise CheckpointError(
-            f"`{path}` ({len(data)} bytes) is not the file that was saved with the model: its SHA-256 is not {digest}",
+            f"`{path}` ({len(data)} bytes) is not the file that was saved with the model: its SHA-256 is not "
+            f"{shown(digest)}",
             "copy the model's folder again",
         )
     return path, data

@@ -22,6 +22,12 @@ def build_unfilled(config: ModelConfig) -> Model:
         return build_model(config)
 
 
+def outline(config: ModelConfig) -> Model:
+    """Returns the model that `config` describes in names and shapes alone, without numbers and without memory."""
+    with torch.device("meta"):
+        return build_unfilled(config)
+
+
 class _NothingDrawn(TorchFunctionMode):
     """Within it, what fills a tensor with random numbers leaves it as it is; all else is computed."""
 

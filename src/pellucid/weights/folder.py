@@ -13,13 +13,21 @@ from typing import Any, Literal, get_args
 import torch
 
 from pellucid.config import FIRST_FORMAT, FORMAT, DecodeConfig, ModelConfig
-from pellucid.errors import CheckpointError, ConfigError, did_you_mean
+from pellucid.errors import CheckpointError, ConfigError, did_you_mean, quoted, shown
 from pellucid.model.transformer import Model
+from pellucid.reading import read_settings
 from pellucid.tables import from_table, to_table
 from pellucid.text.tokenizers import Tokenizers
-from pellucid.weights.building import build_unfilled
+from pellucid.weights.building import build_unfilled, outline
 from pellucid.weights.files import move_into_place, temporary_folder, write_text
-from pellucid.weights.tensors import load_tensors, parameters, save_tensors, set_parameters
+from pellucid.weights.tensors import (
+    check_stored,
+    load_tensors,
+    parameters,
+    read_header,
+    save_tensors,
+    set_parameters,
+)
 
 DESCRIPTION = "pellucid.json"
 CONFIG = "config.json"
@@ -91,6 +99,9 @@ def save_weights(folder: Path, model: Model) -> None:
 def load_folder(folder: Path, device: torch.device, dtype: torch.dtype | None = None) -> SavedModel:
     """The model of a folder, ours or one of Hugging Face's transformers, ready to use.
 
+    Anybody may have written it: what the description asks for is compared with the header of the weights before memory
+    is taken for either.
+
     Raises CheckpointError where the folder is none, or is damaged, or holds what cannot be expressed here.
     """
     if is_foreign(folder):
@@ -105,15 +116,17 @@ def load_folder(folder: Path, device: torch.device, dtype: torch.dtype | None = 
     except ConfigError as error:
         raise CheckpointError(f"`{description_of(folder)}` is damaged: {error}", "copy the folder again") from error
     tokenizers = Tokenizers.load(folder, table["tokenizer"])
-    tensors = load_tensors(folder / WEIGHTS)
     if table["task"] != task_of(config):
         raise CheckpointError(
             f"`{description_of(folder)}` is damaged: its task is {table['task']!r}, "
             f"its model is for {task_of(config)!r}",
             "copy the folder again",
         )
+    origin = f"`{folder / WEIGHTS}`"
+    check_stored(outline(config), read_header(folder / WEIGHTS), origin)
+    tensors = load_tensors(folder / WEIGHTS)
     model = build_unfilled(config)
-    set_parameters(model, tensors, f"`{folder / WEIGHTS}`")
+    set_parameters(model, tensors, origin)
     labels, languages = _labels(folder, table, config), _languages(folder, table)
     return SavedModel(model.to(device, dtype).eval(), tokenizers, decode, table["task"], labels, languages)
 
@@ -140,10 +153,9 @@ def is_foreign(folder: Path) -> bool:
 def _config(folder: Path) -> dict[str, Any]:
     """The table in config.json; empty where there is none, for `read_config` to say what is wrong."""
     try:
-        table = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
+        return read_settings(folder / CONFIG)
+    except CheckpointError:
         return {}
-    return table if isinstance(table, dict) else {}
 
 
 def read_config(folder: Path) -> dict[str, Any]:
@@ -165,12 +177,9 @@ def read_config(folder: Path) -> dict[str, Any]:
             f"`{folder}` is not a model folder: {reason}{did_you_mean(folder.name, siblings)}",
             "a run folder becomes one at its first validation",
         )
-    try:
-        table = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
-        raise CheckpointError(f"`{path}` is damaged: {error}", "copy the folder again") from error
-    version = table.get("format") if isinstance(table, dict) else None
-    if version is None and isinstance(table, dict) and table.get("model_type") == OWN_TYPE:
+    table = read_settings(path)
+    version = table.get("format")
+    if version is None and table.get("model_type") == OWN_TYPE:
         raise CheckpointError(
             f"`{folder}` lacks {DESCRIPTION}, which says what its weights mean", "copy the whole folder again"
         )
@@ -182,7 +191,7 @@ def read_config(folder: Path) -> dict[str, Any]:
     if version not in (FORMAT, FIRST_FORMAT) or table.get("task") not in get_args(Task):
         tasks = ", ".join(repr(task) for task in get_args(Task))
         raise CheckpointError(
-            f"`{path}` has format {version!r} and task {table.get('task')!r}; "
+            f"`{path}` has format {quoted(version)} and task {quoted(table.get('task'))}; "
             f"this version reads {FIRST_FORMAT!r} and {FORMAT!r}, and {tasks}",
             "upgrade pellucid",
         )
@@ -215,7 +224,8 @@ def _labels(folder: Path, table: dict[str, Any], config: ModelConfig) -> tuple[s
     labels = table.get("labels", [])
     if not isinstance(labels, list) or len(labels) != config.num_classes:
         raise CheckpointError(
-            f"`{description_of(folder)}` is damaged: its `labels` ({labels}) must name {config.num_classes} classes",
+            f"`{description_of(folder)}` is damaged: its `labels` ({shown(labels)}) must name {config.num_classes} "
+            "classes",
             "copy the folder again",
         )
     return tuple(str(label) for label in labels)

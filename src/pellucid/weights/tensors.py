@@ -1,14 +1,34 @@
 """Parameters to and from safetensors files. Equal weights give equal files, byte for byte."""
 
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 import safetensors.torch
 import torch
-from safetensors import SafetensorError
+from safetensors import SafetensorError, safe_open
 from torch import Tensor, nn
 
-from pellucid.errors import CheckpointError
+from pellucid.errors import CheckpointError, shown
 from pellucid.weights.files import replacing
+
+FLOATS = {"F16": torch.float16, "BF16": torch.bfloat16, "F32": torch.float32, "F64": torch.float64}
+"""What parameters are stored in, by its name in a header. All else would be cast to something without a word."""
+_NAMES = {dtype: name for name, dtype in FLOATS.items()}
+
+
+@dataclass(frozen=True)
+class Stored:
+    """What a file's header says of a tensor."""
+
+    dtype: str
+    shape: tuple[int, ...]
+
+    @classmethod
+    def of(cls, tensor: Tensor) -> "Stored":
+        """Returns the same of a tensor."""
+        return cls(_NAMES.get(tensor.dtype, str(tensor.dtype).removeprefix("torch.")), tuple(tensor.shape))
 
 
 def save_tensors(path: Path, tensors: dict[str, Tensor]) -> None:
@@ -20,16 +40,39 @@ def save_tensors(path: Path, tensors: dict[str, Tensor]) -> None:
 
 def load_tensors(path: Path) -> dict[str, Tensor]:
     """The tensors of a file, on the CPU. Raises CheckpointError where it is missing or damaged."""
+    _check_there(path)
+    try:
+        return safetensors.torch.load_file(path)
+    except (SafetensorError, OSError, KeyError) as error:  # KeyError: a dtype that the library has no name for
+        raise _damaged(path, error) from error
+
+
+def read_header(path: Path) -> dict[str, Stored]:
+    """Returns what a file holds, by name, without reading a number of it.
+
+    Raises CheckpointError where it is missing or damaged.
+    """
+    _check_there(path)
+    try:
+        with safe_open(path, framework="pt") as file:
+            slices = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118 (it is no table)
+            return {name: Stored(each.get_dtype(), tuple(each.get_shape())) for name, each in slices.items()}
+    except (SafetensorError, OSError) as error:
+        raise _damaged(path, error) from error
+
+
+def _check_there(path: Path) -> None:
     if not path.is_file():
         raise CheckpointError(
             f"no weights at `{path}`", "name a model folder: it holds pellucid.json and model.safetensors"
         )
-    try:
-        return safetensors.torch.load_file(path)
-    except (SafetensorError, OSError) as error:
-        raise CheckpointError(
-            f"`{path}` ({path.stat().st_size:,} bytes) is damaged: {error}", "copy the file again, or train again"
-        ) from error
+
+
+def _damaged(path: Path, error: Exception) -> CheckpointError:
+    return CheckpointError(
+        f"`{path}` ({path.stat().st_size:,} bytes) is damaged: {shown(str(error))}",
+        "copy the file again, or train again",
+    )
 
 
 def parameters(model: nn.Module) -> dict[str, Tensor]:
@@ -41,11 +84,24 @@ def set_parameters(model: nn.Module, tensors: dict[str, Tensor], origin: str) ->
     """Copies tensors into the model's parameters.
 
     `origin` says where they are from. Raises CheckpointError that counts and names what is missing, unexpected or of
-    another shape.
+    another shape, is not stored as floating-point numbers, or holds some that are not finite.
+    """
+    check_stored(model, {name: Stored.of(tensor) for name, tensor in tensors.items()}, origin)
+    for name, tensor in tensors.items():
+        check_finite(name, tensor, origin)
+    for name, parameter in parameters(model).items():
+        parameter.data.copy_(tensors[name])
+
+
+def check_stored(model: nn.Module, stored: Mapping[str, Stored], origin: str) -> None:
+    """Compares a model's parameters with what a file's header says; the model may be an outline.
+
+    Raises CheckpointError that counts and names what is missing, unexpected, of another shape, or no floating-point
+    numbers.
     """
     own = parameters(model)
-    missing = [name for name in own if name not in tensors]
-    unexpected = [name for name in tensors if name not in own]
+    missing = [name for name in own if name not in stored]
+    unexpected = [name for name in stored if name not in own]
     if missing or unexpected:
         raise CheckpointError(
             f"{origin} misses {len(missing)} parameters of this model{_first(missing)} "
@@ -53,13 +109,34 @@ def set_parameters(model: nn.Module, tensors: dict[str, Tensor], origin: str) ->
             "config.json and the weights must come from the same model",
         )
     for name, parameter in own.items():
-        if parameter.shape != tensors[name].shape:
+        if parameter.shape != stored[name].shape:
             raise CheckpointError(
-                f"{origin}: `{name}` has shape {tuple(tensors[name].shape)}, the model's is {tuple(parameter.shape)}",
+                f"{origin}: `{name}` has shape {shown(stored[name].shape)}, the model's is {tuple(parameter.shape)}",
                 "config.json and the weights must come from the same model",
             )
-    for name, parameter in own.items():
-        parameter.data.copy_(tensors[name])
+        check_dtype(name, stored[name], origin)
+
+
+def check_dtype(name: str, stored: Stored, origin: str) -> None:
+    """Raises CheckpointError, which calls the tensor `name`, where it does not hold floating-point numbers."""
+    if stored.dtype not in FLOATS:
+        known = ", ".join(str(dtype).removeprefix("torch.") for dtype in FLOATS.values())
+        raise CheckpointError(
+            f"{origin}: `{shown(name)}` is stored as {stored.dtype}; weights are {known}",
+            "quantised weights are not read: ask for those that they were made from",
+        )
+
+
+def check_finite(name: str, tensor: Tensor, origin: str) -> None:
+    """Raises CheckpointError, which calls the tensor `name`, where some of its numbers are not finite."""
+    # A sum takes one pass and no memory, and nothing hides in it: it is finite only where all numbers are.
+    if math.isfinite(float(tensor.detach().sum())) or bool(torch.isfinite(tensor).all()):
+        return
+    count = int((~torch.isfinite(tensor)).sum())
+    raise CheckpointError(
+        f"{origin}: {count:,} of the {tensor.numel():,} numbers of `{shown(name)}` are not finite",
+        "the weights are damaged, or their training diverged: copy the file again, or train again",
+    )
 
 
 def mean_of(states: list[dict[str, Tensor]]) -> dict[str, Tensor]:
@@ -75,4 +152,4 @@ def _mean(tensors: list[Tensor]) -> Tensor:
 
 
 def _first(names: list[str]) -> str:
-    return f" (first: `{names[0]}`)" if names else ""
+    return f" (first: `{shown(names[0])}`)" if names else ""

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pellucid.errors import CheckpointError
+from pellucid.errors import CheckpointError, shown
 from pellucid.text.tokenizer import Tokenizer
 from pellucid.text.tokenizers import Tokenizers
 from pellucid.text.training import TOKENIZER_KINDS, train_tokenizer
@@ -69,7 +69,7 @@ def test_a_missing_file(tmp_path: Path) -> None:
     (tmp_path / "tokenizer.model").unlink()
     with pytest.raises(CheckpointError, match=r"cannot read `.*tokenizer\.model`: No such file") as caught:
         Tokenizers.load(tmp_path, table)
-    assert caught.value.hint == "copy the model's whole folder"
+    assert caught.value.hint == "copy the whole folder"
 
 
 @pytest.mark.parametrize("kind", ["bpe", "words"])
@@ -89,7 +89,7 @@ def test_a_file_outside_the_folder(name: str, tmp_path: Path) -> None:
     table["files"]["tokenizer"] = name
     with pytest.raises(CheckpointError, match="must lie in the model's folder") as caught:
         Tokenizers.load(tmp_path, table)
-    assert f"`{name}`" in str(caught.value)
+    assert f"`{shown(name)}`" in str(caught.value)
 
 
 @pytest.mark.parametrize(

@@ -153,7 +153,14 @@ def test_a_config_that_is_no_json(folder: Path, text: bytes) -> None:
     assert caught.value.hint == "copy the folder again"
 
 
-@pytest.mark.parametrize("text", ["[]", "{}", "null", '{"architectures": ["BertModel"]}'])
+@pytest.mark.parametrize("text", ["[]", "null"])
+def test_a_config_that_is_no_table(folder: Path, text: str) -> None:
+    (folder / "pellucid.json").write_text(text, encoding="utf-8")
+    with pytest.raises(CheckpointError, match=r"pellucid\.json` is damaged: it holds no table of settings"):
+        load_folder(folder, CPU)
+
+
+@pytest.mark.parametrize("text", ["{}", '{"architectures": ["BertModel"]}'])
 def test_a_config_of_something_else(folder: Path, text: str) -> None:
     (folder / "pellucid.json").write_text(text, encoding="utf-8")
     with pytest.raises(CheckpointError, match=r"does not describe a model: it has neither Pellucid.s `format` nor"):
