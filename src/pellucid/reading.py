@@ -34,10 +34,11 @@ def read_bytes(path: Path, most: int) -> bytes:
         handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
     except (OSError, ValueError) as error:  # ValueError: a NUL in the name
         raise CheckpointError(f"cannot read `{path}`: {_reason(error)}", "copy the whole folder") from error
+    mode = os.fstat(handle).st_mode
+    if not stat.S_ISREG(mode):
+        os.close(handle)
+        raise CheckpointError(f"cannot read `{path}`: it is {_kind(mode)}, not a file", "copy the whole folder")
     with os.fdopen(handle, "rb") as file:
-        mode = os.fstat(handle).st_mode
-        if not stat.S_ISREG(mode):
-            raise CheckpointError(f"cannot read `{path}`: it is {_kind(mode)}, not a file", "copy the whole folder")
         try:
             data = file.read(most + 1)
         except OSError as error:

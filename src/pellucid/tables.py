@@ -156,7 +156,7 @@ def _coerced(value: Any, hint: Any) -> Any:
         try:
             return float(value)
         except OverflowError:
-            return math.copysign(math.inf, value)
+            return math.inf if value > 0 else -math.inf
     return value
 
 

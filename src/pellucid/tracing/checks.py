@@ -6,9 +6,14 @@ from typing import get_args
 import numpy as np
 import numpy.typing as npt
 
-from pellucid.errors import DataError
+from pellucid.config.decode import CEILINGS
+from pellucid.errors import DataError, shown
 from pellucid.tracing.trace import AttentionTrace, SearchTrace, Status, Token, Trace
 
+MOST_NATS = 1e9
+"""Of a hypothesis: a million tokens of a thousand nats each. Beyond it, differences are no numbers any more."""
+MOST_RANK = 1e150
+"""Of a score over a power of a length."""
 ROW_SUM = 1e-3
 """How far the sum of a row of ready-made weights may be from one."""
 
@@ -22,12 +27,14 @@ def check_trace(trace: Trace, origin: str, hint: str) -> None:
 def _problems(trace: Trace) -> Iterator[str]:
     for name, tokens in trace.sequences.items():
         if beyond := sorted({token.segment for token in tokens} - {0, 1}):
-            yield f"its sequence `{name}` has a token in the segment {beyond[0]}; there are 0 and 1"
+            yield f"its sequence `{shown(name)}` has a token in the segment {shown(beyond[0])}; there are 0 and 1"
     for key, value in trace.model.items():
         if isinstance(value, float) and not np.isfinite(value):
-            yield f"its model's `{key}` is {value}"
+            yield f"its model's `{shown(key)}` is {value}"
     for name, attention in trace.attentions.items():
-        yield from (f"`{name}` {problem}" for problem in attention_problems(attention, trace.sequences))
+        yield from (f"`{shown(name)}` {problem}" for problem in attention_problems(attention, trace.sequences))
+        if attention.rotary_base is not None and not 0 < attention.rotary_base < np.inf:
+            yield f"`{shown(name)}` has the `rotary_base` {attention.rotary_base}, which is no number above 0"
     if not np.isfinite(trace.faithfulness) or trace.faithfulness < 0:
         yield f"its `faithfulness` ({trace.faithfulness}) is no difference"
     if trace.search is not None:
@@ -39,7 +46,7 @@ def attention_problems(attention: AttentionTrace, sequences: Mapping[str, Sequen
     """What is wrong with one attention; the caller puts its name before."""
     for side, name in (("rows", attention.queries), ("columns", attention.keys)):
         if name not in sequences:
-            yield f"names its {side} by the sequence `{name}`, which is not there"
+            yield f"names its {side} by the sequence `{shown(name)}`, which is not there"
             return
     L, M = len(sequences[attention.queries]), len(sequences[attention.keys])
     yield from _shape_problems(attention, L, M)
@@ -104,6 +111,11 @@ def _row_problems(attention: AttentionTrace) -> Iterator[str]:
 
 def search_problems(search: SearchTrace, rows: int) -> Iterator[str]:
     """What is wrong with the tree of a search of so many rows."""
+    if not 1 <= search.beam_size <= CEILINGS["beam_size"]:
+        yield f"has the `beam_size` {shown(search.beam_size)}; it must be in 1..{CEILINGS['beam_size']:,}"
+    if not abs(search.length_penalty) <= CEILINGS["length_penalty"]:
+        most = CEILINGS["length_penalty"]
+        yield f"has the `length_penalty` {search.length_penalty}; it must be in {-most}..{most}"
     if not search.nodes:
         yield "has no nodes"
     for place, node in enumerate(search.nodes):
@@ -114,6 +126,7 @@ def search_problems(search: SearchTrace, rows: int) -> Iterator[str]:
         if not 0 <= node.row < rows:
             yield f"has node {place} in row {node.row}, but there are {rows} rows"
         if node.status not in get_args(Status):
-            yield f"has node {place} with the status `{node.status}`; known are {', '.join(get_args(Status))}"
-        if not np.isfinite([node.log_prob, node.score, node.ranked_by]).all():
-            yield f"has node {place} with a score that is not finite"
+            yield f"has node {place} with the status `{shown(node.status)}`; known are {', '.join(get_args(Status))}"
+        for name, most in (("log_prob", MOST_NATS), ("score", MOST_NATS), ("ranked_by", MOST_RANK)):
+            if not abs(value := getattr(node, name)) <= most:
+                yield f"has node {place} with the `{name}` {value}, which is not finite or beyond {most:g}"

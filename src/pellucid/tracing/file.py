@@ -12,7 +12,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from pellucid.errors import DataError
+from pellucid.errors import DataError, quoted, shown
 from pellucid.tracing.checks import check_trace
 from pellucid.tracing.tensors import pack, unpack
 from pellucid.tracing.trace import AttentionTrace, SearchNode, SearchTrace, Token, Trace
@@ -61,18 +61,19 @@ def load_trace(path: str | Path) -> Trace:
     tensors, metadata = unpack(data, name)
     if metadata.get("format") != FORMAT:
         raise DataError(
-            f"{name} is no trace: its format is {metadata.get('format')!r}, not {FORMAT!r}",
+            f"{name} is no trace: its format is {quoted(metadata.get('format'))}, not {FORMAT!r}",
             "name a file that `trace.save` wrote",
         )
     if metadata.get("version") != VERSION:
         raise DataError(
-            f"{name} has version {metadata.get('version')!r}; this version of pellucid reads {VERSION!r}",
+            f"{name} has version {quoted(metadata.get('version'))}; this version of pellucid reads {VERSION!r}",
             "upgrade pellucid",
         )
     try:
         trace = _from_manifest(json.loads(metadata["manifest"]), tensors)
-    except (AttributeError, KeyError, RecursionError, TypeError, ValueError) as error:
-        raise DataError(f"{name} has a damaged manifest: {type(error).__name__}: {error}", _AGAIN) from error
+    except (AttributeError, KeyError, OverflowError, RecursionError, TypeError, ValueError) as error:
+        told = f"{type(error).__name__}: {shown(str(error))}"
+        raise DataError(f"{name} has a damaged manifest: {told}", _AGAIN) from error
     check_trace(trace, name, _AGAIN)
     return trace
 

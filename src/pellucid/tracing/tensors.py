@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pellucid.errors import DataError
+from pellucid.errors import DataError, shown
 
 MOST_HEADER_BYTES = 16_000_000
 DTYPES: dict[str, np.dtype[Any]] = {"F32": np.dtype("<f4"), "F16": np.dtype("<f2"), "BOOL": np.dtype("?")}
@@ -98,5 +98,5 @@ def _entry(entry: Any, key: str, name: str) -> tuple[np.dtype[Any], list[int], t
     dtype: np.dtype[Any] | None = DTYPES.get(str(entry.get("dtype"))) if isinstance(entry, dict) else None
     sound = isinstance(shape, list) and all(type(size) is int and size >= 0 for size in shape)
     if dtype is None or not sound:
-        raise DataError(f"{name} is damaged: the header says of `{key}` {str(entry)[:200]}", _AGAIN)
+        raise DataError(f"{name} is damaged: the header says of `{shown(key)}` {shown(entry)}", _AGAIN)
     return dtype, shape, (offsets[0], offsets[1])

@@ -285,8 +285,36 @@ SEARCH_FAULTS: dict[str, tuple[Change, str]] = {
     "empty": (lambda m, t: m["search"].update(nodes=[]), "has no nodes"),
     "row": (lambda m, t: m["search"]["nodes"][1].update(row=999), "node 1 in row 999, but there are"),
     "status": (lambda m, t: m["search"]["nodes"][1].update(status="dead"), "node 1 with the status `dead`; known are"),
-    "score": (lambda m, t: m["search"]["nodes"][1].update(score=float("-inf")), "node 1 with a score that is not"),
+    "score": (lambda m, t: m["search"]["nodes"][1].update(score=float("-inf")), "node 1 with the `score` -inf, which"),
+    "log prob": (lambda m, t: m["search"]["nodes"][1].update(log_prob=-1e308), "node 1 with the `log_prob` -1e.308,"),
+    "rank": (lambda m, t: m["search"]["nodes"][1].update(ranked_by=1e308), "beyond 1e.150"),
+    "penalty": (lambda m, t: m["search"].update(length_penalty=float("nan")), "the `length_penalty` nan; it must be"),
+    "large penalty": (lambda m, t: m["search"].update(length_penalty=1e308), "`length_penalty` 1e.308; it must be in -1"),
+    "beam": (lambda m, t: m["search"].update(beam_size=10**9), "the `beam_size` 1000000000; it must be in 1..1,024"),
+    "no beam": (lambda m, t: m["search"].update(beam_size=0), "the `beam_size` 0; it must be in 1..1,024"),
 }  # fmt: skip
+
+
+@pytest.mark.parametrize("base", [float("nan"), float("inf"), 0.0, -1.0])
+def test_rotary_positions_that_cannot_be(base: float, tmp_path: Path) -> None:
+    made = TRACES["rotary"]()
+    path = rewritten(made, tmp_path / "x.trace", lambda m, t: m["attention"][0].update(rotary_base=base))
+    with pytest.raises(DataError, match=rf"has the `rotary_base` {base}, which is no number above 0"):
+        load_trace(path)
+
+
+def test_a_beam_without_end(tmp_path: Path) -> None:
+    path = rewritten(searched(), tmp_path / "x.trace", lambda m, t: m["search"].update(beam_size=float("inf")))
+    with pytest.raises(DataError, match="damaged manifest: OverflowError: cannot convert float infinity to integer"):
+        load_trace(path)
+
+
+def test_what_a_message_of_a_trace_echoes_is_short(tmp_path: Path) -> None:
+    path = rewritten(ready(), tmp_path / "x.trace", lambda m, t: m["attention"][0].update(queries="\x1b[1m" * 10_000))
+    with pytest.raises(DataError) as caught:
+        load_trace(path)
+    assert len(str(caught.value)) < len(str(path)) + 250
+    assert "\x1b" not in str(caught.value)
 
 
 @pytest.mark.parametrize("fault", SEARCH_FAULTS)

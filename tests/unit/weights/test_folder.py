@@ -1,6 +1,9 @@
 """The model folder: what is in it, and what is said when something of it is wrong."""
 
 import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -241,3 +244,74 @@ def test_a_model_of_another_task(family: str, tmp_path: Path) -> None:
 def test_sections_that_contradict_the_model(folder: Path, sections: dict[str, Any], message: str) -> None:
     with pytest.raises(CheckpointError, match=rf"pellucid\.json` is damaged: {message}"):
         load_folder(changed(folder, **sections), CPU)
+
+
+@pytest.mark.parametrize(
+    ("keys", "message"),
+    [
+        ({"d_model": 2**16, "head_dim": 2, "max_positions": 9}, r"has shape \(12, 16\), the model's is \(12, 65536\)"),
+        ({"num_encoder_layers": 2**10}, r"misses \d+ parameters of this model \(first: `encoder\.layers\.1"),
+        ({"num_encoder_layers": 2**30}, r"`num_encoder_layers` \(1073741824\) must be at most 1,024"),
+        ({"d_model": 2**20}, r"`d_model` \(1048576\) must be at most 65,536"),
+        ({"max_positions": 2**33}, r"`max_positions` \(8589934592\) must be at most 16,777,216"),
+        (
+            {"max_positions": 2**24},
+            r"`max_positions` \(16,777,216\) and `d_model` \(16\) make a table of 268,435,456 numbers; at most 134,217",
+        ),
+        ({"pad_id": 10**30}, r"`pad_id` \(1000000000000000000000000000000\) must be at most 4,194,303"),
+        ({"norm_eps": 10**400}, r"`norm_eps` \(inf\) must be finite"),
+        ({"d_model": 10**4000}, r"`d_model` \(a whole number of about 4,001 digits\) must be at most"),
+    ],
+)
+def test_memory_is_taken_for_what_the_weights_hold(folder: Path, keys: dict[str, Any], message: str) -> None:
+    """A description of 1.5 kB asked for all memory, or for layers without end."""
+    changed(folder, model=section(folder, "model", **keys))
+    with pytest.raises(CheckpointError, match=message), most_memory(2**28):
+        load_folder(folder, CPU)
+
+
+@pytest.mark.parametrize(
+    ("keys", "message"),
+    [
+        ({"beam_size": 10**9}, r"`beam_size` \(1000000000\) must be at most 1,024"),
+        ({"length_penalty": -1e308}, r"`length_penalty` \(-1e\+308\) must be at least -16"),
+        ({"length_penalty": 1e308}, r"`length_penalty` \(1e\+308\) must be at most 16"),
+        ({"max_length": 2**40}, r"`max_length` \(1099511627776\) must be at most 1,048,576"),
+        ({"suppress": [1, 2**40]}, r"`suppress` \(1099511627776\) must be at most 4,194,303"),
+    ],
+)
+def test_searches_have_ceilings(folder: Path, keys: dict[str, Any], message: str) -> None:
+    changed(folder, decode=section(folder, "decode", **keys))
+    with pytest.raises(CheckpointError, match=rf"pellucid\.json` is damaged: {message}"):
+        load_folder(folder, CPU)
+
+
+@pytest.mark.parametrize("name", ["pellucid.json", "config.json", "tokenizer.json", "model.safetensors"])
+def test_a_pipe_in_a_folder_is_not_waited_for(folder: Path, name: str) -> None:
+    (folder / name).unlink()
+    if name == "config.json":
+        (folder / "pellucid.json").unlink()
+    os.mkfifo(folder / name)
+    with pytest.raises(CheckpointError, match=rf"{name}`: it is a pipe|no weights at|is not a model folder"):
+        load_folder(folder, CPU)
+
+
+def test_what_a_message_echoes_is_short_and_visible(folder: Path) -> None:
+    changed(folder, labels=["\x1b[31m" * 100_000])
+    with pytest.raises(CheckpointError) as caught:
+        load_folder(folder, CPU)
+    assert len(str(caught.value)) < len(str(folder)) + 200
+    assert "\x1b" not in str(caught.value)
+
+
+@contextmanager
+def most_memory(size: int) -> Iterator[None]:
+    """Within it, so much more address space can be taken than is taken already."""
+    resource = pytest.importorskip("resource")
+    taken = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    before = resource.getrlimit(resource.RLIMIT_AS)
+    resource.setrlimit(resource.RLIMIT_AS, (taken + size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, before)

@@ -9,7 +9,16 @@ import torch
 from torch import Tensor, nn
 
 from pellucid.errors import CheckpointError
-from pellucid.weights.tensors import load_tensors, mean_of, parameters, save_tensors, set_parameters
+from pellucid.weights.tensors import (
+    check_finite,
+    check_stored,
+    load_tensors,
+    mean_of,
+    parameters,
+    read_header,
+    save_tensors,
+    set_parameters,
+)
 from tests.unit.decoding.models import random_model
 
 
@@ -165,3 +174,43 @@ def test_the_mean_is_taken_in_double_precision() -> None:
     same = torch.randn(100)
     assert torch.equal(mean_of([{"a": same}] * 3)["a"], same)
     assert mean_of([{"a": same.bfloat16()}] * 2)["a"].dtype == torch.bfloat16
+
+
+@pytest.mark.parametrize("dtype", [torch.int8, torch.bool, torch.int64, torch.complex64, torch.float8_e4m3fn])
+def test_what_is_no_floating_point_is_not_cast(dtype: torch.dtype, tmp_path: Path) -> None:
+    model = random_model(1)
+    name = next(name for name in parameters(model) if name.endswith("self_attn_norm.weight"))
+    stored = parameters(model) | {name: torch.zeros(16).to(dtype)}
+    with pytest.raises(
+        CheckpointError, match=rf"the file: `{name}` is stored as {str(dtype)[6:]}; weights are float16"
+    ):
+        set_parameters(model, stored, "the file")
+    save_tensors(tmp_path / "x.safetensors", stored)
+    with pytest.raises(CheckpointError, match=rf"`{name}` is stored as .*; weights are float16, bfloat16, float32"):
+        check_stored(model, read_header(tmp_path / "x.safetensors"), "the file")
+
+
+@pytest.mark.parametrize("value", [torch.nan, torch.inf, -torch.inf])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
+def test_numbers_that_are_none_are_named(value: float, dtype: torch.dtype) -> None:
+    model = random_model(1)
+    stored = {name: tensor.detach().to(dtype) for name, tensor in parameters(model).items()}
+    name = next(name for name in stored if name.endswith("out_proj.weight"))
+    stored[name][3, 5] = value
+    with pytest.raises(CheckpointError, match=rf"1 of the 256 numbers of `{name}` are not finite"):
+        set_parameters(model, stored, "the file")
+
+
+def test_opposite_infinities_do_not_cancel_and_large_numbers_pass() -> None:
+    with pytest.raises(CheckpointError, match="2 of the 3 numbers of `x` are not finite"):
+        check_finite("x", torch.tensor([torch.inf, -torch.inf, 1.0]), "the file")
+    largest = torch.finfo(torch.float32).max
+    check_finite("x", torch.tensor([largest, largest]), "the file")  # whose sum is not
+
+
+def test_a_header_is_what_the_file_holds(tmp_path: Path) -> None:
+    saved = tensors()
+    save_tensors(tmp_path / "x.safetensors", saved)
+    header = read_header(tmp_path / "x.safetensors")
+    assert {name: stored.shape for name, stored in header.items()} == {n: tuple(t.shape) for n, t in saved.items()}
+    assert {header[name].dtype for name in ("floats", "narrow", "integers")} == {"F32", "BF16", "I64"}

@@ -137,7 +137,7 @@ def _own_sinusoids(settings: Settings, tensors: Tensors) -> dict[str, Any]:
     """The paper's positions, where the file has just their table: so a model of ours comes back as it went."""
     length, width = settings["max_position_embeddings"], settings["d_model"]
     stored = [tensors.get(name) for name in POSITIONS]
-    if width % 2 or any(each is None for each in stored):
+    if width < 2 or width % 2 or any(each is None or each.shape != (length, width) for each in stored):
         return {}
     table = sinusoids(length, width)
     ours = all(each is not None and torch.equal(each, table) for each in stored)

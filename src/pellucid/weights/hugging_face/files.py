@@ -10,9 +10,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from pellucid.errors import CheckpointError
-from pellucid.weights.hugging_face.settings import read_json
-from pellucid.weights.tensors import load_tensors
+from pellucid.errors import CheckpointError, shown
+from pellucid.reading import read_settings
+from pellucid.weights.archive import check_archive, check_views
+from pellucid.weights.tensors import FLOATS, load_tensors
 
 SAFETENSORS = "model.safetensors"
 PICKLE = "pytorch_model.bin"
@@ -22,7 +23,7 @@ CONVERT = "`pellucid convert FOLDER NEW` writes the same model without a pickle"
 
 
 def read_weights(folder: Path) -> dict[str, Tensor]:
-    """The tensors of a folder by their names in it; numbers of any precision come as float32.
+    """The tensors of a folder by their names in it; floating-point numbers come as float32, all else as it is.
 
     A pickle is read by PyTorch's restricted loader, which builds tensors and nothing else, and a warning says so.
 
@@ -33,7 +34,8 @@ def read_weights(folder: Path) -> dict[str, Tensor]:
     for path in paths:
         _check_pointer(path)
         tensors |= _read_pickle(path) if path.suffix == ".bin" else load_tensors(path)
-    return {name: tensor.float() if tensor.is_floating_point() else tensor for name, tensor in tensors.items()}
+    # What is quantised stays so, to be refused by its name where the model asks for it.
+    return {name: tensor.float() if tensor.dtype in FLOATS.values() else tensor for name, tensor in tensors.items()}
 
 
 def _check_pointer(path: Path) -> None:
@@ -62,17 +64,18 @@ def _weight_files(folder: Path) -> list[Path]:
 
 def _shards(index: Path) -> list[Path]:
     """The files that an index names. Raises CheckpointError for one that is missing, or lies elsewhere."""
-    where = read_json(index).get("weight_map")
+    where = read_settings(index).get("weight_map")
     if not isinstance(where, dict) or not where or not all(isinstance(name, str) for name in where.values()):
         raise CheckpointError(f"`{index}` is damaged: it has no `weight_map`", "copy the folder again")
     names = sorted(set(where.values()))
     for name in names:
         if name in ("", ".", "..") or set(name) & set("/\\:\0"):
-            raise CheckpointError(f"`{index}` names the shard `{name}`, which must lie in the folder")
+            raise CheckpointError(f"`{index}` names the shard `{shown(name)}`, which must lie in the folder")
     missing = [name for name in names if not (index.parent / name).is_file()]
     if missing:
         raise CheckpointError(
-            f"{len(missing)} of the {len(names)} shards that `{index}` names are missing (first: `{missing[0]}`)",
+            f"{len(missing)} of the {len(names)} shards that `{index}` names are missing "
+            f"(first: `{shown(missing[0])}`)",
             "copy the whole folder",
         )
     return [index.parent / name for name in names]
@@ -83,6 +86,7 @@ def _read_pickle(path: Path) -> dict[str, Tensor]:
         f"`{path}` is a pickle; it is read by a loader that builds tensors alone and runs nothing ({CONVERT})",
         stacklevel=2,
     )
+    check_archive(path)
     try:
         state: Any = torch.load(path, map_location="cpu", weights_only=True)
     except pickle.UnpicklingError as error:
@@ -94,8 +98,9 @@ def _read_pickle(path: Path) -> dict[str, Tensor]:
         ) from error
     except (RuntimeError, EOFError, OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
         raise CheckpointError(
-            f"`{path}` ({path.stat().st_size:,} bytes) is damaged: {error}", "copy the file again"
+            f"`{path}` ({path.stat().st_size:,} bytes) is damaged: {shown(str(error))}", "copy the file again"
         ) from error
     if not isinstance(state, dict) or not all(isinstance(value, Tensor) for value in state.values()):
         raise CheckpointError(f"`{path}` holds {type(state).__name__}, not a table of tensors", "copy the file again")
+    check_views(state, path)
     return {str(name): tensor for name, tensor in state.items()}

@@ -6,11 +6,12 @@ from pathlib import Path
 from typing import Any
 
 from pellucid.config import DecodeConfig
-from pellucid.errors import CheckpointError, ConfigError
+from pellucid.errors import CheckpointError, ConfigError, shown
 from pellucid.text.languages import with_codes
+from pellucid.text.special import read_json
 from pellucid.text.tokenizers import Tokenizers
 from pellucid.weights.hugging_face.family import Family
-from pellucid.weights.hugging_face.settings import TOKENIZER, Settings, read_json
+from pellucid.weights.hugging_face.settings import TOKENIZER, Settings
 
 log = logging.getLogger(__name__)
 
@@ -31,7 +32,7 @@ def special_ids(
     bos, eos = _setting("bos_token_id", settings, generation), _setting("eos_token_id", settings, generation)
     if isinstance(eos, list):
         if len(eos) > 1:
-            log.warning("`%s` ends a text at any of %s; here it ends at %s alone", settings.path, eos, eos[0])
+            log.warning("`%s` ends a text at any of %s; here it ends at %s alone", settings.path, shown(eos), eos[0])
         eos = eos[0] if eos else None
     if family.kind == "encoder-decoder":
         start = _setting("decoder_start_token_id", settings, generation)
@@ -93,7 +94,7 @@ def with_default_languages(
     decode: DecodeConfig, folder: Path, start_id: int, languages: Mapping[str, int]
 ) -> DecodeConfig:
     """`decode` between the languages that the tokenizer's settings name; a forced first token stays."""
-    table = read_json(folder / TOKENIZER) if (folder / TOKENIZER).is_file() else {}
+    table = read_json(folder / TOKENIZER)
     source, target = (languages.get(str(table.get(key))) for key in ("src_lang", "tgt_lang"))
     return with_codes(decode, start_id, languages, source, None if decode.target_prefix else target)
 
@@ -104,7 +105,7 @@ def _warn_of_ignored(settings: Settings, setting: Callable[[str], Any]) -> None:
     if several := [ids for ids in _banned(setting) if len(ids) > 1]:
         ignored["bad_words_ids"] = several
     if ignored:
-        told = ", ".join(f"`{name}` = {value}" for name, value in ignored.items())
+        told = ", ".join(f"`{name}` = {shown(value)}" for name, value in ignored.items())
         log.warning("`%s` asks for what Pellucid's search does not do: %s", settings.path.parent, told)
 
 

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor, nn
 
-from pellucid.errors import CheckpointError
+from pellucid.errors import CheckpointError, shown
 from pellucid.model.attention import MultiHeadAttention
 from pellucid.weights.hugging_face.family import Family, Tensors
-from pellucid.weights.tensors import parameters
+from pellucid.weights.tensors import Stored, check_dtype, parameters
 
 LEGACY = {".gamma": ".weight", ".beta": ".bias"}
 """What norms are called in the oldest files."""
@@ -38,6 +38,32 @@ class ForeignTensors:
         return self.names.get(name, name if name.startswith(BESIDE) else f"{self.prefix}{name}")
 
 
+MOST_COMPUTED = 4
+"""Times the numbers of its files that a model may have: what a file leaves out is computed, or is zero."""
+
+
+def check_used(model: nn.Module, file: ForeignTensors, family: Family, head: bool, origin: str) -> None:
+    """Looks at what `model`, which may be an outline, takes of the file, before memory is taken for it.
+
+    Raises CheckpointError for a tensor that is not floating-point, and where the model has far more parameters than the
+    file has numbers.
+    """
+    modules = dict(family.modules) | (dict(family.head) if head else {})
+    size = 0
+    for name, parameter in parameters(model).items():
+        size += 0 if name.endswith("positions.weight") else parameter.numel()  # bounded by themselves, and computed
+        for names in foreign_names(name, modules, family.parameters):
+            part = _first(file.tensors, names)
+            if part in file.tensors:
+                check_dtype(file.name_in_file(part), Stored.of(file.tensors[part]), origin)
+    held = sum(tensor.numel() for tensor in file.tensors.values())
+    if size > MOST_COMPUTED * held:
+        raise CheckpointError(
+            f"{origin} hold {held:,} numbers, config.json asks for a model of {size:,}",
+            "config.json and the weights must come from the same model",
+        )
+
+
 def our_tensors(model: nn.Module, file: ForeignTensors, family: Family, head: bool, origin: str) -> dict[str, Tensor]:
     """A tensor for each parameter of `model`; `head`: its classification head's, too.
 
@@ -61,7 +87,7 @@ def our_tensors(model: nn.Module, file: ForeignTensors, family: Family, head: bo
             shape = (count, *parameter.shape[1:])
             if file.tensors[part].shape != shape:
                 raise CheckpointError(
-                    f"{origin}: `{file.name_in_file(part)}` has shape {tuple(file.tensors[part].shape)}, "
+                    f"{origin}: `{file.name_in_file(part)}` has shape {shown(tuple(file.tensors[part].shape))}, "
                     f"config.json asks for {shape}",
                     "config.json and the weights must come from the same model",
                 )
@@ -104,7 +130,7 @@ def leftover(model: nn.Module, file: ForeignTensors, family: Family, head: bool,
         beside_it = family.kind == "encoder" and file.has_prefix and not in_file.startswith(file.prefix)
         if not beside_it and not _is_any(name, family.heads):
             raise CheckpointError(
-                f"{origin} have `{in_file}`, which the model that config.json describes lacks",
+                f"{origin} have `{shown(in_file)}`, which the model that config.json describes lacks",
                 "config.json and the weights must come from the same model",
             )
         unused.append(in_file)

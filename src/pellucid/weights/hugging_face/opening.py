@@ -6,22 +6,23 @@ from statistics import fmean
 from typing import Any
 
 from pellucid.config import DecodeConfig, ModelConfig
-from pellucid.errors import CheckpointError, ConfigError, shown
+from pellucid.errors import CheckpointError, ConfigError, quoted, shown
 from pellucid.model.transformer import Model
+from pellucid.reading import read_settings
 from pellucid.tables import from_table
 from pellucid.text.foreign import load_foreign_tokenizer, starting_ids
 from pellucid.text.languages import codes_are_special, language_ids
 from pellucid.text.tokenizer import Tokenizer
 from pellucid.text.tokenizers import Tokenizers
-from pellucid.weights.building import build_unfilled
+from pellucid.weights.building import build_unfilled, outline
 from pellucid.weights.folder import TASK_OF_FAMILY, SavedModel, Task, task_of
 from pellucid.weights.hugging_face.catalogue import FAMILIES
 from pellucid.weights.hugging_face.family import ACTIVATIONS, Family
 from pellucid.weights.hugging_face.files import read_weights
 from pellucid.weights.hugging_face.generation import decode_settings, special_ids, with_default_languages
 from pellucid.weights.hugging_face.hub import find_folder
-from pellucid.weights.hugging_face.names import ForeignTensors, leftover, our_tensors
-from pellucid.weights.hugging_face.settings import CONFIG, GENERATION, Settings, read_json
+from pellucid.weights.hugging_face.names import ForeignTensors, check_used, leftover, our_tensors
+from pellucid.weights.hugging_face.settings import CONFIG, Settings, read_generation
 from pellucid.weights.hugging_face.ties import find_ties
 from pellucid.weights.tensors import set_parameters
 
@@ -56,11 +57,11 @@ def open_folder(folder: Path) -> SavedModel:
     path = folder / CONFIG
     if not path.is_file():
         raise CheckpointError(f"`{folder}` is not a model folder: no {CONFIG} in it", "name the folder that holds it")
-    table = read_json(path)
+    table = read_settings(path)
     family = _family(path, table)
     settings = Settings(path, table, family.defaults)
     settings.check_only({**family.only, "quantization_config": None})
-    generation = read_json(folder / GENERATION) if (folder / GENERATION).is_file() else {}
+    generation = read_generation(folder)
 
     tokenizers = load_foreign_tokenizer(folder)
     special = special_ids(settings, generation, family, tokenizers)
@@ -102,7 +103,7 @@ def foreign_task(folder: Path) -> Task:
 
     Raises CheckpointError for a family that is unknown.
     """
-    return TASK_OF_FAMILY[_family(folder / CONFIG, read_json(folder / CONFIG)).kind]
+    return TASK_OF_FAMILY[_family(folder / CONFIG, read_settings(folder / CONFIG)).kind]
 
 
 def _build(
@@ -116,9 +117,13 @@ def _build(
     fields = {ours: settings[theirs] for ours, theirs in family.fields.items()} | dict(family.fixed) | special
     fields |= find_ties(settings, file, family) | family.shape(settings, file.tensors)
     head = _head_classes(settings, file, family)
-    model = build_unfilled(_model_config(settings, family, fields | head))
+    config = _model_config(settings, family, fields | head)
+    bare = outline(config)
+    check_used(bare, file, family, bool(head), origin)
     file.tensors |= family.arithmetic(settings, file.tensors)
-    set_parameters(model, our_tensors(model, file, family, bool(head), origin), origin)
+    tensors = our_tensors(bare, file, family, bool(head), origin)
+    model = build_unfilled(config)
+    set_parameters(model, tensors, origin)
     return model, leftover(model, file, family, bool(head), origin)
 
 
@@ -139,7 +144,7 @@ def _family(path: Path, table: dict[str, Any]) -> Family:
         )
     if not isinstance(kind, str) or kind not in FAMILIES:
         raise CheckpointError(
-            f"`{path}` has the unknown `model_type` {shown(kind)}", f"Pellucid opens {', '.join(sorted(FAMILIES))}"
+            f"`{path}` has the unknown `model_type` {quoted(kind)}", f"Pellucid opens {', '.join(sorted(FAMILIES))}"
         )
     for layers, other in (("encoder_layers", "decoder_layers"), ("decoder_layers", "encoder_layers")):
         if FAMILIES[kind].kind == "encoder-decoder" and table.get(layers) == 0:

@@ -5,23 +5,102 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from pellucid.errors import CheckpointError
+from pellucid.errors import CheckpointError, shown
+from pellucid.reading import (
+    ID,
+    NOTHING,
+    NUMBER,
+    SWITCH,
+    TABLE,
+    TEXT,
+    WHOLE,
+    Kind,
+    check_kinds,
+    list_of,
+    read_settings,
+)
 
 CONFIG = "config.json"
 GENERATION = "generation_config.json"
 TOKENIZER = "tokenizer_config.json"
 
+_SPECIAL = ID | Kind("-1", lambda value: value == -1 and type(value) is int) | NOTHING
+
+SEARCH_KINDS: dict[str, Kind] = {
+    **dict.fromkeys(("bos_token_id", "pad_token_id", "decoder_start_token_id"), _SPECIAL),
+    "eos_token_id": _SPECIAL | list_of(ID),
+    "forced_bos_token_id": ID | NOTHING,
+    **dict.fromkeys(
+        ("num_beams", "num_beam_groups", "max_length", "max_new_tokens", "min_length", "min_new_tokens",
+         "no_repeat_ngram_size", "encoder_no_repeat_ngram_size"),
+        WHOLE | NOTHING,
+    ),
+    **dict.fromkeys(("length_penalty", "repetition_penalty", "diversity_penalty"), NUMBER | NOTHING),
+    **dict.fromkeys(("suppress_tokens", "begin_suppress_tokens"), list_of(ID) | NOTHING),
+    "bad_words_ids": list_of(list_of(ID)) | NOTHING,
+}  # fmt: skip
+"""What each setting of generation_config.json that is read may be; old folders have them in config.json."""
+
+KINDS: dict[str, Kind] = SEARCH_KINDS | {
+    **dict.fromkeys(
+        ("d_ff", "d_kv", "d_model", "decoder_attention_heads", "decoder_ffn_dim", "decoder_layers", "dim",
+         "encoder_attention_heads", "encoder_ffn_dim", "encoder_layers", "hidden_dim", "hidden_size",
+         "intermediate_size", "max_position_embeddings", "n_embd", "n_head", "n_heads", "n_layer", "n_layers",
+         "n_positions", "num_attention_heads", "num_heads", "num_hidden_layers", "num_layers",
+         "relative_attention_max_distance", "relative_attention_num_buckets", "type_vocab_size", "vocab_size"),
+        WHOLE,
+    ),
+    **dict.fromkeys(
+        ("decoder_vocab_size", "head_dim", "max_window_layers", "n_inner", "num_decoder_layers", "num_key_value_heads"),
+        WHOLE | NOTHING,
+    ),
+    **dict.fromkeys(
+        ("activation_dropout", "attention_dropout", "attention_probs_dropout_prob", "attn_pdrop", "dropout",
+         "dropout_rate", "hidden_dropout_prob", "layer_norm_eps", "layer_norm_epsilon", "resid_pdrop", "rms_norm_eps"),
+        NUMBER,
+    ),
+    **dict.fromkeys(("partial_rotary_factor", "rope_theta"), NUMBER | NOTHING),
+    **dict.fromkeys(
+        ("attention_bias", "mlp_bias", "scale_attn_by_inverse_layer_idx", "scale_attn_weights", "scale_embedding",
+         "share_encoder_decoder_embeddings", "tie_word_embeddings"),
+        SWITCH,
+    ),
+    **dict.fromkeys(
+        ("add_cross_attention", "is_decoder", "scale_decoder_outputs", "use_sliding_window"), SWITCH | NOTHING
+    ),
+    **dict.fromkeys(("activation", "activation_function", "feed_forward_proj", "hidden_act", "model_type"), TEXT),
+    **dict.fromkeys(("position_embedding_type", "problem_type"), TEXT | NOTHING),
+    "layer_types": list_of(TEXT) | NOTHING,
+    **dict.fromkeys(("id2label", "rope_parameters", "rope_scaling"), TABLE | NOTHING),
+}  # fmt: skip
+"""What each setting of config.json that is read may be."""
+
+ROPE_KINDS: dict[str, Kind] = {
+    **dict.fromkeys(("rope_type", "type"), TEXT | NOTHING),
+    **dict.fromkeys(
+        ("attention_factor", "beta_fast", "beta_slow", "factor", "high_freq_factor", "low_freq_factor", "mscale",
+         "mscale_all_dim", "partial_rotary_factor", "rope_theta"),
+        NUMBER | NOTHING,
+    ),
+    "original_max_position_embeddings": WHOLE | NOTHING,
+    **dict.fromkeys(("long_factor", "short_factor"), list_of(NUMBER) | NOTHING),
+}  # fmt: skip
+"""What each setting of rotary positions may be, in the table that holds them."""
+
 
 class Settings:
-    """The settings of a file, with its family's defaults for what it leaves out.
+    """The settings of a config.json, with its family's defaults for what it leaves out.
 
-    Raises CheckpointError for a setting that is in neither.
+    Raises CheckpointError for a setting that is of the wrong kind (`KINDS`), or is asked for and is in neither.
     """
 
     def __init__(self, path: Path, table: Mapping[str, Any], defaults: Mapping[str, Any] | None = None) -> None:
         self.path = path
         self.table = table
         self.defaults = defaults or {}
+        check_kinds(table, KINDS, path)
+        for name in ("rope_parameters", "rope_scaling"):
+            check_kinds(table.get(name) or {}, ROPE_KINDS, path)
 
     def __getitem__(self, name: str) -> Any:
         if name in self.table:
@@ -36,7 +115,7 @@ class Settings:
 
     def refuse(self, name: str, value: Any, reason: str) -> CheckpointError:
         """The error for a setting that cannot be expressed."""
-        return CheckpointError(f"`{self.path}` has `{name}` = {json.dumps(value)}, {reason}")
+        return CheckpointError(f"`{self.path}` has `{name}` = {shown(json.dumps(value))}, {reason}")
 
     def check_only(self, only: Mapping[str, Any]) -> None:
         """Raises CheckpointError for a setting of `only` that is given and has another value."""
@@ -57,12 +136,12 @@ class Settings:
         return self[first]
 
 
-def read_json(path: Path) -> dict[str, Any]:
-    """The table of a JSON file. Raises CheckpointError where it is damaged or no table."""
-    try:
-        table = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
-        raise CheckpointError(f"`{path}` is damaged: {error}", "copy the folder again") from error
-    if not isinstance(table, dict):
-        raise CheckpointError(f"`{path}` is damaged: it is no table of settings", "copy the folder again")
+def read_generation(folder: Path) -> dict[str, Any]:
+    """The settings in generation_config.json, none where a folder lacks it.
+
+    Raises CheckpointError where it is damaged, or one that is read is of the wrong kind (`SEARCH_KINDS`).
+    """
+    path = folder / GENERATION
+    table = read_settings(path) if path.is_file() else {}
+    check_kinds(table, SEARCH_KINDS, path)
     return table

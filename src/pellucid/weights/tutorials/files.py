@@ -1,16 +1,19 @@
 """The state dict that somebody saved: a PyTorch file, safetensors, or NumPy's archive. Nothing in it is executed."""
 
+import math
 import pickle
 import warnings
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import torch
 
-from pellucid.errors import CheckpointError, DataError
+from pellucid.errors import CheckpointError, DataError, PellucidError, shown
+from pellucid.weights.archive import check_archive, check_views
 from pellucid.weights.tensors import load_tensors
 
 KINDS = {
@@ -18,6 +21,7 @@ KINDS = {
     ".ckpt": "PyTorch", ".tar": "PyTorch",
 }  # fmt: skip
 """What a file's ending says."""
+_HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
 
 
 def load_state_dict(path: Path) -> Mapping[str, Any]:
@@ -43,17 +47,47 @@ def load_state_dict(path: Path) -> Mapping[str, Any]:
 
 def _load_arrays(path: Path) -> Mapping[str, Any]:
     try:
-        # np.load would leave a damaged file open.
-        with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
-            return {name: archive[name] for name in archive.files if archive[name].dtype.kind in "fiu"}
-    except (ValueError, OSError, EOFError, zipfile.BadZipFile) as error:
-        raise CheckpointError(
-            f"`{path}` ({path.stat().st_size:,} bytes) is damaged: {error}", "save it again"
-        ) from error
+        check_archive(path)
+        with zipfile.ZipFile(path) as archive:
+            arrays = {
+                entry.filename.removesuffix(".npy"): _read_array(archive, entry)
+                for entry in archive.infolist()
+                if entry.filename.endswith(".npy")
+            }
+    except PellucidError:
+        raise
+    except Exception as error:  # zipfile, zlib and NumPy's parser of headers have a dozen kinds
+        raise _damaged(path, error) from error
+    if not arrays:
+        raise CheckpointError(f"`{path}` ({path.stat().st_size:,} bytes) holds no array", "save it by np.savez")
+    return {name: array for name, array in arrays.items() if array is not None}
+
+
+def _read_array(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> npt.NDArray[Any] | None:
+    """An array of an archive; None where it holds no numbers. Raises ValueError where shape and bytes do not fit.
+
+    NumPy itself takes memory for the shape that the header says, and then finds out that the bytes are missing.
+    """
+    with archive.open(entry) as file:
+        read_header = _HEADERS.get(np.lib.format.read_magic(file))
+        if read_header is None:
+            raise ValueError(f"`{shown(entry.filename)}` is of an unknown version")
+        shape, in_columns, dtype = read_header(file)
+        if dtype.kind not in "fiu":
+            return None
+        size = math.prod(shape) * dtype.itemsize
+        if any(length < 0 for length in shape) or size != entry.file_size - file.tell():
+            raise ValueError(
+                f"`{shown(entry.filename)}` has the shape {shown(shape)}, which are {size:,} bytes, and "
+                f"{entry.file_size - file.tell():,} bytes of numbers"
+            )
+        numbers = np.frombuffer(file.read(size), dtype)
+        return numbers.reshape(shape, order="F" if in_columns else "C")
 
 
 def _load_pickle(path: Path) -> Mapping[str, Any]:
     try:
+        check_archive(path)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about how old files stored their numbers
             state = torch.load(path, map_location="cpu", weights_only=True)
@@ -62,10 +96,29 @@ def _load_pickle(path: Path) -> Mapping[str, Any]:
             f"`{path}` is refused: it holds more than tensors, or is damaged; nothing in it was run",
             "where you trusted it when you trained it: load it there, then torch.save(model.state_dict(), ...)",
         ) from error
+    except PellucidError:
+        raise
     except Exception as error:  # the bytes of a damaged file decide which
-        raise CheckpointError(
-            f"`{path}` ({path.stat().st_size:,} bytes) is damaged: {error}", "save it again"
-        ) from error
+        raise _damaged(path, error) from error
     if not isinstance(state, Mapping):
         raise CheckpointError(f"`{path}` holds a `{type(state).__name__}`, not a state dict", "save model.state_dict()")
+    try:
+        tensors = {str(name): value for name, value in _walk(state) if isinstance(value, torch.Tensor)}
+    except RecursionError as error:  # a table that holds itself
+        raise _damaged(path, error) from error
+    check_views(tensors, path)
     return state
+
+
+def _walk(table: Mapping[Any, Any]) -> Iterator[tuple[Any, Any]]:
+    """What is in a checkpoint, with what is in its tables."""
+    for name, value in table.items():
+        if isinstance(value, Mapping):
+            yield from ((f"{name}.{inner}", each) for inner, each in _walk(value))
+        else:
+            yield name, value
+
+
+def _damaged(path: Path, error: Exception) -> CheckpointError:
+    reason = shown(str(error)) or type(error).__name__
+    return CheckpointError(f"`{path}` ({path.stat().st_size:,} bytes) is damaged: {reason}", "save it again")

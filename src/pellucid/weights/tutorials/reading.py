@@ -30,9 +30,13 @@ def heads_of(tensors: Mapping[str, Tensor], layout: str) -> int | None:
 
 
 def count_parts(names: Iterable[str], before: str) -> int:
-    """How many numbered parts there are: one more than the highest number behind `before`."""
-    found = (re.match(rf"{re.escape(before)}(\d+)", name) for name in names)
-    return max((int(match[1]) + 1 for match in found if match), default=0)
+    """How many numbered parts there are: one more than the highest number behind `before`.
+
+    Where most of so many parts are missing, fewer are counted: enough for the missing ones to be told.
+    """
+    found = (re.match(rf"{re.escape(before)}(\d{{1,9}})", name) for name in names)
+    numbers = {int(match[1]) for match in found if match}
+    return min(max(numbers, default=-1) + 1, 2 * len(numbers) + 1)
 
 
 class Reader:

@@ -1,6 +1,8 @@
 """A foreign folder, opened: what is refused, with its name and value, and what is said of what is left aside."""
 
+import json
 import logging
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -15,6 +17,8 @@ from pellucid.text.vocabulary import Vocabulary
 from pellucid.weights import from_hugging_face
 from pellucid.weights.folder import load_folder
 from pellucid.weights.hugging_face import open_folder, opening
+from pellucid.weights.hugging_face.catalogue import FAMILIES
+from pellucid.weights.hugging_face.settings import KINDS, SEARCH_KINDS
 from tests.unit.weights.hugging_face.folders import (
     BART,
     BERT,
@@ -170,7 +174,7 @@ def test_what_cannot_be_expressed(config: dict[str, Any], message: str, tmp_path
             BART | {"encoder_attention_heads": 3, "decoder_attention_heads": 3},
             "`d_model` = 4, which must be divisible by",
         ),
-        (BERT | {"hidden_size": "4"}, "describes no model that can be: `d_model` must be a whole number, not '4'"),
+        (BERT | {"hidden_size": "4"}, "config.json` has `hidden_size` = '4'; it must be a whole number"),
         (BERT | {"num_attention_heads": 0}, "describes no model that can be: `num_heads` (0) must be at least 1"),
         (BERT | {"hidden_dropout_prob": 2.0}, "`dropout` (2.0) must be at least 0 and below 1"),
     ],
@@ -311,3 +315,75 @@ def test_an_output_projection_that_differs_is_not_tied(tmp_path: Path) -> None:
     assert torch.equal(model.state_dict()["output_projection.weight"], tensors["lm_head.weight"])
     del tensors["lm_head.weight"]
     assert "lack `lm_head.weight`" in refusal(BART | {"tie_word_embeddings": False}, tensors, tmp_path / "missing")
+
+
+def test_every_setting_that_a_family_reads_has_a_kind() -> None:
+    """So that a value of another kind is an error that names it, whichever family it is of."""
+    for family in FAMILIES.values():
+        read = {*family.fields.values(), *family.defaults, *family.only, family.decoder_start, family.source_start}
+        assert read - {None} <= set(KINDS)
+
+
+ODD: list[Any] = [None, True, 5, -1, 2**40, 10**30, 1.5, -1e308, "x", [], [1], [[1]], {}, {"a": 1}]
+
+
+def opened_or_refused(folder: Path) -> bool:
+    """Whether a folder opens as a model, or is refused with a sentence that names it."""
+    try:
+        open_folder(folder)
+    except CheckpointError as error:
+        return str(folder) in str(error)
+    return True
+
+
+@pytest.mark.parametrize("name", [name for name in KINDS if name != "model_type"])
+@pytest.mark.parametrize(("config", "make"), [(BERT, bert_tensors), (BART, bart_tensors)], ids=["bert", "bart"])
+def test_no_value_of_a_setting_is_a_bare_error(
+    name: str, config: dict[str, Any], make: Callable[[], dict[str, Tensor]], tmp_path: Path
+) -> None:
+    """Each opens as a model, or is refused with a sentence."""
+    tensors = make()
+    for value in ODD:
+        folder = tmp_path / str(ODD.index(value))
+        assert opened_or_refused(write(folder, config | {name: value}, tensors))
+
+
+@pytest.mark.parametrize("name", SEARCH_KINDS)
+def test_no_value_of_a_search_setting_is_a_bare_error(name: str, tmp_path: Path) -> None:
+    folder = write(tmp_path, BART, bart_tensors())
+    for value in ODD:
+        (folder / "generation_config.json").write_text(json.dumps({name: value}))
+        assert opened_or_refused(folder)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"num_beams": [5]}, "has `num_beams` = [5]; it must be a whole number or null"),
+        ({"max_length": []}, "has `max_length` = []; it must be a whole number or null"),
+        ({"suppress_tokens": True}, "has `suppress_tokens` = True; it must be a list of an id"),
+        ({"bad_words_ids": [5]}, "has `bad_words_ids` = [5]; it must be a list of a list of an id"),
+        ({"hidden_act": [1]}, "has `hidden_act` = [1]; it must be a string"),
+        ({"rope_scaling": 5}, "has `rope_scaling` = 5; it must be a table or null"),
+        ({"rope_scaling": {"rope_theta": "x"}}, "has `rope_theta` = 'x'; it must be a finite number or null"),
+        ({"num_hidden_layers": 2**30}, "must be at most 1,024"),
+        ({"hidden_size": 2**16, "num_attention_heads": 2}, "hold 192 numbers, config.json asks for a model of "),
+    ],
+)
+def test_settings_of_the_wrong_kind_or_size(given: dict[str, Any], message: str, tmp_path: Path) -> None:
+    assert message in refusal(LLAMA | given, llama_tensors(), tmp_path)
+
+
+@pytest.mark.parametrize("dtype", [torch.int8, torch.float8_e4m3fn])
+def test_quantised_weights_are_not_cast(dtype: torch.dtype, tmp_path: Path) -> None:
+    tensors = bert_tensors()
+    name = "encoder.layer.0.attention.self.query.weight"
+    message = refusal(BERT, tensors | {name: tensors[name].to(dtype)}, tmp_path)
+    assert f"`{name}` is stored as {str(dtype)[6:]}; weights are float16, bfloat16, float32, float64" in message
+
+
+def test_weights_that_are_not_finite(tmp_path: Path) -> None:
+    tensors = bert_tensors()
+    tensors["encoder.layer.0.output.dense.bias"][1] = torch.nan
+    message = refusal(BERT, tensors, tmp_path)
+    assert "1 of the 4 numbers of `encoder.layers.0.feed_forward.down_proj.bias` are not finite" in message
