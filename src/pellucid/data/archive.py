@@ -1,21 +1,45 @@
 """Named texts out of a tar archive. Nothing in the archive decides where something is written."""
 
+import lzma
 import os
 import re
 import tarfile
 import zlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import IO
+from typing import IO, Self
 
 from pellucid.data.cache import record_sha256, sha256_of
 from pellucid.data.transfer import writing
+from pellucid.errors import shown
+
+MOST_UNPACKED = 2**31
+"""Bytes of an archive, unpacked. Where nobody has published a checksum, anything may have come."""
+MOST_LINE = 2**20
+"""Bytes of a line in a member *.sgm."""
+MOST_NAME = 2**16
+"""Bytes of a member's name and attributes."""
 
 _SEGMENT = re.compile(rb"<seg[^>]*>(.*)</seg>")
 
 
 class ArchiveError(Exception):
     """What a file is instead of the archive that it should be."""
+
+
+class _Member(tarfile.TarInfo):
+    """A member whose name is read into memory only where it is a name."""
+
+    @classmethod
+    def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> Self:
+        """The member of a header. Raises ArchiveError where its name or attributes are longer than any are."""
+        found = super().frombuf(buf, encoding, errors)
+        if found.type in _NAMES and found.size > MOST_NAME:
+            raise ArchiveError(f"an archive with a name of {found.size:,} bytes; at most {MOST_NAME:,} are read")
+        return found
+
+
+_NAMES = (tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE, tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK)
 
 
 def unpack(archive: Path, texts: Mapping[Path, str]) -> None:
@@ -28,13 +52,15 @@ def unpack(archive: Path, texts: Mapping[Path, str]) -> None:
     """
     missing = {member: path for path, member in texts.items()}
     try:
-        with tarfile.open(archive) as tar:
+        with tarfile.open(archive, tarinfo=_Member) as tar:
             while missing and (info := tar.next()):
+                if info.offset_data + info.size > MOST_UNPACKED:
+                    raise ArchiveError(f"an archive of more than {MOST_UNPACKED:,} bytes, unpacked")
                 file = tar.extractfile(info) if info.isreg() and info.name in missing else None
                 if file is not None:
                     _write(missing.pop(info.name), _segments(file) if info.name.endswith(".sgm") else _blocks(file))
-    except (tarfile.TarError, EOFError, zlib.error, OSError) as error:
-        raise ArchiveError(f"no whole archive ({error})") from error
+    except (tarfile.TarError, EOFError, zlib.error, lzma.LZMAError, OSError, ValueError) as error:
+        raise ArchiveError(f"no whole archive ({shown(str(error))})") from error
     if missing:
         raise ArchiveError(f"an archive without `{next(iter(missing))}`")
 
@@ -58,6 +84,6 @@ def _blocks(file: IO[bytes]) -> Iterator[bytes]:
 
 def _segments(file: IO[bytes]) -> Iterator[bytes]:
     """What stands in the <seg> of each line, with single spaces."""
-    for line in file:
+    while line := file.readline(MOST_LINE):
         if segment := _SEGMENT.match(line):
             yield b" ".join(segment[1].split()) + b"\n"

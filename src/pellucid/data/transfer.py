@@ -3,28 +3,35 @@
 import errno
 import os
 import shutil
+import socket
 import ssl
+import threading
+import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from email.message import Message
-from http.client import HTTPException, HTTPResponse
+from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
 from importlib.metadata import version
 from pathlib import Path
-from socket import gaierror
 from typing import IO, Any
 from urllib.error import HTTPError, URLError
 from urllib.parse import urlsplit
-from urllib.request import HTTPRedirectHandler, HTTPSHandler, Request, build_opener
+from urllib.request import HTTPHandler, HTTPRedirectHandler, HTTPSHandler, Request, build_opener
 
 from rich import filesize
 
-from pellucid.errors import DataError
+from pellucid.errors import DataError, shown
 
 Progress = Callable[[int, int | None], None]
 """Called with the bytes that have come, and how many there are, if known."""
 
 CHUNK = 1 << 16
 MOST_BYTES = 8 * 10**9  # of a file whose size nobody has published: beyond it, something else is being sent
+
+LEAST_RATE = 1024
+"""Bytes a second that must come. A server that sends one now and then would keep a download going for ever."""
+MOST_DIGITS = 18
+"""Of a length in a header."""
 
 # https://docs.openssl.org/master/man1/openssl-verification-options/
 _CLOCK_CODES = (9, 10)  # not yet valid, expired
@@ -48,7 +55,7 @@ def transfer(url: str, partial: Path, progress: Progress, *, size: int | None = 
 
     Args:
         size: bytes that the file has, if known; an address that has another number of them is not read from.
-        timeout: seconds without any answer or data after which it is given up.
+        timeout: seconds without an answer, without data, or with less than LEAST_RATE, after which it is given up.
 
     Raises TransferError where the address does not give the file, DataError where it cannot be written.
     """
@@ -64,19 +71,74 @@ def transfer(url: str, partial: Path, progress: Progress, *, size: int | None = 
         if size is not None and total is not None and total != size:
             raise TransferError(f"offers {total:,} bytes, but the file has {size:,}")
         _check_room(partial, (total or 0) - offset)
-        _receive(response, partial, offset, total, size or MOST_BYTES, progress)
+        _receive(response, partial, offset, total, size or MOST_BYTES, timeout, progress)
 
 
 class _SafeRedirects(HTTPRedirectHandler):
-    """Follows redirections, but never from an encrypted connection to an open one."""
+    """Follows redirections over HTTP and HTTPS, but never from an encrypted connection to an open one."""
 
     def redirect_request(
         self, req: Request, fp: IO[bytes], code: int, msg: str, headers: Any, newurl: str
     ) -> Request | None:
-        if req.type == "https" and urlsplit(newurl).scheme != "https":
-            fp.close()
-            raise TransferError(f"leads on to `{newurl}`, which is not encrypted")
+        scheme = urlsplit(newurl).scheme
+        if req.type == "https" and scheme != "https":
+            raise TransferError(f"leads on to `{shown(newurl)}`, which is not encrypted")
+        if scheme not in ("http", "https"):
+            raise TransferError(f"leads on to `{shown(newurl)}`, which is neither http nor https")
         return super().redirect_request(req, fp, code, msg, headers, newurl)
+
+    def http_error_302(
+        self, req: Request, fp: IO[bytes], code: int, msg: str, headers: Any
+    ) -> Any:  # what urllib calls for each kind of redirection
+        fp.close()  # else all of its body would be read, and it may have no end
+        return super().http_error_302(req, fp, code, msg, headers)
+
+    http_error_301 = http_error_303 = http_error_307 = http_error_308 = http_error_302
+
+
+class _PunctualResponse(HTTPResponse):
+    """An answer whose headers come within the timeout of its connection, and not a letter at a time."""
+
+    def __init__(self, sock: socket.socket, *arguments: Any, **options: Any) -> None:
+        super().__init__(sock, *arguments, **options)
+        self._connection = sock
+        self._is_late = False
+
+    def begin(self) -> None:
+        """Reads the headers. Raises TimeoutError where they are late."""
+        timer = threading.Timer(self._connection.gettimeout() or 0, self._hang_up)
+        timer.daemon = True
+        timer.start()
+        try:
+            super().begin()
+        except (OSError, HTTPException):
+            if not self._is_late:
+                raise
+        finally:
+            timer.cancel()
+        if self._is_late:
+            raise TimeoutError
+
+    def _hang_up(self) -> None:
+        self._is_late = True
+        with suppress(OSError):
+            self._connection.shutdown(socket.SHUT_RDWR)
+
+
+class _Http(HTTPHandler):
+    class Connection(HTTPConnection):
+        response_class = _PunctualResponse
+
+    def http_open(self, req: Request) -> HTTPResponse:
+        return self.do_open(self.Connection, req)
+
+
+class _Https(HTTPSHandler):
+    class Connection(HTTPSConnection):
+        response_class = _PunctualResponse
+
+    def https_open(self, req: Request) -> HTTPResponse:
+        return self.do_open(self.Connection, req, context=ssl.create_default_context())
 
 
 @contextmanager
@@ -85,7 +147,7 @@ def _open(url: str, offset: int, timeout: float) -> Iterator[HTTPResponse]:
     headers = {"User-Agent": f"pellucid/{version('pellucid')}", "Accept-Encoding": "identity"}
     if offset:
         headers["Range"] = f"bytes={offset}-"
-    opener = build_opener(HTTPSHandler(context=ssl.create_default_context()), _SafeRedirects)
+    opener = build_opener(_Http, _Https, _SafeRedirects)
     try:
         with opener.open(Request(url, headers=headers), timeout=timeout) as response:
             yield response
@@ -96,12 +158,14 @@ def _open(url: str, offset: int, timeout: float) -> Iterator[HTTPResponse]:
         raise _unreachable(error.reason, url, timeout) from error
     except (OSError, HTTPException) as error:
         raise _unreachable(error, url, timeout) from error
+    except ValueError as error:  # of urllib, for addresses and numbers in headers
+        raise TransferError(f"answers what cannot be followed: {shown(str(error))}") from error
 
 
 def _refused(status: int, reason: str) -> TransferError:
     meanings = {403: "it is not given out", 404: "there is no such file", 429: "too many requests"}
     meaning = meanings.get(status, reason or "no reason given")
-    return TransferError(f"answers with status {status}: {meaning}", is_passing=status == 429 or status >= 500)
+    return TransferError(f"answers with status {status}: {shown(meaning)}", is_passing=status == 429 or status >= 500)
 
 
 def _unreachable(error: object, url: str, timeout: float) -> TransferError:
@@ -109,13 +173,13 @@ def _unreachable(error: object, url: str, timeout: float) -> TransferError:
     host = urlsplit(url).hostname
     if isinstance(error, ssl.SSLCertVerificationError):
         return _untrusted(error)
-    if isinstance(error, gaierror):
+    if isinstance(error, socket.gaierror):
         return TransferError(f"the host `{host}` is not found", "check the connection to the network")
     if isinstance(error, ConnectionRefusedError):
         return TransferError(f"the host `{host}` refuses the connection", "check the connection, a proxy or firewall")
     if isinstance(error, TimeoutError):
         return TransferError(f"has not answered within {timeout:g} s", is_passing=True)
-    return TransferError(f"cannot be reached: {error}", is_passing=True)
+    return TransferError(f"cannot be reached: {shown(str(error).strip())}", is_passing=True)
 
 
 def _untrusted(error: ssl.SSLCertVerificationError) -> TransferError:
@@ -132,23 +196,30 @@ def _announced(response: HTTPResponse, offset: int, have: int) -> int | None:
     """The bytes of the whole file, if the answer tells."""
     if response.status == 206 and _first_byte(response.headers) != have:
         raise TransferError("answers with another part of the file than was asked for")
-    length = response.headers.get("Content-Length", "")
-    return offset + int(length) if length.isdecimal() else None
+    length = response.headers.get("Content-Length")
+    return None if length is None else offset + _number(length)
 
 
 def _first_byte(headers: Message) -> int | None:
     """Of `Content-Range: bytes 500-999/1000`."""
     first = headers.get("Content-Range", "").removeprefix("bytes ").partition("-")[0]
-    return int(first) if first.isdecimal() else None
+    return _number(first) if first else None
+
+
+def _number(text: str) -> int:
+    """A number of bytes. Raises TransferError for what is none."""
+    if not (text.isascii() and text.isdecimal() and len(text) <= MOST_DIGITS):
+        raise TransferError(f"announces `{shown(text)}` bytes, which is no length")
+    return int(text)
 
 
 def _receive(
-    response: HTTPResponse, partial: Path, offset: int, total: int | None, most: int, progress: Progress
+    response: HTTPResponse, partial: Path, offset: int, total: int | None, most: int, timeout: float, progress: Progress
 ) -> None:
     """Appends what comes to the first `offset` bytes of the file."""
     with writing(partial), partial.open("ab" if offset else "wb") as file:
         done = offset
-        for chunk in _chunks(response, offset):
+        for chunk in _chunks(response, offset, timeout):
             done += len(chunk)
             if done > most:
                 raise TransferError(f"sends more than {most:,} bytes")
@@ -160,16 +231,35 @@ def _receive(
         raise _broken_off(done, total)
 
 
-def _chunks(response: HTTPResponse, done: int) -> Iterator[bytes]:
-    """What comes, after the `done` bytes that had come before."""
-    try:
-        while chunk := response.read(CHUNK):
-            done += len(chunk)
-            yield chunk
-    except TimeoutError as error:
-        raise TransferError(f"stopped sending after {done:,} bytes", is_passing=True) from error
-    except (OSError, HTTPException) as error:
-        raise _broken_off(done, None) from error
+def _chunks(response: HTTPResponse, done: int, timeout: float) -> Iterator[bytes]:
+    """What comes, after the `done` bytes that had come before. `timeout` is also how long it may come too slowly."""
+    begun, since, chunk = time.monotonic(), 0, bytearray()
+    failure: TransferError | None = None
+    while failure is None:
+        try:
+            part = response.read1(CHUNK - len(chunk))  # read() would wait for all of a chunk
+        except TimeoutError:
+            failure = TransferError(f"stopped sending after {done:,} bytes", is_passing=True)
+        except (OSError, HTTPException, ValueError):  # ValueError: a chunk of -5 bytes
+            failure = _broken_off(done, None)
+        else:
+            chunk += part
+            since += len(part)
+            done += len(part)
+            waited = time.monotonic() - begun
+            if waited >= timeout:
+                if since < LEAST_RATE * waited:
+                    told = f"sends {since:,} bytes in {waited:.0f} s, at least {LEAST_RATE:,} a second are waited for"
+                    failure = TransferError(told, is_passing=True)
+                begun, since = time.monotonic(), 0
+            if chunk and (len(chunk) == CHUNK or not part):
+                yield bytes(chunk)
+                chunk.clear()
+            if not part:
+                return
+    if chunk:
+        yield bytes(chunk)  # so that the next attempt goes on behind it
+    raise failure
 
 
 def _broken_off(done: int, total: int | None) -> TransferError:

@@ -133,6 +133,54 @@ class Handler(BaseHTTPRequestHandler):
         """Something that is no HTTP."""
         self.wfile.write(b"220 this is a mail server\r\n")
 
+    def lost(self, name: str, body: bytes) -> None:
+        """The file is at an address that is none."""
+        self._lead_to("http://[::bad/x")
+
+    def elsewhere(self, name: str, body: bytes) -> None:
+        """The file is at an address of another kind."""
+        self._lead_to("ftp://localhost:1/x")
+
+    def boundless(self, name: str, body: bytes) -> None:
+        """The file is elsewhere, says an answer that does not end by itself."""
+        self.send_response(302)
+        self.send_header("Location", f"/good/{name}")
+        self.end_headers()
+        self.wfile.write(body)
+        self.wfile.flush()
+        self.server.state.end.wait(30)
+
+    def digits(self, name: str, body: bytes) -> None:
+        """A length that no file has."""
+        self.send_response(200)
+        self.send_header("Content-Length", "9" * 5000)
+        self.end_headers()
+        self.wfile.write(body)
+
+    def negative(self, name: str, body: bytes) -> None:
+        """A chunk of less than nothing."""
+        self.send_response(200)
+        self.send_header("Transfer-Encoding", "chunked")
+        self.end_headers()
+        self.wfile.write(b"-5\r\n" + body)
+
+    def drips(self, name: str, body: bytes) -> None:
+        """A byte now and then: each comes in time, the file never does."""
+        self._begin(200, len(body))
+        self._drip(body)
+
+    def spells(self, name: str, body: bytes) -> None:
+        """A header a letter at a time."""
+        self.wfile.write(b"HTTP/1.1 200 OK\r\nServer: ")
+        self._drip(b"x" * 60_000)
+
+    def _drip(self, body: bytes) -> None:
+        for place in range(len(body)):
+            if self.server.state.end.wait(0.02):
+                return
+            self.wfile.write(body[place : place + 1])
+            self.wfile.flush()
+
     def _first(self) -> int:
         return int(self.headers.get("Range", "bytes=0-")[len("bytes=") : -1])
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from sacrebleu.dataset.fake_sgml import FakeSGMLDataset
 
+from pellucid.data import archive
 from pellucid.data.archive import ArchiveError, unpack
 from pellucid.data.cache import recorded_sha256, sha256_of
 from pellucid.errors import DataError
@@ -73,3 +74,27 @@ def test_a_member_that_cannot_be_written(tmp_path: Path) -> None:
     (tmp_path / ".x.partial").symlink_to("/dev/full")
     with pytest.raises(DataError, match=rf"^cannot write `{tmp_path}/x`: no space is left$"):
         unpack(tmp_path / "x.tgz", {tmp_path / "x": "x"})
+
+
+def test_an_archive_is_not_unpacked_without_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(archive, "MOST_UNPACKED", 100_000)
+    write_archive(tmp_path / "x.tgz", {"other": bytes(60_000), "x": bytes(60_000)})
+    with pytest.raises(ArchiveError, match="an archive of more than 100,000 bytes, unpacked"):
+        unpack(tmp_path / "x.tgz", {tmp_path / "x": "x"})
+    assert not (tmp_path / "x").exists()
+
+
+def test_a_name_as_long_as_a_book(tmp_path: Path) -> None:
+    """It would be read into memory, whatever its length."""
+    header = tarfile.TarInfo("long")
+    header.type, header.size = tarfile.GNUTYPE_LONGNAME, 2**33
+    (tmp_path / "x.tar").write_bytes(header.tobuf(tarfile.GNU_FORMAT) + bytes(1024))
+    with pytest.raises(ArchiveError, match="an archive with a name of 8,589,934,592 bytes; at most 65,536 are read"):
+        unpack(tmp_path / "x.tar", {tmp_path / "x": "x"})
+
+
+def test_a_line_without_end_is_no_segment(tmp_path: Path) -> None:
+    line = b"<seg>" + b"a" * archive.MOST_LINE + b"</seg>\n"
+    write_archive(tmp_path / "x.tgz", {"x.sgm": line + b"<seg>b</seg>\n"})
+    unpack(tmp_path / "x.tgz", {tmp_path / "x": "x.sgm"})
+    assert (tmp_path / "x").read_bytes() == b"b\n"

@@ -1,5 +1,6 @@
 """One file from one address: whole, in parts, and each way in which it can fail, in words."""
 
+import re
 import ssl
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -87,15 +88,44 @@ def test_more_than_the_file_has_is_thrown_away(server: FileServer, tmp_path: Pat
         ("forbidden", "answers with status 403: it is not given out", False),
         ("busy", "answers with status 503: Service Unavailable", True),
         ("short", "broke off after 128,000 of 256,000 bytes", True),
-        ("chunked", "broke off after 65,536 bytes", True),
-        ("stalls", "stopped sending after 65,536 bytes", True),
+        ("chunked", "broke off after 128,000 bytes", True),
+        ("stalls", "stopped sending after 128,000 bytes", True),
         ("mute", f"has not answered within {TIMEOUT} s", True),
         ("nonsense", "cannot be reached: 220 this is a mail server", True),
+        ("spells", f"has not answered within {TIMEOUT} s", True),
+        ("elsewhere", "leads on to `ftp://localhost:1/x`, which is neither http nor https", False),
+        ("digits", f"announces `{'9' * 53}…{'9' * 26}` bytes, which is no length", False),
     ],
 )
 def test_a_failure_is_told(server: FileServer, tmp_path: Path, behaviour: str, reason: str, is_passing: bool) -> None:
     error = failure(server, behaviour, tmp_path / "x")
     assert (str(error).strip(), error.is_passing) == (reason, is_passing)
+
+
+def test_what_had_come_is_kept(server: FileServer, tmp_path: Path) -> None:
+    failure(server, "stalls", tmp_path / "x")
+    assert (tmp_path / "x").read_bytes() == BODY[: len(BODY) // 2]
+
+
+def test_a_server_that_drips_is_given_up(server: FileServer, tmp_path: Path) -> None:
+    error = failure(server, "drips", tmp_path / "x")
+    assert re.fullmatch(r"sends \d+ bytes in \d+ s, at least 1,024 a second are waited for", str(error))
+    assert error.is_passing
+
+
+def test_an_address_that_is_none_is_told(server: FileServer, tmp_path: Path) -> None:
+    error = failure(server, "lost", tmp_path / "x")
+    assert str(error).startswith("answers what cannot be followed: ")
+    assert not error.is_passing
+
+
+def test_a_chunk_of_less_than_nothing(server: FileServer, tmp_path: Path) -> None:
+    assert str(failure(server, "negative", tmp_path / "x")).startswith("broke off after ")
+
+
+def test_the_text_of_a_redirection_is_not_waited_for(server: FileServer, tmp_path: Path) -> None:
+    fetch(server, "boundless", tmp_path / "x", len(BODY))
+    assert (tmp_path / "x").read_bytes() == BODY
 
 
 def test_a_circle_of_addresses_is_told(server: FileServer, tmp_path: Path) -> None:

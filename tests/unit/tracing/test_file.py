@@ -289,7 +289,7 @@ SEARCH_FAULTS: dict[str, tuple[Change, str]] = {
     "log prob": (lambda m, t: m["search"]["nodes"][1].update(log_prob=-1e308), "node 1 with the `log_prob` -1e.308,"),
     "rank": (lambda m, t: m["search"]["nodes"][1].update(ranked_by=1e308), "beyond 1e.150"),
     "penalty": (lambda m, t: m["search"].update(length_penalty=float("nan")), "the `length_penalty` nan; it must be"),
-    "large penalty": (lambda m, t: m["search"].update(length_penalty=1e308), "`length_penalty` 1e.308; it must be in -1"),
+    "large penalty": (lambda m, t: m["search"].update(length_penalty=1e308), "the `length_penalty` 1e.308; it must"),
     "beam": (lambda m, t: m["search"].update(beam_size=10**9), "the `beam_size` 1000000000; it must be in 1..1,024"),
     "no beam": (lambda m, t: m["search"].update(beam_size=0), "the `beam_size` 0; it must be in 1..1,024"),
 }  # fmt: skip
