@@ -10,6 +10,8 @@ from pellucid.config.decode import CEILINGS
 from pellucid.errors import DataError, shown
 from pellucid.tracing.trace import AttentionTrace, SearchTrace, Status, Token, Trace
 
+ABOVE_ZERO = 1e-3
+"""How far rounding may lift the logarithm of a probability."""
 MOST_NATS = 1e9
 """Of a hypothesis: a million tokens of a thousand nats each. Beyond it, differences are no numbers any more."""
 MOST_RANK = 1e150
@@ -130,3 +132,5 @@ def search_problems(search: SearchTrace, rows: int) -> Iterator[str]:
         for name, most in (("log_prob", MOST_NATS), ("score", MOST_NATS), ("ranked_by", MOST_RANK)):
             if not abs(value := getattr(node, name)) <= most:
                 yield f"has node {place} with the `{name}` {value}, which is not finite or beyond {most:g}"
+        if node.log_prob > ABOVE_ZERO:
+            yield f"has node {place} with the `log_prob` {node.log_prob}: no probability is above 1"

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from pellucid.errors import DataError, shown
 
 MOST_HEADER_BYTES = 16_000_000
+MOST_DIMENSIONS = 8
 DTYPES: dict[str, np.dtype[Any]] = {"F32": np.dtype("<f4"), "F16": np.dtype("<f2"), "BOOL": np.dtype("?")}
 NAMES = {dtype: name for name, dtype in DTYPES.items()}
 _AGAIN = "copy the file again"
@@ -96,7 +97,8 @@ def _entry(entry: Any, key: str, name: str) -> tuple[np.dtype[Any], list[int], t
     offsets = _offsets(entry)
     shape: Any = entry.get("shape") if len(offsets) == 2 else None
     dtype: np.dtype[Any] | None = DTYPES.get(str(entry.get("dtype"))) if isinstance(entry, dict) else None
-    sound = isinstance(shape, list) and all(type(size) is int and size >= 0 for size in shape)
+    sound = isinstance(shape, list) and len(shape) <= MOST_DIMENSIONS
+    sound = sound and all(type(size) is int and size >= 0 for size in shape)
     if dtype is None or not sound:
         raise DataError(f"{name} is damaged: the header says of `{shown(key)}` {shown(entry)}", _AGAIN)
     return dtype, shape, (offsets[0], offsets[1])

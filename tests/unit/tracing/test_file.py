@@ -287,6 +287,7 @@ SEARCH_FAULTS: dict[str, tuple[Change, str]] = {
     "status": (lambda m, t: m["search"]["nodes"][1].update(status="dead"), "node 1 with the status `dead`; known are"),
     "score": (lambda m, t: m["search"]["nodes"][1].update(score=float("-inf")), "node 1 with the `score` -inf, which"),
     "log prob": (lambda m, t: m["search"]["nodes"][1].update(log_prob=-1e308), "node 1 with the `log_prob` -1e.308,"),
+    "gain": (lambda m, t: m["search"]["nodes"][1].update(log_prob=800.0), "the `log_prob` 800.0: no probability"),
     "rank": (lambda m, t: m["search"]["nodes"][1].update(ranked_by=1e308), "beyond 1e.150"),
     "penalty": (lambda m, t: m["search"].update(length_penalty=float("nan")), "the `length_penalty` nan; it must be"),
     "large penalty": (lambda m, t: m["search"].update(length_penalty=1e308), "the `length_penalty` 1e.308; it must"),
@@ -331,9 +332,10 @@ def test_a_search_is_a_tree(fault: str, tmp_path: Path) -> None:
         ({"dtype": "F32", "shape": [3], "data_offsets": [0, 8]}, r"`x/q` of shape \(3,\) takes 12 bytes from 0 on"),
         ({"dtype": "F32", "shape": [2], "data_offsets": [4, 12]}, "but lies at 4 to 12"),
         ({"dtype": "F32", "shape": [-2], "data_offsets": [0, 8]}, "the header says of `x/q`"),
+        ({"dtype": "F32", "shape": [2, *[1] * 99], "data_offsets": [0, 8]}, "the header says of `x/q`"),
         ("x", "the header says of `x/q` x"),
     ],
-    ids=["dtype", "size", "gap", "negative", "no table"],
+    ids=["dtype", "size", "gap", "negative", "dimensions", "no table"],
 )
 def test_offsets_are_checked(entry: object, message: str, tmp_path: Path) -> None:
     header = json.dumps({"__metadata__": {}, "x/q": entry}).encode()
