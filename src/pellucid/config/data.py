@@ -45,6 +45,10 @@ class DataConfig:
     """A training pair that occurred before, in any of the corpora."""
     tokenizer: str = "bpe"
     """bpe, unigram, words, characters, bytes, spaces (already cut text), or the path of a SentencePiece model."""
+    normalize: Literal["nfc", "nmt_nfkc", "none"] = "nfc"
+    """How a text is spelled before it becomes ids, kept in the tokenizer's file: composed letters and plain single
+    spaces, without invisible characters (nfc); full-width letters and ligatures made plain, too (nmt_nfkc,
+    SentencePiece's); as it is (none). A running text stays as it is, and a SentencePiece model has its own."""
     vocab_size: int = 8000
     """Upper bound of the vocabulary; the text may give fewer words."""
     joint: bool = True

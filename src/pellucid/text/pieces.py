@@ -43,16 +43,16 @@ def read_pieces(proto: bytes) -> Pieces:
     scores: dict[str, float] = {}
     settings: dict[int, Any] = {}
     place = 0
-    for number, value in _fields(proto):
+    for number, value in fields(proto):
         if number == 1:
-            piece = dict(_fields(value))
+            piece = dict(fields(value))
             text, kind = piece[1].decode("utf-8"), piece.get(3, _NORMAL)
             found.setdefault(kind, {})[text] = place
             if kind == _NORMAL:
                 scores[text] = unpack("<f", piece.get(2, bytes(4)))[0]
             place += 1
         elif number == 2:
-            settings = dict(_fields(value))
+            settings = dict(fields(value))
     return Pieces(
         algorithm=_ALGORITHMS[settings.get(3, 1)],
         ids=found[_NORMAL],
@@ -63,8 +63,8 @@ def read_pieces(proto: bytes) -> Pieces:
     )
 
 
-def _fields(message: bytes) -> Iterator[tuple[int, Any]]:
-    """The numbered fields of a message in Protocol Buffers' wire format: a whole number as int, all else as bytes."""
+def fields(message: bytes) -> Iterator[tuple[int, Any]]:
+    """Yields the numbered fields of a message in Protocol Buffers' wire format: a whole number as int, else bytes."""
     place = 0
     while place < len(message):
         key, place = _number(message, place)
@@ -77,6 +77,22 @@ def _fields(message: bytes) -> Iterator[tuple[int, Any]]:
             size, place = _number(message, place)
         yield key >> 3, message[place : place + size]
         place += size
+
+
+def message(number: int, value: bytes | int) -> bytes:
+    """Returns the field `number` with a whole number, or with text or a message in it, as fields() reads it."""
+    if isinstance(value, int):
+        return _written(number << 3) + _written(value)
+    return _written(number << 3 | 2) + _written(len(value)) + value
+
+
+def _written(number: int) -> bytes:
+    """Returns a number in groups of seven bits, the lowest first."""
+    groups = bytearray()
+    while number > 0x7F:
+        groups.append(number & 0x7F | 0x80)
+        number >>= 7
+    return bytes([*groups, number])
 
 
 def _number(message: bytes, place: int) -> tuple[int, int]:

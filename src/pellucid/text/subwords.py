@@ -7,20 +7,22 @@ from pathlib import Path
 from sentencepiece import SentencePieceProcessor
 
 from pellucid.errors import CheckpointError
+from pellucid.text.charsmap import normalization_of
+from pellucid.text.normalization import SPACE_MARK, normalize
 from pellucid.text.tokenizer import SPECIAL_TOKENS
 
 SUBWORD_KINDS = ("bpe", "unigram")
 FOREIGN_KIND = "sentencepiece"
-_SPACE_MARK = "▁"
 _ESCAPE = "\x1b"
 
 
 class Subwords:
     """A SentencePiece model as a tokenizer.
 
-    A bpe or unigram model with byte fallback writes any text exactly: SentencePiece itself reads `▁` (U+2581) as a
-    space, so such a model sees `▁` behind an escape character (U+001B, doubled where the text has one). Without byte
-    fallback `▁` reads as a space and a character unseen in training as `<unk>`. A model that came from elsewhere
+    A bpe or unigram model spells a text as its normalisation has it, which stands in its file, and with byte fallback
+    it writes exactly that. Where it has none, it writes the text itself: SentencePiece reads `▁` (U+2581) as a space,
+    so such a model sees `▁` behind an escape character (U+001B, doubled where the text has one). Without byte fallback
+    `▁` reads as a space and a character unseen in training as `<unk>`. A model that came from elsewhere
     (`kind="sentencepiece"`) reads and writes exactly what SentencePiece does with it, its normalisation included.
 
     Special ids are the model's own; one that it lacks gets an id behind its last piece, in the order pad, begin, end.
@@ -38,7 +40,9 @@ class Subwords:
         self.unk_id = self._model.unk_id()
         self._shown = dict(zip((self.pad_id, self.bos_id, self.eos_id, self.unk_id), SPECIAL_TOKENS, strict=True))
         self._silent = {self.pad_id, self.bos_id, self.eos_id}
-        self._escapes = kind in SUBWORD_KINDS and self._model.is_byte(self._model.piece_to_id("<0x00>"))
+        self.normalization = normalization_of(proto) if kind in SUBWORD_KINDS else "none"
+        has_bytes = self._model.is_byte(self._model.piece_to_id("<0x00>"))
+        self._escapes = kind in SUBWORD_KINDS and self.normalization == "none" and has_bytes
 
     def _own_or_next(self, special_id: int) -> int:
         if special_id < 0:
@@ -78,19 +82,22 @@ class Subwords:
         return spelled.decode("utf-8")
 
     def _prepared(self, text: str) -> bytes:
+        """The text as the model's own rules leave it: they do all of it for any text but some piles of marks."""
+        if self.normalization == "nfc":
+            text = normalize(text, "nfc")
         return (escape(text) if self._escapes else text).encode("utf-8", "replace")
 
 
 def escape(text: str) -> str:
     """`text` in which no `▁` is left; unescape() gives it back."""
-    return text.replace(_ESCAPE, _ESCAPE + _ESCAPE).replace(_SPACE_MARK, _ESCAPE + "_")
+    return text.replace(_ESCAPE, _ESCAPE + _ESCAPE).replace(SPACE_MARK, _ESCAPE + "_")
 
 
 def unescape(text: str) -> str:
     """What escape() was given. Any text is allowed; an escape that escapes nothing stays."""
     if _ESCAPE not in text:
         return text
-    return re.sub(f"{_ESCAPE}([_{_ESCAPE}])", lambda match: _SPACE_MARK if match[1] == "_" else _ESCAPE, text)
+    return re.sub(f"{_ESCAPE}([_{_ESCAPE}])", lambda match: SPACE_MARK if match[1] == "_" else _ESCAPE, text)
 
 
 def open_sentencepiece(proto: bytes, name: str) -> SentencePieceProcessor:

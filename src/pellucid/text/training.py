@@ -12,6 +12,8 @@ from sentencepiece import SentencePieceTrainer
 
 from pellucid.config import DataConfig
 from pellucid.errors import ConfigError, DataError, did_you_mean
+from pellucid.text.charsmap import with_normalizer
+from pellucid.text.normalization import normalize
 from pellucid.text.subwords import FOREIGN_KIND, SUBWORD_KINDS, Subwords, escape
 from pellucid.text.tokenizer import BOS_ID, EOS_ID, PAD_ID, SPECIAL_TOKENS, UNK_ID, Tokenizer
 from pellucid.text.vocabulary import VOCABULARY_KINDS, Vocabulary, cut_text, tokens_before_entries
@@ -27,12 +29,20 @@ _PART_LENGTH = 2000
 
 
 def train_tokenizer(
-    kind: str, lines: Iterable[str], *, vocab_size: int, lowercase: bool, min_frequency: int, byte_fallback: bool
+    kind: str,
+    lines: Iterable[str],
+    *,
+    vocab_size: int,
+    lowercase: bool,
+    min_frequency: int,
+    byte_fallback: bool,
+    normalization: str = "none",
 ) -> Tokenizer:
     """The tokenizer of a kind, trained on lines, or the SentencePiece model at the path `kind`. Read once, in order.
 
     `vocab_size` is the most ids there may be, special ids included; a text that gives fewer makes a smaller vocabulary.
-    Equal lines and options make an equal tokenizer, byte for byte.
+    Equal lines and options make an equal tokenizer, byte for byte. `normalization` is one of NORMALIZATIONS; a model at
+    a path has its own.
 
     Raises:
         ConfigError: no such kind; an option that the kind does not have; a `vocab_size` that cannot hold the kind's
@@ -43,11 +53,16 @@ def train_tokenizer(
     options = {"lowercase": lowercase, "min_frequency": min_frequency, "byte_fallback": byte_fallback}
     _check_options(kind, options)
     if kind not in TOKENIZER_KINDS:
+        if normalization == "nmt_nfkc":
+            raise ConfigError(
+                f'`normalize = "nmt_nfkc"` means nothing to the SentencePiece model `{kind}`: it has its own',
+                "leave it out",
+            )
         return _open_model(kind)
-    text = _text_lines(lines)
+    text = (normalize(line, normalization) for line in _text_lines(lines))
     if kind in SUBWORD_KINDS:
-        return _train_subwords(kind, text, vocab_size, byte_fallback)
-    return _train_vocabulary(kind, text, vocab_size, lowercase, min_frequency, byte_fallback)
+        return _train_subwords(kind, text, vocab_size, byte_fallback, normalization)
+    return _train_vocabulary(kind, text, vocab_size, lowercase, min_frequency, byte_fallback, normalization)
 
 
 def _check_options(kind: str, options: Mapping[str, object]) -> None:
@@ -84,7 +99,13 @@ def _text_lines(lines: Iterable[str]) -> Iterator[str]:
 
 
 def _train_vocabulary(
-    kind: str, lines: Iterator[str], vocab_size: int, lowercase: bool, min_frequency: int, byte_fallback: bool
+    kind: str,
+    lines: Iterator[str],
+    vocab_size: int,
+    lowercase: bool,
+    min_frequency: int,
+    byte_fallback: bool,
+    normalization: str,
 ) -> Vocabulary:
     """The most frequent entries, the alphabet deciding between equals."""
     has_bytes = kind == "bytes" or (kind == "characters" and byte_fallback)
@@ -94,7 +115,7 @@ def _train_vocabulary(
         least = vocab_size - places + wanted
         raise ConfigError(f"`vocab_size` ({vocab_size}) must be at least {least} for the tokenizer `{kind}`")
     if kind == "bytes":
-        return Vocabulary(kind, (), byte_fallback=True)
+        return Vocabulary(kind, (), byte_fallback=True, normalization=normalization)
     counts: Counter[str] = Counter()
     for line in lines:
         counts.update(cut_text(kind, line.lower() if lowercase else line))
@@ -104,14 +125,16 @@ def _train_vocabulary(
         raise ConfigError(
             f"`min_frequency` ({min_frequency}) leaves no word: the most frequent occurs {counts[ranked[0]]} times"
         )
-    return Vocabulary(kind, entries, lowercase, has_bytes)
+    return Vocabulary(kind, entries, lowercase, has_bytes, normalization)
 
 
-def _train_subwords(kind: str, lines: Iterator[str], vocab_size: int, byte_fallback: bool) -> Subwords:
+def _train_subwords(
+    kind: str, lines: Iterator[str], vocab_size: int, byte_fallback: bool, normalization: str
+) -> Subwords:
     model, failures = io.BytesIO(), list[BaseException]()
     try:
         SentencePieceTrainer.train(
-            sentence_iterator=_sentences(lines, byte_fallback, failures),
+            sentence_iterator=_sentences(lines, byte_fallback and normalization == "none", failures),
             model_writer=model,
             model_type=kind,
             # It makes room for all of them at once; far beyond this its 32 bits overflow and it never ends.
@@ -122,6 +145,7 @@ def _train_subwords(kind: str, lines: Iterator[str], vocab_size: int, byte_fallb
             eos_id=EOS_ID,
             unk_id=UNK_ID,
             unk_surface=SPECIAL_TOKENS[UNK_ID],
+            # The lines are normalised already; the rules that do it come into the file afterwards.
             normalization_rule_name="identity",
             remove_extra_whitespaces=False,
             byte_fallback=byte_fallback,
@@ -140,10 +164,10 @@ def _train_subwords(kind: str, lines: Iterator[str], vocab_size: int, byte_fallb
         raise DataError(
             f"SentencePiece cannot learn `{kind}` from this text: {error}", "try the tokenizer `characters` or `bytes`"
         ) from error
-    return Subwords(model.getvalue(), kind)
+    return Subwords(with_normalizer(model.getvalue(), normalization), kind)
 
 
-def _sentences(lines: Iterator[str], byte_fallback: bool, failures: list[BaseException]) -> Iterator[str]:
+def _sentences(lines: Iterator[str], escaped: bool, failures: list[BaseException]) -> Iterator[str]:
     """The lines as SentencePiece takes them.
 
     It drops a line with its own mark for the unknown, U+2585, so that becomes a space. It cannot count over very long
@@ -153,7 +177,7 @@ def _sentences(lines: Iterator[str], byte_fallback: bool, failures: list[BaseExc
     try:
         for line in lines:
             sentence = line.replace("\u2585", " ")
-            sentence = escape(sentence) if byte_fallback else sentence
+            sentence = escape(sentence) if escaped else sentence
             yield from (sentence[i : i + _PART_LENGTH] for i in range(0, len(sentence), _PART_LENGTH))
     except (Exception, KeyboardInterrupt) as failure:
         failures.append(failure)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import ClassVar, Self
 
 from pellucid.errors import CheckpointError
+from pellucid.text.normalization import NORMALIZATIONS, normalize
 from pellucid.text.tokenizer import BOS_ID, EOS_ID, PAD_ID, SPECIAL_TOKENS, UNK_ID
 from pellucid.text.words import cut_words, join_words
 
@@ -40,7 +41,8 @@ class Vocabulary:
     characters  exact with `byte_fallback`: a character that has no entry is written as its UTF-8 bytes
     bytes       exact: characters with no entry at all
 
-    An entry that is not known is `<unk>`, and with `lowercase` the text is lower-cased first. Text that reads `<s>` or
+    A text is spelled as `normalization` has it first, and with `lowercase` lower-cased; exact is what this leaves. An
+    entry that is not known is `<unk>`. Text that reads `<s>` or
     `<0x41>` is text: it never becomes a special id or a byte.
     """
 
@@ -48,6 +50,7 @@ class Vocabulary:
     entries: tuple[str, ...] = field(repr=False)
     lowercase: bool = False
     byte_fallback: bool = False
+    normalization: str = "none"
 
     pad_id: ClassVar[int] = PAD_ID
     bos_id: ClassVar[int] = BOS_ID
@@ -59,6 +62,7 @@ class Vocabulary:
         return len(self._listing)
 
     def encode(self, text: str) -> list[int]:
+        text = normalize(text, self.normalization)
         if self.lowercase:
             text = text.lower()
         if self.byte_fallback:
@@ -83,13 +87,15 @@ class Vocabulary:
 
     def save(self, path: Path) -> Path:
         """Writes a readable JSON file, one entry a line; equal vocabularies give equal files."""
-        table = {
+        table: dict[str, object] = {
             "format": FORMAT,
             "kind": self.kind,
             "lowercase": self.lowercase,
             "byte_fallback": self.byte_fallback,
-            "tokens": self._listing,
         }
+        if self.normalization != "none":
+            table["normalize"] = self.normalization
+        table["tokens"] = self._listing
         file = path.with_suffix(".json")
         file.write_bytes((json.dumps(table, ensure_ascii=False, indent=1) + "\n").encode())
         return file
@@ -114,10 +120,15 @@ class Vocabulary:
         """The vocabulary that save() would write as `table`, or None."""
         tokens, byte_fallback = table.get("tokens"), bool(table.get("byte_fallback"))
         first = len(tokens_before_entries(byte_fallback))
-        if table.get("kind") not in VOCABULARY_KINDS or not isinstance(tokens, list):
+        kind, normalization = table.get("kind"), table.get("normalize", "none")
+        if kind not in VOCABULARY_KINDS or normalization not in NORMALIZATIONS or not isinstance(tokens, list):
             return None
         vocabulary = cls(
-            str(table["kind"]), tuple(map(str, tokens[first:])), bool(table.get("lowercase")), byte_fallback
+            str(kind),
+            tuple(map(str, tokens[first:])),
+            bool(table.get("lowercase")),
+            byte_fallback,
+            str(normalization),
         )
         return vocabulary if vocabulary._listing == tokens and len(vocabulary._ids) == len(vocabulary.entries) else None
 

@@ -137,11 +137,13 @@ def held_out_sources(data: DataConfig) -> HeldOut:
 def train_tokenizers(corpus: Corpus | RunningCorpus) -> Tokenizers:
     """Tokenizers trained on the training text alone: on both sides of pairs, else on texts and no labels."""
     data = corpus.data
+    # In a running text spaces and line ends are text.
+    normalization = "none" if isinstance(corpus, RunningCorpus) else data.normalize
 
     def trained(lines: Iterator[str]) -> Tokenizers:
         tokenizer = train_tokenizer(
             data.tokenizer, lines, vocab_size=data.vocab_size, lowercase=data.lowercase,
-            min_frequency=data.min_frequency, byte_fallback=data.byte_fallback,
+            min_frequency=data.min_frequency, byte_fallback=data.byte_fallback, normalization=normalization,
         )  # fmt: skip
         return Tokenizers(tokenizer, tokenizer)
 
@@ -308,7 +310,7 @@ def _digests(data: DataConfig) -> dict[str, list[str]]:
 
 def _fingerprint(data: DataConfig, digests: dict[str, list[str]], tokenizers: Tokenizers) -> str:
     """Changes with the texts, the settings and the tokenizers that decide their ids."""
-    named = {*TEXTS, "test_src", "test_tgt"}
+    named = {*TEXTS, "test_src", "test_tgt", "normalize"}  # what the tokenizers' files say, counts with these
     settings = {f.name: getattr(data, f.name) for f in fields(data) if f.name not in named}
     with tempfile.TemporaryDirectory() as folder:
         table = tokenizers.save(Path(folder))
