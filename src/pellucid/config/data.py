@@ -53,6 +53,8 @@ class DataConfig:
     """Upper bound of the vocabulary; the text may give fewer words."""
     joint: bool = True
     """One vocabulary for both sides."""
+    target_vocab_size: int = 0
+    """Upper bound of the target's vocabulary where each side has its own; 0: `vocab_size`."""
     lowercase: bool = False
     """Lower-case the text (words, characters and spaces only)."""
     min_frequency: int = 1
@@ -75,6 +77,7 @@ class DataConfig:
                 object.__setattr__(self, f.name, value[0] if single else tuple(value))
         check_fields(self)
         check_at_least(self, ("valid_size", "vocab_size", "min_frequency", "max_length"), 1)
+        check_at_least(self, ("target_vocab_size",), 0)
         check_probabilities(self, ("subword_sampling",))
         self._check_lists()
 

@@ -13,7 +13,7 @@ from pellucid.text.tokenizer import SPECIAL_TOKENS
 
 SUBWORD_KINDS = ("bpe", "unigram")
 FOREIGN_KIND = "sentencepiece"
-_ESCAPE = "\x1b"
+ESCAPE = "\x1b"
 
 
 class Subwords:
@@ -90,14 +90,14 @@ class Subwords:
 
 def escape(text: str) -> str:
     """`text` in which no `▁` is left; unescape() gives it back."""
-    return text.replace(_ESCAPE, _ESCAPE + _ESCAPE).replace(SPACE_MARK, _ESCAPE + "_")
+    return text.replace(ESCAPE, ESCAPE + ESCAPE).replace(SPACE_MARK, ESCAPE + "_")
 
 
 def unescape(text: str) -> str:
     """What escape() was given. Any text is allowed; an escape that escapes nothing stays."""
-    if _ESCAPE not in text:
+    if ESCAPE not in text:
         return text
-    return re.sub(f"{_ESCAPE}([_{_ESCAPE}])", lambda match: SPACE_MARK if match[1] == "_" else _ESCAPE, text)
+    return re.sub(f"{ESCAPE}([_{ESCAPE}])", lambda match: SPACE_MARK if match[1] == "_" else ESCAPE, text)
 
 
 def open_sentencepiece(proto: bytes, name: str) -> SentencePieceProcessor:

@@ -4,7 +4,8 @@ import io
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from itertools import chain, dropwhile
 from pathlib import Path
 
@@ -13,8 +14,9 @@ from sentencepiece import SentencePieceTrainer
 from pellucid.config import DataConfig
 from pellucid.errors import ConfigError, DataError, did_you_mean
 from pellucid.text.charsmap import with_normalizer
-from pellucid.text.normalization import normalize
-from pellucid.text.subwords import FOREIGN_KIND, SUBWORD_KINDS, Subwords, escape
+from pellucid.text.inventory import COVERAGE, MOST, Inventory
+from pellucid.text.normalization import SPACE_MARK, normalize
+from pellucid.text.subwords import ESCAPE, FOREIGN_KIND, SUBWORD_KINDS, Subwords, escape
 from pellucid.text.tokenizer import BOS_ID, EOS_ID, PAD_ID, SPECIAL_TOKENS, UNK_ID, Tokenizer
 from pellucid.text.vocabulary import VOCABULARY_KINDS, Vocabulary, cut_text, tokens_before_entries
 
@@ -37,16 +39,20 @@ def train_tokenizer(
     min_frequency: int,
     byte_fallback: bool,
     normalization: str = "none",
+    say: Callable[[str], object] = str,
 ) -> Tokenizer:
-    """The tokenizer of a kind, trained on lines, or the SentencePiece model at the path `kind`. Read once, in order.
+    """The tokenizer of a kind, trained on lines, or the SentencePiece model at the path `kind`.
+
+    Subwords with bytes read the lines twice: an iterator, which cannot be, is held in memory.
 
     `vocab_size` is the most ids there may be, special ids included; a text that gives fewer makes a smaller vocabulary.
     Equal lines and options make an equal tokenizer, byte for byte. `normalization` is one of NORMALIZATIONS; a model at
-    a path has its own.
+    a path has its own. With `byte_fallback`, characters take at most MOST of a vocabulary of subwords, and no more than
+    there is room for; `say` is given a sentence where some are left out.
 
     Raises:
         ConfigError: no such kind; an option that the kind does not have; a `vocab_size` that cannot hold the kind's
-            bytes or the text's characters.
+            bytes or, without them, the text's characters.
         DataError: lines without any text.
         CheckpointError: the file at the path is not a SentencePiece model.
     """
@@ -59,10 +65,12 @@ def train_tokenizer(
                 "leave it out",
             )
         return _open_model(kind)
-    text = (normalize(line, normalization) for line in _text_lines(lines))
     if kind in SUBWORD_KINDS:
-        return _train_subwords(kind, text, vocab_size, byte_fallback, normalization)
-    return _train_vocabulary(kind, text, vocab_size, lowercase, min_frequency, byte_fallback, normalization)
+        text = _Lines(list(lines) if isinstance(lines, Iterator) else lines, normalization)
+        return _train_subwords(kind, text, vocab_size, byte_fallback, say)
+    return _train_vocabulary(
+        kind, iter(_Lines(lines, normalization)), vocab_size, lowercase, min_frequency, byte_fallback, normalization
+    )
 
 
 def _check_options(kind: str, options: Mapping[str, object]) -> None:
@@ -89,13 +97,23 @@ def _open_model(kind: str) -> Subwords:
     return Subwords(path.read_bytes(), FOREIGN_KIND, name=kind)
 
 
-def _text_lines(lines: Iterable[str]) -> Iterator[str]:
-    """The lines without their ends, as Unicode text. Raises DataError where all are blank."""
-    rest = dropwhile(lambda line: not line.strip(), lines)
-    first = next(rest, None)
-    if first is None:
-        raise DataError("the text to train a tokenizer on is empty", "give at least one line with a character in it")
-    return (line.rstrip("\r\n").encode("utf-8", "replace").decode("utf-8") for line in chain([first], rest))
+@dataclass(frozen=True)
+class _Lines:
+    """The lines without their ends, as Unicode text in one spelling. Raises DataError where all are blank."""
+
+    lines: Iterable[str]
+    normalization: str
+
+    def __iter__(self) -> Iterator[str]:
+        rest = dropwhile(lambda line: not line.strip(), self.lines)
+        first = next(rest, None)
+        if first is None:
+            raise DataError(
+                "the text to train a tokenizer on is empty", "give at least one line with a character in it"
+            )
+        for line in chain([first], rest):
+            text = line.rstrip("\r\n").encode("utf-8", "replace").decode("utf-8")
+            yield normalize(text, self.normalization)
 
 
 def _train_vocabulary(
@@ -115,6 +133,7 @@ def _train_vocabulary(
         least = vocab_size - places + wanted
         raise ConfigError(f"`vocab_size` ({vocab_size}) must be at least {least} for the tokenizer `{kind}`")
     if kind == "bytes":
+        next(lines)  # nothing is learned, but there must be a text
         return Vocabulary(kind, (), byte_fallback=True, normalization=normalization)
     counts: Counter[str] = Counter()
     for line in lines:
@@ -129,12 +148,16 @@ def _train_vocabulary(
 
 
 def _train_subwords(
-    kind: str, lines: Iterator[str], vocab_size: int, byte_fallback: bool, normalization: str
+    kind: str, lines: _Lines, vocab_size: int, byte_fallback: bool, say: Callable[[str], object]
 ) -> Subwords:
+    # Where a text is normalised no space mark is left in it.
+    text = _Sentences(lines, escaped=byte_fallback and lines.normalization == "none")
+    if byte_fallback:
+        text = replace(text, rare=_rare(text, vocab_size, say))
     model, failures = io.BytesIO(), list[BaseException]()
     try:
         SentencePieceTrainer.train(
-            sentence_iterator=_sentences(lines, byte_fallback and normalization == "none", failures),
+            sentence_iterator=text.read(failures),
             model_writer=model,
             model_type=kind,
             # It makes room for all of them at once; far beyond this its 32 bits overflow and it never ends.
@@ -149,8 +172,7 @@ def _train_subwords(
             normalization_rule_name="identity",
             remove_extra_whitespaces=False,
             byte_fallback=byte_fallback,
-            # The rarest characters, a ten-thousandth of the text together, are better written as bytes.
-            character_coverage=0.9999 if byte_fallback else 1.0,
+            character_coverage=COVERAGE if byte_fallback and not text.rare else 1.0,
             max_sentence_length=4 * _PART_LENGTH + 1,
             # More threads would add up the same numbers in another order: another file on another machine.
             num_threads=1,
@@ -160,32 +182,63 @@ def _train_subwords(
         if failures:
             raise failures[0] from None
         if least := re.search(r"smaller than required_chars\. \d+ vs (\d+)", str(error)):
-            raise _too_small(vocab_size, int(least[1]), byte_fallback) from error
+            one = len(tokens_before_entries(byte_fallback)) + 1
+            raise _too_small(vocab_size, one if byte_fallback else int(least[1]), byte_fallback) from error
         raise DataError(
             f"SentencePiece cannot learn `{kind}` from this text: {error}", "try the tokenizer `characters` or `bytes`"
         ) from error
-    return Subwords(with_normalizer(model.getvalue(), normalization), kind)
+    return Subwords(with_normalizer(model.getvalue(), lines.normalization), kind)
 
 
-def _sentences(lines: Iterator[str], escaped: bool, failures: list[BaseException]) -> Iterator[str]:
+@dataclass(frozen=True)
+class _Sentences:
     """The lines as SentencePiece takes them.
 
     It drops a line with its own mark for the unknown, U+2585, so that becomes a space. It cannot count over very long
-    words, and in a long text without any space finds the space too rare for a piece, so long lines come in parts. It
-    hides an exception of the reader behind one of its own, so that is kept in `failures`.
+    words, and in a long text without any space finds the space too rare for a piece, so long lines come in parts.
     """
-    try:
-        for line in lines:
-            sentence = line.replace("\u2585", " ")
-            sentence = escape(sentence) if escaped else sentence
+
+    lines: Iterable[str]
+    escaped: bool
+    rare: str = ""
+    """Characters that are to have no piece. SentencePiece can be told a coverage, but none below 0.98; it counts no NUL
+    and learns no piece across one, as it does with a character that it leaves out itself."""
+
+    def __iter__(self) -> Iterator[str]:
+        blank = str.maketrans(dict.fromkeys(self.rare, "\0") | {"\u2585": " "})
+        for line in self.lines:
+            sentence = line.translate(blank) if self.rare else line.replace("\u2585", " ")
+            sentence = escape(sentence) if self.escaped else sentence
             yield from (sentence[i : i + _PART_LENGTH] for i in range(0, len(sentence), _PART_LENGTH))
-    except (Exception, KeyboardInterrupt) as failure:
-        failures.append(failure)
-        raise
+
+    def read(self, failures: list[BaseException]) -> Iterator[str]:
+        """Yields them to SentencePiece, which hides an exception behind one of its own: it is kept in `failures`."""
+        try:
+            yield from self
+        except (Exception, KeyboardInterrupt) as failure:
+            failures.append(failure)
+            raise
+
+
+def _rare(text: _Sentences, vocab_size: int, say: Callable[[str], object]) -> str:
+    """The characters that are written as bytes because others need the room, if SentencePiece's own choice has none."""
+    inventory = Inventory.of(text)
+    most = min(int(MOST * vocab_size), vocab_size - len(tokens_before_entries(byte_fallback=True)))
+    if most < 1 or inventory.needed(COVERAGE) < most or len(inventory) <= most:
+        return ""
+    ranked = inventory.ranked
+    # A word's beginning and an escape must be written, or nothing can.
+    needed = [character for character in (SPACE_MARK, ESCAPE) if character in inventory.counts]
+    kept = {*needed, *[character for character in ranked if character not in needed][: most - len(needed)]}
+    say(
+        f"{len(kept):,} of {len(ranked):,} characters have a piece of their own, {inventory.share(len(kept)):.1%} of "
+        "the text; the others are written as bytes"
+    )
+    return "".join(character for character in ranked if character not in kept)
 
 
 def _too_small(vocab_size: int, least: int, byte_fallback: bool) -> ConfigError:
-    taken_by = "the bytes and the characters of the text" if byte_fallback else "the characters of the text"
+    taken_by = "the bytes and a character" if byte_fallback else "the characters of the text"
     otherwise = "" if byte_fallback else ", or let `byte_fallback` write rare characters as bytes"
     return ConfigError(
         f"`vocab_size` ({vocab_size}) is too small: {taken_by} take {least} ids",

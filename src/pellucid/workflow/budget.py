@@ -1,5 +1,6 @@
 """`--budget 15m`: from a length of time to a whole recipe, for this corpus on this machine."""
 
+from collections import Counter
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -12,6 +13,8 @@ from pellucid.data.framing import Framing
 from pellucid.data.shards import Shard
 from pellucid.data.subword_sampling import SubwordSampling
 from pellucid.errors import DataError
+from pellucid.text.inventory import Inventory
+from pellucid.text.normalization import normalize
 from pellucid.text.tokenizers import Tokenizers
 from pellucid.workflow import rules
 from pellucid.workflow.duration import say_duration
@@ -22,6 +25,7 @@ from pellucid.workflow.resolved import model_of
 from pellucid.workflow.rules import Facts
 
 PRECISIONS: tuple[Literal["float32", "bfloat16"], ...] = ("float32", "bfloat16")
+COUNTED = 100_000  # pairs whose characters are counted
 SAMPLE = 4000  # pairs that are encoded to count tokens and to measure on
 MOST_COPIES = 10  # of the sample
 OVERHEAD = 0.06  # of the time: validations and checkpoints
@@ -56,7 +60,11 @@ class Plan:
         fall = f", falling over the last {train.decay_fraction:.0%}" if train.schedule == "stable" else ""
         rows = {
             "data": f"{self.facts.pairs:,} pairs, {self.facts.tokens:,} target tokens; "
-            f"a vocabulary of {model.tgt_vocab_size:,}",
+            + (
+                f"a vocabulary of {model.tgt_vocab_size:,}"
+                if self.recipe.data.joint
+                else f"vocabularies of {model.src_vocab_size:,} and {model.tgt_vocab_size:,}"
+            ),
             "speed": f"{speeds} (target tokens a second, measured here)",
             "model": f"d_model {model.d_model}, d_ff {model.d_ff}, {model.num_encoder_layers} encoder and "
             f"{model.num_decoder_layers} decoder layers, dropout {model.dropout:g}",
@@ -72,11 +80,31 @@ class Plan:
         return "\n".join([f"plan for {say_duration(self.request.seconds)}:", *table])
 
 
-def with_vocabulary(recipe: Recipe, fixed: Collection[str], pairs: int) -> Recipe:
-    """The recipe with a vocabulary for so many pairs, where the tokenizer is one that learns its pieces."""
-    if recipe.data.tokenizer not in ("bpe", "unigram"):
+def with_vocabulary(recipe: Recipe, fixed: Collection[str], corpus: Corpus) -> Recipe:
+    """Returns the recipe with vocabularies for a corpus, where the tokenizer is one that learns its pieces.
+
+    They follow from the number of pairs and from the characters that the text is written in; each side has its own
+    where the scripts differ.
+    """
+    data = recipe.data
+    if data.tokenizer not in ("bpe", "unigram"):
         return recipe
-    return _applied(recipe, {"data.vocab_size": rules.vocab_size(pairs)}, fixed)
+    step = max(1, len(corpus) // COUNTED)
+    sides = [Inventory(Counter()), Inventory(Counter())]
+    for pair in islice(corpus.train(), 0, None, step):
+        for inventory, text in zip(sides, pair, strict=True):
+            inventory.add(normalize(text, data.normalize))
+    tied = recipe.model.tie_embeddings == "all" and "model.tie_embeddings" in fixed
+    apart = not data.joint if "data.joint" in fixed else not tied and rules.scripts_differ(*sides)
+    settings: dict[str, Any] = {"data.joint": not apart}
+    if apart:
+        source, target = (rules.vocab_size(len(corpus), side) for side in sides)
+        sizes = {"data.vocab_size": source, "data.target_vocab_size": target}
+        settings |= {} if "data.vocab_size" in fixed else sizes
+        settings |= {"model.tie_embeddings": "decoder"} if recipe.model.tie_embeddings == "all" else {}
+    else:
+        settings["data.vocab_size"] = rules.vocab_size(len(corpus), Inventory(sides[0].counts + sides[1].counts))
+    return _applied(recipe, settings, fixed)
 
 
 def plan_budget(

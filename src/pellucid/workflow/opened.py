@@ -59,7 +59,7 @@ class Opened:
         keep_freed_memory()
         if request is not None:
             assert isinstance(corpus, Corpus)  # a budget is for translators alone
-            recipe = with_vocabulary(recipe, request.fixed, len(corpus))
+            recipe = with_vocabulary(recipe, request.fixed, corpus)
             corpus = replace(corpus, data=recipe.data)
         start = load_start(recipe, asked.run, resuming)
         tokenizers = _tokenizers(asked.run.path, corpus, start, resuming, say)
@@ -86,9 +86,13 @@ def _tokenizers(
     if resuming and is_described(folder):
         return Tokenizers.load(folder, read_config(folder)["tokenizer"])
     say(f"training the tokenizer ({corpus.data.tokenizer})")
-    tokenizers = train_tokenizers(corpus)
+    tokenizers = train_tokenizers(corpus, say)
     sizes = " and ".join(f"{size:,}" for size in sorted({tokenizers.source.size, tokenizers.target.size}))
-    say(f"vocabulary: {sizes} (upper bound {corpus.data.vocab_size:,})")
+    bounds = {
+        corpus.data.vocab_size,
+        (not corpus.data.joint and corpus.data.target_vocab_size) or corpus.data.vocab_size,
+    }
+    say(f"vocabulary: {sizes} (upper bound {' and '.join(f'{bound:,}' for bound in sorted(bounds))})")
     return tokenizers
 
 

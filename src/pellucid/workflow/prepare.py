@@ -4,7 +4,7 @@ import hashlib
 import json
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from itertools import chain
@@ -23,6 +23,7 @@ from pellucid.data.health import HeldOut, Inspection, inspect
 from pellucid.data.parallel import ParallelText, held_out_text, parallel_texts
 from pellucid.data.shards import Encoders, Shard, open_or_write, stored_fingerprint
 from pellucid.errors import ConfigError, DataError
+from pellucid.text.tokenizer import Tokenizer
 from pellucid.text.tokenizers import Tokenizers
 from pellucid.text.training import train_tokenizer
 from pellucid.training.log import RunLog
@@ -30,6 +31,7 @@ from pellucid.weights.files import write_text
 from pellucid.workflow.running import RunningCorpus, open_running
 
 Pair = tuple[str, str]
+Side = Literal["source", "target", "both"]
 TEXTS = ("src", "tgt", "valid_src", "valid_tgt")
 SPLIT_SEED = 20170612  # any fixed number: the pairs held out must be the same in each run
 RECORD = "corpus.json"
@@ -134,25 +136,39 @@ def held_out_sources(data: DataConfig) -> HeldOut:
     return found
 
 
-def train_tokenizers(corpus: Corpus | RunningCorpus) -> Tokenizers:
-    """Tokenizers trained on the training text alone: on both sides of pairs, else on texts and no labels."""
+def train_tokenizers(corpus: Corpus | RunningCorpus, say: Callable[[str], object] = str) -> Tokenizers:
+    """Returns tokenizers trained on the training text alone: on both sides of pairs, else on texts and no labels.
+
+    `say` is given what there is to say of them, a sentence each.
+    """
     data = corpus.data
     # In a running text spaces and line ends are text.
     normalization = "none" if isinstance(corpus, RunningCorpus) else data.normalize
 
-    def trained(lines: Iterator[str]) -> Tokenizers:
-        tokenizer = train_tokenizer(
-            data.tokenizer, lines, vocab_size=data.vocab_size, lowercase=data.lowercase,
-            min_frequency=data.min_frequency, byte_fallback=data.byte_fallback, normalization=normalization,
+    def trained(side: Side, vocab_size: int) -> Tokenizer:
+        return train_tokenizer(
+            data.tokenizer, SideText(corpus, side), vocab_size=vocab_size, lowercase=data.lowercase,
+            min_frequency=data.min_frequency, byte_fallback=data.byte_fallback, normalization=normalization, say=say,
         )  # fmt: skip
-        return Tokenizers(tokenizer, tokenizer)
 
-    if isinstance(corpus, RunningCorpus) or corpus.task != "translate":
-        return trained(text for text, _ in corpus.train())
-    if data.joint:
-        return trained(chain.from_iterable(corpus.train()))
-    source, target = trained(s for s, _ in corpus.train()), trained(t for _, t in corpus.train())
-    return Tokenizers(source.source, target.target)
+    if isinstance(corpus, RunningCorpus) or corpus.task != "translate" or data.joint:
+        of_pairs = isinstance(corpus, Corpus) and corpus.task == "translate"
+        tokenizer = trained("both" if of_pairs else "source", data.vocab_size)
+        return Tokenizers(tokenizer, tokenizer)
+    return Tokenizers(trained("source", data.vocab_size), trained("target", data.target_vocab_size or data.vocab_size))
+
+
+@dataclass(frozen=True)
+class SideText:
+    """The lines of the training text, of one side or of both in turn, read anew from disk each time."""
+
+    corpus: Corpus | RunningCorpus
+    side: Side
+
+    def __iter__(self) -> Iterator[str]:
+        if self.side == "both":
+            return chain.from_iterable(self.corpus.train())
+        return (pair[self.side == "target"] for pair in self.corpus.train())
 
 
 def prepare(
@@ -310,7 +326,13 @@ def _digests(data: DataConfig) -> dict[str, list[str]]:
 
 def _fingerprint(data: DataConfig, digests: dict[str, list[str]], tokenizers: Tokenizers) -> str:
     """Changes with the texts, the settings and the tokenizers that decide their ids."""
-    named = {*TEXTS, "test_src", "test_tgt", "normalize"}  # what the tokenizers' files say, counts with these
+    named = {
+        *TEXTS,
+        "test_src",
+        "test_tgt",
+        "normalize",
+        "target_vocab_size",
+    }  # what the tokenizers' files say, counts with these
     settings = {f.name: getattr(data, f.name) for f in fields(data) if f.name not in named}
     with tempfile.TemporaryDirectory() as folder:
         table = tokenizers.save(Path(folder))

@@ -4,11 +4,13 @@ Where each number comes from, and how far it was measured, is told in docs/conce
 """
 
 from dataclasses import dataclass, replace
+from math import ceil
 from typing import Any
 
 import numpy as np
 
 from pellucid.config import ModelConfig
+from pellucid.text.inventory import COVERAGE, MOST, Inventory
 
 SHAPES: tuple[dict[str, Any], ...] = (
     {"d_model": 64, "d_ff": 256, "num_heads": 4, "num_encoder_layers": 4, "num_decoder_layers": 3},
@@ -30,6 +32,12 @@ PARAMETERS_PER_TOKEN = 16.0
 
 VOCABULARIES = ((0, 1000), (5_000, 2000), (20_000, 4000), (150_000, 8000), (500_000, 16000), (2_000_000, 32000))
 """From how many pairs on how many words."""
+ALPHABET = 140
+"""Characters that these sizes have room for: an alphabet or two, with digits and marks."""
+LEAST_COVERAGE = 0.995
+"""The part of a text whose characters have places, however large the vocabulary becomes with them."""
+LEAST_OVERLAP = 0.2
+"""Sides with fewer letters in common have a vocabulary each."""
 DROPOUTS = ((0.0, 0.1), (4.0, 0.1), (10.0, 0.15), (20.0, 0.2), (40.0, 0.25), (80.0, 0.3))
 """Dropout by how often the corpus will be seen; in between, in proportion."""
 AVERAGE = 5
@@ -52,9 +60,22 @@ class Facts:
     """Target tokens, end tokens included."""
 
 
-def vocab_size(pairs: int) -> int:
-    """The upper bound of the vocabulary for so many pairs."""
-    return next(size for most, size in reversed(VOCABULARIES) if pairs >= most)
+def vocab_size(pairs: int, characters: Inventory) -> int:
+    """Returns the upper bound of the vocabulary for so many pairs, written in these characters.
+
+    A script with more characters than an alphabet gets places for them beside the pieces. Where they would be too large
+    a part of all, the rarest are left to bytes, and the vocabulary grows with the others.
+    """
+    size = next(size for most, size in reversed(VOCABULARIES) if pairs >= most)
+    number = characters.needed(COVERAGE)
+    if number > MOST * (size + max(0, number - ALPHABET)):
+        number = characters.needed(LEAST_COVERAGE)
+    return max(size + max(0, number - ALPHABET), ceil(number / MOST))
+
+
+def scripts_differ(source: Inventory, target: Inventory) -> bool:
+    """Returns whether the sides have so few letters in common that one vocabulary would be two in one."""
+    return source.overlap(target) < LEAST_OVERLAP
 
 
 def layer_parameters(config: ModelConfig) -> int:

@@ -3,8 +3,10 @@
 import os
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -14,6 +16,7 @@ from sentencepiece import SentencePieceTrainer
 
 import pellucid
 from pellucid.errors import CheckpointError, ConfigError, DataError
+from pellucid.text.subwords import Subwords
 from pellucid.text.tokenizer import BOS_ID, EOS_ID, PAD_ID, UNK_ID, Tokenizer
 from pellucid.text.training import TOKENIZER_KINDS, train_tokenizer
 
@@ -179,7 +182,7 @@ def test_a_vocabulary_without_room(kind: str, least: int) -> None:
 @pytest.mark.parametrize("kind", ["bpe", "unigram"])
 @pytest.mark.parametrize(
     ("byte_fallback", "least", "whose"),
-    [(True, 264, "the bytes and the characters of the text"), (False, 8, "the characters of the text")],
+    [(True, 261, "the bytes and a character"), (False, 8, "the characters of the text")],
 )
 def test_subwords_without_room_for_the_characters(kind: str, byte_fallback: bool, least: int, whose: str) -> None:
     message = rf"`vocab_size` \({least - 1}\) is too small: {whose} take {least} ids"
@@ -188,6 +191,53 @@ def test_subwords_without_room_for_the_characters(kind: str, byte_fallback: bool
     assert f"use at least {least}" in caught.value.hint
     assert ("byte_fallback" in caught.value.hint) is not byte_fallback
     assert train(kind, ["abc"], vocab_size=least, byte_fallback=byte_fallback).size == least
+
+
+def spread(count: int, lines: int = 400) -> list[str]:
+    """A script with many characters, some far more frequent than others."""
+    random = Random(1)
+    return ["".join(chr(0x4E00 + int(count * random.random() ** 3)) for _ in range(20)) for _ in range(lines)]
+
+
+@pytest.mark.parametrize("normalization", ["nfc", "none"])
+@pytest.mark.parametrize("kind", ["bpe", "unigram"])
+@pytest.mark.parametrize(("vocab_size", "most"), [(300, 40), (700, 280), (2000, 800)])
+def test_characters_never_take_all_of_a_vocabulary_that_has_bytes(
+    kind: str, vocab_size: int, most: int, normalization: str
+) -> None:
+    lines, told = spread(1500), list[str]()
+    tokenizer = train(kind, lines, vocab_size=vocab_size, normalization=normalization, say=told.append)
+    assert isinstance(tokenizer, Subwords)
+    assert tokenizer.size <= vocab_size
+    single = {piece for piece in tokenizer.pieces() if len(piece) == 1}
+    assert len(single) == most
+    counts = Counter("".join(lines))
+    assert min(counts[piece] for piece in single - {"▁"}) >= max(
+        count for character, count in counts.items() if character not in single
+    )
+    share = (sum(counts[piece] for piece in single) + len(lines)) / (counts.total() + len(lines))
+    of = len(counts) + 1
+    assert told == [
+        f"{most:,} of {of:,} characters have a piece of their own, {share:.1%} of the text; the others are written as "
+        "bytes"
+    ]
+    assert all(tokenizer.decode(tokenizer.encode(line)) == line for line in lines)
+    assert not any("\0" in piece for piece in tokenizer.pieces())
+
+
+def test_where_there_is_room_nothing_is_left_out_and_the_text_is_read_as_ever() -> None:
+    told = list[str]()
+    tokenizer = train("bpe", spread(100), vocab_size=1000, say=told.append)
+    assert isinstance(tokenizer, Subwords)
+    assert told == []
+    assert {piece for piece in tokenizer.pieces() if len(piece) == 1} == {"▁", *"".join(spread(100))}
+
+
+def test_lines_that_can_be_read_once_are_as_good_as_others() -> None:
+    lines = spread(300)
+    assert train("bpe", iter(lines), vocab_size=400).tokens(range(400)) == train("bpe", lines, vocab_size=400).tokens(
+        range(400)
+    )
 
 
 def test_what_sentencepiece_cannot_learn(monkeypatch: pytest.MonkeyPatch) -> None:

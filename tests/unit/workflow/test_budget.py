@@ -173,11 +173,38 @@ def test_a_corpus_without_a_usable_pair_is_refused(tmp_path: Path, monkeypatch: 
         planned((short, tokenizers), monkeypatch, Machine(1e10), 900)
 
 
-@pytest.mark.parametrize(("tokenizer", "size"), [("bpe", 4000), ("unigram", 4000), ("words", 8000)])
-def test_the_vocabulary_is_planned_where_pieces_are_learnt(tokenizer: str, size: int) -> None:
+@pytest.mark.parametrize(("tokenizer", "size"), [("bpe", 1000), ("unigram", 1000), ("words", 8000)])
+def test_the_vocabulary_is_planned_where_pieces_are_learnt(
+    corpus: tuple[Corpus, Tokenizers], tokenizer: str, size: int
+) -> None:
     recipe = Recipe.load("default", [f"data.tokenizer={tokenizer}", "data.vocab_size=8000"])
-    assert with_vocabulary(recipe, (), 29_000).data.vocab_size == size
-    assert with_vocabulary(recipe, ("data.vocab_size",), 29_000).data.vocab_size == 8000
+    assert with_vocabulary(recipe, (), corpus[0]).data.vocab_size == size
+    assert with_vocabulary(recipe, ("data.vocab_size",), corpus[0]).data.vocab_size == 8000
+
+
+@pytest.mark.parametrize(
+    ("fixed", "apart", "sizes"),
+    [
+        ((), True, (3000, 1000)),
+        (("data.vocab_size",), True, (8000, 0)),
+        (("data.joint",), False, (3000, 0)),
+        (("model.tie_embeddings",), False, (3000, 0)),
+    ],
+)
+def test_two_scripts_have_a_vocabulary_each(
+    fixed: tuple[str, ...], apart: bool, sizes: tuple[int, int], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """1,200 characters on one side, all equally frequent: at most 40 % of the pieces."""
+    src, tgt = write_pairs(
+        tmp_path, [("".join(chr(0x4E00 + i + j) for j in range(3)), "ab") for i in range(0, 1200, 3)]
+    )
+    settings = [f'data.src="{src}"', f'data.tgt="{tgt}"', "data.vocab_size=8000", 'model.tie_embeddings="all"']
+    recipe = Recipe.load("default", settings)
+    planned = with_vocabulary(recipe, fixed, open_corpus(recipe.data))
+    assert planned.data.joint is not apart
+    assert planned.model.tie_embeddings == ("decoder" if apart else "all")
+    assert abs(planned.data.vocab_size - sizes[0]) <= 400
+    assert planned.data.target_vocab_size == sizes[1]
 
 
 def test_the_pace_is_of_real_batches() -> None:
