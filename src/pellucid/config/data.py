@@ -66,7 +66,8 @@ class DataConfig:
     on_too_long: Literal["skip", "cut"] = "skip"
     """A pair with a longer side: leave it out, or cut its sides to `max_length`. Either is counted and said."""
     subword_sampling: float = 0.0
-    """Probability with which a merge is left out each time a training sentence is cut (bpe), or the flatness of the
+    """How much a training sentence is cut anew each time: the probability with which each possible merge is left out
+    until the next one is made (bpe: the paper's BPE-dropout; 0.1 makes a text some 20 % longer), or the flatness of the
     distribution that its pieces are drawn from (unigram: 1 / (1 + Kudo's alpha)); 0: always the best pieces."""
 
     def __post_init__(self) -> None:

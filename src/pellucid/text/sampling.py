@@ -9,11 +9,11 @@ has a border. Most stretches are words, and most words come again and again, so 
 
 import re
 from bisect import bisect
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from functools import lru_cache
 from heapq import heappop, heappush
 from itertools import accumulate, pairwise
-from math import exp, log, log1p
+from math import exp, inf, log, log1p
 from random import Random
 
 from pellucid.errors import ConfigError
@@ -30,6 +30,7 @@ _MOST_MERGED = 1 << 17
 _MOST_LATTICES = 1 << 14
 
 Ids = tuple[int, ...]
+Exceptions = tuple[tuple[int, int], ...]
 
 
 class SubwordSampler:
@@ -70,16 +71,18 @@ class SubwordSampler:
 
 
 class MergeDropout:
-    """BPE where each merge is left out with a probability.
+    """BPE where at each merge each of those possible is left out with a probability, and the best of the others made.
 
-    A merge that is left out stays out, as SentencePiece has it: its two pieces can only go into other merges. (In the
-    paper's algorithm it has another chance after the next merge.) So the merges of a text are tried in an order, and
-    the pieces follow from the places in that order at which one is left out.
+    What is left out is possible again at the next merge, as in the paper's algorithm 1; a stretch is done when nothing
+    is possible or all is left out at once. (In SentencePiece's own sampling a merge that is left out stays out, which
+    leaves about twice as many pieces.) So the pieces follow from the few merges at which the best one is left out, and
+    from how many of the next best are with it.
     """
 
     def __init__(self, pieces: Pieces, probability: float) -> None:
         self._pieces = pieces
-        self._log_kept = log1p(-probability)
+        self._log_left_out = log(probability) if probability else -inf
+        self._log_made = log1p(-probability)
         self._merged = lru_cache(_MOST_MERGED)(self._merge)
 
     def cut(self, stretches: Iterable[str], random: Random) -> list[int]:
@@ -87,32 +90,32 @@ class MergeDropout:
         ids: list[int] = []
         gap = self._gap(random)
         for stretch in stretches:
-            if len(stretch) > _LONGEST_KEPT:
-                ids += self._merge(stretch, self._left_out(random))[0]
-                continue
-            left_out, passed = Ids(), 0
-            drawn, tried = self._merged(stretch, left_out)
-            while passed + gap < tried:
-                left_out = (*left_out, passed + gap)
+            merged = self._merged if len(stretch) <= _LONGEST_KEPT else self._merge
+            exceptions, passed = Exceptions(), 0
+            drawn, made = merged(stretch, exceptions)
+            while passed + gap < made:
+                exceptions = (*exceptions, (passed + gap, self._left_out(random)))
                 passed += gap + 1
-                drawn, tried = self._merged(stretch, left_out)
+                drawn, made = merged(stretch, exceptions)
                 gap = self._gap(random)
-            gap -= tried - passed
+            gap -= made - passed
             ids += drawn
         return ids
 
     def _gap(self, random: Random) -> int:
-        """How many merges happen before one is left out: geometrically distributed."""
-        return int(min(log(1.0 - random.random()) / self._log_kept, _NEVER)) if self._log_kept else _NEVER
+        """How many merges are the best ones before one is not: geometrically distributed."""
+        return int(min(log(1.0 - random.random()) / self._log_made, _NEVER)) if self._log_made else _NEVER
 
-    def _left_out(self, random: Random) -> Iterator[int]:
-        place = -1
-        while True:
-            place += 1 + self._gap(random)
-            yield place
+    def _left_out(self, random: Random) -> int:
+        """How many are left out where the best one is: at least that one, geometrically distributed from there."""
+        return 1 + int(min(log(1.0 - random.random()) / self._log_left_out, _NEVER))
 
-    def _merge(self, stretch: str, left_out: Iterable[int]) -> tuple[Ids, int]:
-        """The ids of a stretch, and how many merges were tried, when those at the places `left_out` are left out."""
+    def _merge(self, stretch: str, exceptions: Exceptions) -> tuple[Ids, int]:
+        """The ids of a stretch, and at how many merges there was something to leave out.
+
+        `exceptions` has the numbers of merges, in their order, at which not the best is made, and how many are left
+        out there.
+        """
         scores = self._pieces.scores
         parts = list(stretch)
         before = list(range(-1, len(parts) - 1))
@@ -126,16 +129,20 @@ class MergeDropout:
 
         for left in range(len(parts) - 1):
             offer(left, left + 1)
-        places = iter(left_out)
-        skipped, tried = next(places, -1), 0
+        left_out = dict(exceptions)
+        made, aside = 0, list[tuple[float, int, int, int]]()
         while agenda:
-            _, left, right, length = heappop(agenda)
+            best = heappop(agenda)
+            _, left, right, length = best
             if not parts[left] or not parts[right] or len(parts[left]) + len(parts[right]) != length:
                 continue  # one of the two has become part of another piece
-            tried += 1
-            if skipped == tried - 1:
-                skipped = next(places, -1)
+            if len(aside) < left_out.get(made, 0):
+                aside.append(best)
                 continue
+            for skipped in aside:
+                heappush(agenda, skipped)
+            aside.clear()
+            made += 1
             parts[left] += parts[right]
             parts[right] = ""
             behind[left] = behind[right]
@@ -144,7 +151,7 @@ class MergeDropout:
             if behind[left] < len(parts):
                 before[behind[left]] = left
                 offer(left, behind[left])
-        return tuple(i for part in parts if part for i in self._pieces.ids_of(part)), tried
+        return tuple(i for part in parts if part for i in self._pieces.ids_of(part)), made + bool(aside)
 
 
 class LatticeSampling:
