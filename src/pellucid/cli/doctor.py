@@ -20,12 +20,13 @@ def doctor(
     data_dir: DataDir = "",
     set: Settings = (),
 ) -> int:
-    """Look at a corpus before it is paid for: a line for each check, green or red with the first place and what to do.
-    Exit status 0 when nothing was found, 1 when something was.
+    """Look at a corpus before it is paid for: a line for each check, ok, note or BAD, with the first place and what to
+    do. Exit status 1 when something stops or spoils a training (BAD), else 0.
 
     example: pellucid doctor --src train.de --tgt train.en --test-src test.de --test-tgt test.en
     """
     import os
+    import shutil
     import sys
 
     from pellucid.config import Recipe
@@ -36,9 +37,11 @@ def doctor(
         Recipe.load(recipe, list(set)).data,
         src=src, tgt=tgt, valid_src=valid_src, valid_tgt=valid_tgt, test_src=test_src, test_tgt=test_tgt,
     )  # fmt: skip
-    colour = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
-    healthy = True
+    terminal = sys.stdout.isatty()
+    colour = terminal and not os.environ.get("NO_COLOR")
+    width = shutil.get_terminal_size().columns if terminal else 0
+    bad = False
     for check in check_corpus(locate(data, data_dir)):
-        print(check.in_words(colour), flush=True)
-        healthy = healthy and check.passed
-    return 0 if healthy else 1
+        print(check.in_words(colour, width), flush=True)
+        bad = bad or check.level == "BAD"
+    return 1 if bad else 0

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 Fault = Literal[
     "lines", "shift", "utf8", "mojibake", "lost", "control", "line_break", "empty", "too_long", "copy", "duplicate",
-    "valid", "test",
+    "valid", "test", "decomposed", "spaces", "invisible", "wide", "quotes",
 ]  # fmt: skip
 
 TITLES: Mapping[Fault, str] = {
@@ -23,6 +23,11 @@ TITLES: Mapping[Fault, str] = {
     "duplicate": "pair that occurred before",
     "valid": "validation sentences in the training text",
     "test": "test sentences in the training text",
+    "decomposed": "letters and accents apart (not NFC)",
+    "spaces": "spaces other than one plain one",
+    "invisible": "zero-width characters and soft hyphens",
+    "wide": "full-width letters and marks",
+    "quotes": "straight and typographic quotation marks",
 }
 """What is looked for, in the order in which it is said."""
 
@@ -40,6 +45,11 @@ ADVICE: Mapping[Fault, str] = {
     "duplicate": "where they are there by accident, set data.on_duplicate to skip",
     "valid": "take them out of the training text, or the validation flatters the model",
     "test": "take them out of the training text, or the test flatters the model",
+    "decomposed": 'data.normalize decides: "nfc" composes them, in training and in use',
+    "spaces": 'data.normalize decides: "nfc" makes each run of them one space, in training and in use',
+    "invisible": 'data.normalize decides: "nfc" removes them but where a script needs them',
+    "wide": 'where they mean the same as plain ones, data.normalize = "nmt_nfkc" makes them so',
+    "quotes": "a model learns both; choose one where its output is to have one",
 }
 
 

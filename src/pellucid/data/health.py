@@ -17,6 +17,7 @@ from pellucid.data.characters import control_character, is_encoded_twice
 from pellucid.data.corpus import PARALLEL, OnBadUtf8, unequal
 from pellucid.data.faults import TITLES, Fault, Finding
 from pellucid.data.parallel import END, ParallelText, Side
+from pellucid.data.spelling import Spellings
 from pellucid.errors import DataError
 
 SHOWN = 60  # characters of a line in a message
@@ -38,10 +39,12 @@ class Inspection:
     hashes: npt.NDArray[np.int64]
     """Of each pair; equal pairs have equal ones, and others, but for one in 10^19, different ones."""
     findings: tuple[Finding, ...]
+    spellings: tuple[Finding, ...] = ()
+    """How the text is typed. A tokenizer makes most of it one, so only who asks is told."""
 
     def of(self, fault: Fault) -> Finding | None:
         """The finding of a kind, if there is one."""
-        return next((finding for finding in self.findings if finding.fault == fault), None)
+        return next((finding for finding in (*self.findings, *self.spellings) if finding.fault == fault), None)
 
     def check(self) -> None:
         """Raises DataError where the texts cannot be trained on: lines without another side, or no pair at all."""
@@ -88,7 +91,7 @@ def inspect(texts: Sequence[ParallelText], data: DataConfig, held_out: HeldOut) 
         pass_.tell(_of_repeated(seen, repeated))
         if data.on_duplicate == "skip":
             used[repeated] = False
-    return replace(seen, findings=pass_.findings())
+    return replace(seen, findings=pass_.findings(), spellings=pass_.spellings.findings())
 
 
 @dataclass
@@ -108,6 +111,7 @@ class _Pass:
         self.effects |= {"empty": "left out", "line_break": "read as a space"}
         self.effects |= {"too_long": "cut" if self.data.on_too_long == "cut" else "left out"}
         self.effects |= {"copy": _left_out(self.data.on_copy), "duplicate": _left_out(self.data.on_duplicate)}
+        self.spellings = Spellings(self.data.normalize)
         self.fewest_tokens = _fewest_tokens(self.data.tokenizer)
         self.shortest_long = self.data.max_length // (4 if self.data.tokenizer == "bytes" else 1)
         self.sources = {fault: _numbered(sources) for fault, (_, sources) in self.held_out.items()}
@@ -160,6 +164,8 @@ class _Pass:
         if not stripped or not target.strip():
             self.note("empty", text.tgt_file if stripped else text.src, line, "", "pairs")
             return False
+        for side, path in ((source, text.src), (target, text.tgt_file))[: 1 if text.alone else 2]:
+            self.spellings.look_at(side, path, line)
         for fault, sources in self.sources.items():
             if stripped in sources:
                 self._leak(fault, sources[stripped], text.src, line)
