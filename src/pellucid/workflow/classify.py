@@ -6,6 +6,7 @@ import sys
 from pellucid.data.corpus import origin, read_lines
 from pellucid.errors import DataError
 from pellucid.tasks.classifier import Classification, Classifier, Text
+from pellucid.text.unknown import UnknownShare
 from pellucid.workflow.process import keep_freed_memory
 from pellucid.workflow.streams import stretches, writer
 
@@ -27,9 +28,11 @@ def classify_stream(
     """
     keep_freed_memory()
     classifier = Classifier.load(folder, device, dtype)
+    unknown = UnknownShare(classifier.tokenizer)
     with writer(output_path) as file:
         number = 0
         for lines in stretches(read_lines(input_path), at_once=input_path == "-" and sys.stdin.isatty()):
+            unknown.look_at(lines)
             texts = [_pair(line, number + i, input_path) for i, line in enumerate(lines, start=1)] if pairs else lines
             for found in classifier.classify(texts, batch_tokens=batch_tokens):
                 file.write((_as_json(found) if as_json else found.label) + "\n")

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from pellucid.data.corpus import read_lines
 from pellucid.decoding.sampling import SamplingConfig
 from pellucid.tasks.translator import Translation, Translator
+from pellucid.text.unknown import UnknownShare
 from pellucid.workflow.process import keep_freed_memory
 from pellucid.workflow.streams import stretches, writer
 
@@ -38,9 +39,11 @@ def translate_stream(
     """Translates the lines of a file, or of standard input for "-", to a file or standard output."""
     keep_freed_memory()
     translator = Translator.load(folder, device, dtype, source_language, target_language)
+    unknown = UnknownShare(translator.tokenizers.source)
     with writer(output_path) as file:
         number = 0
         for lines in stretches(read_lines(input_path), at_once=input_path == "-" and sys.stdin.isatty()):
+            unknown.look_at(lines)
             if sampling is None:
                 given = {name: value for name, value in asdict(search).items() if value is not None}
                 found = translator.translate(lines, **given)

@@ -1,6 +1,7 @@
 """`pellucid classify`, and what `evaluate` and `score` say of a classifier."""
 
 import json
+import warnings
 from pathlib import Path
 
 import pytest
@@ -32,6 +33,17 @@ def test_as_many_labels_as_lines(classifier: Path, tmp_path: Path, pellucid: Com
     rows = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text(encoding="utf-8").splitlines()]
     assert [row["label"] for row in rows] == [one.label for one in found]
     assert rows[3]["probabilities"] == pytest.approx(found[3].probabilities, abs=1e-5)
+
+
+def test_a_text_that_the_model_does_not_know_is_told_of(
+    classifier: Path, tmp_path: Path, pellucid: CommandLine
+) -> None:
+    (tmp_path / "in.txt").write_text("Ж a\n", encoding="utf-8")
+    with warnings.catch_warnings():
+        warnings.simplefilter("default")
+        done = pellucid("classify", str(classifier), "--input", str(tmp_path / "in.txt"))
+    assert done.status == 0
+    assert done.err.startswith("warning: 50% of the text (1 of 2 tokens so far) is unknown to the model's vocabulary")
 
 
 def test_pairs(classifier: Path, tmp_path: Path, pellucid: CommandLine) -> None:

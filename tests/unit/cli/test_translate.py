@@ -15,7 +15,7 @@ import torch
 from pellucid.tasks.translator import Translator
 from tests.unit.cli.command_line import CommandLine, start
 
-LINES = ["a b c", "", "h g f e d c b a", "ä 안녕", "a b c", ""]
+LINES = ["a b c", "", "h g f e d c b a b c d e f", "ä 안녕", "a b c", ""]
 
 
 def give(monkeypatch: pytest.MonkeyPatch, data: bytes) -> None:
