@@ -60,9 +60,11 @@ class TrainConfig:
     """Steps between validations."""
     validate_decode: int = 500
     """Validation sentences translated (greedily) and scored; 0: the loss alone decides which weights are best."""
-    best_by: Literal["score", "loss", "bleu"] = "score"
-    """What decides which validation is the best: the score, which is BLEU of a translator (where sentences are
-    translated), accuracy of a classifier, and the loss of a language model; or the loss. "bleu" is read as "score"."""
+    best_by: Literal["score", "chrf", "loss", "bleu"] = "score"
+    """What decides which validation is the best. The score: of a translator BLEU (where sentences are translated), its
+    tokens those that suit the target's script (`zh`, characters, else `13a`), below 1 counted as 0, so that the loss
+    decides until BLEU says something; of a classifier accuracy; of a language model the loss. chrf: chrF of a
+    translator, for languages with many forms of a word. loss: always the loss. "bleu" is read as "score"."""
     patience: int = 0
     """Stop after so many validations without a new best; 0: never."""
     save_every: int = 1000

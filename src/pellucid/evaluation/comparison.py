@@ -6,10 +6,15 @@ from typing import Any
 
 import numpy as np
 from sacrebleu.metrics.base import Metric
-from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 
-from pellucid.evaluation.scores import Interval, check_lengths, measure, middle
+from pellucid.errors import ConfigError
+from pellucid.evaluation.scores import Interval, References, chosen_tokenizer, measure, middle, reference_streams
+from pellucid.evaluation.tokenization import AUTO, bleu_metric
+
+SEEDS_DIFFER_BY = 1.0
+"""BLEU that trainings of one recipe with different seeds differ by: about so much on a test of 1,000 sentences."""
+CHUNK = 1024  # trials at a time; a multiple of 32, so that the random bits are those of one draw
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -23,18 +28,18 @@ class Difference:
     difference: float
     """a - b."""
     difference_interval: Interval
-    """Narrower than the other two suggest: what is hard for both in a drawn corpus cancels out."""
+    """By paired bootstrap. Narrower than the other two suggest: what is hard for both in a drawn corpus cancels out."""
     p_value: float
-    """How often an advantage at least as large would appear by chance, as sacreBLEU estimates it; a test of one side,
-    so that 0.025 belongs to the 95 % interval."""
+    """How often a difference at least as large, in either direction, appears where A and B are exchanged at random,
+    sentence by sentence: approximate randomization, so 0.05 belongs to the 95 % interval."""
     signature: str
-    """sacreBLEU's, with the number of resamples and the seed."""
+    """sacreBLEU's, with the number of trials, of resamples, and the seed."""
 
     @property
     def is_clear(self) -> bool:
-        """Whether the interval of the difference leaves out 0."""
+        """Whether p is below 0.05 and the interval of the difference leaves out 0."""
         low, high = self.difference_interval
-        return low > 0 or high < 0
+        return self.p_value < 0.05 and (low > 0 or high < 0)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -47,6 +52,7 @@ class Comparison:
     equal_sentences: int
     """Sentences that both translate to the same text."""
     resamples: int
+    trials: int
 
     def to_json(self) -> dict[str, Any]:
         """The fields as json.dumps() takes them."""
@@ -59,80 +65,128 @@ class Comparison:
         equal = f"{self.equal_sentences:,} of {self.sentences:,} sentences are translated to the same text"
         return "\n".join(
             [f"A  {a}", f"B  {b}", "", header, *rows, "", in_words(self), "", equal,
-             f"95 % intervals and p from {self.resamples:,} paired bootstrap resamples",
+             f"p from {self.trials:,} trials of approximate randomization, two-sided; 95 % intervals from "
+             f"{self.resamples:,} paired bootstrap resamples",
              f"BLEU  {self.bleu.signature}", f"chrF  {self.chrf.signature}"]
         )  # fmt: skip
 
 
 def compare_outputs(
-    a: Sequence[str], b: Sequence[str], references: Sequence[str], *, resamples: int = 1000, seed: int = 12345
+    a: Sequence[str],
+    b: Sequence[str],
+    references: References,
+    *,
+    tokenize: str = AUTO,
+    resamples: int = 1000,
+    trials: int = 10_000,
+    seed: int = 12345,
 ) -> Comparison:
-    """Compares two lists of plain (detokenized) translations of the same sentences by paired bootstrap resampling.
+    """Compares two lists of plain (detokenized) translations of the same sentences.
 
-    With the seed 12345 scores, intervals and p are those of the `sacrebleu --paired-bs` command, which has no interval
-    of the difference. Raises DataError where the lists differ in length or are empty, ConfigError for fewer than 40
-    resamples. Source: Koehn, "Statistical Significance Tests for Machine Translation Evaluation" (2004).
+    `references` and `tokenize` are those of score_corpus. With the seed 12345 scores and p are those of the
+    `sacrebleu --paired-ar` command, up to trials that come out exactly as large as what was measured, which count here;
+    it has no interval of the difference.
+
+    Raises DataError where the lists differ in length or are empty, ConfigError for fewer than 40 resamples, no trial or
+    a tokenizer that cannot be used. Sources: Riezler and Maxwell, "On Some Pitfalls in Automatic Evaluation and
+    Significance Testing for MT" (2005), for the test; Koehn, "Statistical Significance Tests for Machine Translation
+    Evaluation" (2004), for the intervals.
     """
-    for outputs in (a, b):
-        check_lengths(outputs, references)
+    if trials < 1:
+        raise ConfigError(f"`trials` ({trials}) must be at least 1")
+    streams = reference_streams(a, references)
+    reference_streams(b, references)
+    draws = Draws(resamples, trials, seed)
     return Comparison(
-        bleu=_difference(BLEU(force=True), a, b, references, resamples, seed),
-        chrf=_difference(CHRF(), a, b, references, resamples, seed),
-        sentences=len(references),
+        bleu=_difference(bleu_metric(chosen_tokenizer(tokenize, streams)), a, b, streams, draws),
+        chrf=_difference(CHRF(), a, b, streams, draws),
+        sentences=len(a),
         equal_sentences=sum(x == y for x, y in zip(a, b, strict=True)),
         resamples=resamples,
+        trials=trials,
     )
 
 
+@dataclass(frozen=True)
+class Draws:
+    """How often and from where it is drawn."""
+
+    resamples: int
+    trials: int
+    seed: int
+
+
 def _difference(
-    metric: Metric, a: Sequence[str], b: Sequence[str], references: Sequence[str], resamples: int, seed: int
+    metric: Metric, a: Sequence[str], b: Sequence[str], references: Sequence[Sequence[str]], draws: Draws
 ) -> Difference:
-    # Equal seeds draw the same sentences from both: that is what makes the test paired.
-    ours, theirs = (measure(metric, outputs, references, resamples, seed) for outputs in (a, b))
-    difference, drawn = ours.score - theirs.score, ours.resampled - theirs.resampled
+    # Equal seeds draw the same sentences from both: that is what makes the intervals paired.
+    ours, theirs = (measure(metric, outputs, references, draws.resamples, draws.seed) for outputs in (a, b))
+    difference = ours.score - theirs.score
     signature = ours.signature
-    signature.update("bs", resamples)
-    signature.update("seed", seed)
+    for name, value in (("ar", draws.trials), ("bs", draws.resamples), ("seed", draws.seed)):
+        signature.update(name, value)
     return Difference(
         a=ours.score,
         a_interval=ours.interval,
         b=theirs.score,
         b_interval=theirs.interval,
         difference=difference,
-        difference_interval=middle(drawn),
-        p_value=p_value(difference, drawn),
+        difference_interval=middle(ours.resampled - theirs.resampled),
+        p_value=randomization_p(metric, theirs.statistics, ours.statistics, draws.trials, draws.seed),
         signature=str(signature),
     )
 
 
-def p_value(difference: float, drawn: np.ndarray) -> float:
-    """How often a drawn difference is as far above the mean drawn difference as the measured one is above 0.
+def randomization_p(metric: Metric, a: np.ndarray, b: np.ndarray, trials: int, seed: int) -> float:
+    """Returns the two-sided p of approximate randomization, from sacreBLEU's counts of each sentence of two systems.
 
-    sacreBLEU's estimate, in which differences count without their sign: where all have the same sign, that leaves
-    those on one side of their mean (benchmarks/paired_bootstrap.py). It differs for two systems that never differ,
-    which sacreBLEU calls significant.
+    Each trial tosses a coin for every sentence and exchanges its two translations on heads; p is the part of the
+    trials, the measured one among them, whose scores differ by at least as much as the measured ones. Where the systems
+    do not differ in quality, p is below any level as often as the level says.
+
+    Args:
+        a, b: (sentences, counts).
     """
-    sizes = np.abs(drawn)
-    if not sizes.any():
-        return 1.0
-    above = int(np.sum(sizes - sizes.mean() > abs(difference)))
-    return (above + 1) / (len(drawn) + 1)
+
+    def distance(left: np.ndarray, right: np.ndarray) -> float:
+        one, other = (metric._compute_score_from_stats(list(side)).score for side in (left, right))
+        return abs(float(one) - float(other))
+
+    measured, total = distance(a.sum(axis=0), b.sum(axis=0)), (a + b).sum(axis=0)
+    generator, as_large, done = np.random.default_rng(seed), 0, 0
+    while done < trials:
+        heads = generator.integers(2, size=(min(CHUNK, trials - done), len(a)), dtype=bool)
+        # In double precision the sums of counts are exact, and the product of matrices is fast.
+        left = heads.astype(float) @ a + (~heads).astype(float) @ b  # (trials, counts)
+        as_large += sum(distance(one, other) >= measured for one, other in zip(left, total - left, strict=True))
+        done += len(heads)
+    return (as_large + 1) / (trials + 1)
 
 
 def in_words(comparison: Comparison) -> str:
-    """The comparison by BLEU as a sentence; where chrF points the other way, a second one says so."""
+    """The comparison by BLEU in words; where chrF points the other way, a sentence says so."""
     bleu, chrf = comparison.bleu, comparison.chrf
     size = f"{abs(bleu.difference):.2f}"
     if size == "0.00":
         return "A and B have the same BLEU."
-    better = "A" if bleu.difference > 0 else "B"
-    chance = f"an advantage as large would appear by chance in {_cases(bleu.p_value)}."
-    if bleu.is_clear:
-        sentence = f"{better} is better by {size} BLEU: {chance}"
+    more = "A" if bleu.difference > 0 else "B"
+    chance = f"a difference as large appears by chance in {_cases(bleu.p_value)}."
+    if not bleu.is_clear:
+        said = f"{more} has {size} BLEU more, which may be chance: {chance}"
+    elif abs(bleu.difference) < SEEDS_DIFFER_BY:
+        said = (
+            f"{more} has {size} BLEU more on these sentences: {chance}\n"
+            f"That is about these two models, not about how they were made: with other seeds, trainings of one recipe "
+            f"differ by about {SEEDS_DIFFER_BY:.0f} BLEU."
+        )
     else:
-        sentence = f"{better} has {size} BLEU more, which may be chance: {chance}"
+        said = (
+            f"{more} is better by {size} BLEU: {chance}\n"
+            f"That is about these two models. How they were made is compared by several seeds of each: trainings of "
+            f"one recipe differ by about {SEEDS_DIFFER_BY:.0f} BLEU."
+        )
     opposed = bleu.difference * round(chrf.difference, 2) < 0
-    return f"{sentence} chrF points the other way." if opposed else sentence
+    return f"{said} chrF points the other way." if opposed else said
 
 
 def _cases(p: float) -> str:

@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from sacrebleu.metrics.bleu import BLEU
 from torch import Tensor, nn
 
 from pellucid.errors import DataError
 from pellucid.evaluation.scores import Interval, measure, middle
+from pellucid.evaluation.tokenization import bleu_metric, tokenizer_for
 from pellucid.model.attention import MultiHeadAttention
 from pellucid.model.transformer import Model
 from pellucid.tracing.recorder import sites_of
@@ -202,7 +202,7 @@ class _Measured:
         if outcome.losses is not None and outcome.tokens is not None:
             self._add("loss", outcome.losses, outcome.tokens)
         if outcome.outputs is not None:
-            bleu = measure(BLEU(force=True), outcome.outputs, references, RESAMPLES, SEED)
+            bleu = measure(bleu_metric(tokenizer_for(references)), outcome.outputs, [references], RESAMPLES, SEED)
             self.scores["bleu"], self.drawn["bleu"] = bleu.score, bleu.resampled
         if outcome.right is not None:
             self._add("accuracy", 100 * outcome.right, np.ones_like(outcome.right))

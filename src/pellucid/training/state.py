@@ -71,6 +71,7 @@ class RunState:
     best_loss: float | None = None
     best_bleu: float | None = None
     best_accuracy: float | None = None
+    best_chrf: float | None = None
     bad_validations: int = 0
     """Validations since the best one."""
     ranking: list[list[float]] = field(default_factory=list)

@@ -6,33 +6,51 @@ from dataclasses import dataclass
 from pellucid.config import TrainConfig
 from pellucid.training.state import RunState
 
+LEAST_BLEU = 1.0
+"""Below it BLEU is chance: a few runs of four words that happen to agree."""
+
 
 @dataclass(frozen=True)
 class Validation:
-    """What validation found: mean loss per token (nats; of a classifier per text), BLEU where sentences were
+    """What validation found: mean loss per token (nats; of a classifier per text), BLEU and chrF where sentences were
     translated, and the part of the texts (0 to 1) that a classifier got right."""
 
     loss: float
     bleu: float | None = None
     sample: str = ""
     accuracy: float | None = None
+    chrf: float | None = None
+    bits_per_byte: float | None = None
+    """The loss in bits for a byte of the target's UTF-8, line ends included: compares models of any vocabulary."""
+    tokenizer: str = "13a"
+    """How BLEU cut the text."""
 
     def score(self, by: str = "score") -> list[float]:
-        """What is to be highest: BLEU or accuracy, and of equal ones the negative loss; or that alone."""
+        """What is to be highest: BLEU or accuracy, and of equal ones the negative loss; or chrF, or the loss, in BLEU's
+        place. BLEU below LEAST_BLEU counts as 0, so that the loss decides until BLEU says something."""
         # Weights that give NaN are worse than all others.
         loss = self.loss if math.isfinite(self.loss) else math.inf
-        return [-loss] if by == "loss" else [self.bleu or self.accuracy or 0.0, -loss]
+        if by == "loss":
+            return [-loss]
+        if by == "chrf" and self.chrf is not None:
+            return [self.chrf, -loss]
+        bleu = self.bleu if self.bleu is not None and self.bleu >= LEAST_BLEU else None
+        return [bleu or self.accuracy or 0.0, -loss]
 
     def __str__(self) -> str:
-        bleu = "" if self.bleu is None else f", BLEU {self.bleu:.2f} (greedy)"
+        bits = "" if self.bits_per_byte is None else f", {self.bits_per_byte:.3f} bits a byte"
+        cut = "" if self.tokenizer == "13a" else f", tok:{self.tokenizer}"
+        bleu = "" if self.bleu is None else f", BLEU {self.bleu:.2f} (greedy{cut})"
+        chrf = "" if self.chrf is None else f", chrF {self.chrf:.2f}"
         accuracy = "" if self.accuracy is None else f", accuracy {100 * self.accuracy:.2f} %"
-        return f"validation loss {self.loss:.3f}{bleu}{accuracy}"
+        return f"validation loss {self.loss:.3f}{bits}{bleu}{chrf}{accuracy}"
 
     @property
     def numbers(self) -> dict[str, float | None]:
         """As the metrics have them."""
-        accuracy = {} if self.accuracy is None else {"accuracy": self.accuracy}
-        return {"loss": self.loss, "bleu": self.bleu, **accuracy}
+        others = {"accuracy": self.accuracy, "chrf": self.chrf, "bits_per_byte": self.bits_per_byte}
+        known = {name: value for name, value in others.items() if value is not None}
+        return {"loss": self.loss, "bleu": self.bleu, **known}
 
 
 def take_in(found: Validation, state: RunState, config: TrainConfig) -> bool:
@@ -40,7 +58,7 @@ def take_in(found: Validation, state: RunState, config: TrainConfig) -> bool:
     by = config.best_by
     best = None
     if state.best_loss is not None:
-        best = Validation(state.best_loss, state.best_bleu, accuracy=state.best_accuracy)
+        best = Validation(state.best_loss, state.best_bleu, accuracy=state.best_accuracy, chrf=state.best_chrf)
     better = best is None or found.score(by) > best.score(by)
     if better:
         set_best(found, state)
@@ -55,4 +73,4 @@ def take_in(found: Validation, state: RunState, config: TrainConfig) -> bool:
 def set_best(found: Validation, state: RunState) -> None:
     """Notes what was found at this step as the best."""
     state.best_step, state.best_loss = state.step, found.loss
-    state.best_bleu, state.best_accuracy = found.bleu, found.accuracy
+    state.best_bleu, state.best_accuracy, state.best_chrf = found.bleu, found.accuracy, found.chrf

@@ -93,6 +93,8 @@ class Prepared:
     """The names of the classes, of a classifier."""
     decode: DecodeConfig = field(default_factory=DecodeConfig)
     """How a translator reads and writes the validation text: what stands around texts, and what is never written."""
+    valid_bytes: int = 0
+    """Of the targets validated on, in UTF-8 with their line ends; 0 where they are no text."""
 
     def read_as(self, decode: DecodeConfig, model: ModelConfig) -> Self:
         """The same as a model reads it that is used with `decode`; a classifier's texts stay as they are."""
@@ -208,7 +210,19 @@ def prepare(
         log.say("\n".join([_size_of(name, shard, corpus.task), *(f"  {finding}" for finding in long)]))
     write_text(folder.parent / RECORD, _record(corpus, digests, train, valid, [*long_train, *long_valid]))
     usable = [pair for pair in corpus.valid if pair[0].strip() and pair[1].strip()]
-    return Prepared(tokenizers, train, valid, usable, labels.names if labels else ())
+    names, size = (labels.names, 0) if labels else ((), _target_bytes(corpus, valid, tokenizers))
+    return Prepared(tokenizers, train, valid, usable, names, valid_bytes=size)
+
+
+def _target_bytes(corpus: Corpus, valid: Shard, tokenizers: Tokenizers) -> int:
+    """The bytes of the targets in the validation shard, each with its line's end; of what was cut, what is left."""
+    left_out, room = set(valid.left_out), corpus.data.max_length
+    texts = [target for place, (_, target) in enumerate(corpus.valid) if place not in left_out]
+    if valid.too_long and corpus.data.on_too_long == "cut":
+        long = [len(ids) > room for ids in tokenizers.target.encode_lines(texts)]
+        kept = (tokenizers.target.decode(ids.tolist()) for ids in (valid.target[i] for i in range(len(valid))))
+        texts = [rest if cut else text for text, rest, cut in zip(texts, kept, long, strict=True)]
+    return sum(len(text.encode("utf-8", "replace")) + 1 for text in texts)
 
 
 def _prepare_running(corpus: RunningCorpus, tokenizers: Tokenizers, folder: Path, log: RunLog, mark: str) -> Prepared:
@@ -228,7 +242,8 @@ def _prepare_running(corpus: RunningCorpus, tokenizers: Tokenizers, folder: Path
         "findings": [],
     }
     write_text(folder.parent / RECORD, json.dumps(table, indent=2, ensure_ascii=False) + "\n")
-    return Prepared(tokenizers, train, valid, [])
+    size = sum(len(chunk.encode("utf-8", "replace")) for chunk, _ in corpus.valid)
+    return Prepared(tokenizers, train, valid, [], valid_bytes=size)
 
 
 def _with_validation_cut_off(inspection: Inspection, data: DataConfig, task: Task) -> Corpus:

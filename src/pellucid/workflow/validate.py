@@ -1,13 +1,14 @@
 """Validation within training: the loss of what is held out, and how good the model's own outputs are."""
 
+import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 
 from pellucid.config import TrainConfig
 from pellucid.data.batching import Batch, batch_order, make_batch
-from pellucid.evaluation.scores import corpus_bleu
+from pellucid.evaluation.scores import corpus_scores
 from pellucid.model.transformer import Model, SequenceClassifier, Transformer
 from pellucid.tasks.translator import Translator
 from pellucid.training.loop import batch_loss
@@ -26,21 +27,25 @@ class Validator:
     config: TrainConfig
 
     def __call__(self) -> Validation:
-        """Loss without label smoothing; of a translator BLEU, too, of a classifier accuracy."""
+        """Loss without label smoothing, by the token and by the byte; of a translator BLEU and chrF, too, of a
+        classifier accuracy."""
         if isinstance(self.model, SequenceClassifier):
             return self._classified(self.model)
-        loss = self._loss()
+        nats, tokens = self._loss()
+        size = self.prepared.valid_bytes
+        found = Validation(nats / tokens, bits_per_byte=nats / math.log(2) / size if size else None)
         if isinstance(self.model, Transformer) and self.config.validate_decode and self.prepared.valid_pairs:
-            return self._translated(self.model, loss)
-        return Validation(loss)
+            return self._translated(self.model, found)
+        return found
 
-    def _translated(self, model: Transformer, loss: float) -> Validation:
-        """With BLEU of the first `validate_decode` sentences, translated greedily."""
+    def _translated(self, model: Transformer, found: Validation) -> Validation:
+        """With BLEU and chrF of the first `validate_decode` sentences, translated greedily."""
         sources, references = zip(*self.prepared.valid_pairs[: self.config.validate_decode], strict=True)
         translator = Translator(model, self.prepared.tokenizers, self.prepared.decode)
         outputs = [t.text for t in translator.translate(sources, beam_size=1)]
         sample = f"  source     {sources[0]}\n  reference  {references[0]}\n  output     {outputs[0]}"
-        return Validation(loss, corpus_bleu(outputs, references), sample)
+        bleu, chrf, tokenizer = corpus_scores(outputs, references)
+        return replace(found, bleu=bleu, chrf=chrf, tokenizer=tokenizer, sample=sample)
 
     def _classified(self, model: SequenceClassifier) -> Validation:
         """With the part of the texts whose most probable label is theirs."""
@@ -54,13 +59,13 @@ class Validator:
             texts += batch.num_tokens
         return Validation(total / texts, accuracy=right / texts)
 
-    def _loss(self) -> float:
-        """The mean over target tokens."""
+    def _loss(self) -> tuple[float, int]:
+        """The sum over target tokens, in nats, and their number."""
         total, tokens = torch.zeros((), dtype=torch.float64), 0
         for batch in self._batches():
             total += batch_loss(self.model, batch, label_smoothing=0.0).cpu()
             tokens += batch.num_tokens
-        return float(total) / tokens
+        return float(total), tokens
 
     def _batches(self) -> Iterator[Batch]:
         shard, device = self.prepared.valid, next(self.model.parameters()).device

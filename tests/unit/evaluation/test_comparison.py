@@ -1,5 +1,6 @@
-"""Paired bootstrap resampling: sacreBLEU's numbers, the interval that it lacks, and what is said of them."""
+"""Approximate randomization and paired bootstrap: sacreBLEU's numbers, exact ones, and what is said of them."""
 
+import itertools
 import json
 import random
 from dataclasses import replace
@@ -11,7 +12,8 @@ from sacrebleu.metrics.chrf import CHRF
 from sacrebleu.significance import PairedTest
 
 from pellucid.errors import ConfigError, DataError
-from pellucid.evaluation.comparison import Comparison, Difference, compare_outputs, in_words, p_value
+from pellucid.evaluation.comparison import Comparison, Difference, compare_outputs, in_words, randomization_p
+from pellucid.evaluation.scores import score_corpus
 
 SENTENCE = "A dog runs over the green field while Two men in red shirts watch it ."
 
@@ -25,32 +27,96 @@ def spoilt(references: list[str], seed: int, kept: float) -> list[str]:
 _DRAW = random.Random(0)
 REFERENCES = [" ".join(_DRAW.choices(SENTENCE.split(), k=_DRAW.randint(6, 14))) for _ in range(60)]
 A, B = spoilt(REFERENCES, 1, 0.82), spoilt(REFERENCES, 2, 0.78)
-RESAMPLES = 200
+RESAMPLES, TRIALS = 200, 300
 
 
 @pytest.fixture(scope="module")
 def comparison() -> Comparison:
-    return compare_outputs(A, B, REFERENCES, resamples=RESAMPLES)
+    return compare_outputs(A, B, REFERENCES, resamples=RESAMPLES, trials=TRIALS)
 
 
 @pytest.mark.parametrize("seed", [12345, 7])
 @pytest.mark.parametrize("kept", [0.81, 0.72])
 def test_scores_intervals_and_p_are_those_of_sacrebleu(monkeypatch: pytest.MonkeyPatch, seed: int, kept: float) -> None:
     monkeypatch.setenv("SACREBLEU_SEED", str(seed))
-    other = spoilt(REFERENCES, 3, kept)
+    other, metrics = spoilt(REFERENCES, 3, kept), {"BLEU": BLEU(force=True), "chrF2": CHRF()}
     test = PairedTest(
-        [("B", other), ("A", A)], {"BLEU": BLEU(force=True), "chrF2": CHRF()}, [REFERENCES], "bs", n_samples=RESAMPLES
+        [("B", other), ("A", A)], metrics, [REFERENCES], "ar", n_samples=TRIALS, n_ar_confidence=RESAMPLES
     )
     signatures, results = test()
-    ours = compare_outputs(A, other, REFERENCES, resamples=RESAMPLES, seed=seed)
+    ours = compare_outputs(A, other, REFERENCES, resamples=RESAMPLES, trials=TRIALS, seed=seed)
+    # The intervals that go with --paired-ar are drawn after the trials; those of --paired-bs are ours.
+    _, drawn = PairedTest([("B", other), ("A", A)], metrics, [REFERENCES], "bs", n_samples=RESAMPLES)()
     for found, name in ((ours.bleu, "BLEU"), (ours.chrf, "chrF2")):
         b, a = results[name]
         assert (found.a, found.b) == pytest.approx((a.score, b.score))
-        for (low, high), theirs in ((found.a_interval, a), (found.b_interval, b)):
+        for (low, high), theirs in zip((found.b_interval, found.a_interval), drawn[name], strict=True):
             assert (high - low) / 2 == pytest.approx(theirs.ci, abs=1e-3)
-        assert found.p_value == pytest.approx(a.p_value)
-        assert found.p_value > 1 / (RESAMPLES + 1) or kept == 0.72, "a p that cannot be told from the least one"
+        heads = np.random.default_rng(seed).integers(2, size=(TRIALS, len(A)), dtype=bool)
+        counts = [np.array(metrics[name]._extract_corpus_statistics(side, [REFERENCES])) for side in (A, other)]
+        sizes = [
+            abs(np.subtract(*(metrics[name]._compute_score_from_stats(side).score for side in sides)))
+            for sides in zip(
+                ~heads @ counts[0] + heads @ counts[1], heads @ counts[0] + ~heads @ counts[1], strict=True
+            )
+        ]
+        more, as_large = (np.sum(compare(sizes, abs(a.score - b.score))) for compare in (np.greater, np.greater_equal))
+        assert a.p_value == pytest.approx((more + 1) / (TRIALS + 1)), "sacreBLEU counts what is larger"
+        assert found.p_value == pytest.approx((as_large + 1) / (TRIALS + 1)), "we count what is as large, too"
+        assert more or kept == 0.72, "a p that cannot be told from the least one"
         assert found.signature == str(signatures[name])
+
+
+def test_p_is_the_part_of_all_exchanges_that_differ_as_much() -> None:
+    """Against every one of the 2^8 exchanges; the trials estimate it within 5 of their own deviations."""
+    references = REFERENCES[:8]
+    a, b, trials = spoilt(references, 1, 0.9), spoilt(references, 2, 0.7), 4000
+    for metric, name in ((BLEU(force=True), "bleu"), (CHRF(), "chrf")):
+
+        def distance(ours: list[str], theirs: list[str], metric: BLEU | CHRF = metric) -> float:
+            scores = [metric.corpus_score(lines, [references]).score for lines in (ours, theirs)]
+            return abs(scores[0] - scores[1])
+
+        exchanges = [
+            distance(*zip(*((y, x) if swap else (x, y) for x, y, swap in zip(a, b, swaps, strict=True)), strict=True))
+            for swaps in itertools.product((False, True), repeat=8)
+        ]
+        # What comes to the same difference by another way of rounding is as large.
+        exact = np.mean(np.array(exchanges) >= distance(a, b) - 1e-9)
+        found = getattr(compare_outputs(a, b, references, resamples=40, trials=trials), name).p_value
+        deviation = np.sqrt(exact * (1 - exact) / trials)
+        assert 0 < exact < 1
+        assert abs(found - exact) < 5 * deviation + 1 / trials
+
+
+def test_p_counts_trials_that_are_as_large() -> None:
+    """One sentence: each exchange is as large as what was measured, and sacreBLEU would count none of them."""
+    comparison = compare_outputs(A[:1], REFERENCES[:1], REFERENCES[:1], resamples=40, trials=50)
+    assert comparison.bleu.difference < 0
+    assert comparison.bleu.p_value == comparison.chrf.p_value == 1
+
+
+def test_p_is_fair_where_nothing_differs() -> None:
+    """Sides exchanged at random beforehand: p is at most 0.2 about so often (5 deviations of 200 tosses)."""
+    metric, draw, trials, tests, level = BLEU(force=True), np.random.default_rng(5), 199, 200, 0.2
+    counts = [np.array(metric._extract_corpus_statistics(side, [REFERENCES]), float) for side in (A, B)]
+    small = 0
+    for seed in range(tests):
+        heads = draw.integers(2, size=(len(A), 1), dtype=bool)
+        sides = np.where(heads, counts[0], counts[1]), np.where(heads, counts[1], counts[0])
+        small += randomization_p(metric, *sides, trials=trials, seed=seed) <= level
+    assert abs(small - level * tests) < 5 * np.sqrt(level * (1 - level) * tests)
+
+
+@pytest.mark.parametrize("streams", [1, 2])
+def test_tokens_and_references_are_those_of_the_scores(streams: int) -> None:
+    a, b = ["一只黑狗在街上走路", "两个女人在看比赛"], ["一只黑狗在街上", "两个人在看足球比赛"]
+    references = [["一只黑狗在街上跑步", "两个男人在看足球比赛"], ["一条黑狗在路上跑", "两人看足球赛"]][:streams]
+    comparison = compare_outputs(a, b, references, resamples=40, trials=10)
+    assert comparison.bleu.a == score_corpus(a, references, resamples=40).bleu > 10
+    assert f"nrefs:{streams}|" in comparison.bleu.signature
+    assert "|tok:zh|" in comparison.bleu.signature
+    assert "|tok:char|" in compare_outputs(a, b, references, tokenize="char", trials=1).bleu.signature
 
 
 def test_the_interval_of_the_difference_is_of_the_same_sentences_drawn_from_both(comparison: Comparison) -> None:
@@ -68,18 +134,12 @@ def test_the_interval_of_the_difference_is_of_the_same_sentences_drawn_from_both
 
 
 def test_the_other_way_round_it_is_the_negative(comparison: Comparison) -> None:
-    other = compare_outputs(B, A, REFERENCES, resamples=RESAMPLES)
+    other = compare_outputs(B, A, REFERENCES, resamples=RESAMPLES, trials=TRIALS)
     for ours, theirs in ((comparison.bleu, other.bleu), (comparison.chrf, other.chrf)):
         low, high = theirs.difference_interval
         assert ours.difference_interval == (-high, -low)
         assert (ours.a, ours.b, ours.difference) == (theirs.b, theirs.a, -theirs.difference)
         assert ours.p_value == theirs.p_value
-
-
-def test_p_counts_what_is_farther_from_the_mean() -> None:
-    drawn = np.array([1.0, 2.0, -3.0, 2.0])  # sizes 1, 2, 3, 2: mean 2, and one that is more than 0.5 above it
-    assert p_value(0.5, drawn) == p_value(-0.5, drawn) == pytest.approx(2 / 5)
-    assert p_value(1.0, drawn) == pytest.approx(1 / 5)
 
 
 def test_equal_outputs_are_not_called_different() -> None:
@@ -98,24 +158,31 @@ def difference(value: float, interval: tuple[float, float], p: float) -> Differe
     )  # fmt: skip
 
 
+MODELS = "That is about these two models"
+
+
 @pytest.mark.parametrize(
-    ("value", "interval", "p", "sentence"),
+    ("value", "interval", "p", "said", "more"),
     [
-        (0.8, (0.1, 1.5), 0.0312, "A is better by 0.80 BLEU: {} in 3 of 100 cases."),
-        (-1.234, (-2, -0.4), 0.004, "B is better by 1.23 BLEU: {} in 4 of 1,000 cases."),
-        (3, (2, 4), 0.001, "A is better by 3.00 BLEU: {} in at most 1 of 1,000 cases."),
-        (0.8, (0.0, 1.5), 0.0499, "A has 0.80 BLEU more, which may be chance: {} in 5 of 100 cases."),
-        (-0.1, (-0.5, 0.3), 0.38, "B has 0.10 BLEU more, which may be chance: {} in 38 of 100 cases."),
-        (0.004, (-0.5, 0.3), 0.42, "A and B have the same BLEU."),
+        (0.8, (0.1, 1.5), 0.0312, "A has 0.80 BLEU more on these sentences: {} in 3 of 100 cases.\n", MODELS),
+        (-0.06, (-0.09, -0.03), 0.0001, "B has 0.06 BLEU more on these sentences: {} in at most 1 of 1,000", MODELS),
+        (-1.234, (-2, -0.4), 0.004, "B is better by 1.23 BLEU: {} in 4 of 1,000 cases.\n", MODELS),
+        (3, (2, 4), 0.001, "A is better by 3.00 BLEU: {} in at most 1 of 1,000 cases.\n", MODELS),
+        (0.8, (0.0, 1.5), 0.0499, "A has 0.80 BLEU more, which may be chance: {} in 5 of 100 cases.", ""),
+        (2.0, (0.1, 4.0), 0.051, "A has 2.00 BLEU more, which may be chance: {} in 5 of 100 cases.", ""),
+        (-0.1, (-0.5, 0.3), 0.38, "B has 0.10 BLEU more, which may be chance: {} in 38 of 100 cases.", ""),
+        (0.004, (-0.5, 0.3), 0.42, "A and B have the same BLEU.", ""),
     ],
 )
 def test_what_is_said(
-    comparison: Comparison, value: float, interval: tuple[float, float], p: float, sentence: str
+    comparison: Comparison, value: float, interval: tuple[float, float], p: float, said: str, more: str
 ) -> None:
     agreeing = difference(value, interval, p)
-    chance = "an advantage as large would appear by chance"
-    said = in_words(replace(comparison, bleu=agreeing, chrf=agreeing))
-    assert said == sentence.format(chance)
+    words = in_words(replace(comparison, bleu=agreeing, chrf=agreeing))
+    assert words.startswith(said.format("a difference as large appears by chance"))
+    assert (MODELS in words) == bool(more)
+    assert ("is better" in words) == (abs(value) >= 1 and bool(more))
+    assert ("differ by about 1 BLEU" in words) == bool(more)
 
 
 @pytest.mark.parametrize(
@@ -141,10 +208,12 @@ def test_the_report_has_a_table_and_a_sentence(comparison: Comparison) -> None:
             start = header.index(column)
             assert row[start - 1 :].startswith(f" {score:{sign}.2f}  [{low:{sign}6.2f}, {high:{sign}6.2f}]")
         assert row[header.index("p") :] == f"{found.p_value:.3f}"
-    assert in_words(comparison) in lines
+    assert in_words(comparison) in comparison.report("runs/first", "runs/second")
     assert lines[-2:] == [f"BLEU  {comparison.bleu.signature}", f"chrF  {comparison.chrf.signature}"]
     assert f"{comparison.equal_sentences} of 60 sentences are translated to the same text" in lines
-    assert "95 % intervals and p from 200 paired bootstrap resamples" in lines
+    assert (
+        "p from 300 trials of approximate randomization, two-sided; 95 % intervals from 200 paired bootstrap resamples"
+    ) in lines
 
 
 def test_json_goes_there_and_back(comparison: Comparison) -> None:
@@ -161,3 +230,5 @@ def test_what_cannot_be_compared() -> None:
         compare_outputs([], [], [])
     with pytest.raises(ConfigError, match=r"`resamples` \(39\) must be at least 40"):
         compare_outputs(A, B, REFERENCES, resamples=39)
+    with pytest.raises(ConfigError, match=r"`trials` \(0\) must be at least 1"):
+        compare_outputs(A, B, REFERENCES, trials=0)

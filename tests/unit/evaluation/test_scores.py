@@ -6,6 +6,7 @@ from dataclasses import FrozenInstanceError
 import pytest
 from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
+from sacrebleu.metrics.ter import TER
 
 from pellucid.errors import ConfigError, DataError
 from pellucid.evaluation import Scores, score_corpus
@@ -44,11 +45,13 @@ def test_point_scores_and_signatures_are_those_of_sacrebleu(scores: Scores) -> N
         "cased": (scores.bleu, scores.signature),
         "lowercase": (scores.bleu_lowercase, scores.signature_lowercase),
         "chrf": (scores.chrf, scores.chrf_signature),
+        "chrf++": (scores.chrfpp, scores.chrfpp_signature),
     }
     for name, metric in {
         "cased": BLEU(force=True),
         "lowercase": BLEU(lowercase=True, force=True),
         "chrf": CHRF(),
+        "chrf++": CHRF(word_order=2),
     }.items():
         theirs = metric.corpus_score(hypotheses, [references])
         score, signature = ours[name]
@@ -68,7 +71,11 @@ def test_lengths_are_those_of_sacrebleu(scores: Scores) -> None:
 def test_intervals_are_those_of_sacrebleu_at_its_seed(monkeypatch: pytest.MonkeyPatch, scores: Scores) -> None:
     monkeypatch.setenv("SACREBLEU_SEED", "12345")
     hypotheses, references = corpus(60)
-    pairs = [(BLEU(force=True), scores.bleu_interval), (CHRF(), scores.chrf_interval)]
+    pairs = [
+        (BLEU(force=True), scores.bleu_interval),
+        (CHRF(), scores.chrf_interval),
+        (CHRF(word_order=2), scores.chrfpp_interval),
+    ]
     for metric, (low, high) in pairs:
         theirs = metric.corpus_score(hypotheses, [references], n_bootstrap=200)
         assert theirs._ci > 0.1
@@ -132,13 +139,58 @@ def test_json_goes_there_and_back(scores: Scores) -> None:
 def test_report_shows_scores_intervals_and_signatures_in_columns(scores: Scores) -> None:
     *rows, last = scores.report().splitlines()
     low, high = scores.bleu_interval
-    assert [row[:14].strip() for row in rows] == ["BLEU", "BLEU lowercase", "chrF"]
+    assert [row[:14].strip() for row in rows] == ["BLEU", "BLEU lowercase", "chrF", "chrF++"]
     assert len({row.index("±") for row in rows}) == len({row.index("nrefs:") for row in rows}) == 1
     assert f"{scores.bleu:.2f} ± {(high - low) / 2:.2f}" in rows[0]
     assert f"[{low:6.2f}, {high:6.2f}]" in rows[0]
     assert rows[1].endswith(scores.signature_lowercase)
     assert rows[2].endswith(scores.chrf_signature)
+    assert rows[3].endswith(scores.chrfpp_signature)
     assert last.startswith("60 sentences; brevity penalty ")
+
+
+@pytest.mark.parametrize("streams", [1, 2, 3])
+def test_several_references_count_as_in_sacrebleu(streams: int) -> None:
+    hypotheses, first = corpus(30)
+    references = [first, *(corpus(30, seed=s)[1] for s in range(1, streams))]
+    scores = score_corpus(hypotheses, references, ter=True, resamples=40)
+    for metric, score, signature in (
+        (BLEU(force=True), scores.bleu, scores.signature),
+        (CHRF(word_order=2), scores.chrfpp, scores.chrfpp_signature),
+        (TER(), scores.ter, scores.ter_signature),
+    ):
+        assert score == pytest.approx(metric.corpus_score(hypotheses, references).score)
+        assert signature == str(metric.get_signature())
+        assert f"nrefs:{streams}|" in signature
+    if streams == 1:
+        assert scores == score_corpus(hypotheses, first, ter=True, resamples=40)
+
+
+def test_ter_is_computed_where_it_is_asked_for(scores: Scores) -> None:
+    assert (scores.ter, scores.ter_interval, scores.ter_signature) == (None, None, "")
+    asked = score_corpus(*corpus(60), ter=True, resamples=200)
+    assert asked.ter is not None
+    assert asked.ter_interval is not None
+    low, high = asked.ter_interval
+    assert low < asked.ter < high
+    row = asked.report().splitlines()[4]
+    assert row.startswith("TER, low is good  ")
+    assert row.endswith(asked.ter_signature)
+
+
+@pytest.mark.parametrize(("sentence", "asian"), [("一只狗在街上跑", "yes"), ("犬が走る", "yes"), ("개가 달린다", "no")])
+def test_ter_takes_chinese_characters_for_words(sentence: str, asian: str) -> None:
+    scores = score_corpus([sentence], [sentence], ter=True, resamples=40)
+    assert scores.ter == 0
+    assert f"|asian:{asian}|" in scores.ter_signature
+
+
+def test_several_references_have_a_list_each() -> None:
+    with pytest.raises(DataError, match="3 translations cannot be scored against 2 references") as found:
+        score_corpus(["a"] * 3, [["a", "b"]] * 3)
+    assert found.value.hint.endswith("several sets as [first, second]")
+    with pytest.raises(DataError, match="2 translations cannot be scored against 1 references"):
+        score_corpus(["a"] * 2, [["a", "b"], ["a"]])
 
 
 def test_scores_do_not_change(scores: Scores) -> None:

@@ -37,6 +37,31 @@ def test_the_best_is_by_bleu_or_by_loss() -> None:
     assert (by_loss.best_step, by_loss.best_loss, by_loss.bad_validations) == (2, 1.0, 2)
 
 
+def test_bleu_below_one_decides_nothing() -> None:
+    assert after([(5.0, 0.24), (4.0, 0.11), (4.5, 0.99)]).best_step == 2
+    assert after([(5.0, 0.24), (4.0, 0.11), (4.5, 1.0), (4.0, 0.5)]).best_step == 3
+
+
+def test_the_best_by_chrf() -> None:
+    found = [Validation(3.0, 10.0, chrf=30.0), Validation(2.0, 9.0, chrf=31.0), Validation(1.0, 12.0, chrf=31.0)]
+    for by, best in (("chrf", 3), ("score", 3), ("loss", 3)):
+        state = RunState()
+        for state.step, validation in enumerate(found, start=1):
+            take_in(validation, state, TrainConfig(best_by=by))  # type: ignore[arg-type]
+        assert state.best_step == best
+    state = RunState()
+    for state.step, validation in enumerate(found[:2], start=1):
+        take_in(validation, state, TrainConfig(best_by="chrf"))
+    assert (state.best_step, state.best_chrf, state.best_bleu) == (2, 31.0, 9.0)
+
+
+def test_bits_and_chrf_are_shown_and_logged() -> None:
+    found = Validation(3.0, 10.0, chrf=30.0, bits_per_byte=1.25)
+    assert str(found) == "validation loss 3.000, 1.250 bits a byte, BLEU 10.00 (greedy), chrF 30.00"
+    assert found.numbers == {"loss": 3.0, "bleu": 10.0, "chrf": 30.0, "bits_per_byte": 1.25}
+    assert Validation(3.0).numbers == {"loss": 3.0, "bleu": None}
+
+
 def test_the_score_of_a_classifier_is_accuracy() -> None:
     state = RunState()
     for state.step, (loss, accuracy) in enumerate([(0.7, 0.6), (0.9, 0.8), (0.5, 0.7)], start=1):

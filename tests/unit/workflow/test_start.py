@@ -13,7 +13,7 @@ import torch.nn.functional as F
 
 from pellucid.config import Recipe
 from pellucid.errors import CheckpointError, ConfigError, DecodingError
-from pellucid.evaluation.scores import corpus_bleu
+from pellucid.evaluation.scores import corpus_scores
 from pellucid.tasks.translator import Translator
 from pellucid.training.interrupts import Interrupted
 from pellucid.weights.folder import load_folder, read_config
@@ -252,7 +252,7 @@ def test_what_stands_around_texts_is_the_models(
     expected = loss_around(base, pairs, 4, [*end, 7], 5)
     assert metrics(run)[0]["loss"] == pytest.approx(expected, abs=1e-4)
     greedy = Translator.load(base, "cpu").translate([src for src, _ in pairs[:4]], beam_size=1, max_length=None)
-    assert metrics(run)[0]["bleu"] == corpus_bleu([t.text for t in greedy], [tgt for _, tgt in pairs[:4]])
+    assert metrics(run)[0]["bleu"] == corpus_scores([t.text for t in greedy], [tgt for _, tgt in pairs[:4]])[0]
     ours, theirs = read_config(run), read_config(base)
     assert ours["languages"] == CODES
     assert ours["decode"] == theirs["decode"]

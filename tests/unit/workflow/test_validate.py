@@ -1,5 +1,6 @@
 """Validation: the plain loss per token of all held-out pairs, and BLEU of the first of them."""
 
+import math
 from dataclasses import replace
 from pathlib import Path
 
@@ -8,8 +9,8 @@ import torch
 import torch.nn.functional as F
 
 from pellucid.config import Recipe, TrainConfig
-from pellucid.evaluation.scores import corpus_bleu
-from pellucid.tasks.translator import Translator
+from pellucid.evaluation.scores import corpus_scores
+from pellucid.tasks.translator import Translation, Translator
 from pellucid.training.log import RunLog
 from pellucid.training.validation import Validation
 from pellucid.workflow.prepare import Prepared, open_corpus, prepare
@@ -43,6 +44,8 @@ def test_the_loss_is_the_mean_over_all_tokens(translator: Translator, prepared: 
     for budget in (10, 4096):
         found = validate(translator, prepared, batch_tokens=budget, validate_decode=0)
         assert found.loss == pytest.approx(total / tokens, rel=1e-5)
+        size = sum(len(f"{target}\n".encode()) for _, target in prepared.valid_pairs)
+        assert found.bits_per_byte == pytest.approx(total / math.log(2) / size, rel=1e-5)
         assert (found.bleu, found.sample) == (None, "")
 
 
@@ -53,8 +56,22 @@ def test_bleu_is_of_the_first_sentences_translated_greedily(
     found = validate(translator, prepared, validate_decode=count)
     sources, references = zip(*prepared.valid_pairs[:count], strict=True)
     outputs = [t.text for t in translator.translate(sources, beam_size=1)]
-    assert found.bleu == corpus_bleu(outputs, references)
+    assert (found.bleu, found.chrf, found.tokenizer) == corpus_scores(outputs, references)
     assert found.sample == f"  source     {sources[0]}\n  reference  {references[0]}\n  output     {outputs[0]}"
+
+
+def test_bleu_is_cut_as_the_script_asks(
+    translator: Translator, prepared: Prepared, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        Translator, "translate", lambda self, sources, **_: [Translation("一只黑狗在街上走路", 0.0, [])] * len(sources)
+    )
+    pairs = [(source, "一只黑狗在街上跑步") for source, _ in prepared.valid_pairs]
+    found = validate(translator, replace(prepared, valid_pairs=pairs), validate_decode=3)
+    assert found.tokenizer == "zh"
+    assert found.bleu is not None
+    assert found.bleu > 40
+    assert f"BLEU {found.bleu:.2f} (greedy, tok:zh), chrF {found.chrf:.2f}" in str(found)
 
 
 def test_without_sentences_to_translate_the_loss_decides(translator: Translator, prepared: Prepared) -> None:
