@@ -17,21 +17,36 @@ def score(
     tgt: Annotated[
         str | None, optional("FILE", "their translations, line by line", "none, for a language model")
     ] = None,
+    ref: Annotated[str | None, optional("FILE", "the same as --tgt", "none")] = None,
+    normalize: Annotated[
+        str,
+        optional(
+            "WORD",
+            "none: the sum over the tokens; mean: that over their number; length: that over their number to the power "
+            "of the model's length penalty, by which its search ranks",
+            "none",
+        ),
+    ] = "none",
+    json: Annotated[bool, tyro.conf.arg(help="print a JSON object a line, with all three and the tokens")] = False,
     src_lang: SourceLanguage = None,
     tgt_lang: TargetLanguage = None,
     device: Device = "auto",
     dtype: Dtype = None,
 ) -> int:
-    """Print the log-probability of each translation given its source, end token included: one number a line. Of a
-    language model it is that of each line of --src by itself.
+    """Print the log-probability of each translation given its source, end token included: one number a line, as they
+    come. Of a language model it is that of each line of --src by itself. A pair too long for the model is `nan`, and a
+    warning names its line.
 
     example: pellucid score run --src test.de --tgt test.en > scores.txt
+    example: pellucid score run --src test.de --tgt test.en --normalize mean
     """
     from pellucid.errors import ConfigError
-    from pellucid.tasks.translator import Translator
-    from pellucid.workflow.evaluate import read_columns
-    from pellucid.workflow.measure import line_scores, task_in
+    from pellucid.workflow.measure import task_in
+    from pellucid.workflow.score import score_stream
 
+    if tgt is not None and ref is not None:
+        raise ConfigError("`--ref` is the same as `--tgt`, and both are given", "leave one out")
+    tgt = ref if tgt is None else tgt
     task = task_in(model)
     if task in ("classify", "encode"):
         kind = "a classifier" if task == "classify" else "an encoder"
@@ -42,13 +57,10 @@ def score(
                 raise ConfigError(
                     f"the language model `{model}` scores the texts of --src alone", f"leave {option} out"
                 )
-        for log_prob in line_scores(model, src, device=device, dtype=dtype):
-            print(f"{log_prob:.4f}")
-        return 0
-    if tgt is None:
+    elif tgt is None:
         raise ConfigError("the translations are not given: `--tgt FILE`", "name their file")
-    columns = read_columns([src, tgt])
-    translator = Translator.load(model, device, dtype, src_lang, tgt_lang)
-    for log_prob in translator.score(columns[src], columns[tgt]):
-        print(f"{log_prob:.4f}")
+    score_stream(
+        model, src, tgt, normalize=normalize, as_json=json, device=device, dtype=dtype, source_language=src_lang,
+        target_language=tgt_lang,
+    )  # fmt: skip
     return 0

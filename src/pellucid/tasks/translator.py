@@ -1,5 +1,6 @@
 """Text in, text out: a Transformer with its tokenizers and a search."""
 
+import math
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -36,6 +37,18 @@ class Translation:
     """Its target tokens."""
     alternatives: list["Translation"] = field(default_factory=list, repr=False)
     """The n best, itself included."""
+
+
+@dataclass(frozen=True)
+class Scored:
+    """What a model gives to a text that it did not write."""
+
+    score: float
+    """The sum of its tokens' log-probabilities, end token included; nan where it has none."""
+    tokens: int
+    """Its tokens, end token included."""
+    fault: str = ""
+    """Why there is no score."""
 
 
 class Translator:
@@ -145,12 +158,31 @@ class Translator:
         language that is unknown or missing.
         """
         decode = self._config({}, source_language, target_language)
-        src = self.tokenizers.source.encode_lines(listed(sources))
-        tgt = self.tokenizers.target.encode_lines(listed(targets))
-        if len(src) != len(tgt):
-            raise DataError(f"{len(src)} sources and {len(tgt)} targets: each source needs one target")
+        src, tgt = self._encoded_pairs(sources, targets)
         self._check_lengths(src, tgt, decode)
         return score_outputs(self.model, src, tgt, decode)
+
+    def scored(
+        self,
+        sources: Sequence[str],
+        targets: Sequence[str],
+        *,
+        source_language: str | None = None,
+        target_language: str | None = None,
+    ) -> list[Scored]:
+        """Returns what `score` gives, with the number of tokens; of a pair with a side too long for the model no score.
+
+        Raises DataError where the lists differ in length; ConfigError for a language that is unknown or missing.
+        """
+        decode = self._config({}, source_language, target_language)
+        pairs = list(zip(*self._encoded_pairs(sources, targets), strict=True))
+        faults = [self._too_long(src, tgt, decode) for src, tgt in pairs]
+        fitting = [pair for pair, fault in zip(pairs, faults, strict=True) if not fault]
+        values = iter(score_outputs(self.model, [s for s, _ in fitting], [t for _, t in fitting], decode))
+        return [
+            Scored(math.nan if fault else next(values), len(tgt) + 1, fault)
+            for (_, tgt), fault in zip(pairs, faults, strict=True)
+        ]
 
     def trace(
         self,
@@ -191,11 +223,28 @@ class Translator:
         check_languages(decode, *fixed)
         return decode
 
+    def _encoded_pairs(self, sources: Sequence[str], targets: Sequence[str]) -> tuple[list[list[int]], list[list[int]]]:
+        """The ids of both sides. Raises DataError where they differ in length."""
+        src = self.tokenizers.source.encode_lines(listed(sources))
+        tgt = self.tokenizers.target.encode_lines(listed(targets))
+        if len(src) != len(tgt):
+            raise DataError(f"{len(src)} sources and {len(tgt)} targets: each source needs one target")
+        return src, tgt
+
+    def _too_long(self, src: Sequence[int], tgt: Sequence[int], decode: DecodeConfig) -> str:
+        """What of a pair the model's positions have no room for; empty where they have."""
+        limits = self._source_room(decode), self._target_room(decode)
+        return " and ".join(
+            f"its {side} has {len(ids):,} tokens, the model takes at most {limit:,}"
+            for side, ids, limit in zip(("source", "target"), (src, tgt), limits, strict=True)
+            if len(ids) > limit
+        )
+
     def _check_lengths(
         self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]], decode: DecodeConfig
     ) -> None:
         """Raises DataError for a text that the model's positions have no room for."""
-        limits = self._source_room(decode), self.model.config.max_positions - 1 - len(decode.target_prefix)
+        limits = self._source_room(decode), self._target_room(decode)
         for side, texts, limit in zip(("source", "target"), (sources, targets), limits, strict=True):
             for number, ids in enumerate(texts, start=1):
                 if len(ids) > limit:
@@ -206,6 +255,10 @@ class Translator:
     def _source_room(self, decode: DecodeConfig) -> int:
         """The most tokens of a source that the model's positions have room for."""
         return self.model.config.max_positions - decode.added
+
+    def _target_room(self, decode: DecodeConfig) -> int:
+        """The most tokens of a target that the model's positions have room for, its start token aside."""
+        return self.model.config.max_positions - 1 - len(decode.target_prefix)
 
     def _pieces(self, sources: Sequence[str], decode: DecodeConfig) -> list[list[list[int]]]:
         """The ids of each line, in one piece or in as many as the model needs; none for an empty line."""

@@ -46,6 +46,21 @@ def locate(
     return replace(data, **{field: _located(getattr(data, field), found) for field in TEXT_FIELDS})
 
 
+def locate_test(
+    data: DataConfig, data_dir: str | Path | None = None, environment: Mapping[str, str] = os.environ
+) -> DataConfig:
+    """Returns `data` with the paths of its test found where `locate` looks. Fetches nothing.
+
+    Raises DataError for a text of the test that is nowhere, naming the places.
+    """
+    folders = [Path(), *(Path(f) for f in (data_dir, environment.get(ENVIRONMENT)) if f)]
+    search = _Search(folders, cache_folder(environment))
+    found = {path: search.find(path) for field in TEXT_FIELDS[4:] for path in data.files(field)}
+    for path in (path for path, place in found.items() if not place):
+        raise search.not_found(path, [])
+    return replace(data, **{field: _located(getattr(data, field), found) for field in TEXT_FIELDS[4:]})
+
+
 @dataclass(frozen=True)
 class _Search:
     folders: Sequence[Path]

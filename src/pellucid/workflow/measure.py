@@ -2,10 +2,7 @@
 
 from pathlib import Path
 
-from pellucid.config import DataConfig
 from pellucid.data.corpus import read_lines
-from pellucid.data.formats import holds_both_sides
-from pellucid.data.parallel import ParallelText
 from pellucid.errors import CheckpointError, ConfigError, DataError
 from pellucid.evaluation.label_scores import LabelScores, score_labels
 from pellucid.evaluation.text_scores import TextScores, score_texts
@@ -14,7 +11,7 @@ from pellucid.tasks.language_model import LanguageModel
 from pellucid.tasks.saved import model_folder
 from pellucid.weights.folder import is_foreign, read_config
 from pellucid.weights.hugging_face import foreign_task
-from pellucid.workflow.evaluate import read_columns
+from pellucid.workflow.evaluate import HeldOutFiles
 
 TEXTS = ("lines", "running")
 
@@ -34,26 +31,26 @@ def task_in(model: str) -> str:
         return "translate"
 
 
-def measure_labels(model: str, src: str, ref: str | None, *, device: str, dtype: str | None) -> LabelScores:
-    """Scores of a classifier on texts and their labels: two files, or one with both as columns or keys.
+def measure_labels(model: str, test: HeldOutFiles, *, device: str, dtype: str | None) -> LabelScores:
+    """Returns the scores of a classifier on texts and their labels: two files, or one with both as columns or keys.
 
     Raises ConfigError where no labels are given, DataError for files that cannot be read or do not go together.
     """
-    if ref is not None:
-        columns = read_columns([src, ref])
-        texts, labels = columns[src], columns[ref]
-    elif holds_both_sides(src):
-        defaults = DataConfig()
-        pairs = list(ParallelText(src, "", defaults.tsv_columns, defaults.jsonl_keys).pairs("error"))
-        rows = [(text or "", label or "") for text, label in pairs if (text or "").strip()]
-        texts, labels = [text for text, _ in rows], [label for _, label in rows]
-    else:
+    if test.src is None or not (test.refs or test.is_one_file):
         raise ConfigError(
-            f"the classifier `{model}` needs the right labels of `{src}`",
+            f"the classifier `{model}` needs the right labels of `{test.src}`",
             "name their file with --ref, or give both as the columns of a .tsv file",
         )
+    if len(test.refs) > 1:
+        raise ConfigError(
+            f"the classifier `{model}` is scored against one file of labels, not {len(test.refs)}", "give --ref once"
+        )
+    columns = test.read()
+    rows = list(zip(columns[test.src], columns[test.refs[0] if test.refs else ""], strict=True))
+    if test.is_one_file:  # where a blank line stands for nothing
+        rows = [(text, label) for text, label in rows if text.strip()]
+    texts, right = [text for text, _ in rows], [label.strip() for _, label in rows]
     classifier = Classifier.load(model, device, dtype)
-    right = [label.strip() for label in labels]
     if unknown := sorted({*right} - {*classifier.labels}):
         raise DataError(
             f"the model does not know {len(unknown)} of the labels: {', '.join(f'`{label}`' for label in unknown[:5])}",
@@ -63,7 +60,9 @@ def measure_labels(model: str, src: str, ref: str | None, *, device: str, dtype:
 
 
 def measure_text(model: str, src: str, text: str | None, *, device: str, dtype: str | None) -> TextScores:
-    """Scores of a language model on a file: of its lines, or of it as one running text; None: as it was trained.
+    """Returns the scores of a language model on a file: of its lines, or of it as one running text; None: as trained.
+
+    Blank lines are no texts: training leaves them out, too. In a running text they count.
 
     Raises ConfigError for another `text`, DataError for a file that cannot be read, or is empty.
     """
@@ -72,11 +71,8 @@ def measure_text(model: str, src: str, text: str | None, *, device: str, dtype: 
     lines = list(read_lines(src))
     language_model = LanguageModel.load(model, device, dtype)
     as_lines = language_model.reads_lines if text is None else text == "lines"
+    if as_lines:
+        lines = [line for line in lines if line.strip()]
     num_bytes = sum(len(line.encode("utf-8", "replace")) + 1 for line in lines)  # with its end
     texts = lines if as_lines else ["".join(f"{line}\n" for line in lines)]
     return score_texts(language_model.token_scores(texts, as_lines=as_lines), num_bytes)
-
-
-def line_scores(model: str, src: str, *, device: str, dtype: str | None) -> list[float]:
-    """The log-probability of each line of a file by a language model."""
-    return LanguageModel.load(model, device, dtype).score(list(read_lines(src)))

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from sacrebleu.metrics.bleu import BLEU
 
 from pellucid.evaluation.comparison import compare_outputs
 from pellucid.evaluation.scores import score_corpus
@@ -95,6 +96,90 @@ def test_on_a_terminal_it_says_what_takes_so_long(
     assert outcome.err == f"translating 7 sentences with {finished_run}\n"
 
 
+def test_the_tokenizer_is_chosen_by_the_script_or_by_name(pellucid: CommandLine, tmp_path: Path) -> None:
+    ref = write(tmp_path / "ref.zh", ["一只黑狗在街上跑步", "两个男人在看一场足球比赛"])
+    found = write(tmp_path / "out.zh", ["一只黑狗在街上走路", "两个女人在看一场足球比赛"])
+    outputs, references = (path.read_text(encoding="utf-8").splitlines() for path in (found, ref))
+    for options, tokenize in (([], "zh"), (["--tokenize", "char"], "char"), (["--tokenize", "13a"], "13a")):
+        table = json.loads(pellucid("evaluate", found, "--ref", ref, *options, "--json").out)
+        theirs = BLEU(force=True, tokenize=tokenize)
+        assert table["bleu"] == pytest.approx(theirs.corpus_score(outputs, [references]).score)
+        assert table["signature"] == str(theirs.get_signature())
+    compared = json.loads(pellucid("evaluate", found, ref, "--ref", ref, "--json").out)
+    assert "|tok:zh|" in compared["bleu"]["signature"]
+
+
+def test_several_references_and_ter(pellucid: CommandLine, tmp_path: Path, texts: tuple[str, str], other: Path) -> None:
+    second = write(tmp_path / "second.txt", [line[::-1] for line in OTHER])
+    scores = score_corpus(OTHER, [REFERENCES, [line[::-1] for line in OTHER]], ter=True)
+    assert "nrefs:2|" in scores.ter_signature
+    for names in (("--ref", "--ref"), ("--tgt", "--tgt"), ("--ref", "--tgt")):
+        outcome = pellucid("evaluate", other, names[0], texts[1], names[1], second, "--ter")
+        assert (outcome.status, outcome.out) == (0, f"{scores.report()}\n")
+
+
+def test_several_systems(pellucid: CommandLine, tmp_path: Path, texts: tuple[str, str], other: Path) -> None:
+    third = write(tmp_path / "third.txt", ["x", *REFERENCES[1:]])
+    spoken = (REFERENCES, OTHER, ["x", *REFERENCES[1:]])
+    first = write(tmp_path / "first.txt", REFERENCES)
+    reports = [
+        compare_outputs(spoken[0], outputs, REFERENCES).report(str(first), str(name))
+        for name, outputs in ((other, spoken[1]), (third, spoken[2]))
+    ]
+    last = "2 comparisons: of 20 of systems that do not differ, one has a p below 0.05"
+    for arguments in (
+        [first, other, third],
+        [first, "--against", other, "--against", third],
+        [first, other, "--against", third],
+    ):
+        outcome = pellucid("evaluate", *arguments, "--ref", texts[1])
+        assert (outcome.status, outcome.out) == (0, "\n\n".join([*reports, f"{last}\n"]))
+    tables = json.loads(pellucid("evaluate", first, other, third, "--ref", texts[1], "--json").out)["comparisons"]
+    assert [(table["a"], table["b"]) for table in tables] == [(str(first), str(other)), (str(first), str(third))]
+
+
+def test_the_test_set_of_the_recipe(
+    pellucid: CommandLine, finished_run: Path, texts: tuple[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = shutil.copytree(finished_run, tmp_path / "run")
+    recipe = run / "recipe.toml"
+    text = recipe.read_text(encoding="utf-8")
+    assert 'test_src = ""' in text
+    text = text.replace('test_src = ""', 'test_src = "sub/test.src"').replace(
+        'test_tgt = ""', 'test_tgt = "sub/test.tgt"'
+    )
+    recipe.write_text(text, encoding="utf-8")
+    expected = pellucid("evaluate", run, "--src", texts[0], "--ref", texts[1])
+    missing = pellucid("evaluate", run, "--test", "--data-dir", tmp_path / "data")
+    assert missing.status == 2
+    assert missing.error == f"no file `sub/test.src`; looked for `sub/test.src`, `{tmp_path / 'data/sub/test.src'}`"
+    write_pairs_at(tmp_path / "data" / "sub")
+    found = pellucid("evaluate", run, "--test", "--data-dir", tmp_path / "data")
+    assert (found.status, found.out) == (0, expected.out)
+    paths = [tmp_path / "data" / "sub" / name for name in ("test.src", "test.tgt")]
+    assert found.err == f"test set: `{paths[0]}` and `{paths[1]}`\n"
+    monkeypatch.setenv("PELLUCID_DATA", str(tmp_path / "data"))
+    assert pellucid("evaluate", run, "--test") == found
+    compared = pellucid("evaluate", paths[1], "--against", run, "--test")
+    assert (compared.status, compared.err) == (0, found.err)
+
+
+def write_pairs_at(folder: Path) -> None:
+    folder.mkdir(parents=True)
+    write_pairs(folder, PAIRS, "test")
+
+
+def test_both_sides_in_one_file(
+    pellucid: CommandLine, finished_run: Path, texts: tuple[str, str], tmp_path: Path
+) -> None:
+    both = write(tmp_path / "test.tsv", [f"{source}\t{target}" for source, target in PAIRS])
+    expected = pellucid("evaluate", finished_run, "--src", texts[0], "--ref", texts[1])
+    assert pellucid("evaluate", finished_run, "--src", both) == expected
+    short = write(tmp_path / "short.txt", OTHER[:2])
+    outcome = pellucid("evaluate", short, "--src", both)
+    assert outcome.error.startswith(f"`{both}` and `{short}` must have as many lines as each other, but `{both}` has 7")
+
+
 @pytest.mark.parametrize(
     ("arguments", "error", "hint"),
     [
@@ -118,6 +203,34 @@ def test_on_a_terminal_it_says_what_takes_so_long(
         (["{other}", "--ref", "no.txt"], "no file `no.txt`", None),
         (["{run}", "--ref", "{run}", "--src", "{src}"], "`{run}` is a folder, not a text file", None),
         (["{other}"], "the reference translations are not given: `--ref FILE`", "name their file"),
+        (
+            [],
+            "no model is given",
+            "name a run folder, a model folder, or a text file of translations; - is standard input",
+        ),
+        (["{other}", "--ref", "{ref}", "--ref", "{short}"], "`{ref}` and `{short}` must have as many lines", None),
+        (
+            ["{other}", "--ref", "{ref}", "--tokenize", "intel"],
+            "the tokenizer `intel` is unknown; did you mean `intl`?",
+            "choose one of auto, 13a, zh, char, intl, none, ja-mecab, ko-mecab, flores200",
+        ),
+        (["{other}", "{short}", "--ref", "{ref}", "--ter"], "`--ter` is not compared, but scored", None),
+        (
+            ["{run}", "--test", "--src", "{src}"],
+            "`--test` stands in place of --src and --ref",
+            "leave --test out, or the files",
+        ),
+        (["{run}", "--data-dir", "data", "--src", "{src}"], "`--data-dir` says where the test set of --test", None),
+        (
+            ["{run}", "--test"],
+            "the recipe of `{run}` names no test set (`data.test_src`)",
+            "name its files by --src",
+        ),
+        (
+            ["{other}", "--test"],
+            "`--test` means the test set of a run's recipe, and `{other}` is no run folder: no recipe.toml in it",
+            "name the files of the test by --src and --ref",
+        ),
     ],
 )
 def test_what_cannot_be_evaluated(
@@ -153,4 +266,6 @@ def test_a_model_that_there_is_not_is_said_before_another_translates(
     first, second = (missing, finished_run) if place == "model" else (finished_run, missing)
     outcome = pellucid("evaluate", first, "--against", second, "--src", texts[0], "--ref", texts[1])
     assert outcome.status == 1
-    assert outcome.error.startswith(f"`{missing}` is not a model folder: it does not exist; did you mean `run`?")
+    assert outcome.error == (
+        f"`{missing}` is neither a model folder nor a file of translations: it does not exist; did you mean `run`?"
+    )

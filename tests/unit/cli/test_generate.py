@@ -45,10 +45,10 @@ def test_evaluate_and_score(language_model: Path, tmp_path: Path, pellucid: Comm
     lines = ["a b c d", "b c", "", "ü"]
     text.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     model = LanguageModel.load(language_model, "cpu")
-    found = model.token_scores(lines)
+    found = model.token_scores([line for line in lines if line])
     total, tokens = -sum(map(sum, found)), sum(map(len, found))
     scores = json.loads(pellucid("evaluate", str(language_model), "--src", str(text), "--json").out)
-    assert (scores["tokens"], scores["bytes"], scores["texts"]) == (tokens, len(text.read_bytes()), 4)
+    assert (scores["tokens"], scores["bytes"], scores["texts"]) == (tokens, len(text.read_bytes()) - 1, 3)
     assert scores["loss"] == pytest.approx(total / tokens, abs=1e-5)
     assert scores["perplexity"] == pytest.approx(math.exp(total / tokens), rel=1e-5)
     assert scores["bits_per_byte"] == pytest.approx(total / math.log(2) / scores["bytes"], rel=1e-5)
@@ -62,6 +62,27 @@ def test_evaluate_and_score(language_model: Path, tmp_path: Path, pellucid: Comm
     )
     values = pellucid("score", str(language_model), "--src", str(text)).out.splitlines()
     assert [float(value) for value in values] == pytest.approx(model.score(lines), abs=1e-3)
+    counts = [len(scores) for scores in model.token_scores(lines)]
+    rows = pellucid("score", str(language_model), "--src", str(text), "--json").out.splitlines()
+    for row, score, count in zip(map(json.loads, rows), model.score(lines), counts, strict=True):
+        assert (row["tokens"], row["score"], row["mean"]) == (
+            count, pytest.approx(score, abs=1e-4), pytest.approx(score / count, abs=1e-4)
+        )  # fmt: skip
+
+
+def test_evaluate_finds_what_training_found(tmp_path: Path, pellucid: CommandLine) -> None:
+    """One line in four is blank: training leaves it out, and so does `evaluate`; by the token and by the byte."""
+    text = tmp_path / "valid.txt"
+    lines = ["a b c d", "b c d e f", " ", "o p q", "h i", "k l ü", "", "m n o p"]
+    text.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    recipe = small_recipe_for(GENERATE, write_alphabet(tmp_path), "", f'data.valid_src="{text}"', "train.steps=4")
+    train(recipe, tmp_path / "run", device="cpu", quiet=True)
+    last = json.loads((tmp_path / "run" / "metrics.jsonl").read_text(encoding="utf-8").splitlines()[-1])
+    scores = json.loads(pellucid("evaluate", tmp_path / "run", "--src", text, "--json").out)
+    # Sums of some 40 terms of single precision, in another order.
+    assert scores["loss"] == pytest.approx(last["loss"], rel=40 * 2**-23)
+    assert scores["bits_per_byte"] == pytest.approx(last["bits_per_byte"], rel=40 * 2**-23)
+    assert scores["texts"] == 6
 
 
 @pytest.mark.parametrize(

@@ -1,12 +1,15 @@
 """`pellucid score`: a number a line."""
 
 import io
+import json
 import sys
 from pathlib import Path
 
 import pytest
 
+from pellucid.errors import DataError
 from pellucid.tasks.translator import Translator
+from pellucid.workflow.streams import FIRST_STRETCH
 from tests.toy_task import reversed_letters, write_pairs
 from tests.unit.cli.command_line import CommandLine
 
@@ -37,3 +40,119 @@ def test_standard_input_cannot_be_both(pellucid: CommandLine, finished_run: Path
     outcome = pellucid("score", finished_run, "--src", "-", "--tgt", "-")
     assert (outcome.status, outcome.out) == (2, "")
     assert outcome.error == "standard input (`-`) can be only one of the files"
+
+
+def test_scores_by_the_token_and_as_the_search_ranks(
+    pellucid: CommandLine, finished_run: Path, texts: tuple[str, str]
+) -> None:
+    translator = Translator.load(finished_run, "cpu")
+    sources, targets = zip(*PAIRS, strict=True)
+    sums = translator.score(sources, targets)
+    lengths = [len(ids) + 1 for ids in translator.tokenizers.target.encode_lines(targets)]
+    penalty = translator.decode.length_penalty
+    expected = {
+        "none": sums,
+        "mean": [value / length for value, length in zip(sums, lengths, strict=True)],
+        "length": [value / length**penalty for value, length in zip(sums, lengths, strict=True)],
+    }
+    options = [finished_run, "--src", texts[0], "--tgt", texts[1]]
+    for normalize, values in expected.items():
+        outcome = pellucid("score", *options, "--normalize", normalize)
+        assert [float(line) for line in outcome.out.splitlines()] == pytest.approx(values, abs=1e-4)
+    rows = [json.loads(line) for line in pellucid("score", *options, "--json").out.splitlines()]
+    assert [row["tokens"] for row in rows] == lengths
+    for name, normalize in (("score", "none"), ("mean", "mean"), ("length_normalized", "length")):
+        assert [row[name] for row in rows] == pytest.approx(expected[normalize], abs=1e-5)
+    assert pellucid("score", finished_run, "--src", texts[0], "--ref", texts[1]).status == 0
+
+
+def test_the_best_found_is_the_best_scored(finished_run: Path) -> None:
+    """What the search ranks by is what --normalize length tells: the n best come in its order."""
+    translator = Translator.load(finished_run, "cpu")
+    for source, _ in reversed_letters(4, seed=3):
+        found = translator.translate([source], beam_size=4, n_best=4, length_penalty=0.7)[0].alternatives
+        scored = translator.scored([source] * len(found), [one.text for one in found])
+        assert [one.score for one in scored] == pytest.approx([one.score for one in found], abs=1e-4)
+        ranks = [one.score / one.tokens**0.7 for one in scored]
+        assert ranks == pytest.approx(sorted(ranks, reverse=True), abs=1e-4)
+
+
+def test_a_line_that_is_too_long_has_no_score_and_ends_nothing(
+    pellucid: CommandLine, finished_run: Path, tmp_path: Path
+) -> None:
+    translator = Translator.load(finished_run, "cpu")
+    room = translator.model.config.max_positions
+    long = " ".join("abcdefgh"[i % 8] for i in range(room))
+    pairs = [("a b", "b a"), (long, "a"), ("a", long), (long, long), *reversed_letters(3)]
+    src, tgt = write_pairs(tmp_path, pairs)
+    outcome = pellucid("score", finished_run, "--src", src, "--tgt", tgt)
+    values = outcome.out.splitlines()
+    assert (outcome.status, values[1:4]) == (0, ["nan"] * 3)
+    fitting = [pairs[0], *pairs[4:]]
+    assert [float(v) for v in (values[0], *values[4:])] == pytest.approx(
+        translator.score(*zip(*fitting, strict=True)), abs=1e-4
+    )
+    limits = translator._source_room(translator.decode), translator._target_room(translator.decode)
+    tokens = [len(side.encode(long)) for side in (translator.tokenizers.source, translator.tokenizers.target)]
+    sides = [
+        f"its {side} has {count:,} tokens, the model takes at most {limit:,}"
+        for side, count, limit in zip(("source", "target"), tokens, limits, strict=True)
+    ]
+    assert outcome.err.splitlines() == [
+        f"warning: line 2 has no score: {sides[0]}",
+        f"warning: line 3 has no score: {sides[1]}",
+        f"warning: line 4 has no score: {sides[0]} and {sides[1]}",
+    ]
+    rows = [
+        json.loads(line)
+        for line in pellucid("score", finished_run, "--src", src, "--tgt", tgt, "--json").out.splitlines()
+    ]
+    assert (rows[1]["score"], rows[1]["mean"], rows[1]["length_normalized"]) == (None, None, None)
+    with pytest.raises(DataError, match="source 2 has"):
+        translator.score(*zip(*pairs, strict=True))
+
+
+def test_many_long_lines_are_counted(pellucid: CommandLine, finished_run: Path, tmp_path: Path) -> None:
+    room = Translator.load(finished_run, "cpu").model.config.max_positions
+    src, tgt = write_pairs(tmp_path, [(" ".join("a" * room), "a")] * 12)
+    warned = pellucid("score", finished_run, "--src", src, "--tgt", tgt).err.splitlines()
+    assert len(warned) == 11
+    assert warned[9].startswith("warning: line 10 has no score")
+    assert warned[10] == "warning: 12 of 12 lines have no score: they are too long"
+
+
+def test_scores_come_before_what_is_wrong_further_down(
+    pellucid: CommandLine, finished_run: Path, tmp_path: Path
+) -> None:
+    """The first stretch is printed when the second is read."""
+    pairs = reversed_letters(FIRST_STRETCH + 3)
+    for missing in (0, 1):
+        sides = [[pair[side] for pair in pairs] for side in (0, 1)]
+        sides[missing].pop()
+        paths = [tmp_path / f"{missing}.{name}" for name in ("src", "tgt")]
+        for path, lines in zip(paths, sides, strict=True):
+            path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+        outcome = pellucid("score", finished_run, "--src", paths[0], "--tgt", paths[1])
+        assert outcome.status == 2
+        assert len(outcome.out.splitlines()) >= FIRST_STRETCH
+        counts = [f"{len(lines):,}" for lines in sides]
+        assert outcome.error == (
+            f"`{paths[0]}` and `{paths[1]}` must have as many lines as each other, but `{paths[0]}` has {counts[0]} "
+            f"and `{paths[1]}` {counts[1]}"
+        )
+
+
+@pytest.mark.parametrize(
+    ("options", "error"),
+    [
+        (["--tgt", "a", "--ref", "b"], "`--ref` is the same as `--tgt`, and both are given"),
+        (["--tgt", "{tgt}", "--normalize", "tokens"], "`--normalize tokens` is unknown"),
+        ([], "the translations are not given: `--tgt FILE`"),
+    ],
+)
+def test_what_cannot_be_scored(
+    pellucid: CommandLine, finished_run: Path, texts: tuple[str, str], options: list[str], error: str
+) -> None:
+    arguments = [option.format(tgt=texts[1]) for option in options]
+    outcome = pellucid("score", finished_run, "--src", texts[0], *arguments)
+    assert (outcome.status, outcome.out, outcome.error) == (2, "", error)

@@ -16,5 +16,10 @@ def test_scores_are_of_the_translations(finished_run: Path) -> None:
     for options in ({}, {"beam_size": 1, "max_length": 3}):
         outputs = [t.text for t in translator.translate(sources, **options)]
         assert evaluate(translator, sources, references, **options) == score_corpus(outputs, references)
+    both = evaluate(translator, sources, [references, sources], tokenize="char", ter=True)
+    outputs = [t.text for t in translator.translate(sources)]
+    assert both == score_corpus(outputs, [references, sources], tokenize="char", ter=True)
+    assert "nrefs:2|" in both.signature
+    assert "|tok:char|" in both.signature
     with pytest.raises(DataError, match="3 translations cannot be scored against 2 references"):
         evaluate(translator, sources, references[:2])
