@@ -38,6 +38,8 @@ class Inspection:
     """Of each pair, whether it is to be trained on."""
     hashes: npt.NDArray[np.int64]
     """Of each pair; equal pairs have equal ones, and others, but for one in 10^19, different ones."""
+    source_hashes: npt.NDArray[np.int64]
+    """The same of each pair's source alone."""
     findings: tuple[Finding, ...]
     spellings: tuple[Finding, ...] = ()
     """How the text is typed. A tokenizer makes most of it one, so only who asks is told."""
@@ -85,7 +87,8 @@ def inspect(texts: Sequence[ParallelText], data: DataConfig, held_out: HeldOut) 
     pass_ = _Pass(data, held_out)
     counts = [pass_.read(text) for text in texts]
     used, hashes = np.frombuffer(pass_.used, np.bool_).copy(), np.frombuffer(pass_.hashes, np.int64)
-    seen = Inspection(tuple(texts), tuple(counts), used, hashes, ())
+    sources = np.frombuffer(pass_.source_hashes, np.int64)
+    seen = Inspection(tuple(texts), tuple(counts), used, hashes, sources, ())
     repeated = _repeated(used, hashes)
     if len(repeated):
         pass_.tell(_of_repeated(seen, repeated))
@@ -102,6 +105,7 @@ class _Pass:
     held_out: HeldOut
     used: bytearray = field(default_factory=bytearray)
     hashes: "array[int]" = field(default_factory=lambda: array("q"))
+    source_hashes: "array[int]" = field(default_factory=lambda: array("q"))
     found: dict[Fault, Finding] = field(default_factory=dict)
     mended: set[tuple[str, int]] = field(default_factory=set)
     leaked: dict[Fault, set[int]] = field(default_factory=dict)
@@ -128,6 +132,7 @@ class _Pass:
             if source != END and target != END:
                 self.used.append(self._use(text, line, source, target))
                 self.hashes.append(hash((source, target)))
+                self.source_hashes.append(hash(source))
         if text.tgt:
             self._compare(text, *(np.frombuffer(side, np.uint32) for side in lengths))
         return len(self.used) - start

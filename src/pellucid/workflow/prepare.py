@@ -49,7 +49,7 @@ class Corpus:
     data: DataConfig
     inspection: Inspection
     used: npt.NDArray[np.bool_]
-    """Of each pair, whether it is trained on: neither left out, nor held out, nor a copy of one that is held out."""
+    """Of each pair, whether it is trained on: neither left out, nor held out, nor with a source that is held out."""
     valid: list[Pair]
     valid_inspection: Inspection
     """Of the validation text; where none is given, of the training text, off which some pairs are cut."""
@@ -247,7 +247,8 @@ def _prepare_running(corpus: RunningCorpus, tokenizers: Tokenizers, folder: Path
 
 
 def _with_validation_cut_off(inspection: Inspection, data: DataConfig, task: Task) -> Corpus:
-    """Some pairs from all over the texts, at most a tenth, are held out of the training with all their copies."""
+    """Some pairs from all over the texts, at most a tenth, are held out of the training with all pairs that have one of
+    their sources: a sentence that was seen with another target is no new one."""
     numbers = np.flatnonzero(inspection.used)
     size = min(data.valid_size, len(numbers) // 10)
     if size == 0:
@@ -262,7 +263,7 @@ def _with_validation_cut_off(inspection: Inspection, data: DataConfig, task: Tas
         )
     held_out = np.zeros_like(inspection.used)
     held_out[numbers[np.random.default_rng(SPLIT_SEED).choice(len(numbers), size, replace=False)]] = True
-    used = inspection.used & ~np.isin(inspection.hashes, inspection.hashes[held_out])
+    used = inspection.used & ~np.isin(inspection.source_hashes, inspection.source_hashes[held_out])
     pairs = list(inspection.pairs(held_out, data.on_bad_utf8))
     return Corpus(data, inspection, used, pairs, inspection, held_out, task)
 

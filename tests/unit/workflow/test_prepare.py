@@ -36,14 +36,23 @@ def test_the_cut_off_validation_set_is_the_same_each_time_and_not_trained_on(tmp
 
 
 def test_copies_of_validation_pairs_are_not_trained_on(tmp_path: Path) -> None:
-    valid = open_corpus(data(tmp_path)).valid
-    near = [(valid[0][0], "another target"), ("another source", valid[0][1])]
-    corpus = open_corpus(data(tmp_path, [*PAIRS[:49], PAIRS[0]] * 2 + near))
+    corpus = open_corpus(data(tmp_path, [*PAIRS[:49], PAIRS[0]] * 2))
     trained = list(corpus.train())
     assert not set(corpus.valid) & set(trained)
-    assert [pair for pair in near if pair not in corpus.valid] == [pair for pair in near if pair in trained]
     kept = set(PAIRS[:49]) - set(corpus.valid)
     assert all(trained.count(pair) == (4 if pair == PAIRS[0] else 2) for pair in kept)
+
+
+def test_validation_sources_are_not_trained_on_with_another_target(tmp_path: Path) -> None:
+    """Each source stands there three times, with targets of its own; and each target with another source, too."""
+    pairs = [(source, f"{target} {way}") for way in ("one", "two", "three") for source, target in PAIRS]
+    corpus = open_corpus(data(tmp_path, pairs + [(f"another {source}", target) for source, target in pairs]))
+    trained, held_out = list(corpus.train()), {source for source, _ in corpus.valid}
+    assert not held_out & {source for source, _ in trained}
+    assert {target for _, target in corpus.valid} & {target for _, target in trained}, "a target may come again"
+    others = [pair for pair in pairs if pair[0] not in held_out]
+    assert [pair for pair in trained if pair in others] == others
+    assert len(corpus) == len(trained)
 
 
 def test_a_given_validation_set_takes_nothing_from_the_training_text(tmp_path: Path) -> None:
