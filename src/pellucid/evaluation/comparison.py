@@ -173,17 +173,13 @@ def in_words(comparison: Comparison) -> str:
     chance = f"a difference as large appears by chance in {_cases(bleu.p_value)}."
     if not bleu.is_clear:
         said = f"{more} has {size} BLEU more, which may be chance: {chance}"
-    elif abs(bleu.difference) < SEEDS_DIFFER_BY:
-        said = (
-            f"{more} has {size} BLEU more on these sentences: {chance}\n"
-            f"That is about these two models, not about how they were made: with other seeds, trainings of one recipe "
-            f"differ by about {SEEDS_DIFFER_BY:.0f} BLEU."
-        )
     else:
+        is_much = abs(bleu.difference) >= SEEDS_DIFFER_BY
+        lead = f"{more} is better by {size} BLEU" if is_much else f"{more} has {size} BLEU more on these sentences"
         said = (
-            f"{more} is better by {size} BLEU: {chance}\n"
-            f"That is about these two models. How they were made is compared by several seeds of each: trainings of "
-            f"one recipe differ by about {SEEDS_DIFFER_BY:.0f} BLEU."
+            f"{lead}: {chance}\n"
+            "That is about these two systems. Of two recipes it says little: one and the same,\n"
+            f"trained with other seeds, differs by about {SEEDS_DIFFER_BY:.0f} BLEU. Compare several seeds of each."
         )
     opposed = bleu.difference * round(chrf.difference, 2) < 0
     return f"{said} chrF points the other way." if opposed else said
@@ -199,7 +195,7 @@ def _cases(p: float) -> str:
 def _row(name: str, d: Difference) -> str:
     a, b = (f"{score:6.2f}  {_bracket(ends, '6.2f')}" for score, ends in ((d.a, d.a_interval), (d.b, d.b_interval)))
     difference = f"{d.difference:+6.2f}  {_bracket(d.difference_interval, '+6.2f')}"
-    return f"{name:<5}{a:<26}{b:<26}{difference:<26}{d.p_value:.3f}"
+    return f"{name:<5}{a:<26}{b:<26}{difference:<26}{d.p_value:.4f}"
 
 
 def _bracket(ends: Interval, form: str) -> str:

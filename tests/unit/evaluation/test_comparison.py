@@ -158,7 +158,7 @@ def difference(value: float, interval: tuple[float, float], p: float) -> Differe
     )  # fmt: skip
 
 
-MODELS = "That is about these two models"
+MODELS = "That is about these two systems"
 
 
 @pytest.mark.parametrize(
@@ -182,7 +182,7 @@ def test_what_is_said(
     assert words.startswith(said.format("a difference as large appears by chance"))
     assert (MODELS in words) == bool(more)
     assert ("is better" in words) == (abs(value) >= 1 and bool(more))
-    assert ("differ by about 1 BLEU" in words) == bool(more)
+    assert ("differs by about 1 BLEU" in words) == bool(more)
 
 
 @pytest.mark.parametrize(
@@ -207,7 +207,7 @@ def test_the_report_has_a_table_and_a_sentence(comparison: Comparison) -> None:
         ):
             start = header.index(column)
             assert row[start - 1 :].startswith(f" {score:{sign}.2f}  [{low:{sign}6.2f}, {high:{sign}6.2f}]")
-        assert row[header.index("p") :] == f"{found.p_value:.3f}"
+        assert row[header.index("p") :] == f"{found.p_value:.4f}"
     assert in_words(comparison) in comparison.report("runs/first", "runs/second")
     assert lines[-2:] == [f"BLEU  {comparison.bleu.signature}", f"chrF  {comparison.chrf.signature}"]
     assert f"{comparison.equal_sentences} of 60 sentences are translated to the same text" in lines
