@@ -35,8 +35,11 @@ def _rotary(settings: Settings) -> dict[str, Any]:
         raise settings.refuse("partial_rotary_factor", part, "positions that Pellucid's model cannot express")
     needed = {"linear": ("factor",), "llama3": ("factor", "high_freq_factor", "low_freq_factor")}.get(kind, ())
     for key in needed:
-        if key not in rope:
-            raise CheckpointError(f"`{settings.path}`: `{name}` has no `{key}`", "copy the folder again")
+        if not rope.get(key):
+            raise CheckpointError(
+                f"`{settings.path}`: `{name}` has {'no' if rope.get(key) is None else 'zero as its'} `{key}`",
+                "copy the folder again",
+            )
     fields: dict[str, Any] = {"rotary_base": float(rope.get("rope_theta", settings["rope_theta"]))}
     if kind != "default":
         fields["rotary_factor"] = float(rope["factor"])

@@ -51,7 +51,8 @@ KINDS: dict[str, Kind] = SEARCH_KINDS | {
         WHOLE,
     ),
     **dict.fromkeys(
-        ("decoder_vocab_size", "head_dim", "max_window_layers", "n_inner", "num_decoder_layers", "num_key_value_heads"),
+        ("decoder_vocab_size", "head_dim", "max_window_layers", "n_inner", "num_decoder_layers", "num_key_value_heads",
+         "sliding_window"),
         WHOLE | NOTHING,
     ),
     **dict.fromkeys(
