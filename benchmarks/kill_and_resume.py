@@ -220,7 +220,7 @@ def phase_of(run: Path, said: str, settings: dict[str, Any]) -> str:
         return TOKENIZER if "training the tokenizer" in said and "vocabulary: " not in said else STARTING
     events = metrics_of(run)
     event, step = events[-1] if events else ("", 0)
-    if event == "average":
+    if event == "candidate":
         return FINISHING
     if (run / "checkpoints" / f"step-{settings['train.steps']:08d}").is_dir():
         return AVERAGING

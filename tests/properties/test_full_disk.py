@@ -140,4 +140,4 @@ def test_a_signal_on_a_full_disk_says_what_is_not_saved(disk: Path, undisturbed:
     (disk / "filler").unlink()
     assert run(disk).returncode == 0
     assert_same_run(disk, undisturbed)
-    assert metrics(disk)[-1]["event"] == "average"
+    assert metrics(disk)[-1]["event"] == "candidate"

@@ -68,7 +68,7 @@ def unbroken(tmp_path_factory: pytest.TempPathFactory) -> Path:
     done = run(folder)
     assert (done.returncode, done.stdout) == (0, ""), done.stderr
     steps = [(line["event"], line["step"]) for line in metrics(folder) if line["event"] != "train"]
-    assert steps == [("validation", 5), ("validation", 10), ("validation", 15), ("average", 15)]
+    assert steps == [*(("validation", step) for step in (5, 10, 15)), *[("candidate", 15)] * 3]
     return folder
 
 

@@ -72,9 +72,10 @@ class TrainConfig:
     keep_every: int = 0
     """Steps between checkpoints whose weights stay to the end, to be looked at; 0: only what the average needs."""
     average: int = 5
-    """The final weights are the mean of so many checkpoints (section 6.1 of the paper); 1: the best weights."""
+    """At the end the best validation and means of so many checkpoints (section 6.1 of the paper) are compared on all of
+    the validation text, and the best of them becomes the model; 1: the best validation alone."""
     average_of: Literal["last", "best"] = "last"
-    """The checkpoints averaged: the last ones, or those that validated best."""
+    """The checkpoints averaged: the last ones, with the mean of those that validated best beside it, or these alone."""
     log_every: int = 100
     """Steps between lines of the metrics log."""
 

@@ -24,12 +24,14 @@ class Clock:
         decay_fraction: the part of all steps over which the rate falls.
         started: when this command began, as `now` counts.
         used: seconds that the run had used up when the state was saved that it goes on from.
+        validations_after: how many times as long as a validation it takes to choose the model after the last step.
     """
 
     budget: float
     decay_fraction: float
     started: float
     used: float = 0.0
+    validations_after: float = 1.0
     now: Callable[[], float] = time.perf_counter
     _first: tuple[int, float] | None = field(default=None, init=False)
     _steps: int = field(default=0, init=False)
@@ -42,7 +44,7 @@ class Clock:
         return self.used + self.now() - self.started
 
     def validated(self, seconds: float) -> None:
-        """Learns how long a validation takes: two more come after the last step."""
+        """Learns how long a validation takes: one more comes after the last step, and then the model is chosen."""
         self._longest_validation = max(self._longest_validation, seconds)
 
     def saved(self, seconds: float) -> None:
@@ -73,5 +75,5 @@ class Clock:
 
     @property
     def _time_after_last_step(self) -> float:
-        # One validation more than those two, as the pace says nothing of whether the next one is near.
-        return 3 * self._longest_validation + 2 * self._longest_save + LEAVING
+        # One validation more than that, as the pace says nothing of whether the next one is near.
+        return (2 + self.validations_after) * self._longest_validation + 2 * self._longest_save + LEAVING

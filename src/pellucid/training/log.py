@@ -16,6 +16,10 @@ MOST_WAITING = 10_000
 """Lines that wait in memory while the disk is full, a few megabytes; beyond it the oldest go."""
 
 
+AT_THE_END = ("candidate", "average")
+"""Events behind the last checkpoint; the second is what earlier versions wrote of their mean."""
+
+
 class RunLog:
     """The metrics of a run, one JSON object a line, and their short form on the screen.
 
@@ -142,10 +146,10 @@ class _Bar:
 
 
 def _is_behind(line: bytes, step: int) -> bool:
-    """Whether a metrics line is whole and older than the checkpoint of `step`, which no average is."""
+    """Whether a metrics line is whole and older than the checkpoint of `step`, which nothing of the end is."""
     try:
         table = json.loads(line)
-        return line.endswith(b"\n") and table["step"] <= step and table["event"] != "average"
+        return line.endswith(b"\n") and table["step"] <= step and table["event"] not in AT_THE_END
     except (ValueError, KeyError, TypeError):
         return False
 

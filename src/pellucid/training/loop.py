@@ -3,7 +3,7 @@
 import hashlib
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -31,7 +31,7 @@ from pellucid.training.precision import autocast, multiply_in
 from pellucid.training.saving import Saving
 from pellucid.training.schedule import UNDECIDED, Ending, learning_rate, planned_ending
 from pellucid.training.state import Checkpoints, Meter, RunState, Tensors, read_weights
-from pellucid.training.validation import Validation, set_best, take_in
+from pellucid.training.validation import Validation, set_numbers, take_in, winner
 from pellucid.weights.tensors import mean_of, parameters, set_parameters
 
 
@@ -46,6 +46,11 @@ class Trainer:
     log: RunLog
     validate: Callable[[], Validation]
     keep: Callable[[Tensors], None]
+    """Writes weights as the run's model."""
+    kept: Callable[[], str | None] | None = None
+    """The SHA-256 of the run's model as it lies on the disk, None where it does not; without it nothing is checked."""
+    validate_all: Callable[[], Validation] | None = None
+    """Validates on all that is held out, to choose the model at the end; None: as `validate` does."""
     text_of: Callable[[int], str] = "".format
     """Both sides of a sentence pair, by its index, for a message."""
     sampling: SubwordSampling | None = None
@@ -55,6 +60,8 @@ class Trainer:
     clock: Clock | None = None
     """Ends a run that has a time budget; None: the settings say how the run ends."""
     state: RunState = field(default_factory=RunState)
+    chosen: str = ""
+    """What the run's model is, once it is chosen: the best validation, or one of the means."""
 
     def __post_init__(self) -> None:
         multiply_in(self.model, self.config.precision)
@@ -64,7 +71,7 @@ class Trainer:
         self.saving = Saving(self.checkpoints, self.keep, self.log)
 
     def train(self) -> RunState:
-        """Trains from the newest checkpoint, or from the start, to the last step; then averages.
+        """Trains from the newest checkpoint, or from the start, to the last step; then chooses the model.
 
         Raises Interrupted, with the state saved, after SIGINT, SIGTERM or SIGHUP; PellucidError when the loss is not
         finite, or a single sentence does not fit into memory; OSError when at the end the disk does not take what
@@ -86,7 +93,7 @@ class Trainer:
                 if interrupts.received and self.state.step < self.last_step:
                     raise Interrupted(interrupts.received, self.state.step, self.checkpoints.last_step_saved)
         self.saving.write_what_waits()
-        self._average()
+        self._choose()
         self.log.flush()
         return self.state
 
@@ -124,6 +131,8 @@ class Trainer:
         self.log.resume_at(self.state.step)
         if self.clock is not None:
             self.clock.used = self.state.clock
+        if self.state.best_loss is not None and self.state.step < self.last_step:
+            self._put_back()
         if self.state.step:
             of = "" if self.ending is UNDECIDED else f" of {self.last_step:,}"
             self.log.say(f"resuming after step {self.state.step:,}{of}")
@@ -131,6 +140,19 @@ class Trainer:
             self.log.resume_at(-1)
             self._validate()
             self._save()
+
+    def _put_back(self) -> None:
+        """Has the best weights so far be the run's model again, where something else lies there, or nothing."""
+        state = self.state
+        found, saved = self.kept() if self.kept else None, self.checkpoints.weights_of_step(state.best_step)
+        if self.kept is None or (found is not None and saved is None) or (saved and saved[1] == found):
+            return
+        was = "is not there any more" if found is None else "is not the best so far"
+        if saved is None:
+            self.log.say(f"warning: the run's model, of step {state.best_step:,}, {was}, and no checkpoint holds it")
+            return
+        self.saving.keep(state.best_step, read_weights(saved[0]))
+        self.log.say(f"the run's model {was}: it is put back from `{saved[0]}`")
 
     def _timed_step(self, stream: Iterator[tuple[int, int, Indices]]) -> float:
         """A step on the next batches; returns the gradient's norm."""
@@ -228,10 +250,10 @@ class Trainer:
         started = time.perf_counter()
         # A moving average takes the weights' place wherever weights are judged or kept.
         with nullcontext() if self.moving_average is None else self.moving_average.in_place():
-            found = self._validation()
+            found = self._validation(self.validate)
             better = take_in(found, self.state, self.config)
             if better:
-                self.saving.keep(self.state.step, self.model)
+                self.saving.keep(self.state.step, parameters(self.model))
         seconds = time.perf_counter() - started
         self.state.seconds += seconds
         if self.clock is not None:
@@ -241,10 +263,10 @@ class Trainer:
         if found.sample:
             self.log.say(found.sample)
 
-    def _validation(self) -> Validation:
+    def _validation(self, validate: Callable[[], Validation]) -> Validation:
         self.model.eval()
         with torch.inference_mode():
-            return self.validate()
+            return validate()
 
     def _end_without_progress(self, norm: float) -> None:
         """Makes this step the last one where validation has not got better for too long."""
@@ -274,8 +296,8 @@ class Trainer:
 
     @property
     def _save_is_due(self) -> bool:
-        """Whether this step is to be resumed from, or is one of the best, whose weights are to be averaged."""
-        return self._due(self.config.save_every) or self.checkpoints.is_averaged(self.state.step, self.state)
+        """Whether this step is to be resumed from, or its weights may be those of the run's model."""
+        return self._due(self.config.save_every) or bool(self.checkpoints.needed([self.state.step], self.state))
 
     @property
     def _ema(self) -> Tensors | None:
@@ -289,19 +311,39 @@ class Trainer:
         if self.clock is not None:
             self.clock.saved(time.perf_counter() - started)
 
-    def _average(self) -> None:
-        """Puts the mean of the last or the best checkpoints into the model and keeps it."""
-        paths = self.checkpoints.to_average()
-        if len(paths) < 2:
-            return
-        started = time.perf_counter()
-        average_into(self.model, paths)
-        found, state = self._validation(), self.state
+    def _choose(self) -> None:
+        """Keeps the best of what the run's model can be: one checkpoint or a mean, each validated on all there is.
+
+        Nothing that is read here is written, so a run that is killed in between chooses once more.
+        """
+        started, state = time.perf_counter(), self.state
+        candidates = self.checkpoints.candidates(state)
+        if {candidate.name for candidate in candidates} <= {"best"}:
+            return self._keep_best()
+        found = []
+        for candidate in candidates:
+            average_into(self.model, candidate.paths)
+            found.append(self._validation(self.validate_all or self.validate))
+            self.log.say(f"{candidate}: {found[-1]}")
+        best = winner(found, self.config.best_by)
+        average_into(self.model, candidates[best].paths)
         self.keep(parameters(self.model))
+        for i, (candidate, numbers) in enumerate(zip(candidates, found, strict=True)):
+            values = {"candidate": candidate.name, "checkpoints": candidate.steps, "kept": i == best}
+            self.log.write("candidate", state.step, **values, **numbers.numbers)
         state.seconds += time.perf_counter() - started
-        set_best(found, state)
-        self.log.write("average", state.step, checkpoints=len(paths), **found.numbers)
-        self.log.say(f"mean of the {self.config.average_of} {len(paths)} checkpoints: {found}")
+        set_numbers(found[best], state)
+        self.chosen = str(candidates[best])
+        self.log.say(f"kept: {self.chosen}; the checkpoints of the others stay in `{self.checkpoints.folder}`")
+
+    def _keep_best(self) -> None:
+        """Has the best validation's weights be the run's model, where nothing else can be it."""
+        self.chosen = f"the best validation (step {self.state.best_step:,})"
+        self._put_back()
+        if self.kept is not None and self.kept() is None:
+            self.chosen = f"the last step ({self.state.step:,}), since the best weights are lost"
+            self.keep(parameters(self.model))
+            self.log.say(f"warning: kept: {self.chosen}")
 
     def _due(self, every: int) -> bool:
         return self.state.step % every == 0 or self.state.step == self.last_step
@@ -345,7 +387,7 @@ def batch_loss(model: Model, batch: Batch, label_smoothing: float, r_drop: float
     return batch_losses(model, batch, label_smoothing, r_drop).minimised
 
 
-def average_into(model: Model, checkpoints: list[Path]) -> None:
+def average_into(model: Model, checkpoints: Sequence[Path]) -> None:
     """Sets the model's parameters to the mean of those checkpoints: of their moving averages, where they have them."""
     mean = mean_of([read_weights(path) for path in checkpoints])
     set_parameters(model, mean, "the average")

@@ -1,7 +1,7 @@
 """Saving that a full disk does not turn into the end of a run.
 
 Training goes on; what could not be written waits in memory, and is written before the next checkpoint. So where a
-checkpoint stands, all from before it stands, too: the metrics, the best weights, the weights to be averaged.
+checkpoint stands, all from before it stands, too: the metrics, the best weights, the weights that the end needs.
 """
 
 import time
@@ -14,7 +14,6 @@ from torch import nn
 from pellucid.training.log import RunLog
 from pellucid.training.state import Checkpoints, RunState, Tensors, weights_of
 from pellucid.weights.files import disk_trouble, is_disk_failure
-from pellucid.weights.tensors import parameters
 
 
 class Saving:
@@ -34,9 +33,8 @@ class Saving:
         self._late: dict[int, tuple[RunState, dict[str, Tensors]]] = {}
         self._failing = False
 
-    def keep(self, step: int, model: nn.Module) -> None:
-        """Writes the model's weights, those of `step`, as the best so far; where the disk fails, they wait."""
-        weights = parameters(model)
+    def keep(self, step: int, weights: Tensors) -> None:
+        """Writes weights, those of `step`, as the best so far; where the disk fails, they wait."""
         try:
             self._keep(weights)
             self._best = None
@@ -78,12 +76,11 @@ class Saving:
             del self._late[step]
 
     def _hold(self, state: RunState, weights: dict[str, Tensors]) -> None:
-        """Has weights wait that may be averaged at the end; those that newer ones push out of the average go."""
-        count = self.checkpoints.average
-        if count > 1 and self.checkpoints.is_averaged(state.step, state):
+        """Has weights wait that the end of the run needs; those that newer ones push out of that go."""
+        if self.checkpoints.needed([state.step], state):
             self._late[state.step] = replace(state), {name: _copy(tensors) for name, tensors in weights.items()}
-            needed = [step for step in sorted(self._late) if self.checkpoints.is_averaged(step, state)][-count:]
-            self._late = {step: self._late[step] for step in needed}
+            needed = self.checkpoints.needed(self._late, state)
+            self._late = {step: late for step, late in self._late.items() if step in needed}
 
     def _complain(self, step: int, what: str, error: OSError) -> None:
         """All of it the first time, then in short."""

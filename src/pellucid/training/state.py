@@ -13,7 +13,7 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -75,7 +75,7 @@ class RunState:
     bad_validations: int = 0
     """Validations since the best one."""
     ranking: list[list[float]] = field(default_factory=list)
-    """Score and minus the step of those that validated best, the best first, where they are to be averaged."""
+    """Score and minus the step of those that validated best, the best first, where their mean is to be looked at."""
     last_step: int = 0
     """The last step, where something has moved it since the run began; 0: as configured."""
     falls_at: int = 0
@@ -92,6 +92,27 @@ class RunState:
     def from_table(cls, table: dict[str, Any]) -> Self:
         """What asdict() made a table of. Raises KeyError or TypeError for another one."""
         return cls(**table | {"meter": Meter(**table["meter"])})
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """Weights that may become the run's model: those of one checkpoint, or the mean of several."""
+
+    name: str
+    """start, best, mean of last or mean of best."""
+    paths: tuple[Path, ...]
+
+    @property
+    def steps(self) -> list[int]:
+        """The steps of its checkpoints."""
+        return [_step_of(path) for path in self.paths]
+
+    def __str__(self) -> str:
+        if self.name == "start":
+            return "the weights that the run started from"
+        if self.name == "best":
+            return f"the best validation (step {self.steps[0]:,})"
+        return f"the mean of the {self.name.removeprefix('mean of ')} {len(self.paths)} checkpoints"
 
 
 class Checkpoints:
@@ -178,18 +199,62 @@ class Checkpoints:
         """The step that a run would resume after, as far as the names tell."""
         return max((_step_of(path) for path in self._all() if (path / OPTIMIZER).is_file()), default=0)
 
-    def to_average(self) -> list[Path]:
-        """The last `average` checkpoints that were due, or those that validated best; oldest first."""
-        found, state = self._all(), self._newest_state()
-        return [path for path in found if self.is_averaged(_step_of(path), state)][-self.average :]
+    def to_average(self, of: str = "") -> list[Path]:
+        """The last `average` checkpoints that were due, or those that validated best; oldest first.
 
-    def is_averaged(self, step: int, state: RunState) -> bool:
-        """Whether a step's checkpoint may enter the average of a run that has come to `state`.
-
-        Each run that comes to the step must save it, interrupted or not; what an interruption alone saved never does.
+        Args:
+            of: "last" or "best"; empty: as the run was told.
         """
-        if self.average_of == "best":
-            return any(-row[-1] == step for row in state.ranking[: self.average])
+        found, state = {_step_of(path): path for path in self._all()}, self._newest_state()
+        best = (of or self.average_of) == "best"
+        steps = self._ranked(state) if best else [step for step in found if self._is_due(step, state)][-self.average :]
+        return [found[step] for step in sorted(steps) if step in found]
+
+    def candidates(self, state: RunState) -> list[Candidate]:
+        """What the model of a run that has come to its end at `state` is chosen from, as far as it is still there.
+
+        The weights that it started from, where it did; the best validation; the means of the last and of the best.
+        """
+        found = {_step_of(path): path for path in self._all()}
+        singles = [Candidate("start", (found[0],))] if 0 in found and state.best_step else []
+        if state.best_step in found:
+            singles.append(Candidate("best", (found[state.best_step],)))
+        means = [Candidate(f"mean of {of}", tuple(self.to_average(of))) for of in self._means]
+        return singles + [
+            mean
+            for i, mean in enumerate(means)
+            if len(mean.paths) > 1 and mean.paths not in [m.paths for m in means[:i]]
+        ]
+
+    def needed(self, steps: Iterable[int], state: RunState) -> set[int]:
+        """Those of `steps` whose weights a run that has come to `state` needs at its end.
+
+        Each run that comes to such a step must save it, interrupted or not; of what an interruption alone saved
+        nothing is needed.
+        """
+        kept = {0, state.best_step, *(self._ranked(state) if "best" in self._means else [])}
+        last = sorted(step for step in steps if self._is_due(step, state)) if "last" in self._means else []
+        return {*kept.intersection(steps), *last[-self.average :]}
+
+    def weights_of_step(self, step: int) -> tuple[Path, str] | None:
+        """The checkpoint with the weights of a step, and their SHA-256; None where there is none that can be read."""
+        path = self.folder / f"step-{step:08d}"
+        with suppress(CheckpointError):
+            marks = _read_table(path)[1]
+            return path, str(marks[EMA if EMA in marks else WEIGHTS]["sha256"])
+        return None
+
+    @property
+    def _means(self) -> tuple[str, ...]:
+        """The kinds of means that are looked at."""
+        if self.average < 2:
+            return ()
+        return ("last", "best") if self.average_of == "last" else ("best",)
+
+    def _ranked(self, state: RunState) -> list[int]:
+        return [-int(row[-1]) for row in state.ranking[: self.average]]
+
+    def _is_due(self, step: int, state: RunState) -> bool:
         return step > 0 and (step % self.save_every == 0 or step == (state.last_step or self.last_step))
 
     def _newest_state(self) -> RunState:
@@ -211,10 +276,12 @@ class Checkpoints:
         stale = [path for path in self._all() if _step_of(path) > newest]
         for path in (*stale, *self.folder.glob("step-*.partial")):
             shutil.rmtree(path)
-        resumable = [path for path in self._all() if (path / OPTIMIZER).is_file()][-2:]
-        kept = [path for path in self._all() if self.keep_every and _step_of(path) % self.keep_every == 0]
-        for path in self._all():
-            if path not in (*self.to_average(), *resumable, *kept):
+        found = {_step_of(path): path for path in self._all()}
+        resumable = [path for path in found.values() if (path / OPTIMIZER).is_file()][-2:]
+        kept = [path for step, path in found.items() if self.keep_every and step % self.keep_every == 0]
+        needed = [found[step] for step in self.needed(found, self._newest_state())]
+        for path in found.values():
+            if path not in (*needed, *resumable, *kept):
                 shutil.rmtree(path)
             elif path not in resumable:
                 (path / OPTIMIZER).unlink(missing_ok=True)
@@ -232,7 +299,7 @@ def weights_of(model: nn.Module, ema: Tensors | None = None) -> dict[str, Tensor
 
 
 def read_weights(checkpoint: Path) -> Tensors:
-    """The weights of a checkpoint that is to be averaged: their moving average, in a run that keeps one.
+    """The weights of a checkpoint that the model is made from: their moving average, in a run that keeps one.
 
     Raises CheckpointError where they are not as written.
     """
@@ -242,8 +309,8 @@ def read_weights(checkpoint: Path) -> Tensors:
         _check_file(checkpoint / name, marks)
     except CheckpointError as error:
         raise CheckpointError(
-            f"the checkpoint `{checkpoint}` is one of those to be averaged, but {error}",
-            "remove this folder, and the same command takes the mean of the others; or start over with --fresh",
+            f"the checkpoint `{checkpoint}` is one of those that the model is made from, but {error}",
+            "remove this folder, and the same command does with the others; or start over with --fresh",
         ) from error
     return load_tensors(checkpoint / name)
 
@@ -251,7 +318,7 @@ def read_weights(checkpoint: Path) -> Tensors:
 def _write_state(checkpoint: Path, state: RunState) -> None:
     """Writes state.json, which vouches for itself and for the files beside it."""
     files = sorted(checkpoint.iterdir())
-    marks = {path.name: {"bytes": path.stat().st_size, "sha256": _sha256(path)} for path in files}
+    marks = {path.name: {"bytes": path.stat().st_size, "sha256": sha256_of(path)} for path in files}
     table = asdict(state) | {"files": marks}
     text = json.dumps(table | {"sha256": _digest(table)}, indent=2) + "\n"
     (checkpoint / STATE).write_text(text, encoding="utf-8")
@@ -296,7 +363,7 @@ def _check_file(path: Path, marks: Mapping[str, Any]) -> None:
     if size != mark["bytes"]:
         raise CheckpointError(f"{path.name} has {size:,} bytes instead of {mark['bytes']:,}")
     try:
-        digest = _sha256(path)
+        digest = sha256_of(path)
     except OSError as error:
         raise CheckpointError(f"{path.name} cannot be read: {error.strerror}") from error
     if digest != mark["sha256"]:
@@ -307,7 +374,8 @@ def _digest(table: dict[str, Any]) -> str:
     return hashlib.sha256(json.dumps(table, sort_keys=True).encode()).hexdigest()
 
 
-def _sha256(path: Path) -> str:
+def sha256_of(path: Path) -> str:
+    """Returns the SHA-256 of a file, in hexadecimal digits."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 

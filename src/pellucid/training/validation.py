@@ -1,6 +1,7 @@
 """What a validation found, and which of them are the best."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pellucid.config import TrainConfig
@@ -8,6 +9,9 @@ from pellucid.training.state import RunState
 
 LEAST_BLEU = 1.0
 """Below it BLEU is chance: a few runs of four words that happen to agree."""
+
+POINT = 1.0
+"""One BLEU, one chrF, or one percent of accuracy: two results of one corpus that are nearer to each other are equal."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +67,7 @@ def take_in(found: Validation, state: RunState, config: TrainConfig) -> bool:
     if better:
         set_best(found, state)
     state.bad_validations = 0 if better else state.bad_validations + 1
-    if config.average_of == "best" and config.average > 1:
+    if config.average > 1:
         # Of equal ones the earlier stands first.
         ranked = sorted([*state.ranking, [*found.score(by), -state.step]], reverse=True)
         state.ranking = ranked[: config.average]
@@ -72,5 +76,34 @@ def take_in(found: Validation, state: RunState, config: TrainConfig) -> bool:
 
 def set_best(found: Validation, state: RunState) -> None:
     """Notes what was found at this step as the best."""
-    state.best_step, state.best_loss = state.step, found.loss
-    state.best_bleu, state.best_accuracy, state.best_chrf = found.bleu, found.accuracy, found.chrf
+    state.best_step = state.step
+    set_numbers(found, state)
+
+
+def set_numbers(found: Validation, state: RunState) -> None:
+    """Notes what was found as what the run's model comes to."""
+    state.best_loss, state.best_bleu = found.loss, found.bleu
+    state.best_accuracy, state.best_chrf = found.accuracy, found.chrf
+
+
+def winner(found: Sequence[Validation], by: str = "score") -> int:
+    """Returns the place of the weights to keep: of those less than a point below the highest BLEU (or accuracy) the
+    ones with the lowest loss, the first of equal ones. With `by` "chrf" chrF stands in BLEU's place, with "loss" the
+    loss alone decides.
+
+    Between weights of one run a point is more than the choice of the validation sentences makes; the loss, a mean over
+    all their tokens, tells smaller differences.
+    """
+    points = [_points(each, by) for each in found]
+    losses = [each.loss if math.isfinite(each.loss) else math.inf for each in found]
+    near = [place for place, score in enumerate(points) if max(points) - score < POINT]
+    return min(near, key=lambda place: losses[place])
+
+
+def _points(found: Validation, by: str) -> float:
+    """What a candidate has of a hundred; nothing where the loss alone decides."""
+    if by == "loss":
+        return 0.0
+    if by == "chrf" and found.chrf is not None:
+        return found.chrf
+    return found.bleu or 100 * (found.accuracy or 0.0)

@@ -1,6 +1,7 @@
 """`pellucid average`: the mean of a run's checkpoints as a model folder."""
 
 from pathlib import Path
+from typing import Literal
 
 import torch
 
@@ -11,8 +12,12 @@ from pellucid.workflow.card import model_card
 from pellucid.workflow.run_folder import checkpoints_of, stored_recipe
 
 
-def average_run(run: str | Path, out: str | Path, last: int | None = None) -> int:
+def average_run(run: str | Path, out: str | Path, last: int | None = None, of: Literal["last", "best", ""] = "") -> int:
     """Averages the `last` checkpoints of a run into the model folder `out`; returns how many they were.
+
+    Args:
+        last: how many; None: as many as the run's recipe says.
+        of: the last ones, or those that validated best; empty: as the recipe says.
 
     Raises CheckpointError where the run has none, or fewer than asked for; ConfigError where `out` is taken.
     """
@@ -22,11 +27,12 @@ def average_run(run: str | Path, out: str | Path, last: int | None = None) -> in
         raise ConfigError(f"`{target}` is there already", "choose another `--out`")
     if last is not None and last < 1:
         raise ConfigError(f"`--last` ({last}) must be at least 1")
-    paths = checkpoints_of(folder, recipe, last).to_average()
+    paths = checkpoints_of(folder, recipe, last).to_average(of)
     if not paths or (last and len(paths) < last):
         raise CheckpointError(
             f"`{folder}` has {len(paths)} checkpoints to average, not {last or recipe.train.average}",
-            "a run keeps as many as its `train.average` says, and at least two",
+            "a run keeps as many as its `train.average` says: of the last ones at least two, of those that validated "
+            "best the runs of earlier versions keep none unless `train.average_of` asked for them",
         )
     saved = load_folder(folder, torch.device("cpu"))
     average_into(saved.model, paths)

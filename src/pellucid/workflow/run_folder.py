@@ -44,6 +44,7 @@ class RunResult:
     seconds: float
     best_step: int
     valid_loss: float
+    """Of the model, as are the other numbers of validation."""
     valid_bleu: float | None
     stopped_early: bool = False
     """Whether `train.patience` ended it before its last step."""
@@ -51,6 +52,9 @@ class RunResult:
     """Whether the run had finished before, and nothing was left to do."""
     valid_accuracy: float | None = None
     """Of a classifier: the part of the validation texts that it got right, 0 to 1."""
+    kept: str = ""
+    """What the model is: the best validation, or the mean of which checkpoints. Empty: a version ended it that did not
+    say so."""
     changed_texts: tuple[str, ...] = ()
     """Texts that are not any more what a run that had finished before was trained on."""
 

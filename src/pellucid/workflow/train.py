@@ -19,7 +19,7 @@ from pellucid.training.clock import Clock
 from pellucid.training.log import RunLog
 from pellucid.training.loop import Trainer
 from pellucid.training.memory import is_out_of_memory
-from pellucid.training.state import Tensors
+from pellucid.training.state import Tensors, sha256_of
 from pellucid.weights.files import is_disk_failure
 from pellucid.weights.folder import WEIGHTS, is_described, save_description
 from pellucid.weights.tensors import parameters, save_tensors, set_parameters
@@ -105,6 +105,8 @@ def plan(
     return plan
 
 
+MOST_CANDIDATES = 4
+"""From which the model is chosen at the end: the start, the best validation and two means."""
 CLASSES = "head.class_projection."
 """The parameters that tell classes apart."""
 
@@ -148,8 +150,8 @@ def _run(asked: Asked, quiet: bool) -> RunResult:
         model = _first_model(opened, asked.device)
         prepared = prepared.read_as(decode_of(opened.recipe, model.config), model.config)
         _say_what_trains(model, opened.recipe, log)
-        clock = Clock(train.budget, train.decay_fraction, asked.started) if train.budget else None
-        return _Job(opened.recipe, run, prepared, opened.languages, opened.sampling, log, clock).train(model)
+        job = _Job(opened.recipe, run, prepared, opened.languages, opened.sampling, log, asked.started)
+        return job.train(model)
     finally:
         log.close()
 
@@ -172,36 +174,45 @@ class _Job:
     languages: Mapping[str, int]
     sampling: SubwordSampling | None
     log: RunLog
-    clock: Clock | None
+    started: float
+    """When the command began, as time.perf_counter() counts."""
 
     def train(self, model: Model) -> RunResult:
         """Trains to the end, and writes down what the run came to."""
         started = time.perf_counter()
-        state = self._trainer(model).train()
+        trainer = self._trainer(model)
+        state = trainer.train()
         assert state.best_loss is not None  # the last step validates
         result = RunResult(
             folder=str(self.run.path), steps=state.step, tokens=state.tokens, seconds=round(state.seconds, 1),
             best_step=state.best_step, valid_loss=state.best_loss, valid_bleu=state.best_bleu,
-            stopped_early=state.stopped_early, valid_accuracy=state.best_accuracy,
+            stopped_early=state.stopped_early, valid_accuracy=state.best_accuracy, kept=trainer.chosen,
         )  # fmt: skip
         self.run.finish(result)
         self.log.say(f"finished after {time.perf_counter() - started:,.0f} s; the model is in {self.run.path}")
         return result
 
     def _trainer(self, model: Model) -> Trainer:
-        train = self.recipe.train
+        train, validate = self.recipe.train, Validator(model, self.prepared, self.recipe.train)
+        validate_all, clock = validate.of_all(), None
+        if train.budget:
+            longer = max(1.0, validate_all.config.validate_decode / max(1, train.validate_decode))
+            choosing = longer * (MOST_CANDIDATES if train.average > 1 else 0)
+            clock = Clock(train.budget, train.decay_fraction, self.started, validations_after=choosing)
         return Trainer(
             model=model,
             shard=self.prepared.train,
             config=train,
             checkpoints=checkpoints_of(self.run.path, self.recipe),
             log=self.log,
-            validate=Validator(model, self.prepared, train),
+            validate=validate,
+            validate_all=validate_all,
             keep=partial(self._keep, model.config),
+            kept=self._kept,
             text_of=self._text_of,
             sampling=self.sampling,
             has_start=bool(train.init_from),
-            clock=self.clock,
+            clock=clock,
         )
 
     def _keep(self, config: ModelConfig, weights: Tensors) -> None:
@@ -211,6 +222,10 @@ class _Job:
             decode, card = decode_of(self.recipe, config), model_card(self.recipe, config)
             tokenizers, labels = self.prepared.tokenizers, self.prepared.labels
             save_description(self.run.path, config, tokenizers, decode, card, labels, self.languages)
+
+    def _kept(self) -> str | None:
+        path = self.run.path / WEIGHTS
+        return sha256_of(path) if path.is_file() else None
 
     def _text_of(self, index: int) -> str:
         """Both sides of a training pair, as the tokenizers write its ids; of a text alone itself."""

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import Self
 
 import torch
 
@@ -37,6 +38,14 @@ class Validator:
         if isinstance(self.model, Transformer) and self.config.validate_decode and self.prepared.valid_pairs:
             return self._translated(self.model, found)
         return found
+
+    def of_all(self) -> Self:
+        """Returns a validator that translates all of the validation text, of a run with a time budget a sentence for
+        each of its seconds."""
+        config, count = self.config, len(self.prepared.valid_pairs)
+        if config.budget:
+            count = min(count, max(config.validate_decode, int(config.budget)))
+        return replace(self, config=replace(config, validate_decode=count if config.validate_decode else 0))
 
     def _translated(self, model: Transformer, found: Validation) -> Validation:
         """With BLEU and chrF of the first `validate_decode` sentences, translated greedily."""

@@ -40,8 +40,8 @@ def train(*steps: int) -> list[tuple[str, int]]:
         (["checkpoints/step-00000010.partial/state.json"], train(10), SAID, "writing a checkpoint"),
         ([], train(20), SAID + "step 20: loss 5", "validating"),
         (["checkpoints/step-00000020/state.json"], [*train(20), ("validation", 20)], SAID, "averaging"),
-        (["checkpoints/step-00000020/state.json"], [("average", 20)], SAID, "finishing"),
-        (["result.json"], [("average", 20)], SAID, "finishing"),
+        (["checkpoints/step-00000020/state.json"], [("candidate", 20)], SAID, "finishing"),
+        (["result.json"], [("candidate", 20)], SAID, "finishing"),
     ],
 )
 def test_the_phase_is_read_off_what_is_left(

@@ -14,7 +14,7 @@ from pellucid.training.log import RunLog
 from pellucid.training.optimizer import make_optimizer
 from pellucid.training.saving import Saving
 from pellucid.training.state import Checkpoints, RunState, Tensors
-from pellucid.weights.tensors import load_tensors, save_tensors
+from pellucid.weights.tensors import load_tensors, parameters, save_tensors
 
 
 class Disk:
@@ -54,7 +54,7 @@ class Disk:
 
     def keep_best(self, step: int) -> None:
         self.at(step)
-        self.saving.keep(step, self.model)
+        self.saving.keep(step, parameters(self.model))
 
     @property
     def best(self) -> float:

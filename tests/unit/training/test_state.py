@@ -286,10 +286,10 @@ def test_damaged_weights_never_enter_an_average(run: Run, how: str, what: str) -
     run.save(10)
     folder = run.folder / "step-00000010"
     damage(folder / "model.safetensors", how)
-    expected = f"^the checkpoint `{re.escape(str(folder))}` is one of those to be averaged, but .*{what}"
+    expected = f"^the checkpoint `{re.escape(str(folder))}` is one of those that the model is made from, but .*{what}"
     with pytest.raises(CheckpointError, match=expected) as error:
         read_weights(folder)
-    assert error.value.hint.startswith("remove this folder, and the same command takes the mean of the others")
+    assert error.value.hint.startswith("remove this folder, and the same command does with the others")
 
 
 def test_nothing_of_a_checkpoint_that_fails_stays_and_the_others_do(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

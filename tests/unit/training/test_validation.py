@@ -79,51 +79,53 @@ def test_a_validation_that_is_not_finite_is_never_the_best() -> None:
 
 def test_the_ranking_holds_as_many_as_are_averaged() -> None:
     scores: list[tuple[float, float | None]] = [(1.0, 10.0), (1.0, 30.0), (1.0, 20.0), (0.5, 20.0), (1.0, 30.0)]
-    state = after(scores, average_of="best", average=3)
-    assert [int(-row[-1]) for row in state.ranking] == [2, 5, 4], "of equal ones the earlier first"
-    assert after(scores).ranking == after(scores, average_of="best", average=1).ranking == []
+    for of in ("last", "best"):
+        state = after(scores, average_of=of, average=3)
+        assert [int(-row[-1]) for row in state.ranking] == [2, 5, 4], "of equal ones the earlier first"
+    assert after(scores, average=1).ranking == []
 
 
 def test_the_checkpoints_that_validated_best_are_averaged(tmp_path: Path) -> None:
     at: dict[int, dict[str, torch.Tensor]] = {}
-    run = ToyRun(tmp_path, settings=BEST, scores=[*SCORES, 50.0])
+    run = ToyRun(tmp_path, settings=BEST, scores=[*SCORES, 40.0, 50.0])
     run.at_step = lambda step: at.setdefault(step, run.weights) and None
     run.trainer.train()
     assert run.checkpoints == ["step-00000002", "step-00000005", "step-00000006", "step-00000008"]
     for name, found in run.kept[-1].items():
         torch.testing.assert_close(found, (at[2][name] + at[5][name]) / 2)
-    assert (run.metrics[-1]["event"], run.metrics[-1]["bleu"]) == ("average", 50.0)
-    assert "mean of the best 2 checkpoints: validation loss 1.000, BLEU 50.00 (greedy)" in run.said
+    assert [(line["candidate"], line["bleu"]) for line in run.metrics[-2:]] == [("best", 40.0), ("mean of best", 50.0)]
+    assert "the mean of the best 2 checkpoints: validation loss 1.000, BLEU 50.00 (greedy)" in run.said
     assert not (tmp_path / "checkpoints" / "step-00000002" / "optimizer.safetensors").exists()
 
 
 @pytest.mark.parametrize("stop", [4, 6])
 def test_the_best_are_the_same_after_an_interruption(tmp_path: Path, stop: int) -> None:
     settings = BEST | {"log_every": 1}
-    unbroken = ToyRun(tmp_path / "unbroken", settings=settings, scores=[*SCORES, 50.0])
+    unbroken = ToyRun(tmp_path / "unbroken", settings=settings, scores=[*SCORES, 40.0, 50.0])
     unbroken.trainer.train()
     broken = ToyRun(
         tmp_path / "broken", settings=settings, scores=SCORES[:stop], at_step=stop_at({stop: signal.SIGTERM})
     )
     with pytest.raises(Interrupted):
         broken.trainer.train()
-    last = ToyRun(tmp_path / "broken", settings=settings, scores=[*SCORES[stop:], 50.0])
+    last = ToyRun(tmp_path / "broken", settings=settings, scores=[*SCORES[stop:], 40.0, 50.0])
     last.trainer.train()
     assert last.metrics == unbroken.metrics
     assert all(torch.equal(last.kept[-1][name], weights) for name, weights in unbroken.kept[-1].items())
 
 
 def test_without_progress_the_run_ends_as_if_it_were_the_last_step(tmp_path: Path) -> None:
-    run = ToyRun(tmp_path, settings=PATIENT | {"log_every": 5}, scores=[10.0, 20.0, 19.0, 20.0, 60.0])
+    run = ToyRun(tmp_path, settings=PATIENT | {"log_every": 5}, scores=[10.0, 20.0, 19.0, 20.0, 20.0, 60.0, 30.0])
     state = run.trainer.train()
     assert (state.step, state.last_step, state.bad_validations) == (8, 8, 2)
     events = [(line["event"], line["step"]) for line in run.metrics]
     assert events == [
         ("validation", 2), ("validation", 4), ("train", 5), ("validation", 6), ("validation", 8), ("train", 8),
-        ("stop", 8), ("average", 8),
+        ("stop", 8), *[("candidate", 8)] * 3,
     ]  # fmt: skip
-    assert run.checkpoints == ["step-00000005", "step-00000008"]
-    assert run.metrics[-1]["checkpoints"] == 2, "the last step's checkpoint counts, though it is not the fifth"
+    means = {line["candidate"]: line["checkpoints"] for line in run.metrics[-2:]}
+    assert means["mean of last"] == [5, 8], "the last step's checkpoint counts, though it is not the fifth"
+    assert means["mean of best"] == [4, 8]
     expected = "step 8 is the last of 12: 2 validations without a new best (`train.patience`); the best was at step 4"
     assert expected in run.said
 
@@ -131,7 +133,7 @@ def test_without_progress_the_run_ends_as_if_it_were_the_last_step(tmp_path: Pat
 def test_a_run_that_has_ended_early_does_not_go_on(tmp_path: Path) -> None:
     first = ToyRun(tmp_path, settings=PATIENT, scores=[10.0, 9.0, 8.0, 7.0])
     first.trainer.train()
-    again = ToyRun(tmp_path, settings=PATIENT, scores=[7.0])
+    again = ToyRun(tmp_path, settings=PATIENT, scores=[])
     assert again.trainer.train().step == 6
     assert again.metrics == first.metrics
     assert "resuming after step 6 of 6" in again.said

@@ -75,14 +75,15 @@ def test_a_model_names_no_place_and_no_time(finished_run: Path) -> None:
     assert "train.src, train.tgt" in card
 
 
-@pytest.mark.parametrize(("average", "kept"), [(2, "average"), (1, "validation")])
+@pytest.mark.parametrize(("average", "kept"), [(2, "candidate"), (1, "validation")])
 def test_the_result_is_of_the_weights_that_are_kept(
     tmp_path: Path, texts: tuple[str, str], average: int, kept: str
 ) -> None:
     # A rate far too high, so that the best validation is not the last.
     settings = [f"train.average={average}", "train.learning_rate=0.3", "train.validate_every=1"]
     result = train(small_recipe(*texts, *settings), tmp_path / "run", quiet=True)
-    found = [line for line in metrics(tmp_path / "run") if line["event"] == kept and line.get("best", True)][-1]
+    lines = [line for line in metrics(tmp_path / "run") if line["event"] == kept]
+    found = [line for line in lines if line.get("best") or line.get("kept")][-1]
     assert (result.valid_loss, result.valid_bleu) == (found["loss"], found["bleu"])
     assert (result.steps, result.folder, result.already_finished) == (6, str(tmp_path / "run"), False)
     if kept == "validation":
