@@ -319,7 +319,8 @@ class Trainer:
         started, state = time.perf_counter(), self.state
         candidates = self.checkpoints.candidates(state)
         if {candidate.name for candidate in candidates} <= {"best"}:
-            return self._keep_best()
+            self._keep_best()
+            return
         found = []
         for candidate in candidates:
             average_into(self.model, candidate.paths)
