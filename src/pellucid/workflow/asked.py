@@ -8,14 +8,15 @@ from typing import Any, Self
 
 import torch
 
-from pellucid.config import Recipe
+from pellucid.config import KEYS, Recipe
+from pellucid.tables import split_override
 from pellucid.tasks.devices import find_device
 from pellucid.training import precision
 from pellucid.workflow.locate import TEXT_FIELDS, locate
 from pellucid.workflow.planned import stored_plan
 from pellucid.workflow.request import Request
 from pellucid.workflow.run_folder import RunFolder
-from pellucid.workflow.start import Languages, with_start
+from pellucid.workflow.start import Languages, with_gentle_rate, with_start
 
 
 @dataclass(frozen=True)
@@ -54,6 +55,10 @@ class Asked:
         if init_from:
             recipe = replace(recipe, train=replace(recipe.train, init_from=str(init_from)))
         recipe = with_start(recipe, run, fresh, overrides, languages)
+        given = {f"{section}.{key}" for section, key, _ in (split_override(each, KEYS) for each in overrides)}
+        # A recipe that names its start itself has its rates for that; those of a budget are the plan's.
+        if recipe.train.init_from and not budget and (init_from or "train.init_from" in given):
+            recipe = with_gentle_rate(recipe, given, None if fresh else run.recipe)
         request = Request.of(recipe, budget, overrides, started) if budget else None
         if request is not None and not fresh and (planned := stored_plan(run, request)) is not None:
             texts: dict[str, Any] = {name: getattr(recipe.data, name) for name in TEXT_FIELDS}

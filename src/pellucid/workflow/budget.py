@@ -156,12 +156,14 @@ def _settings(recipe: Recipe, request: Request, pace: Pace) -> dict[str, Any]:
     if "train.steps" in request.fixed:
         steps = train.steps
     # noam has a rate of its own, and takes no other.
-    rate = {} if train.schedule == "noam" else {"train.learning_rate": rules.learning_rate(d_model)}
-    return rate | {
+    rate, warmup = rules.learning_rate(d_model), rules.warmup_steps(steps)
+    if request.starts_from:
+        rate, warmup = rate / rules.GENTLER, max(1, warmup // rules.SHORTER)
+    return ({} if train.schedule == "noam" else {"train.learning_rate": rate}) | {
         "train.steps": steps,
         "train.budget": seconds if by_clock else 0.0,
         "train.batch_tokens": rules.batch_tokens(d_model, seconds),
-        "train.warmup_steps": rules.warmup_steps(steps),
+        "train.warmup_steps": warmup,
         "train.validate_every": max(1, steps // rules.validations(seconds)),
         "train.validate_decode": rules.validation_sentences(seconds),
         "train.save_every": max(1, round(steps * rules.SAVE_EVERY)),

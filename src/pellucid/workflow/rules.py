@@ -40,6 +40,10 @@ LEAST_OVERLAP = 0.2
 """Sides with fewer letters in common have a vocabulary each."""
 DROPOUTS = ((0.0, 0.1), (4.0, 0.1), (10.0, 0.15), (20.0, 0.2), (40.0, 0.25), (80.0, 0.3))
 """Dropout by how often the corpus will be seen; in between, in proportion."""
+GENTLER = 20.0
+"""How many times lower the rate is where training goes on from trained weights: what they know survives it."""
+SHORTER = 10
+"""How many times shorter the warm-up is then."""
 AVERAGE = 5
 """Checkpoints averaged at the end."""
 SAVE_EVERY = 0.03

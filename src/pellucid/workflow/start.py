@@ -1,19 +1,21 @@
 """`--init-from MODEL`: a run that begins with a trained model's weights instead of random ones.
 
 The model's tokenizer and shape are the run's; so is how it reads and searches, where the recipe leaves [decode] at its
-defaults. The recipe decides dropout and all of training, whose schedule begins at step 0 with a new optimizer. The
-SHA-256 of the weights is written into the run's recipe, and the weights into its first checkpoint: so the run goes on
-without the model's folder, and with no other one.
+defaults. The recipe decides dropout and all of training, whose schedule begins at step 0 with a new optimizer, at a
+twentieth of the recipe's rate where the command names the model and no rate. The SHA-256 of the weights is written into
+the run's recipe, and the weights into its first checkpoint: so the run goes on without the model's folder, and with no
+other one.
 """
 
 import hashlib
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
+from typing import Any
 
 import torch
 
-from pellucid.config import KEYS, DecodeConfig, ModelConfig, Recipe
+from pellucid.config import KEYS, DecodeConfig, ModelConfig, Recipe, TrainConfig
 from pellucid.config.recipe import NEEDS
 from pellucid.errors import CheckpointError, ConfigError
 from pellucid.tables import split_override, toml_line
@@ -21,6 +23,7 @@ from pellucid.tasks.languages import check_languages, speaking
 from pellucid.tasks.saved import model_folder
 from pellucid.text.tokenizers import Tokenizers
 from pellucid.weights.folder import WEIGHTS, SavedModel, load_folder, read_config
+from pellucid.workflow.rules import GENTLER, SHORTER
 from pellucid.workflow.run_folder import RunFolder
 
 DROPOUTS = ("dropout", "attention_dropout", "feed_forward_dropout")
@@ -98,6 +101,38 @@ def with_start(
     )
     _check_run(run, stored, started)
     return started
+
+
+def with_gentle_rate(recipe: Recipe, given: Collection[str], stored: Recipe | None) -> Recipe:
+    """The recipe with a rate for trained weights: a twentieth of the one for random weights, after a short warm-up.
+
+    The paper's schedule has no rate of its own to lower; it becomes the same curve with one.
+
+    Args:
+        given: the settings, as `section.key`, that the user has named, which stay.
+        stored: the recipe of the run that is gone on with; where that has the undivided rates, as earlier versions
+            began it, they stay.
+    """
+    train = recipe.train
+    if stored is not None and _rates(stored.train) == _rates(train):
+        return recipe
+    changes: dict[str, Any] = {}
+    if "train.warmup_steps" not in given:
+        changes["warmup_steps"] = max(1, min(train.warmup_steps, train.steps) // SHORTER)
+    if train.schedule == "noam" and "train.schedule" in given:
+        return recipe
+    if "train.learning_rate" not in given:
+        peak = train.learning_rate or (recipe.model.d_model * train.warmup_steps) ** -0.5
+        changes["learning_rate"] = peak / GENTLER
+        if "train.final_learning_rate" not in given:
+            changes["final_learning_rate"] = train.final_learning_rate / GENTLER
+        if train.schedule == "noam":
+            changes["schedule"] = "inverse_sqrt"
+    return replace(recipe, train=replace(train, **changes))
+
+
+def _rates(train: TrainConfig) -> tuple[str, float | None, int]:
+    return train.schedule, train.learning_rate, train.warmup_steps
 
 
 def _folder(recipe: Recipe, stored: Recipe | None) -> Path:

@@ -60,7 +60,8 @@ def train(
         overrides: `section.key=value` settings that win over a named recipe's; a Recipe has them already.
         data_dir: where the recipe's texts are looked for, after the paths as they are.
         offline: never fetch a recipe's texts from their publisher.
-        init_from: a run or model folder whose model training goes on from, as `train.init_from` says.
+        init_from: a run or model folder whose model training goes on from, as `train.init_from` says; named here, and
+            where `overrides` do not say otherwise, it trains at a twentieth of the recipe's rate.
         source_language, target_language: codes, where that model translates between many: what the texts are in.
         budget: how long all of it may take, as in 15m: shape, batches, steps follow from it, where `overrides` do not
             say otherwise.
@@ -256,7 +257,8 @@ def _first_model(opened: Opened, device: torch.device) -> Model:
 
 def _say_what_trains(model: Model, recipe: Recipe, log: RunLog) -> None:
     device, train = next(model.parameters()).device, recipe.train
-    start = f", which begins with the weights of {train.init_from}" if train.init_from else ""
+    rate = "the paper's rate" if train.learning_rate is None else f"a rate of {train.learning_rate:g}"
+    start = f", which begins with the weights of {train.init_from} and {rate}" if train.init_from else ""
     log.say(f"model: {sum(p.numel() for p in model.parameters()):,} parameters on {device}{start}")
     if train.precision == "bfloat16" and (warning := precision.warning(device)):
         log.say(f"warning: {warning}")

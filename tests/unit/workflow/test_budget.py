@@ -19,11 +19,13 @@ from pellucid.workflow.duration import say_duration
 from pellucid.workflow.pace import Pace, sample_shard, training_pace
 from pellucid.workflow.prepare import Corpus, open_corpus, train_tokenizers
 from pellucid.workflow.request import Request
+from pellucid.workflow.resolved import resolved_model
 from pellucid.workflow.train import plan
 from tests.toy_task import reversed_letters, write_pairs
 
 CPU = torch.device("cpu")
 PAIRS = 300
+SHAPE = ("model.d_model=64", "model.d_ff=128")
 
 
 class Machine:
@@ -257,3 +259,18 @@ def test_what_is_measured_is_cut_as_in_training(tmp_path: Path, monkeypatch: pyt
     for shard, sampling in given:
         drawn, _ = sampling.draw(shard, 0, np.arange(len(shard)))
         assert sum(map(len, drawn)) > shard.source.lengths.sum()
+
+
+def test_a_plan_for_trained_weights_is_gentle(
+    corpus: tuple[Corpus, Tokenizers], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(budget, "training_pace", Machine(1e10))
+    opened, tokenizers = corpus
+    rates = []
+    for start in ("", "base"):
+        recipe = Recipe.load("default", [f'train.init_from="{start}"', *SHAPE])
+        shaped = replace(recipe, model=resolved_model(recipe.model, tokenizers), data=opened.data)
+        found = plan_budget(shaped, Request.of(shaped, "15m", SHAPE), opened, tokenizers, None, CPU).recipe.train
+        rates.append((found.learning_rate, found.warmup_steps))
+    (rate, warmup), gentle = rates
+    assert gentle == (pytest.approx((rate or 0) / rules.GENTLER), warmup // rules.SHORTER)

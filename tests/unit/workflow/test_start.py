@@ -20,6 +20,7 @@ from pellucid.weights.folder import load_folder, read_config
 from pellucid.weights.tensors import load_tensors
 from pellucid.workflow.average import average_run
 from pellucid.workflow.run_folder import RunFolder, stored_recipe
+from pellucid.workflow.start import with_gentle_rate
 from pellucid.workflow.train import train
 from tests.toy_task import SMALL, reversed_letters, small_recipe, write_pairs
 from tests.unit.workflow.test_train import at_step, interrupt, metrics
@@ -297,3 +298,60 @@ def test_languages_that_are_missing_or_of_no_use(texts: tuple[str, str], base: P
     with pytest.raises(DecodingError, match=r"^`suppress` holds the id 999"):
         tuned(texts, base, tmp_path / "run")
     assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("recipe", "given", "rates"),
+    [
+        ("default", (), ("linear", 2e-4, 100)),
+        ("default", ("train.steps=60",), ("linear", 2e-4, 6)),
+        ("default", ("train.learning_rate=1e-4",), ("linear", 1e-4, 100)),
+        ("default", ("train.warmup_steps=300",), ("linear", 2e-4, 300)),
+        ("wmt14-en-de-base", (), ("inverse_sqrt", (512 * 4000) ** -0.5 / 20, 400)),
+        ("wmt14-en-de-base", ("train.schedule=noam",), ("noam", None, 4000)),
+    ],
+)
+def test_trained_weights_have_a_rate_of_their_own(recipe: str, given: tuple[str, ...], rates: Any) -> None:
+    loaded = Recipe.load(recipe, list(given))
+    found = with_gentle_rate(loaded, {each.partition("=")[0] for each in given}, None).train
+    assert (found.schedule, found.learning_rate, found.warmup_steps) == pytest.approx(rates)
+    fixed = {"schedule", "learning_rate", "warmup_steps"}
+    same = replace(found, **{name: getattr(loaded.train, name) for name in fixed})
+    assert same == loaded.train, "nothing else changes"
+
+
+def test_a_rate_that_ends_above_zero_ends_lower_too() -> None:
+    before = Recipe.load("tiny-shakespeare").train
+    found = with_gentle_rate(Recipe.load("tiny-shakespeare"), (), None).train
+    assert found.final_learning_rate == pytest.approx(before.final_learning_rate / 20)
+
+
+def test_the_command_that_names_the_model_lowers_the_rate(texts: tuple[str, str], base: Path, tmp_path: Path) -> None:
+    own = Recipe.load("default").train.learning_rate
+    assert own is not None
+    assert stored_recipe(tuned(texts, base, tmp_path / "run")).train.learning_rate == pytest.approx(own / 20)
+    named = small_recipe(*texts, f'train.init_from="{base}"')
+    train(named, tmp_path / "named", device="cpu", quiet=True)
+    assert stored_recipe(tmp_path / "named").train.learning_rate == own, "a recipe that names its start has its own"
+
+
+def test_a_run_that_began_at_the_full_rate_goes_on_with_it(
+    texts: tuple[str, str], base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As earlier versions began them."""
+    with monkeypatch.context() as patch:
+        patch.setattr("pellucid.workflow.asked.with_gentle_rate", lambda recipe, *_: recipe)
+        at_step(3, interrupt, patch)
+        with pytest.raises(Interrupted):
+            tuned(texts, base, tmp_path / "run")
+    before = stored_recipe(tmp_path / "run")
+    assert stored_recipe(tuned(texts, base, tmp_path / "run")) == before
+
+
+def test_what_can_only_get_worse_stays_as_it_was(texts: tuple[str, str], base: Path, tmp_path: Path) -> None:
+    """With means to choose from, too: a model that has learned its text by heart, and a rate that spoils it."""
+    learned = tuned(texts, base, tmp_path / "learned", "train.steps=150", "train.learning_rate=3e-3", "model.dropout=0")
+    spoilt = tuned(texts, learned, tmp_path / "spoilt", "train.learning_rate=30", "train.average=2")
+    assert (spoilt / "model.safetensors").read_bytes() == (learned / "model.safetensors").read_bytes()
+    result = json.loads((spoilt / "result.json").read_text(encoding="utf-8"))
+    assert (result["kept"], result["best_step"]) == ("the best validation (step 0)", 0)
