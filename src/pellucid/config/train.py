@@ -66,7 +66,8 @@ class TrainConfig:
     decides until BLEU says something; of a classifier accuracy; of a language model the loss. chrf: chrF of a
     translator, for languages with many forms of a word. loss: always the loss. "bleu" is read as "score"."""
     patience: int = 0
-    """Stop after so many validations without a new best; 0: never."""
+    """Stop after so many validations without a new best; with `schedule = "stable"`, after so many without a lower loss
+    the rate begins to fall, and the run ends with that; 0: never."""
     save_every: int = 1000
     """Steps between checkpoints."""
     keep_every: int = 0

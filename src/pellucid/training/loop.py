@@ -29,7 +29,7 @@ from pellucid.training.not_finite import explain
 from pellucid.training.optimizer import make_optimizer
 from pellucid.training.precision import autocast, multiply_in
 from pellucid.training.saving import Saving
-from pellucid.training.schedule import UNDECIDED, Ending, learning_rate, planned_ending
+from pellucid.training.schedule import UNDECIDED, Ending, fall_from, learning_rate, planned_ending
 from pellucid.training.state import Checkpoints, Meter, RunState, Tensors, read_weights
 from pellucid.training.validation import Validation, set_numbers, take_in, winner
 from pellucid.weights.tensors import mean_of, parameters, set_parameters
@@ -85,10 +85,12 @@ class Trainer:
                 norm = self._timed_step(stream)
                 if self._due(self.config.log_every):
                     self._report(norm)
+                falls = False
                 if self._due(self.config.validate_every):
                     self._validate()
+                    falls = self._fall_on_a_plateau()
                     self._end_without_progress(norm)
-                if self._clock_decides() or self._save_is_due or interrupts.received:
+                if falls or self._clock_decides() or self._save_is_due or interrupts.received:
                     self._save()
                 if interrupts.received and self.state.step < self.last_step:
                     raise Interrupted(interrupts.received, self.state.step, self.checkpoints.last_step_saved)
@@ -131,6 +133,8 @@ class Trainer:
         self.log.resume_at(self.state.step)
         if self.clock is not None:
             self.clock.used = self.state.clock
+        if self.state.last_step:
+            self.log.ends_at(self.state.last_step)
         if self.state.best_loss is not None and self.state.step < self.last_step:
             self._put_back()
         if self.state.step:
@@ -271,6 +275,8 @@ class Trainer:
     def _end_without_progress(self, norm: float) -> None:
         """Makes this step the last one where validation has not got better for too long."""
         state, patience = self.state, self.config.patience
+        if self.config.schedule == "stable":  # its rate falls first
+            return
         if not patience or state.bad_validations < patience or state.step == self.last_step:
             return
         state.last_step, state.stopped_early = state.step, True
@@ -281,6 +287,25 @@ class Trainer:
             f"step {state.step:,} is the last of {self.config.steps:,}: {patience} validations without a new best "
             f"(`train.patience`); the best was at step {state.best_step:,}"
         )
+
+    def _fall_on_a_plateau(self) -> bool:
+        """Whether after this step a stable rate begins to fall, as the validation loss has not got lower for too long.
+
+        It is saved at once, like the clock's decision; the run ends with the fall, however much time is left.
+        """
+        state, config = self.state, self.config
+        stable = config.schedule == "stable" and config.warmup_steps < state.step < self.ending.falls_at
+        if not config.patience or state.bad_losses < config.patience or not stable:
+            return False
+        ending = fall_from(state.step, config)
+        state.falls_at, state.last_step, state.stopped_early = ending.falls_at, ending.last_step, True
+        self.log.write("plateau", state.step, last_step=ending.last_step, lowest_loss=state.lowest_loss)
+        self.log.ends_at(ending.last_step)
+        self.log.say(
+            f"step {state.step:,}: {config.patience} validations without a loss below {state.lowest_loss:.3f} "
+            f"(`train.patience`): the learning rate begins to fall; step {ending.last_step:,} is the last"
+        )
+        return True
 
     def _clock_decides(self) -> bool:
         """Whether after this step the rate begins to fall. It is saved at once, so that a resumed run replays it."""

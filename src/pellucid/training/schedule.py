@@ -25,6 +25,12 @@ def planned_ending(config: TrainConfig) -> Ending:
     return Ending(min(max(falls_at, config.warmup_steps), config.steps), config.steps)
 
 
+def fall_from(step: int, config: TrainConfig) -> Ending:
+    """The ending of a run whose stable rate begins to fall after `step`: over `decay_fraction` of all its steps."""
+    # Before the planned fall that is never beyond the steps that were asked for.
+    return Ending(step, step + max(1, round(step * config.decay_fraction / (1 - config.decay_fraction))))
+
+
 def learning_rate(step: int, config: TrainConfig, d_model: int, ending: Ending | None = None) -> float:
     """The rate of `step`, counted from 1; `ending` is the planned one unless another is given.
 

@@ -74,16 +74,19 @@ class RunState:
     best_chrf: float | None = None
     bad_validations: int = 0
     """Validations since the best one."""
+    lowest_loss: float | None = None
+    bad_losses: int = 0
+    """Validations since the one with the lowest loss."""
     ranking: list[list[float]] = field(default_factory=list)
     """Score and minus the step of those that validated best, the best first, where their mean is to be looked at."""
     last_step: int = 0
     """The last step, where something has moved it since the run began; 0: as configured."""
     falls_at: int = 0
-    """The step after which a stable rate falls, where the clock has decided it."""
+    """The step after which a stable rate falls, where the clock or a plateau has decided it."""
     clock: float = 0.0
     """Seconds of the time budget that are used up."""
     stopped_early: bool = False
-    """Whether `train.patience` has made it so."""
+    """Whether `train.patience` has made the run shorter."""
     parts: int = 1
     """In how many parts batches are taken, as memory did not suffice for whole ones."""
     meter: Meter = field(default_factory=Meter)

@@ -67,6 +67,9 @@ def take_in(found: Validation, state: RunState, config: TrainConfig) -> bool:
     if better:
         set_best(found, state)
     state.bad_validations = 0 if better else state.bad_validations + 1
+    lower = state.lowest_loss is None or found.loss < state.lowest_loss
+    state.bad_losses = 0 if lower else state.bad_losses + 1
+    state.lowest_loss = found.loss if lower else state.lowest_loss
     if config.average > 1:
         # Of equal ones the earlier stands first.
         ranked = sorted([*state.ranking, [*found.score(by), -state.step]], reverse=True)
