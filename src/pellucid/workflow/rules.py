@@ -22,9 +22,6 @@ SHAPES: tuple[dict[str, Any], ...] = (
 """The models to choose from, small to large."""
 SHAPE_KEYS = frozenset({"model.preset", *(f"model.{key}" for key in SHAPES[0])})
 """The settings that say a shape."""
-REFERENCE = 1
-"""The one whose speed is measured to estimate the others'."""
-
 TOKENS_PER_PARAMETER = 4.0
 """Target tokens to be trained on for each parameter of the layers, before a larger model pays."""
 PARAMETERS_PER_TOKEN = 16.0
@@ -51,8 +48,22 @@ SAVE_EVERY = 0.03
 EXPECTED = ((2.0e6, 30.3), (8.5e6, 39.5), (2.28e7, 41.2))
 """Greedy validation BLEU on Multi30k, German to English, by target tokens trained on: the mean of three short runs, and
 two longer ones."""
-EXPECTED_FROM = 15_000
-"""Pairs: fewer teach less, however often they are seen, and how much less was not measured."""
+EXPECTED_PAIRS = (15_000, 60_000)
+"""For so many pairs: fewer teach less, however often they are seen, and how much less, or more, was not measured."""
+EXPECTED_LENGTHS = (8.0, 33.0)
+"""Target tokens of a pair: half and twice those of the captions."""
+PATIENCE = 5
+"""Validations without a lower loss, after which the fall begins."""
+MOST_STEPS = 30_000
+"""More steps than these make a batch larger."""
+LARGEST_BATCH = 32_768
+"""Tokens, as papers on millions of pairs have them."""
+BATCHES = 100
+"""Of an epoch, that a larger batch leaves at least."""
+BETTER_FILLED = 1.15
+"""What a batch of twice the size must gain in speed on a GPU, to be taken."""
+FEWEST_STEPS = 2_000
+"""Less steps than these are not given up for speed."""
 
 
 @dataclass(frozen=True)
@@ -60,8 +71,11 @@ class Facts:
     """What the rules know of a corpus."""
 
     pairs: int
+    """That an epoch draws: of several corpora each as often as `data.weights` says; without those that are left out."""
     tokens: int
-    """Target tokens, end tokens included."""
+    """Their target tokens, end tokens included."""
+    left_out: int = 0
+    """Pairs with a side that is empty or longer than `data.max_length`, about."""
 
 
 def vocab_size(pairs: int, characters: Inventory) -> int:
@@ -89,26 +103,20 @@ def layer_parameters(config: ModelConfig) -> int:
     return encoder + config.num_decoder_layers * (2 * attention + feed_forward)
 
 
-def training_flops(config: ModelConfig) -> float:
-    """Floating-point operations to train on one target token and its share of the source: forward and twice back."""
-    return 6.0 * (layer_parameters(config) + config.d_model * config.tgt_vocab_size)
+def candidates(base: ModelConfig, facts: Facts) -> list[ModelConfig]:
+    """The models that the corpus bears, small to large; the smallest in any case."""
+    shapes = [shaped(base, index) for index in range(len(SHAPES))]
+    return shapes[:1] + [each for each in shapes[1:] if layer_parameters(each) <= PARAMETERS_PER_TOKEN * facts.tokens]
 
 
-def shape(base: ModelConfig, facts: Facts, flops: float) -> ModelConfig:
-    """The largest model that `flops` trains enough and the corpus bears; the smallest, where none is so small."""
-    candidates = [shaped(base, index) for index in range(len(SHAPES))]
-    return next((config for config in reversed(candidates) if _pays(config, facts, flops)), candidates[0])
+def pays(config: ModelConfig, tokens: float) -> bool:
+    """Tells whether a model is trained enough on so many target tokens."""
+    return tokens >= TOKENS_PER_PARAMETER * layer_parameters(config)
 
 
 def shaped(base: ModelConfig, index: int) -> ModelConfig:
     """`base` with the sizes of SHAPES[index]."""
     return replace(base, **SHAPES[index])
-
-
-def _pays(config: ModelConfig, facts: Facts, flops: float) -> bool:
-    parameters = layer_parameters(config)
-    seen = flops / training_flops(config)
-    return seen >= TOKENS_PER_PARAMETER * parameters and parameters <= PARAMETERS_PER_TOKEN * facts.tokens
 
 
 def dropout(epochs: float) -> float:
@@ -122,11 +130,22 @@ def learning_rate(d_model: int) -> float:
     return min(4e-3, 0.512 / d_model)
 
 
-def batch_tokens(d_model: int, seconds: float) -> int:
-    """Tokens of a batch: small ones make more steps of a short time."""
-    if d_model >= 512:
-        return 4096
-    return 1024 if seconds < 300 else 2048
+def batch_tokens(d_model: int, seconds: float, tokens: float = 0.0, corpus: float = 0.0) -> int:
+    """Tokens of a batch: small ones make more steps of a short time, large ones fewer of a long one.
+
+    Args:
+        tokens: target tokens that the time holds, where that is known.
+        corpus: target tokens of an epoch.
+    """
+    size = 4096 if d_model >= 512 else 1024 if seconds < 300 else 2048
+    while tokens / size > MOST_STEPS and bears(2 * size, tokens, corpus):
+        size *= 2
+    return size
+
+
+def bears(batch: int, tokens: float, corpus: float) -> bool:
+    """Tells whether a larger batch leaves enough steps of the time, and enough batches of an epoch."""
+    return batch <= min(LARGEST_BATCH, tokens / FEWEST_STEPS, corpus / BATCHES)
 
 
 def warmup_steps(steps: int) -> int:
@@ -135,8 +154,8 @@ def warmup_steps(steps: int) -> int:
 
 
 def validations(seconds: float) -> int:
-    """How often to validate: each costs some seconds."""
-    return int(min(20, max(3, seconds // 60)))
+    """How often to validate: each costs some seconds, and a plateau is seen after some of them."""
+    return int(max(min(20, max(3, seconds // 60)), seconds // 300))
 
 
 def validation_sentences(seconds: float) -> int:
@@ -144,7 +163,19 @@ def validation_sentences(seconds: float) -> int:
     return 100 if seconds < 600 else 300
 
 
-def expected_bleu(tokens: float) -> float:
-    """Validation BLEU to expect after so many target tokens, if the text is as plain as captions of photographs."""
+def expected_bleu(facts: Facts, tokens: float) -> float | str:
+    """Validation BLEU to expect after so many target tokens, if the text is as plain as captions of photographs.
+
+    Outside of what was measured, the reason why it is not known.
+    """
     seen, bleu = zip(*EXPECTED, strict=True)
+    length = facts.tokens / max(1, facts.pairs)
+    if facts.pairs < EXPECTED_PAIRS[0]:
+        return f"of fewer than {EXPECTED_PAIRS[0]:,} pairs no run was measured"
+    if facts.pairs > EXPECTED_PAIRS[1]:
+        return f"of more than {EXPECTED_PAIRS[1]:,} pairs no run was measured"
+    if not EXPECTED_LENGTHS[0] <= length <= EXPECTED_LENGTHS[1]:
+        return f"the sentences have {length:.0f} target tokens, those of the measured corpus 16"
+    if not seen[0] <= tokens <= seen[-1]:
+        return f"only runs on {seen[0]:,.0f} to {seen[-1]:,.0f} target tokens were measured, this has {tokens:,.0f}"
     return float(np.interp(np.log(tokens), np.log(seen), bleu))

@@ -28,6 +28,11 @@ PAIRS = 300
 SHAPE = ("model.d_model=64", "model.d_ff=128")
 
 
+def training_flops(config: ModelConfig) -> float:
+    """Operations to train on one target token and its share of the source: forward and twice back."""
+    return 6.0 * (rules.layer_parameters(config) + config.d_model * config.tgt_vocab_size)
+
+
 class Machine:
     """Stands for the measurement: so many operations a second, in bfloat16 so many times as many."""
 
@@ -39,7 +44,7 @@ class Machine:
     def __call__(self, model: ModelConfig, train: TrainConfig, *_: object) -> Pace:
         self.measured.append((model.d_model, train.precision))
         gain = self.gain if train.precision == "bfloat16" else 1.0
-        return Pace(gain * self.flops / rules.training_flops(model), 0.8 * train.batch_tokens)
+        return Pace(gain * self.flops / training_flops(model), 0.8 * train.batch_tokens)
 
 
 @pytest.fixture
@@ -84,7 +89,7 @@ def test_the_facts_are_those_of_the_corpus(corpus: tuple[Corpus, Tokenizers], mo
 def test_a_score_is_expected_where_one_was_measured(
     corpus: tuple[Corpus, Tokenizers], monkeypatch: pytest.MonkeyPatch, pairs: int, said: str
 ) -> None:
-    found = planned(corpus, monkeypatch, Machine(1e10), 900)
+    found = planned(corpus, monkeypatch, Machine(2e10), 900)
     assert f"\n  expected  {said}" in str(replace(found, facts=rules.Facts(pairs, 20 * pairs)))
 
 
@@ -274,3 +279,123 @@ def test_a_plan_for_trained_weights_is_gentle(
         rates.append((found.learning_rate, found.warmup_steps))
     (rate, warmup), gentle = rates
     assert gentle == (pytest.approx((rate or 0) / rules.GENTLER), warmup // rules.SHORTER)
+
+
+@pytest.mark.parametrize(("share", "best"), [(1.0, 128), (0.5, 64)])
+def test_each_size_is_judged_by_its_own_speed(
+    corpus: tuple[Corpus, Tokenizers], monkeypatch: pytest.MonkeyPatch, share: float, best: int
+) -> None:
+    """A machine that trains d_model 128 as fast as 64, against all arithmetic, gets it; one that crawls does not."""
+    monkeypatch.setattr(rules, "PARAMETERS_PER_TOKEN", 1e9)
+    enough = rules.TOKENS_PER_PARAMETER * rules.layer_parameters(rules.shaped(ModelConfig.preset("tiny"), 1)) / 800
+    speeds = {64: enough, 128: share * enough}
+
+    class Uneven(Machine):
+        def __call__(self, model: ModelConfig, train: TrainConfig, *rest: object) -> Pace:
+            super().__call__(model, train, *rest)
+            return Pace(speeds.get(model.d_model, 1.0), 0.8 * train.batch_tokens)
+
+    machine = Uneven(0)
+    assert planned(corpus, monkeypatch, machine, 900).recipe.model.d_model == best
+    assert {d_model for d_model, _ in machine.measured} == {64, 128}, "256 is out of reach by any measure"
+
+
+@pytest.mark.parametrize(("seconds", "each"), [(60, 0.3), (900, 1.0)])
+def test_a_short_budget_is_measured_shortly(
+    corpus: tuple[Corpus, Tokenizers], monkeypatch: pytest.MonkeyPatch, seconds: float, each: float
+) -> None:
+    given: list[float] = []
+
+    def measured(model: ModelConfig, train: TrainConfig, *rest: Any) -> Pace:
+        given.append(rest[-1])
+        return Pace(1e4, 800.0)
+
+    planned(corpus, monkeypatch, measured, seconds)  # type: ignore[arg-type]
+    assert set(given) == {each}
+
+
+def test_measuring_that_takes_its_part_of_the_time_goes_no_further(
+    corpus: tuple[Corpus, Tokenizers], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rules, "PARAMETERS_PER_TOKEN", 1e9)
+    monkeypatch.setattr(budget, "MEASURING", 0.0)
+    machine = Machine(1e15)
+    assert planned(corpus, monkeypatch, machine, 900).recipe.model.d_model == 64
+    assert {d_model for d_model, _ in machine.measured} == {64}
+
+
+def test_a_gpu_gets_the_batch_that_fills_it(corpus: tuple[Corpus, Tokenizers], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Up to 8,192 tokens a step takes as long as one of 2,048; from there on it takes its share."""
+    monkeypatch.setattr(rules, "BATCHES", 0.001)
+
+    def launch_bound(model: ModelConfig, train: TrainConfig, *_: object) -> Pace:
+        tokens = 0.8 * train.batch_tokens
+        return Pace(tokens / (0.04 * max(1.0, train.batch_tokens / 8192)), tokens)
+
+    monkeypatch.setattr(budget, "training_pace", launch_bound)
+    opened, tokenizers = corpus
+    recipe = replace(Recipe.load("default"), data=opened.data)
+    asked = Request.of(recipe, "15m", ())
+    sizes = [
+        plan_budget(recipe, asked, opened, tokenizers, None, torch.device(name)).recipe.train.batch_tokens
+        for name in ("cuda", "cpu")
+    ]
+    assert sizes == [8192, 2048]
+
+
+def two_corpora(folder: Path, weights: str) -> tuple[Corpus, Tokenizers]:
+    """900 short pairs and 450 that are three times as long."""
+    first = write_pairs(folder, [("a b", "b a")] * 900, "first")
+    second = write_pairs(folder, [("a b c d e f", "f e d c b a")] * 450, "second")
+    sides = [f'["{one}", "{other}"]' for one, other in zip(first, second, strict=True)]
+    valid = write_pairs(folder, [("c d", "d c")], "valid")
+    settings = [f"data.src={sides[0]}", f"data.tgt={sides[1]}", f"data.weights={weights}", "data.tokenizer=spaces"]
+    settings += [f'data.valid_src="{valid[0]}"', f'data.valid_tgt="{valid[1]}"']
+    opened = open_corpus(Recipe.load("default", settings).data)
+    assert isinstance(opened, Corpus)
+    return opened, train_tokenizers(opened)
+
+
+@pytest.mark.parametrize(
+    ("weights", "pairs", "tokens"),
+    [
+        ("[1, 1]", 1350, 900 * 3 + 450 * 7),
+        ("[1, 20]", 900 + 9000, 900 * 3 + 9000 * 7),
+        ("[0.5, 2]", 1350, 450 * 3 + 900 * 7),
+    ],
+)
+def test_the_facts_are_those_of_an_epoch(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, weights: str, pairs: int, tokens: int
+) -> None:
+    found = planned(two_corpora(tmp_path, weights), monkeypatch, Machine(1e10), 900)
+    assert (found.facts.pairs, found.facts.tokens) == (pairs, tokens)
+    assert f"{pairs:,} pairs, {tokens:,} target tokens an epoch (`data.weights`)" in str(found)
+
+
+def test_weights_count_where_not_every_pair_is_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(budget, "SAMPLE", 135)
+    found = planned(two_corpora(tmp_path, "[1, 20]"), monkeypatch, Machine(1e10), 900)
+    assert (found.facts.pairs, found.facts.tokens) == (9900, 900 * 3 + 9000 * 7)
+
+
+@pytest.mark.parametrize(("how", "pairs", "left_out"), [("skip", 360, 180), ("cut", 540, 0)])
+def test_pairs_that_are_too_long_are_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str, pairs: int, left_out: int
+) -> None:
+    src, tgt = write_pairs(tmp_path, [("a b", "b a"), ("a", "b"), ("a b c d e f", "f e d c b a")] * 180)
+    valid = write_pairs(tmp_path, [("c d", "d c")], "valid")
+    settings = [f'data.src="{src}"', f'data.tgt="{tgt}"', "data.tokenizer=spaces", "data.max_length=4"]
+    settings += [f'data.valid_src="{valid[0]}"', f'data.valid_tgt="{valid[1]}"', f"data.on_too_long={how}"]
+    opened = open_corpus(Recipe.load("default", settings).data)
+    assert isinstance(opened, Corpus)
+    found = planned((opened, train_tokenizers(opened)), monkeypatch, Machine(1e10), 900)
+    assert (found.facts.pairs, found.facts.left_out) == (pairs, left_out)
+    assert ("(about 180 more are too long)" in str(found)) == bool(left_out)
+
+
+def test_the_budget_is_a_maximum(corpus: tuple[Corpus, Tokenizers], monkeypatch: pytest.MonkeyPatch) -> None:
+    found = planned(corpus, monkeypatch, Machine(1e10), 900)
+    assert found.recipe.train.patience == rules.PATIENCE
+    assert "training  at most about" in str(found)
+    for setting in ("train.steps=12", "train.schedule=linear", "train.patience=0"):
+        assert planned(corpus, monkeypatch, Machine(1e10), 900, setting).recipe.train.patience == 0

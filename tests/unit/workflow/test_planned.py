@@ -84,7 +84,7 @@ def test_a_run_without_a_budget_gets_none(tmp_path: Path) -> None:
 def test_the_plan_file_says_what_was_planned(tmp_path: Path) -> None:
     run = planned_run(tmp_path, request(), Recipe())
     table = json.loads((run.path / "plan.json").read_text(encoding="utf-8"))
-    assert table["facts"] == {"pairs": 10, "tokens": 100}
+    assert table["facts"] == {"pairs": 10, "tokens": 100, "left_out": 0}
     assert table["tokens_per_second"] == {"float32": 1000}
     assert table["plan"][0] == "plan for 15m:"
     assert table["expected_bleu"] is None
