@@ -8,7 +8,15 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    Progress,
+    ProgressColumn,
+    TaskID,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 
 from pellucid.weights.files import disk_trouble, flush, is_disk_failure, write_text
 
@@ -16,6 +24,8 @@ MOST_WAITING = 10_000
 """Lines that wait in memory while the disk is full, a few megabytes; beyond it the oldest go."""
 
 
+WIDE = 100
+"""Columns from which on a bar and the time gone have room beside the rest."""
 AT_THE_END = ("candidate", "average")
 """Events behind the last checkpoint; the second is what earlier versions wrote of their mean."""
 
@@ -120,25 +130,27 @@ class RunLog:
 
 
 class _Bar:
-    """A progress bar over all steps."""
+    """A progress bar over all steps. On a narrow terminal the steps and the time left come before all else."""
 
     def __init__(self, console: Console, total: int) -> None:
-        columns = (
-            TextColumn("step {task.completed:,.0f} of {task.total:,.0f}"),
-            BarColumn(),
-            TextColumn("{task.fields[text]}"),
-            TimeElapsedColumn(),
-            TextColumn("left"),
-            TimeRemainingColumn(),
-        )
+        step, left = TextColumn("step {task.completed:,.0f} of {task.total:,.0f}"), TextColumn("left")
+        self._console, self._total = console, total
+        columns: tuple[ProgressColumn, ...] = (step, TextColumn("{task.fields[text]}"), left, TimeRemainingColumn())
+        if console.width >= WIDE:
+            columns = (step, BarColumn(), *columns[1:2], TimeElapsedColumn(), *columns[2:])
         self._progress = Progress(*columns, console=console, refresh_per_second=2, speed_estimate_period=600)
         self._task: TaskID = self._progress.add_task("", total=total, text="")
         self._progress.start()
 
     def update(self, step: int, text: str) -> None:
-        self._progress.update(self._task, completed=step, text=text)
+        room = self._console.width - len(f"step {self._total:,} of {self._total:,}") - len(" left 9:59:59 ") - 1
+        parts = text.split(", ")
+        while self._console.width < WIDE and len(parts) > 1 and len(", ".join(parts)) > room:
+            parts.pop()
+        self._progress.update(self._task, completed=step, text=", ".join(parts))
 
     def ends_at(self, step: int) -> None:
+        self._total = step
         self._progress.update(self._task, total=step)
 
     def stop(self) -> None:

@@ -34,6 +34,11 @@ from pellucid.training.state import Checkpoints, Meter, RunState, Tensors, read_
 from pellucid.training.validation import Validation, set_numbers, take_in, winner
 from pellucid.weights.tensors import mean_of, parameters, set_parameters
 
+LOWER_RATE = (
+    "start over with --fresh and a lower `train.learning_rate`, a longer `train.warmup_steps`, or `train.grad_clip`"
+)
+BROKEN = "copy that model again, or start from another one"
+
 
 @dataclass
 class Trainer:
@@ -228,8 +233,24 @@ class Trainer:
             f"the loss is not finite at step {step:,} (loss {loss / _tokens(batches):.4g}, gradient norm {norm:.4g}, "
             f"learning rate {rate:.3g}); the weights were not changed; "
             + explain(self.model, batches, is_finite, self.text_of),
-            "start over with --fresh and a lower `train.learning_rate`, a longer `train.warmup_steps`, or "
-            "`train.grad_clip`",
+            LOWER_RATE,
+        )
+
+    def _diverged(self, found: Validation) -> PellucidError:
+        step, broken = self.state.step, [n for n, p in self.model.named_parameters() if not torch.isfinite(p).all()]
+        if not step:
+            name = f"`{self.config.init_from}`"
+            return PellucidError(
+                f"the weights of {name}, which the run starts from, give a loss of {found.loss}", BROKEN
+            )
+        rate = self.optimizer.param_groups[0]["lr"]
+        what = (
+            f"{len(broken)} parameters are not finite (first: `{broken[0]}`)" if broken else "the weights are too large"
+        )
+        return PellucidError(
+            f"the loss is not finite in the validation after step {step:,} (loss {found.loss:.4g}, learning rate "
+            f"{rate:.3g}); {what}",
+            LOWER_RATE,
         )
 
     def _report(self, norm: float) -> None:
@@ -255,6 +276,8 @@ class Trainer:
         # A moving average takes the weights' place wherever weights are judged or kept.
         with nullcontext() if self.moving_average is None else self.moving_average.in_place():
             found = self._validation(self.validate)
+            if not math.isfinite(found.loss):
+                raise self._diverged(found)
             better = take_in(found, self.state, self.config)
             if better:
                 self.saving.keep(self.state.step, parameters(self.model))

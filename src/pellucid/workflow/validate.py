@@ -1,6 +1,7 @@
 """Validation within training: the loss of what is held out, and how good the model's own outputs are."""
 
 import math
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Self
@@ -17,6 +18,10 @@ from pellucid.training.loss import smoothed_cross_entropy
 from pellucid.training.precision import autocast
 from pellucid.training.validation import Validation
 from pellucid.workflow.prepare import Prepared
+
+REPEATED = re.compile(r"(.{1,40}?)\1{5,}")
+"""A word, or a few, that a model in its first steps writes again and again."""
+MOST_CHARACTERS = 300
 
 
 @dataclass(frozen=True)
@@ -35,6 +40,8 @@ class Validator:
         nats, tokens = self._loss()
         size = self.prepared.valid_bytes
         found = Validation(nats / tokens, bits_per_byte=nats / math.log(2) / size if size else None)
+        if not math.isfinite(nats):  # with such weights nothing can be translated
+            return found
         if isinstance(self.model, Transformer) and self.config.validate_decode and self.prepared.valid_pairs:
             return self._translated(self.model, found)
         return found
@@ -52,7 +59,8 @@ class Validator:
         sources, references = zip(*self.prepared.valid_pairs[: self.config.validate_decode], strict=True)
         translator = Translator(model, self.prepared.tokenizers, self.prepared.decode)
         outputs = [t.text for t in translator.translate(sources, beam_size=1)]
-        sample = f"  source     {sources[0]}\n  reference  {references[0]}\n  output     {outputs[0]}"
+        source, reference, output = map(_shown, (sources[0], references[0], outputs[0]))
+        sample = f"  source     {source}\n  reference  {reference}\n  output     {output}"
         bleu, chrf, tokenizer = corpus_scores(outputs, references)
         return replace(found, bleu=bleu, chrf=chrf, tokenizer=tokenizer, sample=sample)
 
@@ -80,3 +88,9 @@ class Validator:
         shard, device = self.prepared.valid, next(self.model.parameters()).device
         for drawn in batch_order(shard, self.config.batch_tokens, seed=0).epoch(0):
             yield make_batch(shard, drawn, self.model.config).to(device)
+
+
+def _shown(text: str) -> str:
+    """A sentence for the reader, with what is repeated and what is too long cut."""
+    cut = REPEATED.sub(lambda found: f"{found[1]}{found[1]}… ({len(found[0]) // len(found[1])} times) ", text[:2000])
+    return cut.rstrip() if len(cut) <= MOST_CHARACTERS else cut[: MOST_CHARACTERS - 1] + "…"

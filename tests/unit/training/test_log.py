@@ -1,6 +1,7 @@
 """The metrics log: one JSON object a line, without gaps or doubles after a resumption."""
 
 import errno
+import io
 import json
 import os
 import re
@@ -8,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.console import Console
 
-from pellucid.training.log import RunLog
+from pellucid.training.log import RunLog, _Bar
 
 
 def events(folder: Path) -> list[tuple[str, int]]:
@@ -222,3 +224,19 @@ def test_tensorboard_gets_the_numbers(
     assert capsys.readouterr().err == f"TensorBoard events go to {tmp_path / 'tensorboard'}\n"
     RunLog(tmp_path, 10, quiet=True)
     assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize("width", [60, 80, 99, 100, 120, 200])
+@pytest.mark.parametrize("steps", [13_000, 100_000])
+def test_the_bar_shows_steps_loss_and_time_left_at_each_width(width: int, steps: int) -> None:
+    screen = io.StringIO()
+    bar = _Bar(Console(file=screen, width=width, force_terminal=True, legacy_windows=False, color_system=None), steps)
+    bar.update(steps // 2, "loss 2.967, 106,834 tokens/s, rate 1.18e-03")
+    bar.stop()
+    line = re.split(r"[\r\n]", re.sub(r"\x1b\[[?0-9;]*[a-zA-Z]", "", screen.getvalue()))[-2].rstrip()
+    assert len(line) <= width
+    assert f"step {steps // 2:,} of {steps:,}" in line
+    assert "loss 2.967" in line
+    assert re.search(r" left -:--:--$| left \d:\d\d:\d\d$", line), line
+    assert width < 80 or "106,834 tokens/s" in line
+    assert "…" not in line

@@ -12,6 +12,7 @@ from pellucid.errors import PellucidError
 from pellucid.model.transformer import Transformer
 from pellucid.training import loop
 from pellucid.training.loop import Losses
+from pellucid.training.validation import Validation
 from tests.unit.training.test_loop import batches
 from tests.unit.training.toy_run import ToyRun
 
@@ -100,3 +101,25 @@ def test_a_long_text_is_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     text = str(failure(run, *GROUPS)).partition("training pair 4 ")[2]
     assert len(text) == 302
     assert text.endswith("…)")
+
+
+@pytest.mark.parametrize("loss", [math.nan, math.inf])
+def test_a_validation_that_is_not_finite_ends_the_run(tmp_path: Path, loss: float) -> None:
+    run = ToyRun(tmp_path)
+    run.trainer.validate = lambda: Validation(loss)
+    expected = (
+        rf"^the loss is not finite in the validation after step 4 \(loss {loss}, learning rate 0\.00\d+\); the wei"
+    )
+    with pytest.raises(PellucidError, match=expected) as error:
+        run.trainer.train()
+    assert error.value.hint.startswith("start over with --fresh and a lower `train.learning_rate`")
+    assert error.value.exit_status == 1
+    assert run.kept == []
+
+
+def test_weights_to_start_from_that_are_damaged_are_said(tmp_path: Path) -> None:
+    run = ToyRun(tmp_path, settings={"init_from": "base"})
+    run.trainer.has_start = True
+    run.trainer.validate = lambda: Validation(math.nan)
+    with pytest.raises(PellucidError, match=r"^the weights of `base`, which the run starts from, give a loss of nan$"):
+        run.trainer.train()

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from pellucid.config import ModelConfig, Recipe
-from pellucid.errors import ConfigError, DataError
+from pellucid.errors import ConfigError, DataError, PellucidError
 from pellucid.tasks.translator import Translator
 from pellucid.text.tokenizers import Tokenizers
 from pellucid.text.vocabulary import Vocabulary
@@ -242,3 +242,13 @@ def test_auto_takes_the_precision_that_is_fast_here(
     # Decided once: the run is the same on a day when the machine measures otherwise.
     monkeypatch.setattr(precision, "bfloat16_gain", lambda device: 3.0 - gain)
     assert train(recipe, tmp_path / "run", device="cpu", quiet=True).already_finished
+
+
+def test_a_rate_that_is_far_too_high_is_named(texts: tuple[str, str], tmp_path: Path) -> None:
+    """Weights of 1e30 are still numbers, what they give is none: validation meets it before the next step does."""
+    settings = ["train.learning_rate=1e30", "train.warmup_steps=1", "train.validate_every=1", "train.grad_clip=1"]
+    with pytest.raises(
+        PellucidError, match=r"^the loss is not finite in the validation after step 1 .*1e\+30"
+    ) as error:
+        train(small_recipe(*texts, *settings), tmp_path / "run", quiet=True)
+    assert (type(error.value), error.value.exit_status) == (PellucidError, 1)

@@ -14,7 +14,7 @@ from pellucid.tasks.translator import Translation, Translator
 from pellucid.training.log import RunLog
 from pellucid.training.validation import Validation
 from pellucid.workflow.prepare import Prepared, open_corpus, prepare
-from pellucid.workflow.validate import Validator
+from pellucid.workflow.validate import Validator, _shown
 
 
 @pytest.fixture(scope="module")
@@ -57,7 +57,25 @@ def test_bleu_is_of_the_first_sentences_translated_greedily(
     sources, references = zip(*prepared.valid_pairs[:count], strict=True)
     outputs = [t.text for t in translator.translate(sources, beam_size=1)]
     assert (found.bleu, found.chrf, found.tokenizer) == corpus_scores(outputs, references)
-    assert found.sample == f"  source     {sources[0]}\n  reference  {references[0]}\n  output     {outputs[0]}"
+    sample = zip(("source", "reference", "output"), (sources[0], references[0], outputs[0]), strict=True)
+    assert found.sample == "\n".join(f"  {name:<10} {_shown(text)}" for name, text in sample)
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("Two men walk on a street.", "Two men walk on a street."),
+        ("no no no no no", "no no no no no"),
+        (" ".join(["man"] * 60) + " .", "man man … (60 times) ."),
+        (" ".join(["a man"] * 20), "a man a man … (19 times) a man"),
+        ("の" * 30, "のの… (30 times)"),
+        ("1 2 3 4 5 6 7 8 9 " * 40, "1 2 3 4 5 6 7 8 9 1 2 3 4 5 6 7 8 9 … (40 times)"),
+        ("".join(chr(256 + n) for n in range(500)), "".join(chr(256 + n) for n in range(299)) + "…"),
+        ("", ""),
+    ],
+)
+def test_a_sample_that_repeats_itself_is_cut(text: str, shown: str) -> None:
+    assert _shown(text) == shown
 
 
 def test_bleu_is_cut_as_the_script_asks(
