@@ -35,7 +35,7 @@ def train(
     fresh: Annotated[bool, tyro.conf.arg(help="start over: remove an earlier run from the folder")] = False,
     device: Device = "auto",
 ) -> int:
-    """Train a translator into a run folder. The same command resumes; on a finished run it says so.
+    """Train a translator into a run folder. The same command resumes, or --out alone; on a finished run it says so.
 
     example: pellucid train --src train.de --tgt train.en --out run
     example: pellucid train --src train.de --tgt train.en --out run --budget 15m
@@ -44,15 +44,20 @@ def train(
     example: pellucid train --init-from nllb --src-lang deu_Latn --tgt-lang fra_Latn --src a.de --tgt a.fr --out tuned
     """
     from dataclasses import replace
+    from pathlib import Path
 
     from pellucid.config import Recipe
+    from pellucid.workflow.run_folder import RunFolder
     from pellucid.workflow.train import plan as plan_training
     from pellucid.workflow.train import train as run_training
 
     _check(out, budget, plan)
-    loaded = Recipe.load(recipe, [*set, *([f'data.on_bad_utf8="{on_bad_utf8}"'] if on_bad_utf8 else [])])
-    data = with_texts(loaded.data, src=src, tgt=tgt, valid_src=valid_src, valid_tgt=valid_tgt)
-    loaded = replace(loaded, data=data)
+    named = any((recipe != "default", set, src, tgt, valid_src, valid_tgt, on_bad_utf8, init_from, budget))
+    loaded = None if named else RunFolder(Path(out)).recipe
+    if loaded is None:
+        loaded = Recipe.load(recipe, [*set, *([f'data.on_bad_utf8="{on_bad_utf8}"'] if on_bad_utf8 else [])])
+        data = with_texts(loaded.data, src=src, tgt=tgt, valid_src=valid_src, valid_tgt=valid_tgt)
+        loaded = replace(loaded, data=data)
     options: dict[str, Any] = {
         "overrides": set, "data_dir": data_dir, "offline": offline, "init_from": init_from, "device": device,
         "source_language": src_lang, "target_language": tgt_lang,
@@ -83,7 +88,8 @@ def _tell(out: str, result: "RunResult") -> None:
     if result.valid_accuracy is not None:
         bleu = f", validation accuracy {100 * result.valid_accuracy:.2f} %"
     early = ", ended early by `train.patience`" if result.stopped_early else ""
-    summary = f"{finished} {result.steps:,} steps{early}, validation loss {result.valid_loss:.3f}{bleu}"
+    kept = f"; the model is {result.kept}" if result.kept else ""
+    summary = f"{finished} {result.steps:,} steps{early}, validation loss {result.valid_loss:.3f}{bleu}{kept}"
     print(f"{out}: {summary}", file=sys.stderr)
     for path in result.changed_texts:
         print(f"warning: `{path}` is not what {out} was trained on; to train on it, use --fresh", file=sys.stderr)

@@ -150,7 +150,7 @@ def _open(folder: Path, fingerprint: str) -> Shard | None:
         source, target = sides.get("source", sides["target"]), sides["target"]
         left_out = tuple(index["left_out"])
         return Shard(source, target, index["empty"], index["too_long"], index["first_too_long"], left_out)
-    except (KeyError, TypeError, AttributeError):
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -62,6 +62,8 @@ class Trainer:
     """Cuts each sentence anew when it is drawn; None: always into its stored pieces."""
     has_start: bool = False
     """Whether the model begins with trained weights: they are validated, kept and saved before step 1."""
+    origin: dict[str, Any] = field(default_factory=dict)
+    """What the run comes from, for its checkpoints to keep."""
     clock: Clock | None = None
     """Ends a run that has a time budget; None: the settings say how the run ends."""
     state: RunState = field(default_factory=RunState)
@@ -355,6 +357,7 @@ class Trainer:
         started = time.perf_counter()
         if self.clock is not None:
             self.state.clock = self.clock.elapsed
+        self.state.origin = self.origin
         self.saving.save(self.state, self.model, self.optimizer, self._ema)
         if self.clock is not None:
             self.clock.saved(time.perf_counter() - started)

@@ -87,6 +87,8 @@ class RunState:
     """Seconds of the time budget that are used up."""
     stopped_early: bool = False
     """Whether `train.patience` has made the run shorter."""
+    origin: dict[str, Any] = field(default_factory=dict)
+    """What the run comes from, as its folder has it: what is lost there is made again by it."""
     parts: int = 1
     """In how many parts batches are taken, as memory did not suffice for whole ones."""
     meter: Meter = field(default_factory=Meter)
@@ -208,7 +210,7 @@ class Checkpoints:
         Args:
             of: "last" or "best"; empty: as the run was told.
         """
-        found, state = {_step_of(path): path for path in self._all()}, self._newest_state()
+        found, state = {_step_of(path): path for path in self._all()}, self.newest_state()
         best = (of or self.average_of) == "best"
         steps = self._ranked(state) if best else [step for step in found if self._is_due(step, state)][-self.average :]
         return [found[step] for step in sorted(steps) if step in found]
@@ -260,7 +262,7 @@ class Checkpoints:
     def _is_due(self, step: int, state: RunState) -> bool:
         return step > 0 and (step % self.save_every == 0 or step == (state.last_step or self.last_step))
 
-    def _newest_state(self) -> RunState:
+    def newest_state(self) -> RunState:
         """The newest state that can be read, of a checkpoint whole or not."""
         for path in reversed(self._all()):
             with suppress(CheckpointError):
@@ -282,7 +284,7 @@ class Checkpoints:
         found = {_step_of(path): path for path in self._all()}
         resumable = [path for path in found.values() if (path / OPTIMIZER).is_file()][-2:]
         kept = [path for step, path in found.items() if self.keep_every and step % self.keep_every == 0]
-        needed = [found[step] for step in self.needed(found, self._newest_state())]
+        needed = [found[step] for step in self.needed(found, self.newest_state())]
         for path in found.values():
             if path not in (*needed, *resumable, *kept):
                 shutil.rmtree(path)

@@ -10,13 +10,16 @@ from pellucid.config import ModelConfig, Recipe
 from pellucid.data.classified import Labels
 from pellucid.data.subword_sampling import SubwordSampling
 from pellucid.decoding.hypothesis import check_ids
+from pellucid.errors import CheckpointError
 from pellucid.text.tokenizers import Tokenizers
 from pellucid.weights.folder import SavedModel, is_described, read_config
 from pellucid.workflow.asked import Asked
 from pellucid.workflow.budget import Plan, plan_budget, with_vocabulary
+from pellucid.workflow.mending import lost
 from pellucid.workflow.prepare import Corpus, open_corpus, train_tokenizers
 from pellucid.workflow.process import keep_freed_memory
 from pellucid.workflow.resolved import check_r_drop, check_source_end, longest_trained_on, model_of, subword_sampling
+from pellucid.workflow.run_folder import RunFolder
 from pellucid.workflow.running import RunningCorpus
 from pellucid.workflow.start import load_start
 
@@ -41,6 +44,8 @@ class Opened:
     """The classes of a classifier."""
     languages: Mapping[str, int]
     """The codes of languages in the vocabulary, with their ids; most have none."""
+    wrong: str = ""
+    """What is wrong with the description of the model in the folder of a run that goes on, and is made again."""
 
     @property
     def model(self) -> ModelConfig:
@@ -61,7 +66,11 @@ class Opened:
             assert isinstance(corpus, Corpus)  # a budget is for translators alone
             recipe = with_vocabulary(recipe, request.fixed, corpus)
             corpus = replace(corpus, data=recipe.data)
-        start = load_start(recipe, asked.run, resuming)
+        wrong = lost(asked.run) if resuming else ""
+        if wrong:
+            say(f"{wrong}: it is made again from the {'start' if recipe.train.init_from else 'texts'} of the run")
+        start = _start(recipe, asked.run, resuming, wrong)
+        resuming = resuming and not wrong
         tokenizers = _tokenizers(asked.run.path, corpus, start, resuming, say)
         labels = _labels(asked.run.path, corpus, start, resuming) if recipe.task == "classify" else None
         sampling = subword_sampling(recipe, tokenizers)
@@ -72,9 +81,26 @@ class Opened:
         check_r_drop(recipe)
         check_source_end(recipe)
         languages = _languages(asked.run.path, start, resuming)
-        opened = cls(recipe, _as_long_as_fits(corpus, recipe), start, tokenizers, sampling, plan, labels, languages)
+        corpus = _as_long_as_fits(corpus, recipe)
+        opened = cls(recipe, corpus, start, tokenizers, sampling, plan, labels, languages, wrong)
         check_ids(recipe.decode, opened.model)
         return opened
+
+
+def _start(recipe: Recipe, run: RunFolder, resuming: bool, wrong: str) -> SavedModel | None:
+    """The model that a run starts from, or whose description it has lost.
+
+    Raises CheckpointError where it is needed for that and not there any more.
+    """
+    try:
+        return load_start(recipe, run, resuming and not wrong)
+    except CheckpointError as error:
+        if not wrong:
+            raise
+        raise CheckpointError(
+            f"{wrong}, and what it was made from is not there: {error}",
+            f"copy the model `{recipe.train.init_from}` back to its place, or start over with --fresh",
+        ) from error
 
 
 def _tokenizers(

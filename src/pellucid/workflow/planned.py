@@ -48,7 +48,7 @@ def save_plan(run: RunFolder, plan: Plan) -> None:
 def _read(run: RunFolder) -> Request | None:
     """The request that the run in the folder was planned for; None where it was planned for none."""
     try:
-        table = json.loads((run.path / PLAN).read_text(encoding="utf-8"))["request"]
+        table = json.loads(run.plan)["request"]
         return Request(table["seconds"], tuple(table["settings"]), table["recipe"])
-    except (OSError, ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError):
         return None

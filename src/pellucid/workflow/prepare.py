@@ -95,6 +95,8 @@ class Prepared:
     """How a translator reads and writes the validation text: what stands around texts, and what is never written."""
     valid_bytes: int = 0
     """Of the targets validated on, in UTF-8 with their line ends; 0 where they are no text."""
+    mark: str = ""
+    """A fingerprint of texts, settings and tokenizers."""
 
     def read_as(self, decode: DecodeConfig, model: ModelConfig) -> Self:
         """The same as a model reads it that is used with `decode`; a classifier's texts stay as they are."""
@@ -180,16 +182,19 @@ def prepare(
     log: RunLog,
     resuming: bool,
     labels: Labels | None = None,
+    known: str = "",
 ) -> Prepared:
     """The corpus as shards below `folder`, written or found there from an earlier time; beside it, its record.
 
-    `labels` are those of a classifier's corpus.
+    Args:
+        labels: those of a classifier's corpus.
+        known: the fingerprint that the run's checkpoints have; empty: the shard's own counts.
 
     Raises DataError when a run that goes on finds another corpus than it began with.
     """
     data, digests = corpus.data, _digests(corpus.data)
     mark = _fingerprint(data, digests, tokenizers)
-    if resuming and stored_fingerprint(folder / "train") not in (None, mark):
+    if resuming and (known or stored_fingerprint(folder / "train")) not in (None, mark):
         raise DataError(
             f"the texts are not those that the run in `{folder.parent}` began with",
             "give it the same texts, or start over with --fresh",
@@ -211,7 +216,7 @@ def prepare(
     write_text(folder.parent / RECORD, _record(corpus, digests, train, valid, [*long_train, *long_valid]))
     usable = [pair for pair in corpus.valid if pair[0].strip() and pair[1].strip()]
     names, size = (labels.names, 0) if labels else ((), _target_bytes(corpus, valid, tokenizers))
-    return Prepared(tokenizers, train, valid, usable, names, valid_bytes=size)
+    return Prepared(tokenizers, train, valid, usable, names, valid_bytes=size, mark=mark)
 
 
 def _target_bytes(corpus: Corpus, valid: Shard, tokenizers: Tokenizers) -> int:
@@ -243,7 +248,7 @@ def _prepare_running(corpus: RunningCorpus, tokenizers: Tokenizers, folder: Path
     }
     write_text(folder.parent / RECORD, json.dumps(table, indent=2, ensure_ascii=False) + "\n")
     size = sum(len(chunk.encode("utf-8", "replace")) for chunk, _ in corpus.valid)
-    return Prepared(tokenizers, train, valid, [], valid_bytes=size)
+    return Prepared(tokenizers, train, valid, [], valid_bytes=size, mark=mark)
 
 
 def _with_validation_cut_off(inspection: Inspection, data: DataConfig, task: Task) -> Corpus:

@@ -3,16 +3,19 @@
 import json
 import os
 import shutil
+import tomllib
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
+from typing import Any
 
 from pellucid.config import SECTIONS, Recipe
 from pellucid.errors import ConfigError, PellucidError
 from pellucid.tables import read_tables, to_table, toml_line
 from pellucid.training.state import Checkpoints
 from pellucid.weights.files import disk_trouble, write_text
+from pellucid.workflow.duration import say_duration
 from pellucid.workflow.folder_lock import held
 from pellucid.workflow.locate import TEXT_FIELDS
 
@@ -74,19 +77,76 @@ class RunFolder:
             raise ConfigError(f"`{self.path}` is a file, not a folder for a run", "choose another `--out`")
         if (self.path / STARTING).is_file():
             return False
-        if not (self.path / RECIPE).is_file():
+        known = [] if fresh else self._recipes()
+        if not known and not (self.path / RECIPE).is_file() and not self.origin:
             if self.path.is_dir() and any(not path.name.startswith(".") for path in self.path.iterdir()):
-                raise ConfigError(f"`{self.path}` is not empty and holds no run", "choose another `--out`")
+                raise ConfigError(
+                    f"`{self.path}` is not empty and holds no run"
+                    + (f": it has checkpoints, but no {RECIPE}" if self.has_checkpoints else ""),
+                    f"copy its {RECIPE} back, or choose another `--out`"
+                    if self.has_checkpoints
+                    else "choose another `--out`",
+                )
             return False
         if fresh:
             return False
-        difference = next(_differences(stored_recipe(self.path), recipe), None)
-        if difference and self.has_trained:
+        differences = [next(_differences(stored, recipe), None) for stored in known or [stored_recipe(self.path)]]
+        if None in differences:
+            return True
+        if differences[0] and self.has_trained:
             raise ConfigError(
-                f"the run in `{self.path}` has `{difference[0]}`, this command `{difference[1]}`",
+                f"the run in `{self.path}` {self._began(differences[0])}",
                 "repeat the command that began it, choose another `--out`, or start over with --fresh",
             )
-        return difference is None
+        return False
+
+    def _recipes(self) -> list[Recipe]:
+        """What is known of the run's recipe: recipe.toml, as far as it can be read, and a checkpoint's copy."""
+        found = []
+        with suppress(ConfigError):
+            if (self.path / RECIPE).is_file():
+                found.append(Recipe.from_tables(read_tables(self.path / RECIPE)))
+        if RECIPE in self.origin:
+            found.append(Recipe.from_tables(tomllib.loads(self.origin[RECIPE])))
+        return found
+
+    def _began(self, difference: tuple[str, str]) -> str:
+        """How the run began otherwise than a command asks for, whose settings differ so."""
+        with suppress(OSError, ValueError, KeyError, TypeError):
+            if difference[0].startswith("train.budget") or (self.path / PLAN).is_file():
+                request = json.loads(self.plan)["request"]
+                return f"began with `--budget {say_duration(request['seconds'])}`, this command has no budget"
+        return f"has `{difference[0]}`, this command `{difference[1]}`"
+
+    @property
+    def origin(self) -> dict[str, Any]:
+        """What the run comes from, as its newest checkpoint has it; empty where there is none, or an earlier version
+        wrote it."""
+        origin: dict[str, Any] = Checkpoints(self.path / "checkpoints", 1, 1).newest_state().origin
+        return origin
+
+    @property
+    def plan(self) -> str:
+        """The text of the plan of a run with a time budget; where the file is lost, a checkpoint's copy, or nothing."""
+        with suppress(OSError, UnicodeDecodeError):
+            text = (self.path / PLAN).read_text(encoding="utf-8")
+            with suppress(ValueError):
+                json.loads(text)
+                return text
+        return str(self.origin.get(PLAN, ""))
+
+    def mend(self) -> list[str]:
+        """Writes recipe.toml and the plan again where they are not as the newest checkpoint has them; returns which."""
+        mended = []
+        for name in (RECIPE, PLAN):
+            text = self.origin.get(name)
+            with suppress(OSError):
+                if text and (self.path / name).read_bytes() == text.encode():
+                    continue
+            if text:
+                write_text(self.path / name, text)
+                mended.append(name)
+        return mended
 
     def begin(self, recipe: Recipe) -> None:
         """Makes the folder the new run's: what an earlier one has written goes, other files stay."""
@@ -125,8 +185,13 @@ class RunFolder:
     @property
     def recipe(self) -> Recipe | None:
         """The recipe of a run here that has got somewhere, if there is one."""
-        begun = (self.path / RECIPE).is_file() and not (self.path / STARTING).is_file()
-        return stored_recipe(self.path) if begun and self.has_trained else None
+        if (self.path / STARTING).is_file() or not self.has_trained:
+            return None
+        # The checkpoint's copy first: it is known to be as it was written.
+        known = self._recipes()
+        if not known and (self.path / RECIPE).is_file():
+            return stored_recipe(self.path)
+        return known[-1] if known else None
 
     @property
     def has_trained(self) -> bool:
@@ -205,8 +270,11 @@ def checkpoints_of(folder: Path, recipe: Recipe, average: int | None = None) -> 
 
 
 def stored_recipe(folder: Path) -> Recipe:
-    """The recipe of a run folder. Raises ConfigError where it holds no run."""
+    """The recipe of a run folder. Raises ConfigError where it holds no run, or one whose recipe cannot be read."""
     path = folder / RECIPE
+    known = RunFolder(folder)._recipes()
+    if known:
+        return known[0]
     if not path.is_file():
         raise ConfigError(f"`{folder}` holds no run: no {RECIPE} in it", "name the folder given to `--out`")
     return Recipe.from_tables(read_tables(path))

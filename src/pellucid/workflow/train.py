@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -27,11 +28,12 @@ from pellucid.workflow.asked import Asked
 from pellucid.workflow.budget import Plan
 from pellucid.workflow.card import model_card
 from pellucid.workflow.changed_texts import changed_texts
+from pellucid.workflow.mending import FILES, check_mended, check_places, described, lost
 from pellucid.workflow.opened import Opened
 from pellucid.workflow.planned import save_plan
 from pellucid.workflow.prepare import Prepared, prepare
 from pellucid.workflow.resolved import decode_of
-from pellucid.workflow.run_folder import NOWHERE, RunFolder, RunResult, checkpoints_of
+from pellucid.workflow.run_folder import NOWHERE, PLAN, RECIPE, RunFolder, RunResult, checkpoints_of
 from pellucid.workflow.validate import Validator
 
 
@@ -77,7 +79,8 @@ def train(
         languages=(source_language, target_language), started=started, device=device,
     )  # fmt: skip
     run = asked.run
-    if run.check(asked.recipe, fresh) and (result := run.result) is not None:
+    check_places(run)
+    if run.check(asked.recipe, fresh) and (result := run.result) is not None and not _must_be_mended(run):
         return replace(result, changed_texts=changed_texts(run.path, asked.recipe.data, data_dir))
     asked = asked.with_texts_found(data_dir, offline)
     with _failures_in_words(run), run.locked():
@@ -134,7 +137,9 @@ def _run(asked: Asked, quiet: bool) -> RunResult:
     """Goes on with the run in the folder, which no other process writes to now, or begins one."""
     run, say = asked.run, _mute if quiet else _say
     resuming = run.check(asked.recipe, asked.fresh) and asked.request is None
-    if resuming and run.result is not None:  # another process has finished it in the meantime
+    if (
+        resuming and run.result is not None and not _must_be_mended(run)
+    ):  # another process has finished it in the meantime
         return run.result
     # All that can be refused is refused before an earlier run is removed.
     opened = Opened.of(asked, resuming, say)
@@ -143,18 +148,30 @@ def _run(asked: Asked, quiet: bool) -> RunResult:
         if opened.plan is not None:
             save_plan(run, opened.plan)
             say(str(opened.plan))
+    else:
+        for name in run.mend():
+            say(f"`{run.path / name}` was not as it was written: it is written again")
     train = opened.recipe.train
     log = RunLog(run.path, train.steps, quiet)
     try:
         data = run.path / "data"
-        prepared = prepare(opened.corpus, opened.tokenizers, data, log, run.has_trained, opened.labels)
+        known = run.origin.get("corpus", "")
+        prepared = prepare(opened.corpus, opened.tokenizers, data, log, run.has_trained, opened.labels, known)
         model = _first_model(opened, asked.device)
         prepared = prepared.read_as(decode_of(opened.recipe, model.config), model.config)
         _say_what_trains(model, opened.recipe, log)
-        job = _Job(opened.recipe, run, prepared, opened.languages, opened.sampling, log, asked.started)
+        origin = {RECIPE: opened.recipe.to_toml() if not resuming else run.origin.get(RECIPE, opened.recipe.to_toml())}
+        origin |= {"corpus": prepared.mark} | ({PLAN: run.plan} if run.plan else {})
+        job = _Job(opened.recipe, run, prepared, opened.languages, opened.sampling, log, asked.started, origin)
+        job.describe_again(model.config, opened.wrong)
         return job.train(model)
     finally:
         log.close()
+
+
+def _must_be_mended(run: RunFolder) -> bool:
+    """Whether a finished run has lost what its checkpoints can make again."""
+    return run.has_checkpoints and (not (run.path / WEIGHTS).is_file() or bool(lost(run)))
 
 
 def _say(text: str) -> None:
@@ -177,6 +194,20 @@ class _Job:
     log: RunLog
     started: float
     """When the command began, as time.perf_counter() counts."""
+    origin: dict[str, Any]
+    """What the run comes from."""
+
+    def describe_again(self, config: ModelConfig, wrong: str) -> None:
+        """Writes the description of the model again where something is wrong with it, and notes what there is.
+
+        Raises CheckpointError where it cannot be made as it was.
+        """
+        if wrong:
+            parts = self._description(config)
+            check_mended(self.run, wrong, **parts)
+            save_description(self.run.path, **parts)
+        if (self.run.path / WEIGHTS).is_file() and is_described(self.run.path):
+            self.origin[FILES] = described(self.run.path)
 
     def train(self, model: Model) -> RunResult:
         """Trains to the end, and writes down what the run came to."""
@@ -213,6 +244,7 @@ class _Job:
             text_of=self._text_of,
             sampling=self.sampling,
             has_start=bool(train.init_from),
+            origin=self.origin,
             clock=clock,
         )
 
@@ -220,9 +252,19 @@ class _Job:
         # What describes the model never changes, and stands only beside weights: so the folder loads at every moment.
         save_tensors(self.run.path / WEIGHTS, weights)
         if not is_described(self.run.path):
-            decode, card = decode_of(self.recipe, config), model_card(self.recipe, config)
-            tokenizers, labels = self.prepared.tokenizers, self.prepared.labels
-            save_description(self.run.path, config, tokenizers, decode, card, labels, self.languages)
+            save_description(self.run.path, **self._description(config))
+            self.origin[FILES] = described(self.run.path)
+
+    def _description(self, config: ModelConfig) -> dict[str, Any]:
+        """What describes the model, as save_description takes it."""
+        return {
+            "model": config,
+            "tokenizers": self.prepared.tokenizers,
+            "decode": decode_of(self.recipe, config),
+            "card": model_card(self.recipe, config),
+            "labels": self.prepared.labels,
+            "languages": self.languages,
+        }
 
     def _kept(self) -> str | None:
         path = self.run.path / WEIGHTS

@@ -42,6 +42,20 @@ def test_a_run_and_the_same_command_again(pellucid: CommandLine) -> None:
     assert (other.status, other.error) == (2, "the run in `run` has `train.seed = 1`, this command `train.seed = 2`")
 
 
+def test_the_folder_alone_names_a_run(pellucid: CommandLine) -> None:
+    nothing = pellucid("train", "--out", "run")
+    assert nothing.status == 2, "there is no run to go on with, and no text"
+    pellucid(*arguments())
+    again = pellucid("train", "--out", "run")
+    assert (again.status, again.out) == (0, "")
+    assert again.err.startswith("run: already finished, nothing to do; 6 steps, validation loss ")
+    assert "; the model is the " in again.err
+    Path("run/result.json").unlink()
+    weights = Path("run/model.safetensors").read_bytes()
+    assert pellucid("train", "--out", "run").status == 0
+    assert Path("run/model.safetensors").read_bytes() == weights
+
+
 def test_options_are_settings_of_the_recipe(pellucid: CommandLine) -> None:
     """File names that read like TOML values stay names."""
     Path("train.src").rename("1984")

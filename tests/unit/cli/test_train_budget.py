@@ -47,3 +47,13 @@ def test_what_makes_no_sense_is_refused(pellucid: CommandLine, options: tuple[st
     outcome = pellucid("train", *TEXTS, *options)
     assert (outcome.status, outcome.error, outcome.hint) == (2, error, hint)
     assert not Path("run").exists()
+
+
+def test_a_budget_that_is_forgotten_is_named(pellucid: CommandLine) -> None:
+    command = small_arguments("train.src", "train.tgt", Path("run"))
+    pellucid(*command, "--budget", "1m", "--device", "cpu")
+    again = pellucid("train", "--src", "train.src", "--tgt", "train.tgt", "--out", "run")
+    said = "the run in `run` began with `--budget 1m`, this command has no budget"
+    assert (again.status, again.error) == (2, said)
+    alone = pellucid("train", "--out", "run")
+    assert (alone.status, alone.err.startswith("run: already finished, nothing to do; ")) == (0, True)
