@@ -327,7 +327,7 @@ class Trainer:
         self.log.write("plateau", state.step, last_step=ending.last_step, lowest_loss=state.lowest_loss)
         self.log.ends_at(ending.last_step)
         self.log.say(
-            f"step {state.step:,}: {config.patience} validations without a loss below {state.lowest_loss:.3f} "
+            f"step {state.step:,}: {config.patience} validation{'s' * (config.patience > 1)} without a loss below {state.lowest_loss:.3f} "
             f"(`train.patience`): the learning rate begins to fall; step {ending.last_step:,} is the last"
         )
         return True
