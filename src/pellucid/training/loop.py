@@ -326,9 +326,9 @@ class Trainer:
         state.falls_at, state.last_step, state.stopped_early = ending.falls_at, ending.last_step, True
         self.log.write("plateau", state.step, last_step=ending.last_step, lowest_loss=state.lowest_loss)
         self.log.ends_at(ending.last_step)
+        without = f"{config.patience} validation{'s' * (config.patience > 1)} without a loss below"
         self.log.say(
-            f"step {state.step:,}: {config.patience} validation{'s' * (config.patience > 1)} without a loss below {state.lowest_loss:.3f} "
-            f"(`train.patience`): the learning rate begins to fall; step {ending.last_step:,} is the last"
+            f"step {state.step:,}: {without} {state.lowest_loss:.3f} (`train.patience`): the learning rate begins to fall; step {ending.last_step:,} is the last"
         )
         return True
 
