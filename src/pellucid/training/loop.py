@@ -328,7 +328,8 @@ class Trainer:
         self.log.ends_at(ending.last_step)
         without = f"{config.patience} validation{'s' * (config.patience > 1)} without a loss below"
         self.log.say(
-            f"step {state.step:,}: {without} {state.lowest_loss:.3f} (`train.patience`): the learning rate begins to fall; step {ending.last_step:,} is the last"
+            f"step {state.step:,}: {without} {state.lowest_loss:.3f} (`train.patience`): the learning rate begins to "
+            f"fall; step {ending.last_step:,} is the last"
         )
         return True
 

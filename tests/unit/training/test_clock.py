@@ -80,3 +80,11 @@ def test_a_margin_is_kept() -> None:
     decided, ending = pace.run()
     left = 1000 - LEAVING - (decided + 9)
     assert ending.last_step - decided == int(left * MARGIN)
+
+
+def test_keeps_time_for_choosing_the_model() -> None:
+    """Four candidates on three times as many sentences: twelve validations more than the last one."""
+    pace = machine(300.0, 0.1, validate_every=200, validation_seconds=2.0)
+    pace.clock.validations_after = 12.0
+    pace.run()
+    assert pace.time[0] + 13 * 2.0 + LEAVING <= 300

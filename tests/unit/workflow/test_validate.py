@@ -3,6 +3,7 @@
 import math
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -96,3 +97,21 @@ def test_without_sentences_to_translate_the_loss_decides(translator: Translator,
     found = validate(translator, replace(prepared, valid_pairs=[]))
     assert found.bleu is None
     assert found.loss > 0
+
+
+@pytest.mark.parametrize(
+    ("settings", "count"), [({}, 12), ({"budget": 5.0}, 5), ({"budget": 5.0, "validate_decode": 7}, 7)]
+)
+def test_the_choice_at_the_end_is_on_all_sentences_or_as_many_as_the_budget_bears(
+    translator: Translator, prepared: Prepared, settings: dict[str, Any], count: int
+) -> None:
+    pairs = (prepared.valid_pairs * 12)[:12]
+    more = replace(prepared, valid_pairs=pairs)
+    config = TrainConfig(**{"validate_decode": 3} | settings)
+    validator = Validator(translator.model, more, config).of_all()
+    with torch.inference_mode():
+        found = validator()
+    sources, references = zip(*pairs[:count], strict=True)
+    outputs = [t.text for t in translator.translate(sources, beam_size=1)]
+    assert found.bleu == corpus_scores(outputs, references)[0]
+    assert Validator(translator.model, more, replace(config, validate_decode=0)).of_all().config.validate_decode == 0
