@@ -109,8 +109,8 @@ def plan(
     return plan
 
 
-MOST_CANDIDATES = 4
-"""From which the model is chosen at the end: the start, the best validation and two means."""
+CANDIDATES = 3
+"""From which the model is chosen at the end, beside a start: the best validation and two means."""
 CLASSES = "head.class_projection."
 """The parameters that tell classes apart."""
 
@@ -229,7 +229,7 @@ class _Job:
         validate_all, clock = validate.of_all(), None
         if train.budget:
             longer = max(1.0, validate_all.config.validate_decode / max(1, train.validate_decode))
-            choosing = longer * (MOST_CANDIDATES if train.average > 1 else 0)
+            choosing = longer * ((CANDIDATES if train.average > 1 else 0) + bool(train.init_from))
             clock = Clock(train.budget, train.decay_fraction, self.started, validations_after=choosing)
         return Trainer(
             model=model,

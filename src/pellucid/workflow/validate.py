@@ -48,10 +48,10 @@ class Validator:
 
     def of_all(self) -> Self:
         """Returns a validator that translates all of the validation text, of a run with a time budget a sentence for
-        each of its seconds."""
+        each two of its seconds."""
         config, count = self.config, len(self.prepared.valid_pairs)
         if config.budget:
-            count = min(count, max(config.validate_decode, int(config.budget)))
+            count = min(count, max(config.validate_decode, int(config.budget / 2)))
         return replace(self, config=replace(config, validate_decode=count if config.validate_decode else 0))
 
     def _translated(self, model: Transformer, found: Validation) -> Validation:

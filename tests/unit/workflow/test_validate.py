@@ -100,7 +100,7 @@ def test_without_sentences_to_translate_the_loss_decides(translator: Translator,
 
 
 @pytest.mark.parametrize(
-    ("settings", "count"), [({}, 12), ({"budget": 5.0}, 5), ({"budget": 5.0, "validate_decode": 7}, 7)]
+    ("settings", "count"), [({}, 12), ({"budget": 10.0}, 5), ({"budget": 5.0, "validate_decode": 7}, 7)]
 )
 def test_the_choice_at_the_end_is_on_all_sentences_or_as_many_as_the_budget_bears(
     translator: Translator, prepared: Prepared, settings: dict[str, Any], count: int
