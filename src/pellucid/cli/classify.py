@@ -4,7 +4,7 @@ from typing import Annotated
 
 import tyro
 
-from pellucid.cli.options import Device, Dtype, Input, Model, Output, optional
+from pellucid.cli.options import Device, Dtype, FreshOutput, Input, Model, OnBadLines, Output, optional
 
 
 def classify(
@@ -13,6 +13,8 @@ def classify(
     *,
     input: Input = "-",
     output: Output = "-",
+    on_bad_utf8: OnBadLines = "error",
+    fresh: FreshOutput = False,
     pairs: Annotated[bool, tyro.conf.arg(help="each line is two texts, with a tab between them")] = False,
     batch_tokens: Annotated[int | None, optional("N", "tokens of all texts at a time")] = None,
     json: Annotated[bool, tyro.conf.arg(help="a JSON object a line, with the probability of each label")] = False,
@@ -24,8 +26,15 @@ def classify(
     example: pellucid classify run < texts.txt > labels.txt
     """
     from pellucid.workflow.classify import classify_stream
+    from pellucid.workflow.streams import Stream
 
     classify_stream(
-        model, input, output, pairs=pairs, batch_tokens=batch_tokens, as_json=json, device=device, dtype=dtype
+        model,
+        Stream(input, output, on_bad_utf8, fresh),
+        pairs=pairs,
+        batch_tokens=batch_tokens,
+        as_json=json,
+        device=device,
+        dtype=dtype,
     )
     return 0

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import tyro
 
-from pellucid.cli.options import Device, Dtype, Input, Model, Output, optional
+from pellucid.cli.options import Device, Dtype, FreshOutput, Input, Model, OnBadLines, Output, optional
 
 
 def generate(
@@ -13,6 +13,8 @@ def generate(
     *,
     input: Input = "-",
     output: Output = "-",
+    on_bad_utf8: OnBadLines = "error",
+    fresh: FreshOutput = False,
     max_new_tokens: Annotated[int, tyro.conf.arg(metavar="N", help="most tokens that are added to a prompt")] = 100,
     temperature: Annotated[float | None, optional("X", "draw: below 1 sharper, above 1 flatter", "greedy")] = None,
     top_k: Annotated[int | None, optional("N", "draw from the N most probable tokens", "all")] = None,
@@ -29,10 +31,11 @@ def generate(
     example: pellucid generate run --max-new-tokens 300 --temperature 0.8 --seed 1 < prompts.txt
     """
     from pellucid.workflow.generate import generate_stream
+    from pellucid.workflow.streams import Stream
 
     drawing = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "seed": seed}
     generate_stream(
-        model, input, output, max_new_tokens=max_new_tokens, drawing=drawing, batch_tokens=batch_tokens, as_json=json,
-        device=device, dtype=dtype,
+        model, Stream(input, output, on_bad_utf8, fresh), max_new_tokens=max_new_tokens, drawing=drawing,
+        batch_tokens=batch_tokens, as_json=json, device=device, dtype=dtype,
     )  # fmt: skip
     return 0

@@ -15,6 +15,15 @@ Device = Annotated[str, tyro.conf.arg(metavar="NAME", help="auto, cpu, cuda, cud
 Dtype = Annotated[str | None, optional("NAME", "float32, bfloat16 or float16", "float32")]
 Input = Annotated[str, tyro.conf.arg(metavar="FILE", help="lines to read; - is standard input")]
 Output = Annotated[str, tyro.conf.arg(metavar="FILE", help="where to write; - is standard output")]
+OnBadLines = Annotated[
+    str,
+    tyro.conf.arg(
+        metavar="WORD", help="a line that is not UTF-8: error, replace bad bytes, or skip, which leaves an empty line"
+    ),
+]
+FreshOutput = Annotated[
+    bool, tyro.conf.arg(help="begin anew where a stopped command has left the beginning of --output")
+]
 SourceLanguage = Annotated[str | None, optional("CODE", "of a multilingual model: what it reads")]
 TargetLanguage = Annotated[str | None, optional("CODE", "of a multilingual model: what it writes")]
 BeamSize = Annotated[int | None, optional("N", "hypotheses kept a step; 1 is greedy")]

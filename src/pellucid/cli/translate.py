@@ -8,9 +8,11 @@ from pellucid.cli.options import (
     BeamSize,
     Device,
     Dtype,
+    FreshOutput,
     Input,
     LengthPenalty,
     Model,
+    OnBadLines,
     Output,
     SourceLanguage,
     TargetLanguage,
@@ -24,6 +26,8 @@ def translate(
     *,
     input: Input = "-",
     output: Output = "-",
+    on_bad_utf8: OnBadLines = "error",
+    fresh: FreshOutput = False,
     src_lang: SourceLanguage = None,
     tgt_lang: TargetLanguage = None,
     beam_size: BeamSize = None,
@@ -47,6 +51,7 @@ def translate(
     """
     from pellucid.decoding.sampling import SamplingConfig
     from pellucid.errors import ConfigError
+    from pellucid.workflow.streams import Stream
     from pellucid.workflow.translate import SearchOptions, translate_stream
 
     if (n_best or 1) > 1 and not json:
@@ -57,7 +62,8 @@ def translate(
         option = f"--{name.replace('_', '-')}"
         raise ConfigError(f"`{option}` means nothing {'with' if sample else 'without'} --sample", f"leave {option} out")
     translate_stream(
-        model, input, output, SearchOptions(beam_size, n_best, length_penalty, max_length, batch_tokens),
+        model, Stream(input, output, on_bad_utf8, fresh),
+        SearchOptions(beam_size, n_best, length_penalty, max_length, batch_tokens),
         SamplingConfig(**_given(drawing)) if sample else None, as_json=json, device=device, dtype=dtype,
         source_language=src_lang, target_language=tgt_lang,
     )  # fmt: skip

@@ -2,21 +2,27 @@
 
 import gzip
 import hashlib
+import io
 import sys
 import zlib
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
 from itertools import zip_longest
 from pathlib import Path
-from typing import Literal
+from typing import BinaryIO, Literal, cast
 
-from pellucid.errors import DataError
+from pellucid.errors import DataError, shown
 
 GZIP_MAGIC = b"\x1f\x8b"
 # In this order: the first mark begins with the third.
 OTHER_ENCODINGS = {
     b"\xff\xfe\0\0": "UTF-32", b"\0\0\xfe\xff": "UTF-32", b"\xff\xfe": "UTF-16", b"\xfe\xff": "UTF-16",
 }  # fmt: skip
+
+LIKELY_ENCODINGS = {"cp949": "Korean", "gb18030": "Chinese", "cp932": "Japanese", "cp1252": "Western European"}
+"""What text that is not UTF-8 is most often written in. Several of them can read the same bytes."""
+
+MOST_LINE_BYTES = 1 << 28
+"""The longest line of a corpus, 256 MiB: there are corpora of one line, and there are files that are no text."""
 
 PARALLEL = "line n of one file must be the translation of line n of the other"
 
@@ -38,18 +44,47 @@ def read_lines(path: str | Path) -> Iterator[str]:
 
 def read_mended_lines(path: str | Path, on_bad_utf8: OnBadUtf8, told: Told) -> Iterator[str | None]:
     """The same, but a line that is not UTF-8 may come with U+FFFD for its bad bytes, or as None; `told` hears of it."""
-    for number, raw in enumerate(_raw_lines(path), start=1):
-        try:
-            yield raw.decode()
-        except UnicodeDecodeError as error:
-            if on_bad_utf8 == "error":
-                raise DataError(
-                    f"{origin(path)} is not UTF-8: line {number:,}, {bad_byte(error)}",
-                    "convert it first, for instance `iconv -f latin1 -t utf-8` if it is Latin-1; or see "
-                    "`data.on_bad_utf8` for single lines",
-                ) from error
-            told(number, error)
-            yield raw.decode(errors="replace") if on_bad_utf8 == "replace" else None
+    file = standard_input() if str(path) == "-" else _existing(Path(path)).open("rb")
+    try:
+        for number, raw in enumerate(raw_lines(file, path), start=1):
+            yield decode_line(raw, number, path, on_bad_utf8, told)
+    finally:
+        if str(path) != "-":
+            file.close()
+
+
+def decode_line(raw: bytes, number: int, path: str | Path, on_bad_utf8: OnBadUtf8, told: Told) -> str | None:
+    """Returns the text of a line; of one that is not UTF-8 what `on_bad_utf8` says, and `told` hears of it.
+
+    Raises DataError, with the line and the byte, where that is "error".
+    """
+    try:
+        return raw.decode()
+    except UnicodeDecodeError as error:
+        if on_bad_utf8 == "error":
+            raise DataError(
+                f"{origin(path)} is not UTF-8: line {number:,}, {bad_byte(error)}", _ways_out(raw)
+            ) from error
+        told(number, error)
+        return raw.decode(errors="replace") if on_bad_utf8 == "replace" else None
+
+
+def _ways_out(raw: bytes) -> str:
+    """What to do about a line that is not UTF-8. Which encoding it has its bytes do not tell: some can be excluded."""
+    possible = [f"{name} ({script})" for name, script in LIKELY_ENCODINGS.items() if _could_be(raw, name)]
+    if not possible:
+        return "it is damaged, or no text; `on_bad_utf8` says what becomes of single lines"
+    return (
+        "convert it from the encoding that it was written in, by `iconv -f ENCODING -t utf-8`; this line could be "
+        f"{' or '.join(possible)}, which only who reads it can tell. `on_bad_utf8` says what becomes of single lines"
+    )
+
+
+def _could_be(raw: bytes, encoding: str) -> bool:
+    try:
+        return raw.decode(encoding).isprintable()
+    except UnicodeDecodeError:
+        return False
 
 
 def bad_byte(error: UnicodeDecodeError) -> str:
@@ -87,31 +122,43 @@ def fingerprint(path: str | Path) -> str:
 
 def origin(path: str | Path) -> str:
     """A file's name in a message."""
-    return "standard input" if str(path) == "-" else f"`{path}`"
+    return "standard input" if str(path) == "-" else f"`{shown(Path(path))}`"
 
 
-def _raw_lines(path: str | Path) -> Iterator[bytes]:
-    """The lines as bytes, without their ends, and the first without a byte order mark."""
+def raw_lines(file: BinaryIO, path: str | Path, most_bytes: int = MOST_LINE_BYTES) -> Iterator[bytes]:
+    """Reads an open file, plain or gzip, as lines of bytes without their ends, the first without a byte order mark.
+
+    It is read once from where it stands, so that a pipe will do. `path` is for messages.
+
+    Raises DataError where it is a broken gzip file or not UTF-8 by its beginning, or a line has more than `most_bytes`.
+    """
+    buffered = cast(io.BufferedReader, file) if hasattr(file, "peek") else io.BufferedReader(cast(io.RawIOBase, file))
+    is_gzip = buffered.peek(2).startswith(GZIP_MAGIC)
+    lines = gzip.GzipFile(fileobj=buffered) if is_gzip else buffered
     number = 0
     try:
-        with ExitStack() as files:
-            for number, raw in enumerate(_open(path, files), start=1):
-                line = raw.removesuffix(b"\n").removesuffix(b"\r")
-                yield line if number > 1 else line.removeprefix(b"\xef\xbb\xbf")
+        _check_encoding(lines.peek(1 << 10), path)
+        while raw := lines.readline(most_bytes + 1):
+            number += 1
+            if len(raw) > most_bytes:
+                raise DataError(
+                    f"{origin(path)}: line {number:,} has more than {most_bytes:,} bytes",
+                    "is it text, with a sentence or a passage a line? Break the line into several",
+                )
+            line = raw.removesuffix(b"\n").removesuffix(b"\r")
+            yield line if number > 1 else line.removeprefix(b"\xef\xbb\xbf")
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise DataError(
             f"{origin(path)} is a damaged gzip file after line {number:,}: {error}", "fetch it again"
         ) from error
+    finally:
+        if buffered is not file:
+            buffered.detach()  # or the file would be closed with it
 
 
-def _open(path: str | Path, files: ExitStack) -> Iterable[bytes]:
-    """The raw lines; what has to be closed after them goes to `files`. Opened once, so that a pipe can be read, too."""
-    if str(path) == "-":
-        return sys.stdin.buffer
-    file = files.enter_context(_existing(Path(path)).open("rb"))
-    lines = files.enter_context(gzip.GzipFile(fileobj=file)) if file.peek(2).startswith(GZIP_MAGIC) else file
-    _check_encoding(lines.peek(1 << 10), path)
-    return lines
+def standard_input() -> BinaryIO:
+    """Standard input as bytes."""
+    return sys.stdin.buffer
 
 
 def _check_encoding(head: bytes, path: str | Path) -> None:
@@ -121,15 +168,16 @@ def _check_encoding(head: bytes, path: str | Path) -> None:
         if found is None and len(head) > 3 and zeros.count(0) > 0.7 * len(zeros):
             found = name
     if found:
+        name = "FILE" if str(path) == "-" else str(path)
         raise DataError(
             f"{origin(path)} is {found}, not UTF-8",
-            f"convert it first: `iconv -f {found.lower()} -t utf-8 < {path} > {path}.utf8`",
+            f"convert it first: `iconv -f {found.lower()} -t utf-8 < {name} > {name}.utf8`",
         )
 
 
 def _existing(path: Path) -> Path:
     if path.is_dir():
-        raise DataError(f"`{path}` is a folder, not a text file", "name the file in it")
+        raise DataError(f"`{shown(path)}` is a folder, not a text file", "name the file in it")
     if not path.exists():
-        raise DataError(f"no file `{path}`", "check the path; it is relative to the folder you are in")
+        raise DataError(f"no file `{shown(path)}`", "check the path; it is relative to the folder you are in")
     return path

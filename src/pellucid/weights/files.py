@@ -45,7 +45,7 @@ def output(path: str | Path) -> Iterator[BinaryIO]:
     A link stays, and what it points to is written. Raises DataError where nothing can be written there.
     """
     target = writable(path)
-    with _refusals(path):
+    with refusals_in_words(path):
         if _takes_what_comes(target):
             with target.open("wb") as file:
                 yield file
@@ -62,7 +62,7 @@ def write_output(path: str | Path, content: bytes | str) -> None:
 
 def writable(path: str | Path) -> Path:
     """Returns the path with its links followed. Raises DataError where no file can be."""
-    with _refusals(path):
+    with refusals_in_words(path):
         target = _resolved(path)
         if target.is_dir():
             raise _refusal(path, "it is a folder")
@@ -96,7 +96,7 @@ def _refusal(path: str | Path, reason: str) -> DataError:
 
 
 @contextmanager
-def _refusals(path: str | Path) -> Iterator[None]:
+def refusals_in_words(path: str | Path) -> Iterator[None]:
     """Says in a sentence what the system answers. A full disk is a failure, all else is a mistake in the name."""
     try:
         yield

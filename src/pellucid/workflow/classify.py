@@ -1,20 +1,22 @@
 """`pellucid classify`: lines from a stream through a classifier, in their order."""
 
 import json
-import sys
+from collections.abc import Iterator, Sequence
+from functools import partial
 
-from pellucid.data.corpus import origin, read_lines
+from pellucid.data.corpus import origin
 from pellucid.errors import DataError
 from pellucid.tasks.classifier import Classification, Classifier, Text
+from pellucid.text.tokenizers import Tokenizers
 from pellucid.text.unknown import UnknownShare
+from pellucid.workflow.identity import identity
 from pellucid.workflow.process import keep_freed_memory
-from pellucid.workflow.streams import stretches, writer
+from pellucid.workflow.streams import Stream, answer_lines, opened
 
 
 def classify_stream(
     folder: str,
-    input_path: str,
-    output_path: str,
+    stream: Stream,
     *,
     pairs: bool,
     batch_tokens: int | None,
@@ -22,22 +24,28 @@ def classify_stream(
     device: str,
     dtype: str | None,
 ) -> None:
-    """Labels the lines of a file, or of standard input for "-", to a file or standard output.
+    """Labels the lines of a stream.
 
     With `pairs`, a line is two texts with a tab between them; DataError for one that is not.
     """
     keep_freed_memory()
-    classifier = Classifier.load(folder, device, dtype)
-    unknown = UnknownShare(classifier.tokenizer)
-    with writer(output_path) as file:
-        number = 0
-        for lines in stretches(read_lines(input_path), at_once=input_path == "-" and sys.stdin.isatty()):
+    with opened(stream) as source:
+        classifier = Classifier.load(folder, device, dtype)
+        unknown = UnknownShare(classifier.tokenizer)
+
+        def answer(lines: list[str], place: int) -> Iterator[str]:
             unknown.look_at(lines)
-            texts = [_pair(line, number + i, input_path) for i, line in enumerate(lines, start=1)] if pairs else lines
-            for found in classifier.classify(texts, batch_tokens=batch_tokens):
-                file.write((_as_json(found) if as_json else found.label) + "\n")
-            number += len(lines)
-            file.flush()
+            texts: Sequence[Text] = lines
+            if pairs:
+                texts = [_pair(line, place + i, stream.input) for i, line in enumerate(lines, start=1)]
+            found = classifier.classify(texts, batch_tokens=batch_tokens)
+            return (_as_json(label) if as_json else label.label for label in found)
+
+        settings = {"pairs": pairs, "as_json": as_json, "labels": classifier.labels}
+        tokenizers = Tokenizers(classifier.tokenizer, classifier.tokenizer)
+        command = partial(identity, "classify", classifier.model, tokenizers, settings)
+        nothing = ("\t" if pairs else "", "null" if as_json else "")
+        answer_lines(stream, source, answer, command=command, nothing=nothing)
 
 
 def _pair(line: str, number: int, path: str) -> Text:

@@ -1,21 +1,22 @@
 """`pellucid generate`: prompts from a stream, each written with what a language model adds, in their order."""
 
 import json
-import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict
+from functools import partial
 from typing import Any
 
-from pellucid.data.corpus import read_lines
+from pellucid.tables import to_table
 from pellucid.tasks.language_model import Generation, LanguageModel
+from pellucid.text.tokenizers import Tokenizers
+from pellucid.workflow.identity import identity
 from pellucid.workflow.process import keep_freed_memory
-from pellucid.workflow.streams import stretches, writer
+from pellucid.workflow.streams import Stream, answer_lines, opened
 
 
 def generate_stream(
     folder: str,
-    input_path: str,
-    output_path: str,
+    stream: Stream,
     *,
     max_new_tokens: int,
     drawing: Mapping[str, Any],
@@ -24,22 +25,25 @@ def generate_stream(
     device: str,
     dtype: str | None,
 ) -> None:
-    """Continues the lines of a file, or of standard input for "-", to a file or standard output.
+    """Continues the lines of a stream.
 
     `drawing` are the options of LanguageModel.generate that decide how tokens are drawn.
     """
     keep_freed_memory()
-    model = LanguageModel.load(folder, device, dtype)
-    with writer(output_path) as file:
-        number = 0
-        for lines in stretches(read_lines(input_path), at_once=input_path == "-" and sys.stdin.isatty()):
+    with opened(stream) as source:
+        model = LanguageModel.load(folder, device, dtype)
+
+        def answer(lines: list[str], place: int) -> Iterator[str]:
             found = model.generate(
-                lines, max_new_tokens=max_new_tokens, batch_tokens=batch_tokens, first_place=number, **drawing
+                lines, max_new_tokens=max_new_tokens, batch_tokens=batch_tokens, first_place=place, **drawing
             )
-            number += len(lines)
-            for generation in found:
-                file.write((_as_json(generation) if as_json else generation.prompt + generation.text) + "\n")
-            file.flush()
+            return (_as_json(text) if as_json else text.prompt + text.text for text in found)
+
+        written = {"max_new_tokens": max_new_tokens, **drawing, "as_json": as_json}
+        settings = {**to_table(model.decode), **written}
+        tokenizers = Tokenizers(model.tokenizer, model.tokenizer)
+        command = partial(identity, "generate", model.model, tokenizers, settings)
+        answer_lines(stream, source, answer, command=command, nothing=("", "null" if as_json else ""))
 
 
 def _as_json(generation: Generation) -> str:

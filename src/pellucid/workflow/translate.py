@@ -1,15 +1,17 @@
 """`pellucid translate`: lines from a stream through a translator, in their order, a stretch at a time."""
 
 import json
-import sys
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
+from functools import partial
 
-from pellucid.data.corpus import read_lines
 from pellucid.decoding.sampling import SamplingConfig
+from pellucid.tables import to_table
 from pellucid.tasks.translator import Translation, Translator
 from pellucid.text.unknown import UnknownShare
+from pellucid.workflow.identity import identity
 from pellucid.workflow.process import keep_freed_memory
-from pellucid.workflow.streams import stretches, writer
+from pellucid.workflow.streams import Stream, answer_lines, opened
 
 
 @dataclass(frozen=True)
@@ -25,8 +27,7 @@ class SearchOptions:
 
 def translate_stream(
     folder: str,
-    input_path: str,
-    output_path: str,
+    stream: Stream,
     search: SearchOptions,
     sampling: SamplingConfig | None,
     *,
@@ -36,23 +37,25 @@ def translate_stream(
     source_language: str | None = None,
     target_language: str | None = None,
 ) -> None:
-    """Translates the lines of a file, or of standard input for "-", to a file or standard output."""
+    """Translates the lines of a stream, each to a line."""
     keep_freed_memory()
-    translator = Translator.load(folder, device, dtype, source_language, target_language)
-    unknown = UnknownShare(translator.tokenizers.source)
-    with writer(output_path) as file:
-        number = 0
-        for lines in stretches(read_lines(input_path), at_once=input_path == "-" and sys.stdin.isatty()):
+    with opened(stream) as source:
+        translator = Translator.load(folder, device, dtype, source_language, target_language)
+        unknown = UnknownShare(translator.tokenizers.source)
+        given = {name: value for name, value in asdict(search).items() if value is not None}
+
+        def answer(lines: list[str], place: int) -> Iterator[str]:
             unknown.look_at(lines)
             if sampling is None:
-                given = {name: value for name, value in asdict(search).items() if value is not None}
                 found = translator.translate(lines, **given)
             else:
-                found = translator.sample(lines, sampling, search.max_length, first_place=number)
-            number += len(lines)
-            for translation in found:
-                file.write((_as_json(translation) if as_json else translation.text) + "\n")
-            file.flush()
+                found = translator.sample(lines, sampling, search.max_length, first_place=place)
+            return (_as_json(translation) if as_json else translation.text for translation in found)
+
+        drawing = None if sampling is None else asdict(sampling)
+        settings = {**to_table(translator.decode), **given, "sampling": drawing, "as_json": as_json}
+        command = partial(identity, "translate", translator.model, translator.tokenizers, settings)
+        answer_lines(stream, source, answer, command=command, nothing=("", "null" if as_json else ""))
 
 
 def _as_json(translation: Translation) -> str:

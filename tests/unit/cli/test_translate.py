@@ -1,18 +1,20 @@
 """`pellucid translate`: as many lines out as in, through pipes and files, and what is said where that cannot be."""
 
+import gzip
 import io
 import json
 import os
 import shutil
 import subprocess
 import sys
+import threading
 import warnings
 from pathlib import Path
 
 import pytest
 import torch
 
-from pellucid.tasks.translator import Translator
+from pellucid.tasks.translator import Translation, Translator
 from tests.unit.cli.command_line import CommandLine, start
 
 LINES = ["a b c", "", "h g f e d c b a b c d e f", "ä 안녕", "a b c", ""]
@@ -57,7 +59,9 @@ def test_files(pellucid: CommandLine, finished_run: Path, tmp_path: Path) -> Non
 
 def test_options_reach_the_search(pellucid: CommandLine, finished_run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     given = []
-    monkeypatch.setattr(Translator, "translate", lambda self, lines, **options: given.append(options) or [])
+    monkeypatch.setattr(
+        Translator, "translate", lambda self, lines, **options: given.append(options) or [Translation("b", 0.0, ["b"])]
+    )
     give(monkeypatch, b"a\n")
     options = ["--beam-size", "3", "--length-penalty", "0.5", "--max-length", "7", "--batch-tokens", "99"]
     assert pellucid("translate", finished_run, *options, "--n-best", "2", "--json").status == 0
@@ -131,7 +135,7 @@ def test_standard_input_that_is_not_utf_8(
     give(monkeypatch, "a b\nfür\n".encode("latin-1"))
     outcome = pellucid("translate", finished_run, "--output", tmp_path / "out")
     assert (outcome.status, outcome.error) == (2, "standard input is not UTF-8: line 2, byte 2 is 0xfc")
-    assert "iconv" in outcome.hint
+    assert "cp1252 (Western European)" in outcome.hint
     assert (tmp_path / "out").read_text(encoding="utf-8") == "from before"
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
 
@@ -184,3 +188,48 @@ def test_lines_go_through_real_pipes(finished_run: Path) -> None:
     done = subprocess.run(command, input="\n".join(LINES).encode(), capture_output=True, env=environment, check=False)
     assert (done.returncode, done.stderr) == (0, b"")
     assert done.stdout.decode() == "".join(expected(finished_run).splitlines(keepends=True)[: len(LINES) - 1])
+
+
+def test_a_program_that_waits_for_its_line_gets_it(finished_run: Path) -> None:
+    options = ("--beam-size", "1", "--device", "cpu")
+    process = start("translate", finished_run, *options, stdin=subprocess.PIPE)
+    assert process.stdin is not None
+    assert process.stdout is not None
+    dog = threading.Timer(120, process.kill)
+    dog.start()
+    translator = Translator.load(finished_run, "cpu")
+    for line in ("a b", "c", "", "d e f"):
+        process.stdin.write(f"{line}\n".encode())
+        process.stdin.flush()
+        assert process.stdout.readline().decode() == translator.translate([line], beam_size=1)[0].text + "\n"
+    out, err = process.communicate()
+    dog.cancel()
+    assert (process.returncode, out, err) == (0, b"", b"")
+
+
+def test_a_failure_ends_the_command_though_its_pipe_stays_open(finished_run: Path) -> None:
+    process = start("translate", finished_run, "--device", "cpu", stdin=subprocess.PIPE)
+    assert process.stdin is not None
+    dog = threading.Timer(120, process.kill)
+    dog.start()
+    process.stdin.write(b"\xff\n")
+    process.stdin.flush()
+    assert process.wait() == 2
+    dog.cancel()
+    _, err = process.communicate()
+    assert err.startswith(b"error: standard input is not UTF-8: line 1, byte 1 is 0xff\n")
+
+
+def test_standard_input_may_be_gzip(pellucid: CommandLine, finished_run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    give(monkeypatch, gzip.compress("".join(f"{line}\n" for line in LINES).encode()))
+    outcome = pellucid("translate", finished_run)
+    assert (outcome.status, outcome.err, outcome.out) == (0, "", expected(finished_run))
+
+
+def test_standard_input_of_another_encoding_is_named(
+    pellucid: CommandLine, finished_run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    give(monkeypatch, "a b\n".encode("utf-16"))
+    outcome = pellucid("translate", finished_run)
+    assert (outcome.status, outcome.error) == (2, "standard input is UTF-16, not UTF-8")
+    assert outcome.hint == "convert it first: `iconv -f utf-16 -t utf-8 < FILE > FILE.utf8`"

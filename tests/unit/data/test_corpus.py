@@ -6,6 +6,7 @@ import os
 import re
 import sys
 import threading
+import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pellucid.data.corpus import bad_byte, fingerprint, read_lines, read_mended_lines, read_pairs
+from pellucid.data.corpus import bad_byte, fingerprint, raw_lines, read_lines, read_mended_lines, read_pairs
 from pellucid.errors import DataError
 
 Writer = Callable[[str, bytes], Path]
@@ -74,19 +75,24 @@ def test_gzip_is_known_by_its_content(tmp_path: Path) -> None:
 
 @NAMES
 @pytest.mark.parametrize(
-    ("data", "place"),
+    ("data", "place", "advice"),
     [
-        (b"a\nb\xe4\n", "line 2, byte 2 is 0xe4"),
-        (b"a\xff\xfea\0", "line 1, byte 2 is 0xff"),
-        (b"x\n" * 1234 + b"\xed\xa0\x80\n", "line 1,235, byte 1 is 0xed"),
-        (b"a\xc3", "line 1, byte 2 is 0xc3"),
+        (b"a\nb\xe4\n", "line 2, byte 2 is 0xe4", "could be cp1252 (Western European), which only"),
+        (b"a\xff\xfea\0", "line 1, byte 2 is 0xff", "it is damaged, or no text; "),
+        (b"x\n" * 1234 + b"\xed\xa0\x80\n", "line 1,235, byte 1 is 0xed", "it is damaged, or no text; "),
+        ("안녕".encode("cp949"), "line 1, byte 1 is 0xbe", "could be cp949 (Korean) or "),
+        ("für".encode("latin-1"), "line 1, byte 2 is 0xfc", "(Western European)"),
     ],
 )
-def test_what_is_not_utf_8_is_named_by_file_line_and_byte(write: Writer, name: str, data: bytes, place: str) -> None:
+def test_what_is_not_utf_8_is_named_by_file_line_and_byte(
+    write: Writer, name: str, data: bytes, place: str, advice: str
+) -> None:
     path = write(name, data)
     with pytest.raises(DataError, match=f"^{re.escape(f'`{path}` is not UTF-8: {place}')}$") as error:
         list(read_lines(path))
-    assert "iconv" in error.value.hint
+    assert advice in error.value.hint
+    assert "latin1" not in error.value.hint, "which reads anything, and makes nonsense of most of it"
+    assert "`on_bad_utf8`" in error.value.hint
 
 
 @NAMES
@@ -201,3 +207,24 @@ def test_empty_files_are_an_error(write: Writer) -> None:
 def test_the_fingerprint_is_of_the_bytes(write: Writer) -> None:
     assert fingerprint(write("a", b"x\n")) == fingerprint(write("b", b"x\n"))
     assert fingerprint(write("c", b"x")) != fingerprint(write("a", b"x\n"))
+
+
+def test_a_line_that_is_no_line_ends_in_a_sentence(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(b"a\n" + b"b" * 100 + b"\nc")
+    with (tmp_path / "a").open("rb") as file:
+        assert [len(line) for line in raw_lines(file, "a", 101)] == [1, 100, 1]
+    with (tmp_path / "a").open("rb") as file:
+        lines = raw_lines(file, "a", 50)
+        assert next(lines) == b"a"
+        with pytest.raises(DataError, match=r"^`a`: line 2 has more than 50 bytes$"):
+            next(lines)
+
+
+def test_a_bomb_is_not_unpacked_into_one_line(tmp_path: Path) -> None:
+    (tmp_path / "a.gz").write_bytes(gzip.compress(b"a" * 10_000_000))
+    tracemalloc.start()
+    with (tmp_path / "a.gz").open("rb") as file, pytest.raises(DataError, match="more than 1,000,000 bytes"):
+        list(raw_lines(file, "a.gz", 1_000_000))
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 10_000_000

@@ -10,17 +10,19 @@ from typing import Any
 import pytest
 
 from pellucid.decoding.sampling import SamplingConfig
-from pellucid.errors import DataError
+from pellucid.errors import ConfigError, DataError
 from pellucid.tasks.translator import Translator
 from pellucid.workflow import streams
+from pellucid.workflow.streams import Stream
 from pellucid.workflow.translate import SearchOptions, translate_stream
 
 LINES = ["a b c", "", "d", "h g f e d c b a", "unknown words", "a b c", "  ", "b"]
 
 
 def run(model: Path, input: Path, output: Path | str, **options: Any) -> None:
+    given = {name: options.pop(name) for name in ("on_bad_utf8", "fresh") if name in options}
     fields = {"search": SearchOptions(beam_size=2), "sampling": None, "as_json": False, "device": "cpu", "dtype": None}
-    translate_stream(str(model), str(input), str(output), **fields | options)
+    translate_stream(str(model), Stream(str(input), str(output), **given), **fields | options)
 
 
 @pytest.fixture
@@ -66,19 +68,54 @@ def test_samples_follow_from_their_seed(finished_run: Path, source: Path, tmp_pa
     assert {len(output.splitlines()) for output in outputs} == {len(LINES)}
 
 
-def test_a_failure_leaves_the_file_that_was_there(finished_run: Path, tmp_path: Path) -> None:
+def test_a_failure_leaves_the_file_that_was_there_and_what_was_done(
+    finished_run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     (tmp_path / "in").write_bytes(b"a b\n" * 100 + b"\xe4\n")
     (tmp_path / "out").write_text("from before\n", encoding="utf-8")
-    for output in ("out", "new"):
-        with pytest.raises(DataError, match="line 101, byte 1 is 0xe4"):
-            run(finished_run, tmp_path / "in", tmp_path / output)
+    with pytest.raises(DataError, match="line 101, byte 1 is 0xe4"):
+        run(finished_run, tmp_path / "in", tmp_path / "out")
     assert (tmp_path / "out").read_text(encoding="utf-8") == "from before\n"
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["in", "out"]
+    kept = f"kept: 64 lines in `{tmp_path / 'out'}.partial`; the same command goes on after them\n"
+    assert capsys.readouterr().err == kept
+    (tmp_path / "in").write_bytes(b"a b\n" * 100 + b"a\n")  # the one bad line is mended
+    run(finished_run, tmp_path / "in", tmp_path / "out")
+    assert capsys.readouterr().err.startswith("going on after line 64: ")
+    run(finished_run, tmp_path / "in", tmp_path / "at once")
+    assert (tmp_path / "out").read_bytes() == (tmp_path / "at once").read_bytes()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["at once", "in", "out"]
 
 
-def test_the_input_may_be_the_output(finished_run: Path, source: Path) -> None:
-    run(finished_run, source, source)
-    assert len(source.read_text(encoding="utf-8").splitlines()) == len(LINES)
+def test_where_nothing_was_done_nothing_stays(finished_run: Path, tmp_path: Path) -> None:
+    (tmp_path / "in").write_bytes(b"a b\n\xe4\n")
+    with pytest.raises(DataError, match="line 2, byte 1 is 0xe4"):
+        run(finished_run, tmp_path / "in", tmp_path / "out")
+    assert [path.name for path in tmp_path.iterdir()] == ["in"]
+
+
+@pytest.mark.parametrize("output", ["in", "link", "hard"])
+def test_the_input_is_no_output(finished_run: Path, source: Path, output: str) -> None:
+    before = source.read_bytes()
+    source.with_name("link").symlink_to(source)
+    source.with_name("hard").hardlink_to(source)
+    with pytest.raises(ConfigError, match=r"^the input is the output: `.*`$"):
+        run(finished_run, source, source.with_name(output))
+    assert source.read_bytes() == before
+    assert len(list(source.parent.iterdir())) == 3
+
+
+@pytest.mark.parametrize("as_json", [False, True])
+def test_a_line_comes_out_for_each_line_whatever_its_bytes(finished_run: Path, tmp_path: Path, as_json: bool) -> None:
+    (tmp_path / "in").write_bytes(b"a b\n\xe4\nb\n")
+    found = {}
+    for word in ("skip", "replace"):
+        run(finished_run, tmp_path / "in", tmp_path / "out", on_bad_utf8=word, as_json=as_json)
+        found[word] = (tmp_path / "out").read_text(encoding="utf-8").splitlines()
+    assert found["skip"][1] == ("null" if as_json else "")
+    assert found["replace"][1] not in ("null", "")
+    assert [lines[::2] for lines in found.values()] == [found["skip"][::2]] * 2
+    with pytest.raises(ConfigError, match=r"^`--on-bad-utf8 skp` is unknown; did you mean `skip`\?$"):
+        run(finished_run, tmp_path / "in", tmp_path / "out", on_bad_utf8="skp")
 
 
 def test_a_link_stays_a_link(finished_run: Path, source: Path, tmp_path: Path) -> None:

@@ -1,0 +1,153 @@
+"""Where the lines of a stream come from: a file, standard input or a pipe, taken a stretch at a time."""
+
+import hashlib
+import os
+import stat
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+from typing import BinaryIO, cast
+
+from pellucid.data.arrivals import Arrivals
+from pellucid.data.corpus import OnBadUtf8, decode_line, raw_lines, standard_input
+from pellucid.errors import ConfigError, DataError, did_you_mean, shown
+
+MOST_LINE_BYTES = 1 << 24
+"""The longest line that is answered, 16 MiB: a line is a sentence or a passage, and all of it is held at once."""
+
+PASSED_AT_ONCE = 4096
+
+ON_BAD_UTF8 = ("error", "replace", "skip")
+
+
+class LineSource:
+    """The lines of a file ("-": standard input), plain or gzip; what is taken is counted and hashed.
+
+    A regular file gives as many lines as are asked for; a pipe or a terminal those that have arrived, so that a program
+    that writes a line and waits has its answer.
+    """
+
+    def __init__(self, path: str, on_bad_utf8: str = "error") -> None:
+        """Raises DataError where there is no such file; ConfigError for another `on_bad_utf8`."""
+        if on_bad_utf8 not in ON_BAD_UTF8:
+            raise ConfigError(
+                f"`--on-bad-utf8 {shown(on_bad_utf8)}` is unknown{did_you_mean(on_bad_utf8, ON_BAD_UTF8)}",
+                f"choose one of {', '.join(ON_BAD_UTF8)}",
+            )
+        self.path = path
+        self.number = 0
+        """Of the lines that were taken."""
+        self._on_bad_utf8 = cast(OnBadUtf8, on_bad_utf8)
+        self._hash = hashlib.sha256()
+        self._file = _opened(path)
+        self.status = _status(self._file)
+        """What the system says of the file; None where it is none."""
+        self._start = self._file.tell() if self.is_regular else 0
+        self._again: Iterator[bytes] = iter(())
+        self._lines: Iterator[bytes] = iter(())
+        self._arrivals: Arrivals | None = None
+        self._begin()
+
+    def take(self, most: int) -> list[str | None]:
+        """Returns the next lines, `most` at most, None for one that is left out; at the end there is none.
+
+        Raises DataError for one that is not UTF-8, or is too long, and for a damaged gzip file.
+        """
+        lines = []
+        for raw in self._take_raw(most):
+            lines.append(decode_line(raw, self.number + 1, self.path, self._on_bad_utf8, lambda *_: None))
+            self._count(raw)
+        return lines
+
+    @property
+    def digest(self) -> str:
+        """The SHA-256 of all lines that were taken."""
+        return self._hash.hexdigest()
+
+    def skip(self, number: int, digest: str) -> bool:
+        """Passes over so many lines if this is their digest; else stands at the beginning as before. Says which."""
+        passed: list[bytes] = []
+        while self.number < number and (raw := self._take_raw(min(number - self.number, PASSED_AT_ONCE))):
+            for line in raw:
+                self._count(line)
+            if not self.is_regular:  # it cannot be read again
+                passed += raw
+        if self.number == number and self.digest == digest:
+            return True
+        self.number, self._hash = 0, hashlib.sha256()
+        if self.is_regular:
+            self._file.seek(self._start)
+            self._begin()
+        else:
+            self._again = iter(passed)
+        return False
+
+    @property
+    def is_regular(self) -> bool:
+        """Whether it is a file of a known size, which can be read again."""
+        return self.status is not None and stat.S_ISREG(self.status.st_mode)
+
+    @property
+    def share(self) -> float | None:
+        """How much of a regular file has been read, from 0 to 1."""
+        if not self.is_regular or self.status is None:
+            return None
+        length = self.status.st_size - self._start
+        return min(1.0, (self._file.tell() - self._start) / length) if length > 0 else 1.0
+
+    def close(self) -> None:
+        """Closes the file, if it is not standard input. A pipe that a thread waits for is left to the system."""
+        if self.path != "-" and self.is_regular:
+            self._file.close()
+
+    def _begin(self) -> None:
+        lines = raw_lines(self._file, self.path, MOST_LINE_BYTES)
+        if self.is_regular:
+            self._lines = lines
+        else:
+            self._arrivals = Arrivals(self._closing(lines))
+
+    def _closing(self, lines: Iterator[bytes]) -> Iterator[bytes]:
+        yield from lines
+        if self.path != "-":
+            self._file.close()
+
+    def _take_raw(self, most: int) -> list[bytes]:
+        if again := list(islice(self._again, most)):
+            return again
+        return list(islice(self._lines, most)) if self._arrivals is None else self._arrivals.take(most)
+
+    def _count(self, raw: bytes) -> None:
+        self.number += 1
+        self._hash.update(raw)
+        self._hash.update(b"\n")
+
+
+def _opened(path: str) -> BinaryIO:
+    """The file, without a buffer where it may be a pipe: a thread that waits for one must hold no lock at the end."""
+    if path == "-":
+        buffered = standard_input()
+        return buffered if _is_regular(_status(buffered)) else cast(BinaryIO, getattr(buffered, "raw", buffered))
+    try:
+        status = os.stat(path)
+        if stat.S_ISDIR(status.st_mode):
+            raise DataError(f"`{shown(Path(path))}` is a folder, not a text file", "name the file in it")
+        return open(path, "rb") if _is_regular(status) else cast(BinaryIO, open(path, "rb", buffering=0))
+    except FileNotFoundError:
+        raise DataError(
+            f"no file `{shown(Path(path))}`", "check the path; it is relative to the folder you are in"
+        ) from None
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "no name holds a NUL character"
+        raise DataError(f"cannot read `{shown(Path(path))}`: {reason}", "name another file") from error
+
+
+def _status(file: BinaryIO) -> os.stat_result | None:
+    try:
+        return os.fstat(file.fileno())
+    except (OSError, ValueError):
+        return None
+
+
+def _is_regular(status: os.stat_result | None) -> bool:
+    return status is not None and stat.S_ISREG(status.st_mode)
