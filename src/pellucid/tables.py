@@ -70,8 +70,10 @@ def read_tables(name_or_path: str | Path) -> dict[str, Any]:
         )
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ConfigError(f"`{path}` is not valid TOML: {error}") from error
+    except RecursionError:
+        raise ConfigError(f"`{shown(path)}` is not valid TOML: it is nested too deeply") from None
+    except ValueError as error:  # or a number of thousands of digits, which Python does not read
+        raise ConfigError(f"`{shown(path)}` is not valid TOML: {shown(str(error))}") from error
 
 
 def split_override(text: str, keys: Mapping[str, Collection[str]]) -> tuple[str, str, Any]:
@@ -140,7 +142,7 @@ def check_probabilities(config: Any, names: Collection[str]) -> None:
 def _parsed(text: str) -> Any:
     try:
         return tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
+    except (ValueError, RecursionError):
         return text
 
 

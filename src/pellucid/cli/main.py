@@ -1,5 +1,7 @@
 """`pellucid VERB ...`: finds the verb, runs it, and turns what goes wrong into a sentence and an exit status."""
 
+import errno
+import os
 import signal
 import sys
 import time
@@ -7,6 +9,7 @@ import warnings
 from collections.abc import Sequence
 from importlib import import_module
 from importlib.metadata import version
+from pathlib import Path
 
 from pellucid.cli.standard_streams import StandardOutputError, lose_standard_output, standard_streams
 from pellucid.cli.stop_signals import Stopped, stop_signals
@@ -84,7 +87,35 @@ def _run_to_the_end(args: list[str]) -> int:
     except Exception as error:
         if debug:
             raise
-        return _complain(f"{type(error).__name__}: {error}", "run it again with --debug to see where", 1)
+        return _complain(*_in_words(error))
+
+
+MISTAKES = frozenset(
+    getattr(errno, name)
+    for name in ("ENOENT", "ENOTDIR", "EISDIR", "EEXIST", "EACCES", "EPERM", "ENAMETOOLONG", "ELOOP", "EINVAL", "ENXIO")
+    if hasattr(errno, name)
+)
+"""What the system answers to a path that was mistyped, or may not be used; all else is a failure."""
+
+
+def _in_words(error: Exception) -> tuple[str, str, int]:
+    """A sentence, a hint and an exit status for what nobody on the way had a better word for."""
+    if isinstance(error, OSError) and isinstance(error.filename, str | bytes):
+        path = os.fsdecode(error.filename)
+        status = 2 if error.errno in MISTAKES else 1
+        return f"cannot use `{shown(Path(path))}`: {error.strerror}", "check the path, and who may use it", status
+    if _is_out_of_memory(error):
+        said = f": {shown(str(error).partition(chr(10))[0])}" if str(error) else ""
+        return f"out of memory{said}", "lower the batch or the beam, take a smaller model, or another device", 1
+    return f"{type(error).__name__}: {error}", "run it again with --debug to see where", 1
+
+
+def _is_out_of_memory(error: Exception) -> bool:
+    if "torch" not in sys.modules:
+        return isinstance(error, MemoryError)
+    from pellucid.training.memory import is_out_of_memory
+
+    return is_out_of_memory(error)
 
 
 def _dispatch(args: list[str]) -> int:

@@ -3,8 +3,11 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from pellucid.errors import ConfigError
+from pellucid.errors import ConfigError, shown
 from pellucid.tables import check_at_least, check_fields, check_probabilities
+
+MOST_SEED = 2**63 - 1
+"""What every generator of random numbers takes."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -98,6 +101,8 @@ class TrainConfig:
             "keep_every",
         )
         check_at_least(self, (*not_negative, "final_learning_rate", "seed"), 0)
+        if self.seed > MOST_SEED:
+            raise ConfigError(f"`seed` ({shown(self.seed)}) must be at most {MOST_SEED:,}")
         if self.learning_rate is not None and not self.learning_rate > 0:
             raise ConfigError(f"`learning_rate` ({self.learning_rate}) must be above 0")
         if self.keep_every % self.save_every:

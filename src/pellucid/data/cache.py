@@ -8,15 +8,27 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
+from pellucid.errors import ConfigError
+
 ENVIRONMENT = "PELLUCID_CACHE"
 
 
 def cache_folder(environment: Mapping[str, str] = os.environ) -> Path:
     """PELLUCID_CACHE, else `pellucid` in XDG_CACHE_HOME, else ~/.cache/pellucid."""
     if own := environment.get(ENVIRONMENT):
-        return Path(own).expanduser()
+        return _at_home(own)
     shared = Path(environment.get("XDG_CACHE_HOME", ""))  # to be ignored where it is relative, says its specification
-    return (shared if shared.is_absolute() else Path.home() / ".cache") / "pellucid"
+    return (shared if shared.is_absolute() else _at_home("~/.cache")) / "pellucid"
+
+
+def _at_home(path: str) -> Path:
+    try:
+        return Path(path).expanduser()
+    except RuntimeError as error:
+        raise ConfigError(
+            "there is no home directory for a cache: HOME is not set, and this user has none",
+            f"name a folder by {ENVIRONMENT}",
+        ) from error
 
 
 def sha256_of(path: Path) -> str:

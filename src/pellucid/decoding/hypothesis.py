@@ -95,11 +95,15 @@ def check_ids(decode: DecodeConfig, config: ModelConfig) -> None:
         )
 
 
+class NotANumberError(DecodingError):
+    """The model gives no numbers: its weights are damaged, or its training has diverged."""
+
+
 def log_probs_of(logits: Tensor) -> Tensor:
-    """Log-probabilities (..., V) of logits. Raises DecodingError where the model gives no numbers."""
+    """Log-probabilities (..., V) of logits. Raises NotANumberError where the model gives no numbers."""
     log_probs = logits.float().log_softmax(dim=-1)
     if log_probs[..., 0].isnan().any():  # the softmax spreads one NaN over its whole row
-        raise DecodingError(
+        raise NotANumberError(
             "the model's output is not a number (NaN)", "its weights are damaged, or `dtype` is too narrow: use float32"
         )
     return log_probs

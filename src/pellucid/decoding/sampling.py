@@ -13,9 +13,12 @@ from torch import Tensor
 from pellucid.config import DecodeConfig
 from pellucid.decoding.greedy import Preferences, greedy_search
 from pellucid.decoding.hypothesis import Found
-from pellucid.errors import DecodingError
+from pellucid.errors import DecodingError, shown
 from pellucid.model.transformer import Transformer
 from pellucid.tables import check_fields
+
+MOST = 2**63 - 1
+"""The largest seed and the largest number of tokens to draw from: more is no number for a tensor."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,8 +39,8 @@ class SamplingConfig:
         if self.temperature <= 0:
             raise DecodingError(f"`temperature` ({self.temperature}) must be above 0", "use greedy search for 0")
         for name in ("top_k", "seed"):
-            if getattr(self, name) < 0:
-                raise DecodingError(f"`{name}` ({getattr(self, name)}) must be at least 0")
+            if not 0 <= getattr(self, name) <= MOST:
+                raise DecodingError(f"`{name}` ({shown(getattr(self, name))}) must be at least 0 and at most {MOST:,}")
         if not 0 < self.top_p <= 1:
             raise DecodingError(f"`top_p` ({self.top_p}) must be above 0 and at most 1")
 

@@ -15,7 +15,7 @@ from pellucid.decoding.hypothesis import log_probs_of
 from pellucid.decoding.padding import pad
 from pellucid.errors import ConfigError, DataError
 from pellucid.model.transformer import SequenceClassifier
-from pellucid.tasks.lines import listed
+from pellucid.tasks.lines import check_batch_tokens, listed
 from pellucid.tasks.saved import load_for
 from pellucid.tasks.tracing import segments_of, trace_text
 from pellucid.text.tokenizers import Tokenizers
@@ -90,6 +90,7 @@ class Classifier:
 
         Raises DataError for a pair where the model has no segments, or a single text instead of a list.
         """
+        check_batch_tokens(batch_tokens)
         given = listed(texts)  # type: ignore[arg-type]
         inputs = self._inputs(given)
         found: dict[int, Tensor] = {}

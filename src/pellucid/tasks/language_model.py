@@ -13,9 +13,9 @@ from pellucid.config import DecodeConfig
 from pellucid.decoding.generation import generate, token_log_probs
 from pellucid.decoding.hypothesis import Hypothesis
 from pellucid.decoding.sampling import SamplingConfig
-from pellucid.errors import ConfigError
+from pellucid.errors import ConfigError, shown
 from pellucid.model.transformer import DecoderOnly
-from pellucid.tasks.lines import listed
+from pellucid.tasks.lines import check_batch_tokens, listed
 from pellucid.tasks.saved import load_for
 from pellucid.tasks.tracing import trace_pass
 from pellucid.text.tokenizers import Tokenizers
@@ -35,6 +35,10 @@ class Generation:
     """The new tokens."""
     ended: bool
     """Whether the model ended the text; else it was cut off after `max_new_tokens`."""
+
+
+MOST_NEW_TOKENS = 1 << 20
+"""Longer texts are continued a part at a time: all of one is held in memory, and nothing is seen before its end."""
 
 
 class LanguageModel:
@@ -102,8 +106,11 @@ class LanguageModel:
         A text that outgrows the model's positions goes on with its last part alone; that is said once, as a warning.
         Raises ConfigError, DecodingError for a value that cannot work.
         """
-        if max_new_tokens < 1:
-            raise ConfigError(f"`max_new_tokens` ({max_new_tokens}) must be at least 1")
+        if not 1 <= max_new_tokens <= MOST_NEW_TOKENS:
+            raise ConfigError(
+                f"`max_new_tokens` ({shown(max_new_tokens)}) must be at least 1 and at most {MOST_NEW_TOKENS:,}"
+            )
+        check_batch_tokens(batch_tokens)
         texts, sampling = listed(prompts), _sampling(temperature, top_k, top_p, seed)
         ids = [self._started(ids) for ids in self.tokenizer.encode_lines(texts)]
         found = generate(

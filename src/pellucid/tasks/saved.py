@@ -1,6 +1,8 @@
 """A model folder opened for a task, and what to say where the model in it is for another one."""
 
+import os
 from dataclasses import dataclass
+from functools import cache, partial
 from pathlib import Path
 
 import torch
@@ -24,6 +26,16 @@ USES = {
     "generate": "pellucid.LanguageModel, or `pellucid generate`",
     "encode": '`pellucid train --init-from` with a recipe of `task = "classify"`, which gives it one',
 }
+
+
+@cache
+def _compute_alone_in_forks() -> None:
+    """Has a process that is forked off compute in one thread.
+
+    It gets none of its parent's threads, and the library that hands work to them (OpenMP) waits for them for ever.
+    """
+    if hasattr(os, "register_at_fork"):  # Windows does not fork
+        os.register_at_fork(after_in_child=partial(torch.set_num_threads, 1))
 
 
 @dataclass(frozen=True)
@@ -57,6 +69,7 @@ def open_model(
     revision: str | None = None,
 ) -> SavedModel:
     """The model of a folder, or of a name on the hub (at a `revision`), whatever it is for."""
+    _compute_alone_in_forks()
     return load_folder(model_folder(folder, revision), find_device(str(device)), find_dtype(dtype))
 
 

@@ -176,6 +176,7 @@ def read_config(folder: Path) -> dict[str, Any]:
         raise CheckpointError(
             f"`{folder}` is not a model folder: {reason}{did_you_mean(folder.name, siblings)}",
             "a run folder becomes one at its first validation",
+            exit_status=2,
         )
     table = read_settings(path)
     version = table.get("format")

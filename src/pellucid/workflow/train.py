@@ -13,6 +13,7 @@ import torch
 
 from pellucid.config import ModelConfig, Recipe
 from pellucid.data.subword_sampling import SubwordSampling
+from pellucid.decoding.hypothesis import NotANumberError
 from pellucid.errors import PellucidError
 from pellucid.model.transformer import Model, build_model
 from pellucid.training import precision
@@ -124,6 +125,12 @@ def _failures_in_words(run: RunFolder) -> Iterator[None]:
         if not is_disk_failure(error):
             raise
         raise run.out_of_room(error) from error
+    except NotANumberError as error:  # while it validates: a step itself is not taken where its loss is not finite
+        raise PellucidError(
+            "training has diverged: in validation the model's output is not a number",
+            "start over with --fresh and a lower `train.learning_rate`, a longer `train.warmup_steps`, or "
+            "`train.grad_clip`",
+        ) from error
     except (RuntimeError, MemoryError) as error:
         if not is_out_of_memory(error):
             raise

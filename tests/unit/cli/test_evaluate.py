@@ -265,7 +265,7 @@ def test_a_model_that_there_is_not_is_said_before_another_translates(
     missing = finished_run.with_name("rum")
     first, second = (missing, finished_run) if place == "model" else (finished_run, missing)
     outcome = pellucid("evaluate", first, "--against", second, "--src", texts[0], "--ref", texts[1])
-    assert outcome.status == 1
+    assert outcome.status == 2
     assert outcome.error == (
         f"`{missing}` is neither a model folder nor a file of translations: it does not exist; did you mean `run`?"
     )

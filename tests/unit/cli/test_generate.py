@@ -93,7 +93,11 @@ def test_evaluate_finds_what_training_found(tmp_path: Path, pellucid: CommandLin
         ("score", ["--src", "{src}", "--tgt", "{src}"], "the language model `{run}` scores the texts of --src alone"),
         ("score", ["--src", "{src}", "--src-lang", "de"], "the language model `{run}` scores the texts of --src alone"),
         ("evaluate", ["--src", "{src}", "--ref", "{src}"], "`--ref` means nothing to `{run}`, a language model"),
-        ("generate", ["--input", "{src}", "--max-new-tokens", "0"], "`max_new_tokens` (0) must be at least 1"),
+        (
+            "generate",
+            ["--input", "{src}", "--max-new-tokens", "0"],
+            "`max_new_tokens` (0) must be at least 1 and at most 1,048,576",
+        ),
         ("generate", ["--input", "{src}", "--temperature", "-1"], "`temperature` (-1.0) must be above 0"),
         ("classify", ["--input", "{src}"], "`{run}` holds a language model, not a classifier"),
     ],

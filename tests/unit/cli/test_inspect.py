@@ -183,5 +183,5 @@ def test_a_trace_file_has_its_own_text(pellucid: CommandLine, finished_run: Path
 
 def test_where_there_is_no_model_it_is_said(pellucid: CommandLine, tmp_path: Path) -> None:
     outcome = pellucid("inspect", tmp_path, "a b", "--second", "c", "-o", tmp_path / "a.svg")
-    assert outcome.status == 1
+    assert outcome.status == 2
     assert outcome.error.startswith(f"`{tmp_path}` is not a model folder")

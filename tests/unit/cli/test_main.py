@@ -85,7 +85,18 @@ def test_an_unknown_verb_is_a_mistake(pellucid: CommandLine, verb: str, error: s
             "error: OSError: [Errno 28] No space left\n\nhint: run it again with --debug",
         ),
         (KeyError("x"), 1, "error: KeyError: 'x'\n\nhint: run it again with --debug"),
-        (MemoryError(), 1, "error: MemoryError: \n"),
+        (
+            FileNotFoundError(2, "No such file or directory", "a\nb"),
+            2,
+            "error: cannot use `a\\nb`: No such file or directory\n\nhint: check the path, and who may use it\n",
+        ),
+        (OSError(5, "Input/output error", "a"), 1, "error: cannot use `a`: Input/output error\n"),
+        (MemoryError(), 1, "error: out of memory\n\nhint: lower the batch or the beam, take a smaller model"),
+        (
+            RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 9 bytes\nmore"),
+            1,
+            "error: out of memory: DefaultCPUAllocator: can't allocate memory: you tried to allocate 9 bytes\n",
+        ),
         (KeyboardInterrupt(), 130, "stopped by SIGINT; the same command does again what was not saved\n"),
     ],
 )

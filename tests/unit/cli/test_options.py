@@ -34,5 +34,5 @@ def test_a_folder_that_is_no_model(pellucid: CommandLine, tmp_path: Path, texts:
     folder = tmp_path / "no-model"  # alone in its folder: no other has a name like it
     folder.mkdir()
     outcome = pellucid(verb, folder, *(["--src", texts[0], side, texts[1]] if side else []))
-    assert (outcome.status, outcome.out) == (1, "")
+    assert (outcome.status, outcome.out) == (2, "")
     assert outcome.error == f"`{folder}` is not a model folder: no pellucid.json in it"

@@ -154,7 +154,7 @@ def test_a_model_that_is_damaged(pellucid: CommandLine, finished_run: Path, tmp_
 
 def test_a_model_that_there_is_not(pellucid: CommandLine, finished_run: Path) -> None:
     outcome = pellucid("translate", finished_run.with_name("rum"))
-    assert outcome.status == 1
+    assert outcome.status == 2
     assert "did you mean `run`?" in outcome.error
 
 

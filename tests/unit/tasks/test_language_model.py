@@ -84,7 +84,7 @@ def test_a_text_beyond_the_positions_is_said_once() -> None:
 
 def test_what_cannot_be_asked_for() -> None:
     model = language_model()
-    with pytest.raises(ConfigError, match=r"^`max_new_tokens` \(0\) must be at least 1$"):
+    with pytest.raises(ConfigError, match=r"^`max_new_tokens` \(0\) must be at least 1 and at most 1,048,576$"):
         model.generate(["a"], max_new_tokens=0)
     with pytest.raises(DecodingError, match=r"^`top_p` \(2\.0\)"):
         model.generate(["a"], top_p=2.0, max_new_tokens=5)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from pellucid.errors import CheckpointError, ConfigError
+from pellucid.errors import CheckpointError, ConfigError, shown
 from pellucid.weights.hugging_face.files import INDEX, PICKLE, SAFETENSORS
 
 SETTINGS = ["*.json", "*.txt", "*.model", "*.spm", "*.bpe"]
@@ -35,7 +35,9 @@ def find_folder(folder_or_name: str | Path, revision: str | None = None, offline
         folder = Path(folder_or_name)
         if not folder.exists():
             raise CheckpointError(
-                f"`{folder}` is not a model folder: it does not exist", "name a folder, or `org/model`"
+                f"`{shown(folder)}` is not a model folder: it does not exist",
+                "name a folder, or `org/model`",
+                exit_status=2,
             )
         return folder
     return fetch(str(folder_or_name), revision, offline)
@@ -64,6 +66,7 @@ def fetch(name: str, revision: str | None = None, offline: bool | None = None) -
                 f"`{name}` is no folder here, and {where} no such model"
                 f"{f' at `{revision}`' if revision else ''}: {str(error).strip().splitlines()[0]}",
                 "check the name; a model that was fetched once opens without network",
+                exit_status=2,
             ) from error
 
     folder = take(SETTINGS + WEIGHTS)
