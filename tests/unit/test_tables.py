@@ -206,3 +206,23 @@ def test_a_shipped_recipe_is_read_by_its_name() -> None:
     for name, path in shipped_recipes().items():
         assert read_tables(name) == read_tables(path)
         assert path.stem == name
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("a = " + "[" * 100_000, "is not valid TOML: it is nested too deeply"),
+        ("a = " + "9" * 5000, "is not valid TOML: Exceeds the limit "),
+    ],
+)
+def test_a_file_that_python_cannot_take(tmp_path: Path, content: str, message: str) -> None:
+    path = tmp_path / "recipe.toml"
+    path.write_text(content, encoding="utf-8")
+    with pytest.raises(ConfigError, match=f"^`{path}` {message}") as caught:
+        read_tables(path)
+    assert len(str(caught.value)) < 400
+
+
+def test_an_override_that_python_cannot_take_is_a_string() -> None:
+    for value in ("[" * 100_000, "9" * 5000):
+        assert split_override(f"train.steps={value}", {"train": ["steps"]}) == ("train", "steps", value)

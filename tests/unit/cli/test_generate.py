@@ -98,6 +98,17 @@ def test_evaluate_finds_what_training_found(tmp_path: Path, pellucid: CommandLin
             ["--input", "{src}", "--max-new-tokens", "0"],
             "`max_new_tokens` (0) must be at least 1 and at most 1,048,576",
         ),
+        (
+            "generate",
+            ["--input", "{src}", "--max-new-tokens", "2000000000"],
+            "`max_new_tokens` (2000000000) must be at least 1 and at most 1,048,576",
+        ),
+        ("generate", ["--input", "{src}", "--batch-tokens", "0"], "`batch_tokens` (0) must be at least 1"),
+        (
+            "generate",
+            ["--input", "{src}", "--seed", "9" * 30],
+            f"`seed` ({'9' * 30}) must be at least 0 and at most 9,223,372,036,854,775,807",
+        ),
         ("generate", ["--input", "{src}", "--temperature", "-1"], "`temperature` (-1.0) must be above 0"),
         ("classify", ["--input", "{src}"], "`{run}` holds a language model, not a classifier"),
     ],

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from pellucid.data.cache import cache_folder, damage, record_sha256, recorded_sha256
+from pellucid.errors import ConfigError
 
 
 @pytest.mark.parametrize(
@@ -57,3 +58,13 @@ def test_sha256sum_can_check_it(tmp_path: Path) -> None:
         ["sha256sum", "-c", "x y.gz.sha256"], cwd=tmp_path, capture_output=True, text=True, check=False
     )
     assert (done.returncode, done.stdout) == (0, "x y.gz: OK\n")
+
+
+def test_a_user_without_a_home_is_told_what_to_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    def nowhere(path: Path) -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.setattr(Path, "expanduser", nowhere)
+    with pytest.raises(ConfigError, match="there is no home directory for a cache") as caught:
+        cache_folder({})
+    assert caught.value.hint == "name a folder by PELLUCID_CACHE"

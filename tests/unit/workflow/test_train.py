@@ -163,6 +163,19 @@ def test_a_setting_that_fails_before_step_1_can_be_mended(tmp_path: Path, texts:
     assert train(small_recipe(*texts), tmp_path / "run", quiet=True).steps == 6
 
 
+def test_a_training_that_diverges_before_it_validates_says_so(tmp_path: Path, texts: tuple[str, str]) -> None:
+    settings = "train.learning_rate=1e30", "train.schedule=constant", "train.validate_every=1", "train.warmup_steps=1"
+    with pytest.raises(PellucidError, match=r"training has diverged|the loss is not finite") as caught:
+        train(small_recipe(*texts, *settings), tmp_path / "run", quiet=True)
+    assert (caught.value.exit_status, "`train.learning_rate`" in caught.value.hint) == (1, True)
+
+
+def test_a_seed_that_no_generator_takes_is_refused_at_once(tmp_path: Path, texts: tuple[str, str]) -> None:
+    with pytest.raises(ConfigError, match=r"^`seed` \(9{30}\) must be at most 9,223,372,036,854,775,807$"):
+        small_recipe(*texts, f"train.seed={'9' * 30}")
+    assert small_recipe(*texts, f"train.seed={2**63 - 1}").train.seed == 2**63 - 1
+
+
 def test_two_vocabularies_cannot_share_one_matrix(tmp_path: Path) -> None:
     src, tgt = write_pairs(tmp_path, [(letters, "x") for letters, _ in reversed_letters(120)])
     recipe = small_recipe(src, tgt, "data.joint=false")
