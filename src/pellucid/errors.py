@@ -11,6 +11,7 @@ outside goes through shown() first.
 """
 
 import math
+import re
 from collections.abc import Iterable
 from difflib import get_close_matches
 from pathlib import PurePath
@@ -82,6 +83,15 @@ def shown(value: object) -> str:
 def quoted(value: object) -> str:
     """Returns the same with a string in quotes, where it matters that it is one: `'7'` is no number."""
     return f"'{shown(value)}'" if isinstance(value, str) else shown(value)
+
+
+def legible(message: str) -> str:
+    """Returns a whole message as a terminal may be given it, whatever values have come into it without shown().
+
+    Escapes are visible, lines stay lines, and a word of thousands of characters loses its middle.
+    """
+    visible = "".join(c if c == "\n" else _visible(c) for c in message)
+    return re.sub(rf"\S{{{2 * MOST_SHOWN_OF_A_PATH},}}", lambda word: _cut(word[0], MOST_SHOWN_OF_A_PATH), visible)
 
 
 def _cut(text: str, most: int) -> str:

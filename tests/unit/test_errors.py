@@ -15,6 +15,7 @@ from pellucid.errors import (
     DecodingError,
     PellucidError,
     did_you_mean,
+    legible,
     shown,
 )
 
@@ -90,3 +91,9 @@ def test_a_value_may_be_of_any_depth_and_length() -> None:
 def test_whatever_is_shown_is_short_and_visible(value: object) -> None:
     assert len(shown(value)) <= MOST_SHOWN
     assert shown(value).isprintable()
+
+
+def test_a_whole_message_is_legible_whatever_is_in_it() -> None:
+    assert legible("a `b\x1b[31m`\n\nhint: 번역\t") == "a `b\\x1b[31m`\n\nhint: 번역\\t"
+    assert legible(f"no `{'a' * 100_000}`, sorry") == f"no `{'a' * 158}…{'a' * 78}`,".replace("`,", "`, sorry")
+    assert legible(f"{'a' * 300} b") == f"{'a' * 300} b"

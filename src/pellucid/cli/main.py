@@ -13,7 +13,7 @@ from pathlib import Path
 
 from pellucid.cli.standard_streams import StandardOutputError, lose_standard_output, standard_streams
 from pellucid.cli.stop_signals import Stopped, stop_signals
-from pellucid.errors import PellucidError, did_you_mean, shown
+from pellucid.errors import PellucidError, did_you_mean, legible, shown
 from pellucid.training.interrupts import Interrupted
 
 STARTED = time.perf_counter()
@@ -144,9 +144,9 @@ def _run(verb: str, args: list[str]) -> int:
 
 
 def _complain(message: str, hint: str, status: int) -> int:
-    print(f"error: {message}" + (f"\n\nhint: {hint}" if hint else ""), file=sys.stderr)
+    print(legible(f"error: {message}" + (f"\n\nhint: {hint}" if hint else "")), file=sys.stderr)
     return status
 
 
 def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
-    print(f"warning: {message}", file=sys.stderr)
+    print(legible(f"warning: {message}"), file=sys.stderr)
