@@ -4,7 +4,7 @@ import json
 import math
 import sys
 from collections.abc import Iterator, Sequence
-from itertools import islice
+from itertools import chain, islice, repeat
 from typing import TextIO
 
 from pellucid.config import DecodeConfig
@@ -13,7 +13,7 @@ from pellucid.errors import ConfigError, DataError
 from pellucid.tasks.language_model import LanguageModel
 from pellucid.tasks.translator import Scored, Translator
 from pellucid.workflow.process import keep_freed_memory
-from pellucid.workflow.streams import stretches, writer
+from pellucid.workflow.streams import FIRST_STRETCH, STRETCH, writer
 
 NORMALIZATIONS = ("none", "mean", "length")
 MOST_NAMED = 10
@@ -48,34 +48,43 @@ def score_stream(
     if src == tgt == "-":
         raise DataError("standard input (`-`) can be only one of the files", "name the others")
     keep_freed_memory()
-    at_once = "-" in (src, tgt) and sys.stdin.isatty()
-    sources = stretches(read_lines(src), at_once)
+    sizes = _sizes(at_once="-" in (src, tgt) and sys.stdin.isatty())
     if tgt is None:
         language_model = LanguageModel.load(model, device, dtype)
-        decode, found = language_model.decode, _of_texts(language_model, sources)
+        decode, found = language_model.decode, _of_texts(language_model, src, sizes)
     else:
         translator = Translator.load(model, device, dtype, source_language, target_language)
-        decode, found = translator.decode, _of_pairs(translator, sources, src, tgt)
+        decode, found = translator.decode, _of_pairs(translator, src, tgt, sizes)
     with writer("-") as out:
         _print(found, out, decode, normalize, as_json)
 
 
-def _of_texts(model: LanguageModel, stretches: Iterator[list[str]]) -> Iterator[list[Scored]]:
-    for texts in stretches:
+def _sizes(at_once: bool) -> Iterator[int]:
+    """How many lines go together, stretch by stretch; `at_once`: each by itself, for somebody who waits."""
+    return repeat(1) if at_once else chain([FIRST_STRETCH], repeat(STRETCH))
+
+
+def _of_texts(model: LanguageModel, src: str, sizes: Iterator[int]) -> Iterator[list[Scored]]:
+    lines = iter(read_lines(src))
+    while texts := list(islice(lines, next(sizes))):
         yield [Scored(math.fsum(values), len(values)) for values in model.token_scores(texts)]
 
 
-def _of_pairs(translator: Translator, stretches: Iterator[list[str]], src: str, tgt: str) -> Iterator[list[Scored]]:
-    lines, number = iter(read_lines(tgt)), 0
-    for sources in stretches:
-        targets = list(islice(lines, len(sources)))
-        if found := translator.scored(sources[: len(targets)], targets):
-            yield found
-        number += len(targets)
-        if len(targets) < len(sources):
-            raise _unequal(src, number + len(sources) - len(targets) + sum(map(len, stretches)), tgt, number)
-    if more := sum(1 for _ in lines):
-        raise _unequal(src, number, tgt, number + more)
+def _of_pairs(translator: Translator, src: str, tgt: str, sizes: Iterator[int]) -> Iterator[list[Scored]]:
+    sources, targets, number = iter(read_lines(src)), iter(read_lines(tgt)), 0
+    for size in sizes:
+        src_lines, tgt_lines = list(islice(sources, size)), list(islice(targets, size))
+        both = min(len(src_lines), len(tgt_lines))
+        if both:
+            yield translator.scored(src_lines[:both], tgt_lines[:both])
+        if len(src_lines) != len(tgt_lines):
+            counts = (
+                number + len(some) + sum(1 for _ in rest) for some, rest in ((src_lines, sources), (tgt_lines, targets))
+            )
+            raise _unequal(src, next(counts), tgt, next(counts))
+        if not both:
+            return
+        number += both
 
 
 def _unequal(src: str, sources: int, tgt: str, targets: int) -> DataError:

@@ -1,8 +1,11 @@
 """Heads that are dead, and one that alone knows."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
+from sacrebleu.metrics.bleu import BLEU
 
 from pellucid.config import ModelConfig
 from pellucid.errors import DataError
@@ -58,6 +61,15 @@ def ablation():
     found = ablate(model, lambda: outcome(model, right), references, told.append)
     assert told == heads_of(model)
     return found
+
+
+def test_bleu_is_cut_as_the_references_script_asks():
+    model, lines = only_one_knows(), ["一只黑狗在街上跑步", "两个男人在看一场足球比赛"] * 4
+    right = model(SRC, TGT).argmax(dim=-1)
+    wrong = replace(outcome(model, right), outputs=["一只黑狗在街上走路", "两个女人在看一场足球比赛"] * 4)
+    whole = ablate(model, lambda: wrong, lines, lambda head: None).whole["bleu"]
+    assert whole == pytest.approx(BLEU(tokenize="zh", force=True).corpus_score(wrong.outputs, [lines]).score)
+    assert whole > 40
 
 
 def test_all_heads_are_switched_off_in_turn(ablation):
