@@ -16,7 +16,9 @@ SYSTEM = "a run folder, a model folder, or a text file of translations; - is sta
 
 def evaluate(
     model: Annotated[
-        tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="MODEL", help=f"{SYSTEM}; others: as --against")
+        tuple[str, ...],
+        tyro.conf.Positional,
+        tyro.conf.arg(metavar="MODEL", help=f"{SYSTEM}; others: as --against", help_behavior_hint="(required)"),
     ],
     /,
     *,
