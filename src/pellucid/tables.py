@@ -5,11 +5,11 @@ import math
 import tomllib
 import types
 import typing
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import fields
 from importlib import resources
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 from pellucid.errors import ConfigError, did_you_mean, quoted, shown
 
@@ -27,18 +27,37 @@ _TYPE_NAMES = {
 }
 
 
+class Settings:
+    """The base of dataclasses of settings, in which a name that is no field's is a ConfigError with the nearest one."""
+
+    __slots__ = ()
+
+    def __new__(cls, *values: Any, **named: Any) -> Self:
+        """Raises ConfigError for an unknown name, or values without names."""
+        if values:
+            raise ConfigError(
+                f"{cls.__name__} takes its fields by name, not {len(values)} value{'s' * (len(values) > 1)} in order"
+            )
+        _check_names(cls, named, cls.__name__)
+        return super().__new__(cls)
+
+
 def from_table(cls: type[_Config], table: Any, where: str) -> _Config:
     """The dataclass `cls` from the keys of a table. Raises ConfigError for an unknown key, naming the nearest."""
     if not isinstance(table, dict):
         raise ConfigError(f"{where} must be a table of keys, not {quoted(table)}")
-    known = [f.name for f in fields(cls)]  # type: ignore[arg-type]
-    for key in table:
+    _check_names(cls, table, where)
+    hints = typing.get_type_hints(cls)
+    return cls(**{key: _coerced(value, hints[key]) for key, value in table.items()})
+
+
+def _check_names(cls: Any, names: Iterable[str], where: str) -> None:
+    known = [f.name for f in fields(cls)]
+    for key in names:
         if key not in known:
             raise ConfigError(
                 f"unknown key `{shown(key)}` in {where}{did_you_mean(shown(key), known)}", f"keys: {', '.join(known)}"
             )
-    hints = typing.get_type_hints(cls)
-    return cls(**{key: _coerced(value, hints[key]) for key, value in table.items()})
 
 
 def to_table(config: Any) -> dict[str, Any]:

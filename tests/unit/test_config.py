@@ -1,6 +1,8 @@
 """Settings: presets, checks with their messages, recipes as TOML and with `--set`."""
 
+import copy
 import dataclasses
+import pickle
 import tomllib
 import types
 import typing
@@ -22,6 +24,7 @@ from pellucid.config import (
     TrainConfig,
     shipped_recipes,
 )
+from pellucid.decoding.sampling import SamplingConfig
 from pellucid.errors import ConfigError
 from pellucid.model.transformer import Transformer
 
@@ -335,3 +338,28 @@ def test_a_text_may_be_a_list() -> None:
     single = Recipe.load("default", ['data.src=["a"]', "data.tgt=b"]).data
     assert (single.src, single.tgt) == ("a", "b"), "a list of one file is that file"
     assert (single.files("src"), single.files("valid_src")) == (("a",), ())
+
+
+@pytest.mark.parametrize(
+    ("config", "field", "near"),
+    [
+        (ModelConfig, "dmodel", "d_model"),
+        (TrainConfig, "learning_rat", "learning_rate"),
+        (DecodeConfig, "beam_sise", "beam_size"),
+        (DataConfig, "vocab_sizes", "vocab_size"),
+        (Recipe, "models", "model"),
+        (SamplingConfig, "temprature", "temperature"),
+    ],
+)
+def test_a_field_that_there_is_not(config: Any, field: str, near: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        config(**{field: 3})
+    assert str(caught.value) == f"unknown key `{field}` in {config.__name__}; did you mean `{near}`?"
+    assert caught.value.hint == f"keys: {', '.join(f.name for f in dataclasses.fields(config))}"
+    with pytest.raises(ConfigError, match=f"{config.__name__} takes its fields by name, not 2 values in order"):
+        config(3, 4)
+
+
+def test_settings_can_be_copied_and_pickled() -> None:
+    config = ModelConfig(**SMALL, d_model=8, num_heads=2)
+    assert pickle.loads(pickle.dumps(config)) == copy.deepcopy(config) == copy.copy(config) == config

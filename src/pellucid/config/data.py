@@ -4,11 +4,11 @@ from dataclasses import dataclass, fields
 from typing import Literal
 
 from pellucid.errors import ConfigError
-from pellucid.tables import check_at_least, check_fields, check_probabilities
+from pellucid.tables import Settings, check_at_least, check_fields, check_probabilities
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class DataConfig:
+class DataConfig(Settings):
     """The texts and how they become ids."""
 
     src: str | tuple[str, ...] = ""

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from pellucid.errors import ConfigError
 from pellucid.reading import MOST_ID
-from pellucid.tables import check_at_least, check_at_most, check_fields
+from pellucid.tables import Settings, check_at_least, check_at_most, check_fields
 
 CEILINGS = {
     "beam_size": 2**10, "n_best": 2**10, "max_length": 2**20, "batch_tokens": 2**24, "max_source_length": 2**20,
@@ -16,7 +16,7 @@ CEILINGS = {
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class DecodeConfig:
+class DecodeConfig(Settings):
     """How a trained model searches for its output."""
 
     beam_size: int = 5

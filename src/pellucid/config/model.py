@@ -6,7 +6,7 @@ from typing import Any, Literal, Self
 
 from pellucid.errors import ConfigError, did_you_mean
 from pellucid.reading import MOST_ID
-from pellucid.tables import check_at_least, check_at_most, check_fields, check_probabilities, from_table
+from pellucid.tables import Settings, check_at_least, check_at_most, check_fields, check_probabilities, from_table
 
 CEILINGS = {
     "src_vocab_size": MOST_ID, "tgt_vocab_size": MOST_ID, "pad_id": MOST_ID - 1, "bos_id": MOST_ID - 1,
@@ -21,7 +21,7 @@ MOST_IN_POSITIONS = 2**27
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class ModelConfig:
+class ModelConfig(Settings):
     """The shape of a Transformer; the defaults are the paper's base model with separate vocabularies."""
 
     src_vocab_size: int = 37000

@@ -9,7 +9,7 @@ from pellucid.config.decode import DecodeConfig
 from pellucid.config.model import ModelConfig
 from pellucid.config.train import TrainConfig
 from pellucid.errors import ConfigError
-from pellucid.tables import check_fields, from_table, read_tables, split_override, to_table, toml_line
+from pellucid.tables import Settings, check_fields, from_table, read_tables, split_override, to_table, toml_line
 
 STACKS = {"translate": (True, True), "classify": (True, False), "generate": (False, True)}
 """Whether a task's model has an encoder, and a decoder."""
@@ -18,7 +18,7 @@ SECTIONS = {"model": ModelConfig, "data": DataConfig, "train": TrainConfig, "dec
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Recipe:
+class Recipe(Settings):
     """A whole training: what pellucid.train() takes and a TOML recipe holds."""
 
     name: str = "custom"

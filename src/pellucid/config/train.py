@@ -4,14 +4,14 @@ from dataclasses import dataclass
 from typing import Literal
 
 from pellucid.errors import ConfigError, shown
-from pellucid.tables import check_at_least, check_fields, check_probabilities
+from pellucid.tables import Settings, check_at_least, check_fields, check_probabilities
 
 MOST_SEED = 2**63 - 1
 """What every generator of random numbers takes."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class TrainConfig:
+class TrainConfig(Settings):
     """Section 5 of the paper, and what has proved itself since."""
 
     steps: int = 100_000

@@ -15,14 +15,14 @@ from pellucid.decoding.greedy import Preferences, greedy_search
 from pellucid.decoding.hypothesis import Found
 from pellucid.errors import DecodingError, shown
 from pellucid.model.transformer import Transformer
-from pellucid.tables import check_fields
+from pellucid.tables import Settings, check_fields
 
 MOST = 2**63 - 1
 """The largest seed and the largest number of tokens to draw from: more is no number for a tensor."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class SamplingConfig:
+class SamplingConfig(Settings):
     """How to draw. Filters apply after the temperature: first top-k, then top-p."""
 
     temperature: float = 1.0

@@ -15,8 +15,9 @@ from pellucid.decoding.hypothesis import log_probs_of
 from pellucid.decoding.padding import pad
 from pellucid.errors import ConfigError, DataError
 from pellucid.model.transformer import SequenceClassifier
-from pellucid.tasks.lines import check_batch_tokens, listed
+from pellucid.tasks.lines import check_batch_tokens, several
 from pellucid.tasks.saved import load_for
+from pellucid.tasks.shown import listing, shown
 from pellucid.tasks.tracing import segments_of, trace_text
 from pellucid.text.tokenizers import Tokenizers
 from pellucid.tracing.trace import Trace
@@ -80,6 +81,9 @@ class Classifier:
         assert isinstance(saved.model, SequenceClassifier)
         return cls(saved.model, saved.tokenizers, saved.labels, saved.decode.batch_tokens)
 
+    def __repr__(self) -> str:
+        return shown(self, self.model, {self.tokenizer.kind: self.tokenizer.size}, f"labels {listing(self.labels)}")
+
     def classify(self, texts: Sequence[Text], *, batch_tokens: int | None = None) -> list[Classification]:
         """The label of each text; of equally probable ones the first.
 
@@ -91,7 +95,7 @@ class Classifier:
         Raises DataError for a pair where the model has no segments, or a single text instead of a list.
         """
         check_batch_tokens(batch_tokens)
-        given = listed(texts)  # type: ignore[arg-type]
+        given = several(texts)
         inputs = self._inputs(given)
         found: dict[int, Tensor] = {}
         # The ids hold their end token, which a shape does not count.
@@ -110,7 +114,7 @@ class Classifier:
 
     def _inputs(self, texts: Sequence[Text]) -> list[list[int]]:
         """The ids of each text or pair, as the model reads them."""
-        pairs = [(text, None) if isinstance(text, str) else tuple(text) for text in texts]
+        pairs = [tuple(text) if isinstance(text, tuple | list) else (text, None) for text in texts]
         self._check_pairs(pairs)
         firsts = self.tokenizer.encode_lines([first for first, _ in pairs])
         seconds = self.tokenizer.encode_lines([second or "" for _, second in pairs])

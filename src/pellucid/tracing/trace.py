@@ -65,6 +65,16 @@ class AttentionTrace:
     value_norms: Array | None = None
     """(N, H, M): how long the vector is that each key's value adds to the output, through the head's part of W^O."""
 
+    def __repr__(self) -> str:
+        kind = "ready-made weights" if self.q is None else f"heads of width {self.head_width}"
+        if self.num_kv_heads != self.num_heads:
+            kind += f", {self.num_kv_heads} of keys"
+        (rows, columns), masked = self.size, "" if self.mask is None else ", masked"
+        return (
+            f"AttentionTrace({self.name}: {self.num_layers} layers x {self.num_heads} heads, {rows} {self.queries} x "
+            f"{columns} {self.keys}, {kind}{masked})"
+        )
+
     def weights(self, layer: int, head: int) -> Array:
         """The softmax of a head's scores, (L, M); rows sum to one, or to zero where nothing may be attended to."""
         if self.ready is not None:
@@ -162,6 +172,9 @@ class SearchTrace:
     length_penalty: float
     nodes: tuple[SearchNode, ...]
 
+    def __repr__(self) -> str:
+        return f"SearchTrace(beam_size {self.beam_size}, length_penalty {self.length_penalty}, {len(self.nodes)} nodes)"
+
 
 @dataclass(frozen=True, kw_only=True)
 class Trace:
@@ -178,6 +191,15 @@ class Trace:
     search: SearchTrace | None = None
     provenance: Mapping[str, str] = field(default_factory=dict)
     """With what it was recorded: `tool`, `torch`, `device`, `dtype`."""
+
+    def __repr__(self) -> str:
+        """A line for the model, each sequence and each attention."""
+        about = ", ".join(f"{key} {value}" for key, value in self.model.items() if key in ("family", "d_model"))
+        lines = [f"Trace of {self.model.get('name', 'a model')} ({about})"]
+        lines += [f"  {name}: {_line(tokens)}" for name, tokens in self.sequences.items()]
+        lines += [f"  {one!r}" for one in self.attentions.values()]
+        lines += [f"  {self.search!r}"] if self.search else []
+        return "\n".join([*lines, *([f"  faithfulness {self.faithfulness:.2g}"] if self.is_recorded else [])])
 
     def __getitem__(self, name: str) -> AttentionTrace:
         """The attention `name`. Raises DataError that lists what there is."""
@@ -202,3 +224,10 @@ class Trace:
         from pellucid.tracing.file import save_trace
 
         return save_trace(self, path, dtype)
+
+
+def _line(tokens: tuple[Token, ...], most: int = 12) -> str:
+    """The first tokens of a sequence, as their vocabulary spells them, and how many there are."""
+    spelled = [token.piece if token.piece.isprintable() else ascii(token.piece)[1:-1] for token in tokens[:most]]
+    pieces = [piece if len(piece) <= 20 else f"{piece[:19]}…" for piece in spelled]
+    return f"{len(tokens)} tokens, {' '.join(pieces)}{' …' if len(tokens) > most else ''}"

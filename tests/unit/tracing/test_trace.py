@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from pellucid.errors import DataError
-from pellucid.tracing.trace import AttentionTrace
+from pellucid.tracing.trace import AttentionTrace, SearchNode, SearchTrace, Token, Trace
 from tests.unit.tracing.models import traced_pair
 
 
@@ -47,3 +47,39 @@ def test_an_attention_that_is_not_there_names_those_that_are() -> None:
     with pytest.raises(DataError, match="no attention `croos`") as caught:
         found["croos"]
     assert "encoder.self, decoder.self, cross" in str(caught.value.hint)
+
+
+def test_a_trace_shows_itself_in_a_few_lines() -> None:
+    found = traced_pair()
+    lines = repr(found).splitlines()
+    assert lines[0] == "Trace of Transformer (family encoder-decoder, d_model 12)"
+    ids = " ".join(str(token.id) for token in found.sequences["src"])
+    assert lines[1] == f"  src: 5 tokens, {ids}"
+    assert lines[4:6] == [
+        "  AttentionTrace(encoder.self: 2 layers x 6 heads, 5 src x 5 src, heads of width 2)",
+        "  AttentionTrace(decoder.self: 2 layers x 6 heads, 4 tgt x 4 tgt, heads of width 2, masked)",
+    ]
+    assert lines[-1] == f"  faithfulness {found.faithfulness:.2g}"
+    assert len(lines) == 8
+
+
+def test_long_and_hostile_tokens_are_cut_and_escaped() -> None:
+    tokens = tuple(Token(text=piece, piece=piece) for piece in ["\x1b[2Jx", "y" * 50, *"abcdefghijkl"])
+    ready = AttentionTrace(name="decoder.self", queries="tgt", keys="tgt", ready=np.ones((1, 2, 14, 14), np.float32))
+    found = Trace(model={}, sequences={"tgt": tokens}, attentions={"decoder.self": ready}, faithfulness=0.0)
+    assert repr(found).splitlines() == [
+        "Trace of a model ()",
+        "  tgt: 14 tokens, \\x1b[2Jx " + "y" * 19 + "… a b c d e f g h i j …",
+        "  AttentionTrace(decoder.self: 1 layers x 2 heads, 14 tgt x 14 tgt, ready-made weights)",
+    ]
+
+
+def test_a_search_shows_its_size() -> None:
+    node = SearchNode(None, Token("<s>", "<s>"), 0.0, 0.0, 0.0, "live", 0)
+    assert repr(SearchTrace(3, 0.7, (node,) * 50)) == "SearchTrace(beam_size 3, length_penalty 0.7, 50 nodes)"
+
+
+def test_grouped_heads_are_told() -> None:
+    q, k = np.ones((1, 4, 2, 3), np.float32), np.ones((1, 2, 2, 3), np.float32)
+    shown = repr(AttentionTrace(name="x", queries="src", keys="src", q=q, k=k))
+    assert shown == "AttentionTrace(x: 1 layers x 4 heads, 2 src x 2 src, heads of width 3, 2 of keys)"
