@@ -5,12 +5,16 @@ PYTHON ?= python3
 # After changing it: make clean.
 TORCH ?= torch==2.13.0
 
+# Where tolerances are: what must hold whatever instructions a processor has.
+NUMERICS := $(addprefix tests/,parity properties unit/decoding unit/inspection unit/kernels unit/model unit/tasks \
+	unit/tracing unit/training unit/weights)
+
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install -qq --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test slow foreign browser viewer check lint types format bench clean
+.PHONY: help install demo test numerics slow foreign browser viewer check lint types format bench clean
 .DELETE_ON_ERROR:
 
 help:  ## show this list
@@ -24,6 +28,10 @@ demo: $(VENV)/.core  ## train a small model and show what it does
 
 test: $(VENV)/.dev  ## run the tests (under 3 minutes)
 	$(BIN)/python -m pytest -n auto --dist worksteal
+
+numerics: $(VENV)/.dev  ## run the tests of arithmetic as other processors, threads and seeds would
+	ATEN_CPU_CAPABILITY=default OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal $(NUMERICS) --randomly-seed=1
+	ATEN_CPU_CAPABILITY=avx2 OMP_NUM_THREADS=2 $(BIN)/python -m pytest -n auto --dist worksteal $(NUMERICS) --randomly-seed=2910863370
 
 slow: $(VENV)/.dev  ## run the slow tests
 	$(BIN)/python -m pytest -m "slow and not foreign"
