@@ -67,7 +67,7 @@ def test_cross_attention(bias: bool, with_mask: bool) -> None:
     ours, theirs = attention_pair(bias)
     data = torch.randn(B, L, D), torch.randn(B, M, D)
     (x, memory), (y, keys) = leaves(*data), leaves(*data)
-    output = ours(x, memory, WORDS[:, None, None] if with_mask else None)
+    output = ours(x, memory, mask=WORDS[:, None, None] if with_mask else None)
     expected = theirs(y, keys, keys, key_padding_mask=~WORDS if with_mask else None, need_weights=False)[0]
     check_gradients(output, expected, ours, theirs)
     close(x.grad, y.grad, "gradient of the queries")
@@ -80,7 +80,7 @@ def test_a_mask_of_each_head() -> None:
     mask = torch.rand(B, H, L, M) < 0.5
     mask[..., 0] = True
     expected, _ = theirs(x, memory, memory, attn_mask=~mask.flatten(0, 1), need_weights=False)
-    close(ours(x, memory, mask), expected, "output")
+    close(ours(x, memory, mask=mask), expected, "output")
 
 
 def test_the_weights_of_each_head() -> None:
@@ -88,7 +88,7 @@ def test_the_weights_of_each_head() -> None:
     x, memory = torch.randn(B, L, D), torch.randn(B, M, D)
     seen: list[Tensor] = []
     with observing(lambda q, k, v, mask, bias, output: seen.append(attention_weights(q, k, mask, bias))):
-        ours(x, memory, WORDS[:, None, None])
+        ours(x, memory, mask=WORDS[:, None, None])
     _, weights = theirs(x, memory, memory, key_padding_mask=~WORDS, average_attn_weights=False)
     assert len(seen) == 1
     close(seen[0], weights, "weights")

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from functools import partial
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -49,9 +50,10 @@ def trace(
     A target's row t is the place that wrote the next token, so its sequence "out" is the target moved on by one; what
     stands last there is the token that the model finds most probable.
 
-    Raises DataError for several sequences, none, ids outside of the vocabulary, padding between the ids, a sequence
-    beyond `max_positions`, or a target or segments where the model has none.
+    Raises DataError for a model of another kind, several sequences, none, ids outside of the vocabulary, padding between
+    the ids, a sequence beyond `max_positions`, or a target or segments where the model has none.
     """
+    _check_model(model)
     config = model.config
     src = _listed(src_ids, "src_ids", config.pad_id)
     if config.family != "decoder":
@@ -196,6 +198,24 @@ def _listed(ids: Ids, name: str, pad_id: int | None) -> list[int]:
     while pad_id is not None and len(found) > 1 and found[-1] == pad_id:
         found.pop()
     return found
+
+
+def _check_model(model: Any) -> None:
+    """Raises DataError for what is no model of Pellucid's, with the call that is meant."""
+    if isinstance(model, Transformer | EncoderOnly | DecoderOnly):
+        return
+    hint = "pellucid.trace_from_weights takes the attention weights of any model"
+    if isinstance(getattr(model, "_orig_mod", None), Transformer | EncoderOnly | DecoderOnly):
+        hint = "it is compiled: give model._orig_mod"
+    elif callable(getattr(model, "trace", None)):
+        hint = "it traces texts itself: its method `trace`"
+    elif hasattr(model, "set_attn_implementation"):
+        hint = "it is of transformers: pellucid.trace_hugging_face(model, tokenizer, text)"
+    raise DataError(
+        f"a {type(model).__name__} cannot be traced by its ids; a Transformer, EncoderOnly, SequenceClassifier or "
+        "DecoderOnly can",
+        hint,
+    )
 
 
 def _check_padding(ids: Sequence[int], pad_id: int | None) -> None:

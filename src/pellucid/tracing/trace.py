@@ -136,7 +136,7 @@ class AttentionTrace:
     def check(self, layer: int, head: int = 0) -> None:
         """Raises DataError for a layer or a head that there is not."""
         for what, number, count in (("layer", layer, self.num_layers), ("head", head, self.num_heads)):
-            if not 0 <= number < count:
+            if isinstance(number, bool) or not isinstance(number, int | np.integer) or not 0 <= number < count:
                 raise DataError(
                     f"`{what}` ({number}) of `{self.name}` must be in 0..{count - 1}", "layers and heads count from 0"
                 )

@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -110,6 +110,8 @@ def _by_task(task: str, model: str, reading: Reading, text: str) -> Recorded:
             )
         assert isinstance(saved.model, EncoderOnly), "an encoder is for nothing else"
         return Recorded(trace_text(saved.model, saved.tokenizers.source, text, reading.second))
+    if reading.target is not None and reading.beam_size is not None:
+        raise ConfigError("`--beam-size` means nothing where `--target` is given: nothing is searched", "leave one out")
     translator = Translator.load(model, *place, reading.source_language, reading.target_language)
     _refuse(model, task, reading, ("second",))  # now that it is known to be a translator
     options: dict[str, Any] = {} if reading.beam_size is None else {"beam_size": reading.beam_size}
@@ -157,6 +159,8 @@ def inspect_text(
         beside = {"--compare": compare is not None, "--gold": gold is not None, "--all-views": all_views}
         for option in (option for option, is_given in beside.items() if is_given):
             raise ConfigError(f"a trace is of one model and one text: `{option}` means nothing to it", "leave it out")
+        for option in _asked_of_a_view(choice, looks):
+            raise ConfigError(f"a trace holds all that a view can show: `{option}` means nothing to it", "leave it out")
     recorded = record(model, reading)
     if suffix == TRACE:
         recorded.trace.save(output)
@@ -167,6 +171,14 @@ def inspect_text(
     for line in summary(recorded.trace):
         print(line, file=sys.stderr)
     print(f"wrote {output}", file=sys.stderr)
+
+
+def _asked_of_a_view(choice: Choice, looks: dict[str, Any]) -> list[str]:
+    """The options that say what a view shows, as the command line spells them."""
+    spelled = {"special": "--hide-special", "sink": "--hide-sink"}
+    plain = {f.name: f.default for f in fields(Choice)}
+    chosen = [spelled.get(name, f"--{name}") for name, value in plain.items() if getattr(choice, name) != value]
+    return chosen + [f"--{name}" for name, value in looks.items() if value is not None]
 
 
 def _with_company(

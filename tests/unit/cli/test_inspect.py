@@ -152,6 +152,16 @@ def test_gold_is_framed_and_scored(pellucid: CommandLine, finished_run: Path, tm
         (["a b", "--head", "x", "-o", "a.svg"], "`head` 'x' is unknown"),
         (["a b", "--second", "c", "-o", "a.svg"], "`--second` means nothing to"),
         (["a b", "--row", "1", "-o", "a.svg"], "`row` means nothing to the view `heads`"),
+        (
+            ["a b", "--layer", "1", "-o", "a.trace"],
+            "a trace holds all that a view can show: `--layer` means nothing to",
+        ),
+        (["a b", "--hide-sink", "-o", "a.trace"], "a trace holds all that a view can show: `--hide-sink` means"),
+        (["a b", "--title", "x", "-o", "a.trace"], "a trace holds all that a view can show: `--title` means nothing"),
+        (
+            ["a b", "--target", "b a", "--beam-size", "2", "-o", "a.svg"],
+            "`--beam-size` means nothing where `--target` is given: nothing is searched",
+        ),
         (["a b", "--all-views", "-o", "a.svg"], "`--all-views` is of a page"),
         (["a b", "--pair", "ab", "-o", "a.svg"], "`pair` 'ab' needs two texts"),
         (["", "-o", "a.svg"], "the source is empty"),

@@ -121,6 +121,39 @@ def test_what_cannot_be_traced_is_an_error(model: Any, given: dict[str, Any], me
         trace(model(), **given)
 
 
+class Theirs(torch.nn.Linear):
+    """A model of transformers, as far as it can be told by."""
+
+    def set_attn_implementation(self, name: str) -> None:
+        """As theirs have it."""
+
+
+@pytest.mark.parametrize(
+    ("model", "kind", "hint"),
+    [
+        (
+            lambda: torch.nn.Linear(2, 2),
+            "Linear",
+            "pellucid.trace_from_weights takes the attention weights of any model",
+        ),
+        (lambda: Theirs(2, 2), "Theirs", "it is of transformers: pellucid.trace_hugging_face(model, tokenizer, text)"),
+        (lambda: torch.compile(encoder(), backend="eager"), "OptimizedModule", "it is compiled: give model._orig_mod"),
+        (
+            lambda: Classifier(classifier(), Tokenizers(LETTERS, LETTERS)),
+            "Classifier",
+            "it traces texts itself: its method `trace`",
+        ),
+    ],
+    ids=["module", "transformers", "compiled", "task"],
+)
+def test_what_is_no_model_of_ours(model: Any, kind: str, hint: str) -> None:
+    with pytest.raises(
+        DataError, match=f"^a {kind} cannot be traced by its ids; a Transformer, EncoderOnly,"
+    ) as caught:
+        trace(model(), [5])
+    assert caught.value.hint == hint
+
+
 @pytest.mark.parametrize("make", [transformer, classifier, decoder], ids=["transformer", "classifier", "decoder"])
 def test_outputs_with_and_without_a_trace_are_identical(make: Any) -> None:
     model, src, tgt = make(), source(9), source(7)

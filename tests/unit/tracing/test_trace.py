@@ -1,5 +1,7 @@
 """The data of a trace: weights rebuilt from queries and keys, and errors for what is not there."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -34,9 +36,12 @@ def test_ready_made_weights_have_no_scores() -> None:
         (2, 0, r"`layer` \(2\) of `cross` must be in 0\.\.1"),
         (0, 6, r"`head` \(6\) of `cross` must be in 0\.\.5"),
         (-1, 0, r"`layer` \(-1\)"),
+        (True, 0, r"`layer` \(True\) of `cross` must be in 0\.\.1"),
+        (0, "1", r"`head` \(1\) of `cross`"),
+        (0.5, 0, r"`layer` \(0\.5\)"),
     ],
 )
-def test_layers_and_heads_are_checked(layer: int, head: int, message: str) -> None:
+def test_layers_and_heads_are_checked(layer: Any, head: Any, message: str) -> None:
     with pytest.raises(DataError, match=message):
         traced_pair()["cross"].weights(layer, head)
 
