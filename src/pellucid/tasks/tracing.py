@@ -50,8 +50,8 @@ def trace(
     A target's row t is the place that wrote the next token, so its sequence "out" is the target moved on by one; what
     stands last there is the token that the model finds most probable.
 
-    Raises DataError for a model of another kind, several sequences, none, ids outside of the vocabulary, padding between
-    the ids, a sequence beyond `max_positions`, or a target or segments where the model has none.
+    Raises DataError for a model of another kind, several sequences, none, ids outside of the vocabulary, padding
+    between the ids, a sequence beyond `max_positions`, or a target or segments where the model has none.
     """
     _check_model(model)
     config = model.config
