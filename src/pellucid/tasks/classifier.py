@@ -17,7 +17,7 @@ from pellucid.errors import ConfigError, DataError
 from pellucid.model.transformer import SequenceClassifier
 from pellucid.tasks.lines import check_batch_tokens, several
 from pellucid.tasks.saved import load_for
-from pellucid.tasks.shown import listing, shown
+from pellucid.tasks.summary import listing, summary
 from pellucid.tasks.tracing import segments_of, trace_text
 from pellucid.text.tokenizers import Tokenizers
 from pellucid.tracing.trace import Trace
@@ -82,7 +82,7 @@ class Classifier:
         return cls(saved.model, saved.tokenizers, saved.labels, saved.decode.batch_tokens)
 
     def __repr__(self) -> str:
-        return shown(self, self.model, {self.tokenizer.kind: self.tokenizer.size}, f"labels {listing(self.labels)}")
+        return summary(self, self.model, {self.tokenizer.kind: self.tokenizer.size}, f"labels {listing(self.labels)}")
 
     def classify(self, texts: Sequence[Text], *, batch_tokens: int | None = None) -> list[Classification]:
         """The label of each text; of equally probable ones the first.

@@ -17,7 +17,7 @@ from pellucid.errors import ConfigError, shown
 from pellucid.model.transformer import DecoderOnly
 from pellucid.tasks.lines import check_batch_tokens, listed
 from pellucid.tasks.saved import load_for
-from pellucid.tasks.shown import shown
+from pellucid.tasks.summary import summary
 from pellucid.tasks.tracing import trace_pass
 from pellucid.text.tokenizers import Tokenizers
 from pellucid.tracing.trace import Trace
@@ -77,7 +77,7 @@ class LanguageModel:
 
     def __repr__(self) -> str:
         reads = "lines" if self.reads_lines else "running text"
-        return shown(self, self.model, {self.tokenizer.kind: self.tokenizer.size}, f"reads {reads}")
+        return summary(self, self.model, {self.tokenizer.kind: self.tokenizer.size}, f"reads {reads}")
 
     @property
     def reads_lines(self) -> bool:

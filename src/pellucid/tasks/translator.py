@@ -20,7 +20,7 @@ from pellucid.tasks.languages import check_languages, speaking
 from pellucid.tasks.lines import listed
 from pellucid.tasks.pieces import cut
 from pellucid.tasks.saved import open_model, ready
-from pellucid.tasks.shown import listing, shown
+from pellucid.tasks.summary import listing, summary
 from pellucid.tasks.tracing import trace_search, trace_translation
 from pellucid.text.tokenizers import Tokenizers
 from pellucid.tracing.trace import Trace
@@ -104,7 +104,7 @@ class Translator:
         if source is not target:
             sides = {f"source {source.kind}": source.size, f"target {target.kind}": target.size}
         languages = f"languages {listing(self.languages)}" if self.languages else ""
-        return shown(self, self.model, sides, f"beam_size {self.decode.beam_size}", languages)
+        return summary(self, self.model, sides, f"beam_size {self.decode.beam_size}", languages)
 
     def translate(
         self,

@@ -7,7 +7,7 @@ from pellucid.model.transformer import Model
 FEW = 4
 
 
-def shown(task: object, model: Model, vocabularies: Mapping[str, int], *more: str) -> str:
+def summary(task: object, model: Model, vocabularies: Mapping[str, int], *more: str) -> str:
     """Returns `Translator(Transformer of 3 + 3 layers, d_model 256, 9,847,808 parameters on cpu; bpe of 8,000; ...)`.
 
     `vocabularies` are the sizes of the tokenizers' vocabularies, by what each is called; `more` what the task adds.
