@@ -4,7 +4,17 @@ from typing import Annotated
 
 import tyro
 
-from pellucid.cli.options import Device, Dtype, Model, SourceLanguage, TargetLanguage, optional
+from pellucid.cli.options import (
+    Device,
+    Dtype,
+    FreshOutput,
+    Model,
+    OnBadLines,
+    Output,
+    SourceLanguage,
+    TargetLanguage,
+    optional,
+)
 
 
 def score(
@@ -18,6 +28,9 @@ def score(
         str | None, optional("FILE", "their translations, line by line", "none, for a language model")
     ] = None,
     ref: Annotated[str | None, optional("FILE", "the same as --tgt", "none")] = None,
+    output: Output = "-",
+    on_bad_utf8: OnBadLines = "error",
+    fresh: FreshOutput = False,
     normalize: Annotated[
         str,
         optional(
@@ -43,6 +56,7 @@ def score(
     from pellucid.errors import ConfigError
     from pellucid.workflow.measure import task_in
     from pellucid.workflow.score import score_stream
+    from pellucid.workflow.streams import Stream
 
     if tgt is not None and ref is not None:
         raise ConfigError("`--ref` is the same as `--tgt`, and both are given", "leave one out")
@@ -60,7 +74,7 @@ def score(
     elif tgt is None:
         raise ConfigError("the translations are not given: `--tgt FILE`", "name their file")
     score_stream(
-        model, src, tgt, normalize=normalize, as_json=json, device=device, dtype=dtype, source_language=src_lang,
-        target_language=tgt_lang,
+        model, Stream(src, output, on_bad_utf8, fresh), tgt, normalize=normalize, as_json=json, device=device,
+        dtype=dtype, source_language=src_lang, target_language=tgt_lang,
     )  # fmt: skip
     return 0

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import BinaryIO, cast
 
 from pellucid.data.arrivals import Arrivals
-from pellucid.data.corpus import OnBadUtf8, decode_line, raw_lines, standard_input
+from pellucid.data.corpus import OnBadUtf8, decode_line, origin, raw_lines, standard_input
 from pellucid.errors import ConfigError, DataError, did_you_mean, shown
 
 MOST_LINE_BYTES = 1 << 24
@@ -43,6 +43,7 @@ class LineSource:
         self.status = _status(self._file)
         """What the system says of the file; None where it is none."""
         self._start = self._file.tell() if self.is_regular else 0
+        self._passed: list[bytes] = []
         self._again: Iterator[bytes] = iter(())
         self._lines: Iterator[bytes] = iter(())
         self._arrivals: Arrivals | None = None
@@ -66,21 +67,24 @@ class LineSource:
 
     def skip(self, number: int, digest: str) -> bool:
         """Passes over so many lines if this is their digest; else stands at the beginning as before. Says which."""
-        passed: list[bytes] = []
         while self.number < number and (raw := self._take_raw(min(number - self.number, PASSED_AT_ONCE))):
             for line in raw:
                 self._count(line)
             if not self.is_regular:  # it cannot be read again
-                passed += raw
+                self._passed += raw
         if self.number == number and self.digest == digest:
             return True
+        self.restart()
+        return False
+
+    def restart(self) -> None:
+        """Stands at the beginning again after lines were passed over."""
         self.number, self._hash = 0, hashlib.sha256()
         if self.is_regular:
             self._file.seek(self._start)
             self._begin()
         else:
-            self._again = iter(passed)
-        return False
+            self._again, self._passed = iter(self._passed), []
 
     @property
     def is_regular(self) -> bool:
@@ -121,6 +125,74 @@ class LineSource:
         self.number += 1
         self._hash.update(raw)
         self._hash.update(b"\n")
+
+
+class PairSource:
+    """Two sources side by side: line n of both belongs together."""
+
+    def __init__(self, first: LineSource, second: LineSource) -> None:
+        self._first, self._second = first, second
+        self.number = 0
+        """Of the pairs that were taken."""
+        self._ended = False
+
+    def take(self, most: int) -> list[tuple[str, str] | None]:
+        """Returns the next pairs, `most` at most, None for one of which a side is left out; at the end there is none.
+
+        Raises what LineSource.take() raises; DataError, after the last pair, where one source has more lines.
+        """
+        if self._ended:
+            return self._end()
+        firsts = self._first.take(most)
+        seconds: list[str | None] = []
+        while len(seconds) < len(firsts) and (more := self._second.take(len(firsts) - len(seconds))):
+            seconds += more
+        self._ended = len(seconds) < len(firsts) or not firsts
+        self.number += len(seconds)
+        if not seconds:
+            return self._end()
+        pairs = zip(firsts, seconds, strict=False)
+        return [None if one is None or other is None else (one, other) for one, other in pairs]
+
+    def _end(self) -> list[tuple[str, str] | None]:
+        """Nothing, where both have ended at the same line."""
+        for source in (self._first, self._second):
+            while source.take(PASSED_AT_ONCE):
+                pass
+        one, other = self._first, self._second
+        if one.number != other.number:
+            raise DataError(
+                f"{origin(one.path)} and {origin(other.path)} must have as many lines as each other, but "
+                f"{origin(one.path)} has {one.number:,} and {origin(other.path)} {other.number:,}",
+                "line n of each file must belong to the same sentence",
+            )
+        return []
+
+    @property
+    def digest(self) -> str:
+        """Those of both, one behind the other."""
+        return self._first.digest + self._second.digest
+
+    def skip(self, number: int, digest: str) -> bool:
+        """As LineSource.skip(), both or neither."""
+        half = len(digest) // 2
+        if not self._first.skip(number, digest[:half]):
+            return False
+        if not self._second.skip(number, digest[half:]):
+            self._first.restart()
+            return False
+        self.number = number
+        return True
+
+    @property
+    def is_regular(self) -> bool:
+        """Whether both can be read again."""
+        return self._first.is_regular and self._second.is_regular
+
+    @property
+    def share(self) -> float | None:
+        """How much of the first has been read."""
+        return self._first.share
 
 
 def _opened(path: str) -> BinaryIO:

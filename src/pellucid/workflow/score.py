@@ -4,16 +4,19 @@ import json
 import math
 import sys
 from collections.abc import Iterator, Sequence
-from itertools import chain, islice, repeat
-from typing import TextIO
+from dataclasses import replace
+from functools import partial
 
 from pellucid.config import DecodeConfig
-from pellucid.data.corpus import read_lines
-from pellucid.errors import ConfigError, DataError
+from pellucid.errors import ConfigError, DataError, shown
+from pellucid.tables import to_table
 from pellucid.tasks.language_model import LanguageModel
 from pellucid.tasks.translator import Scored, Translator
+from pellucid.text.tokenizers import Tokenizers
+from pellucid.workflow.identity import identity
+from pellucid.workflow.line_source import PairSource
 from pellucid.workflow.process import keep_freed_memory
-from pellucid.workflow.streams import FIRST_STRETCH, STRETCH, writer
+from pellucid.workflow.streams import Stream, answer_lines, opened
 
 NORMALIZATIONS = ("none", "mean", "length")
 MOST_NAMED = 10
@@ -22,7 +25,7 @@ MOST_NAMED = 10
 
 def score_stream(
     model: str,
-    src: str,
+    stream: Stream,
     tgt: str | None,
     *,
     normalize: str,
@@ -32,10 +35,10 @@ def score_stream(
     source_language: str | None = None,
     target_language: str | None = None,
 ) -> None:
-    """Prints the score of each target given its source; without `tgt`, of each text by a language model.
+    """Writes the score of each target given its source; without `tgt`, of each text by a language model.
 
     A pair of which a side is longer than the model takes has the score nan, null in JSON, and a warning that names its
-    line. What is printed when an error comes up stays.
+    line. What is written when an error comes up stays.
 
     Args:
         normalize: "none" is the sum over the tokens, end token included; "mean" that over their number; "length" that
@@ -44,70 +47,65 @@ def score_stream(
     Raises ConfigError for another `normalize`; DataError where the files cannot be read or differ in length.
     """
     if normalize not in NORMALIZATIONS:
-        raise ConfigError(f"`--normalize {normalize}` is unknown", f"choose one of {', '.join(NORMALIZATIONS)}")
-    if src == tgt == "-":
+        raise ConfigError(f"`--normalize {shown(normalize)}` is unknown", f"choose one of {', '.join(NORMALIZATIONS)}")
+    if stream.input == tgt == "-":
         raise DataError("standard input (`-`) can be only one of the files", "name the others")
     keep_freed_memory()
-    sizes = _sizes(at_once="-" in (src, tgt) and sys.stdin.isatty())
+    unscored = _Unscored()
+    settings = {"normalize": normalize, "as_json": as_json}
+    nothing = "null" if as_json else ""
+
+    def written(found: Sequence[Scored], place: int, decode: DecodeConfig) -> Iterator[str]:
+        unscored.look_at(found, place)
+        return (_as_json(one, decode) if as_json else f"{_normalized(one, decode, normalize):.4f}" for one in found)
+
     if tgt is None:
-        language_model = LanguageModel.load(model, device, dtype)
-        decode, found = language_model.decode, _of_texts(language_model, src, sizes)
+        with opened(stream) as source:
+            language_model = LanguageModel.load(model, device, dtype)
+
+            def answer_text(texts: list[str], place: int) -> Iterator[str]:
+                found = [Scored(math.fsum(values), len(values)) for values in language_model.token_scores(texts)]
+                return written(found, place, language_model.decode)
+
+            tokenizers = Tokenizers(language_model.tokenizer, language_model.tokenizer)
+            settings |= to_table(language_model.decode)
+            command = partial(identity, "score", language_model.model, tokenizers, settings)
+            answer_lines(stream, source, answer_text, command=command, nothing=("", nothing))
     else:
-        translator = Translator.load(model, device, dtype, source_language, target_language)
-        decode, found = translator.decode, _of_pairs(translator, src, tgt, sizes)
-    with writer("-") as out:
-        _print(found, out, decode, normalize, as_json)
+        with opened(stream) as sources, opened(replace(stream, input=tgt)) as targets:
+            translator = Translator.load(model, device, dtype, source_language, target_language)
+
+            def answer_pair(pairs: list[tuple[str, str]], place: int) -> Iterator[str]:
+                found = translator.scored([source for source, _ in pairs], [target for _, target in pairs])
+                return written(found, place, translator.decode)
+
+            settings |= to_table(translator.decode)
+            command = partial(identity, "score", translator.model, translator.tokenizers, settings)
+            both = PairSource(sources, targets)
+            answer_lines(stream, both, answer_pair, command=command, nothing=(("", ""), nothing))
+    unscored.sum_up()
 
 
-def _sizes(at_once: bool) -> Iterator[int]:
-    """How many lines go together, stretch by stretch; `at_once`: each by itself, for somebody who waits."""
-    return repeat(1) if at_once else chain([FIRST_STRETCH], repeat(STRETCH))
+class _Unscored:
+    """Names the lines that have no score, as far as they are few."""
 
+    def __init__(self) -> None:
+        self.lines = self.without = 0
 
-def _of_texts(model: LanguageModel, src: str, sizes: Iterator[int]) -> Iterator[list[Scored]]:
-    lines = iter(read_lines(src))
-    while texts := list(islice(lines, next(sizes))):
-        yield [Scored(math.fsum(values), len(values)) for values in model.token_scores(texts)]
-
-
-def _of_pairs(translator: Translator, src: str, tgt: str, sizes: Iterator[int]) -> Iterator[list[Scored]]:
-    sources, targets, number = iter(read_lines(src)), iter(read_lines(tgt)), 0
-    for size in sizes:
-        src_lines, tgt_lines = list(islice(sources, size)), list(islice(targets, size))
-        both = min(len(src_lines), len(tgt_lines))
-        if both:
-            yield translator.scored(src_lines[:both], tgt_lines[:both])
-        if len(src_lines) != len(tgt_lines):
-            counts = (
-                number + len(some) + sum(1 for _ in rest) for some, rest in ((src_lines, sources), (tgt_lines, targets))
-            )
-            raise _unequal(src, next(counts), tgt, next(counts))
-        if not both:
-            return
-        number += both
-
-
-def _unequal(src: str, sources: int, tgt: str, targets: int) -> DataError:
-    return DataError(
-        f"`{src}` and `{tgt}` must have as many lines as each other, but `{src}` has {sources:,} and `{tgt}` "
-        f"{targets:,}",
-        "line n of each file must belong to the same sentence",
-    )
-
-
-def _print(found: Iterator[Sequence[Scored]], out: TextIO, decode: DecodeConfig, normalize: str, as_json: bool) -> None:
-    number = unscored = 0
-    for stretch in found:
-        for scored in stretch:
-            number += 1
-            unscored += bool(scored.fault)
-            if scored.fault and unscored <= MOST_NAMED:
+    def look_at(self, found: Sequence[Scored], place: int) -> None:
+        """Takes in the scores of the lines behind `place`."""
+        self.lines += len(found)
+        for number, scored in enumerate(found, start=place + 1):
+            self.without += bool(scored.fault)
+            if scored.fault and self.without <= MOST_NAMED:
                 print(f"warning: line {number:,} has no score: {scored.fault}", file=sys.stderr)
-            out.write(_as_json(scored, decode) if as_json else f"{_normalized(scored, decode, normalize):.4f}")
-            out.write("\n")
-        out.flush()
-    if unscored > MOST_NAMED:
-        print(f"warning: {unscored:,} of {number:,} lines have no score: they are too long", file=sys.stderr)
+
+    def sum_up(self) -> None:
+        """Says how many there were where not all are named."""
+        if self.without > MOST_NAMED:
+            print(
+                f"warning: {self.without:,} of {self.lines:,} lines have no score: they are too long", file=sys.stderr
+            )
 
 
 def _normalized(scored: Scored, decode: DecodeConfig, normalize: str) -> float:

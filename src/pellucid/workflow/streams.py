@@ -7,13 +7,15 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, Protocol, TextIO, TypeVar
 
 from pellucid.errors import ConfigError, shown
 from pellucid.weights.files import is_replaceable, output, writable
 from pellucid.workflow.line_progress import LineProgress
 from pellucid.workflow.line_source import LineSource
-from pellucid.workflow.partial_output import partial_output
+from pellucid.workflow.partial_output import Countable, partial_output
+
+Line = TypeVar("Line")
 
 STRETCH = 2048  # lines that go together: enough to sort by length, few enough to see output soon
 FIRST_STRETCH = 64
@@ -30,6 +32,18 @@ class Stream:
     empty line for it."""
     fresh: bool = False
     """Whether to begin anew where a stopped command has left the beginning of the output."""
+
+
+class Source(Countable, Protocol[Line]):
+    """Where lines, or pairs of them, are taken from: a LineSource, a PairSource."""
+
+    @property
+    def is_regular(self) -> bool: ...
+
+    @property
+    def share(self) -> float | None: ...
+
+    def take(self, most: int) -> list[Line | None]: ...
 
 
 @contextmanager
@@ -50,11 +64,11 @@ def opened(stream: Stream) -> Iterator[LineSource]:
 
 def answer_lines(
     stream: Stream,
-    source: LineSource,
-    answer: Callable[[list[str], int], Iterable[str]],
+    source: Source[Line],
+    answer: Callable[[list[Line], int], Iterable[str]],
     *,
     command: Callable[[], Mapping[str, Any]],
-    nothing: tuple[str, str] = ("", ""),
+    nothing: tuple[Line, str],
 ) -> None:
     """Writes the answer of each line, in their order.
 
@@ -93,7 +107,7 @@ def _is_output_too(source: LineSource, output: str) -> bool:
         return False
 
 
-def _is_waited_for(stream: Stream, source: LineSource) -> bool:
+def _is_waited_for(stream: Stream, source: Source[Any]) -> bool:
     """Whether somebody waits for the end, and reads neither the answers meanwhile nor gives the lines one by one."""
     if stream.output == "-":
         return source.is_regular and not sys.stdout.isatty()

@@ -15,14 +15,6 @@ def texts(tmp_path: Path) -> tuple[str, str]:
     return write_pairs(tmp_path, PAIRS, "test")
 
 
-def test_texts_are_read_before_the_model(pellucid: CommandLine, texts: tuple[str, str]) -> None:
-    with Path(texts[1]).open("ab") as file:
-        file.write(b"one more\n")
-    outcome = pellucid("score", "no-model", "--src", texts[0], "--tgt", texts[1])
-    assert (outcome.status, outcome.out) == (2, "")
-    assert outcome.error.endswith(f"but `{texts[0]}` has 7 and `{texts[1]}` 8")
-
-
 @pytest.mark.parametrize(("verb", "side"), [("score", "--tgt"), ("evaluate", "--ref")])
 def test_a_text_that_is_not_named(pellucid: CommandLine, texts: tuple[str, str], verb: str, side: str) -> None:
     assert f"{side} FILE" in pellucid(verb, "no-model", "--src", texts[0]).error

@@ -156,3 +156,47 @@ def test_what_cannot_be_scored(
     arguments = [option.format(tgt=texts[1]) for option in options]
     outcome = pellucid("score", finished_run, "--src", texts[0], *arguments)
     assert (outcome.status, outcome.out, outcome.error) == (2, "", error)
+
+
+def test_scores_go_on_where_they_were_stopped(
+    pellucid: CommandLine, finished_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    src, tgt = write_pairs(tmp_path, reversed_letters(150))
+    given = ["score", finished_run, "--src", src, "--tgt", tgt]
+    expected = pellucid(*given).out
+    monkeypatch.setattr("pellucid.workflow.streams.STRETCH", 10)
+    lines = Path(tgt).read_bytes()
+    Path(tgt).write_bytes(lines + b"\xff\n")
+    stopped = pellucid(*given, "--output", tmp_path / "out")
+    assert stopped.status == 2
+    assert "kept: 150 lines in " in stopped.err
+    Path(tgt).write_bytes(lines)
+    assert "going on after line 150: " in pellucid(*given, "--output", tmp_path / "out").err
+    assert (tmp_path / "out").read_text(encoding="utf-8") == expected
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["out", "train.src", "train.tgt"]
+
+
+@pytest.mark.parametrize("changed", [0, 1])
+def test_a_change_on_either_side_begins_anew(
+    pellucid: CommandLine, finished_run: Path, tmp_path: Path, changed: int
+) -> None:
+    sides = write_pairs(tmp_path, reversed_letters(150))
+    whole = [Path(side).read_bytes() for side in sides]
+    Path(sides[1]).write_bytes(whole[1] + b"\xff\n")
+    given = ["score", finished_run, "--src", sides[0], "--tgt", sides[1], "--output", tmp_path / "out"]
+    assert pellucid(*given).status == 2
+    Path(sides[1]).write_bytes(whole[1])
+    Path(sides[changed]).write_bytes(b"h g\n" + whole[changed].partition(b"\n")[2])
+    outcome = pellucid(*given)
+    assert (outcome.status, "begun anew: the input is another one" in outcome.err) == (0, True)
+    assert (tmp_path / "out").read_text(encoding="utf-8") == pellucid(*given[:-2]).out
+
+
+def test_a_pair_of_which_a_side_is_left_out_has_no_score(
+    pellucid: CommandLine, finished_run: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "a").write_bytes(b"a\n\xff\nb\n")
+    (tmp_path / "b").write_bytes(b"a\nb\n\xff\n")
+    given = ["score", finished_run, "--src", tmp_path / "a", "--tgt", tmp_path / "b", "--on-bad-utf8", "skip"]
+    assert pellucid(*given).out.splitlines()[1:] == ["", ""]
+    assert pellucid(*given, "--json").out.splitlines()[1:] == ["null", "null"]

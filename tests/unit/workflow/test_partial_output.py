@@ -46,7 +46,7 @@ def stopping_at(place: int) -> Callable[[list[str], int], list[str]]:
 def run(folder: Path, answer: Any = turned, command: dict[str, Any] = COMMAND, **given: Any) -> None:
     stream = Stream(str(folder / "in"), str(folder / "out"), **given)
     with opened(stream) as source:
-        answer_lines(stream, source, answer, command=lambda: command)
+        answer_lines(stream, source, answer, command=lambda: command, nothing=("", ""))
 
 
 @pytest.fixture(autouse=True)
@@ -96,7 +96,7 @@ def test_a_pipe_is_gone_on_with_or_read_anew(
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data)))
         stream = Stream("-", str(tmp_path / "out"))
         with opened(stream) as source:
-            answer_lines(stream, source, answer, command=lambda: COMMAND)
+            answer_lines(stream, source, answer, command=lambda: COMMAND, nothing=("", ""))
 
     monkeypatch.setattr(streams, "FIRST_STRETCH", 1)
     monkeypatch.setattr(streams, "STRETCH", 1)

@@ -16,7 +16,7 @@ from pellucid.workflow import streams
 from pellucid.workflow.streams import Stream
 from pellucid.workflow.translate import SearchOptions, translate_stream
 
-LINES = ["a b c", "", "d", "h g f e d c b a", "unknown words", "a b c", "  ", "b"]
+LINES = ["a b c", "", "d", "h g f e d c b a", "unknown a b c d e", "a b c", "  ", "b"]
 
 
 def run(model: Path, input: Path, output: Path | str, **options: Any) -> None:
@@ -106,7 +106,7 @@ def test_the_input_is_no_output(finished_run: Path, source: Path, output: str) -
 
 @pytest.mark.parametrize("as_json", [False, True])
 def test_a_line_comes_out_for_each_line_whatever_its_bytes(finished_run: Path, tmp_path: Path, as_json: bool) -> None:
-    (tmp_path / "in").write_bytes(b"a b\n\xe4\nb\n")
+    (tmp_path / "in").write_bytes(b"a b c d\n\xe4 a b c\na b c d\n")
     found = {}
     for word in ("skip", "replace"):
         run(finished_run, tmp_path / "in", tmp_path / "out", on_bad_utf8=word, as_json=as_json)
