@@ -1,4 +1,4 @@
-"""A run that cuts its sentences anew each time resumes to the same bytes, in another process and in mid-epoch."""
+"""A run that cuts its sentences anew, or joins some, resumes to the same bytes, in another process and in mid-epoch."""
 
 import os
 import signal
@@ -22,6 +22,8 @@ SETTINGS = (
 WAYS = {
     "bpe": ("data.tokenizer=bpe", "data.subword_sampling=0.3"),
     "unigram": ("data.tokenizer=unigram", "data.subword_sampling=0.8"),
+    "joined pairs": ("data.tokenizer=bpe", "data.concatenate=0.5"),
+    "both": ("data.tokenizer=bpe", "data.subword_sampling=0.3", "data.concatenate=0.5"),
 }
 
 
@@ -34,7 +36,9 @@ def command(folder: Path, *settings: str) -> list[str]:
     return ["train", "--out", str(folder / "run"), *options, "--device", "cpu"]
 
 
-@pytest.mark.parametrize("kind", ["bpe", pytest.param("unigram", marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "kind", ["bpe", *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("unigram", "joined pairs", "both"))]
+)
 def test_stopped_in_another_process_it_ends_in_the_same_bytes(kind: str, tmp_path: Path) -> None:
     assert main(command(tmp_path / "unbroken", *WAYS[kind])) == 0
     broken = command(tmp_path / "broken", *WAYS[kind])
@@ -49,11 +53,13 @@ def test_stopped_in_another_process_it_ends_in_the_same_bytes(kind: str, tmp_pat
     assert metrics(tmp_path / "broken") == metrics(tmp_path / "unbroken")
 
 
-def test_sampling_is_what_was_trained_with(tmp_path: Path) -> None:
-    """Else the test above would pass without it."""
+def test_both_are_what_was_trained_with(tmp_path: Path) -> None:
+    """Else the test above would pass without them."""
     found = {}
-    for strength in ("0", "0.3"):
-        folder = tmp_path / strength
-        assert main(command(folder, "data.tokenizer=bpe", f"data.subword_sampling={strength}")) == 0
-        found[strength] = metrics(folder)[0]
-    assert found["0.3"]["tokens"] > 1.2 * found["0"]["tokens"]
+    for kind, settings in {"neither": ("data.tokenizer=bpe",), **WAYS}.items():
+        if kind != "unigram":
+            assert main(command(tmp_path / kind, *settings)) == 0
+            found[kind] = metrics(tmp_path / kind)[0]
+    assert found["bpe"]["tokens"] > 1.2 * found["neither"]["tokens"]
+    assert found["joined pairs"]["loss"] != found["neither"]["loss"]
+    assert found["both"]["loss"] != found["bpe"]["loss"]

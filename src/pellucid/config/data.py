@@ -65,6 +65,9 @@ class DataConfig(Settings):
     """The longest sentence trained on, in tokens; of a running text the length of a block."""
     on_too_long: Literal["skip", "cut"] = "skip"
     """A pair with a longer side: leave it out, or cut its sides to `max_length`. Either is counted and said."""
+    concatenate: float = 0.0
+    """Of the pairs of an epoch, the part that is joined with one or two others, drawn anew each time, as far as
+    `max_length` allows: so a translator learns lines of more than one sentence."""
     subword_sampling: float = 0.0
     """How much a training sentence is cut anew each time: the probability with which each possible merge is left out
     until the next one is made (bpe: the paper's BPE-dropout; 0.1 makes a text some 20 % longer), or the flatness of the
@@ -79,7 +82,7 @@ class DataConfig(Settings):
         check_fields(self)
         check_at_least(self, ("valid_size", "vocab_size", "min_frequency", "max_length"), 1)
         check_at_least(self, ("target_vocab_size",), 0)
-        check_probabilities(self, ("subword_sampling",))
+        check_probabilities(self, ("concatenate", "subword_sampling"))
         self._check_lists()
 
     def files(self, name: str) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ from torch import Tensor
 from pellucid.config import DecodeConfig, ModelConfig
 from pellucid.data.blocks import BlockOrder
 from pellucid.data.classified import classifier_input
+from pellucid.data.concatenation import Concatenation
 from pellucid.data.framing import Framing
 from pellucid.data.order import Indices, Order
 from pellucid.data.shards import Shard
@@ -49,6 +50,8 @@ class BatchOrder(Order):
     seed: int
     corpora: tuple[tuple[int, float], ...] = ()
     """(sentences, weight) of each corpus, in their order; empty: one corpus of weight 1."""
+    concatenation: Concatenation | None = None
+    """Which draws are joined with other pairs into longer ones; None: none."""
 
     def epoch(self, epoch: int) -> list[Indices]:
         """The batches of an epoch, as draws: draw d is of sentence d % (number of sentences).
@@ -61,8 +64,12 @@ class BatchOrder(Order):
         draws = self._draws(generator)
         shuffled = draws[generator.permutation(len(draws))]
         sentences = shuffled % len(self.tgt_lengths)
-        order = np.lexsort((self.src_lengths[sentences], self.tgt_lengths[sentences]))
-        widths = np.maximum(self.src_lengths, self.tgt_lengths)[sentences[order]] + 1
+        source, target = self.src_lengths[sentences], self.tgt_lengths[sentences]
+        if self.concatenation is not None:
+            more_source, more_target = self.concatenation.added(epoch, shuffled)
+            source, target = source + more_source, target + more_target
+        order = np.lexsort((source, target))
+        widths = np.maximum(source, target)[order] + 1
         batches = _cut(shuffled[order], widths, self.batch_tokens)
         return [batches[i] for i in generator.permutation(len(batches))]
 
@@ -89,7 +96,7 @@ def batch_order(shard: Shard, batch_tokens: int, seed: int) -> BatchOrder | Bloc
     source, target = shard.source.lengths, shard.target.lengths
     if shard.framing is not None:  # the order itself reckons with one id more than these
         source, target = source + shard.framing.of_source - 1, target + shard.framing.of_target - 1
-    return BatchOrder(source, target, batch_tokens, seed, shard.corpora)
+    return BatchOrder(source, target, batch_tokens, seed, shard.corpora, shard.concatenation)
 
 
 def make_batch(
@@ -112,6 +119,12 @@ def _pairs(shard: Shard, draws: Indices, config: ModelConfig, sampling: SubwordS
         sources, targets = sampling.draw(shard, epoch, draws)
     else:
         sources, targets = [shard.source[i] for i in sentences], [shard.target[i] for i in sentences]
+    if shard.concatenation is not None:
+        for row, line in shard.concatenation.lines(epoch, draws):
+            ids = shard.concatenation.encode(line)
+            ids = sampling.of_line(line, ids, epoch, int(draws[row])) if sampling else ids
+            if max(map(len, ids)) <= shard.concatenation.longest:  # else the pair stays alone
+                sources[row], targets[row] = ids
     pad_id, framing = config.pad_id or 0, _framing(shard, config)
     return Batch(
         src=_framed(sources, pad_id, framing.before_source, framing.behind_source),

@@ -24,43 +24,14 @@ from typing import Any, Protocol, Self
 import numpy as np
 import numpy.typing as npt
 
+from pellucid.data.concatenation import Concatenation
 from pellucid.data.framing import Framing
+from pellucid.data.sentences import Sentences, Texts
 from pellucid.errors import DataError
 from pellucid.text.tokenizers import Tokenizers
 
 FORMAT = "pellucid-shard/1"
 CHUNK = 20_000  # pairs encoded at a time: bounds the memory, whatever the corpus
-
-
-@dataclass(frozen=True)
-class Texts:
-    """Many sentences in UTF-8, back to back; sentence i is utf8[bounds[i]:bounds[i + 1]]."""
-
-    utf8: npt.NDArray[np.uint8]
-    bounds: npt.NDArray[np.int64]
-
-    def __getitem__(self, index: int) -> str:
-        return self.utf8[self.bounds[index] : self.bounds[index + 1]].tobytes().decode("utf-8")
-
-
-@dataclass(frozen=True)
-class Sentences:
-    """The ids of many sentences, back to back; sentence i is ids[offsets[i]:offsets[i + 1]]."""
-
-    ids: npt.NDArray[Any]
-    offsets: npt.NDArray[np.int64]
-    texts: Texts | None = None
-
-    def __len__(self) -> int:
-        return len(self.offsets) - 1
-
-    def __getitem__(self, index: int) -> npt.NDArray[Any]:
-        return self.ids[self.offsets[index] : self.offsets[index + 1]]
-
-    @property
-    def lengths(self) -> npt.NDArray[np.int64]:
-        """Tokens of each sentence."""
-        return np.diff(self.offsets)
 
 
 @dataclass(frozen=True)
@@ -82,6 +53,8 @@ class Shard:
     """Tokens of a block where `target` is one running text, cut into blocks; 0: it is sentences."""
     framing: Framing | None = None
     """What the model reads around each sentence, which is not stored; None: the start and the end token."""
+    concatenation: Concatenation | None = None
+    """Which of its pairs are joined with others each time they are drawn; None: none."""
 
     def __len__(self) -> int:
         return len(self.source)

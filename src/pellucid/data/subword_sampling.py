@@ -7,7 +7,8 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from pellucid.data.shards import Sentences, Shard
+from pellucid.data.sentences import Sentences
+from pellucid.data.shards import Shard
 from pellucid.text.sampling import SubwordSampler
 from pellucid.text.tokenizers import Tokenizers
 
@@ -40,11 +41,22 @@ class SubwordSampling:
             [self._side(self.target, shard.target, f"{self.seed}/{epoch}/{i}/target", i % len(shard)) for i in numbers],
         )
 
+    def of_line(
+        self, line: tuple[str, str], ids: tuple[npt.NDArray[Any], npt.NDArray[Any]], epoch: int, draw: int
+    ) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+        """Source and target ids of a line that a draw makes of several sentences; `ids` are its best pieces."""
+        return (
+            self._cut(self.source, line[0], ids[0], f"{self.seed}/{epoch}/{draw}/source"),
+            self._cut(self.target, line[1], ids[1], f"{self.seed}/{epoch}/{draw}/target"),
+        )
+
     def _side(self, sampler: SubwordSampler, sentences: Sentences, seed: str, index: int) -> npt.NDArray[Any]:
         assert sentences.texts is not None
         stored, text = sentences[index], sentences.texts[index]
-        if not text:  # no text belongs to these ids: they were cut short
-            return stored
+        # No text belongs to ids that were cut short.
+        return self._cut(sampler, text, stored, seed) if text else stored
+
+    def _cut(self, sampler: SubwordSampler, text: str, stored: npt.NDArray[Any], seed: str) -> npt.NDArray[Any]:
         drawn = np.array(sampler.sample(text, Random(seed)), np.int64)
         unknown = np.count_nonzero(drawn == sampler.unk_id), np.count_nonzero(stored == sampler.unk_id)
         return stored if len(drawn) > self.longest or unknown[0] > unknown[1] else drawn

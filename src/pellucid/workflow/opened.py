@@ -18,7 +18,14 @@ from pellucid.workflow.budget import Plan, plan_budget, with_vocabulary
 from pellucid.workflow.mending import lost
 from pellucid.workflow.prepare import Corpus, open_corpus, train_tokenizers
 from pellucid.workflow.process import keep_freed_memory
-from pellucid.workflow.resolved import check_r_drop, check_source_end, longest_trained_on, model_of, subword_sampling
+from pellucid.workflow.resolved import (
+    check_concatenation,
+    check_r_drop,
+    check_source_end,
+    longest_trained_on,
+    model_of,
+    subword_sampling,
+)
 from pellucid.workflow.run_folder import RunFolder
 from pellucid.workflow.running import RunningCorpus
 from pellucid.workflow.start import load_start
@@ -74,6 +81,7 @@ class Opened:
         tokenizers = _tokenizers(asked.run.path, corpus, start, resuming, say)
         labels = _labels(asked.run.path, corpus, start, resuming) if recipe.task == "classify" else None
         sampling = subword_sampling(recipe, tokenizers)
+        check_concatenation(recipe)
         plan = None
         if request is not None and isinstance(corpus, Corpus):
             plan = plan_budget(recipe, request, corpus, tokenizers, sampling, asked.device)

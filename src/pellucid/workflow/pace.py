@@ -11,7 +11,8 @@ import torch
 
 from pellucid.config import ModelConfig, TrainConfig
 from pellucid.data.batching import batch_order, make_batch
-from pellucid.data.shards import Sentences, Shard, Texts
+from pellucid.data.sentences import Sentences, Texts
+from pellucid.data.shards import Shard
 from pellucid.data.subword_sampling import SubwordSampling
 from pellucid.model.transformer import Transformer
 from pellucid.training.loop import batch_loss

@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from pellucid.config import DataConfig, DecodeConfig, ModelConfig
 from pellucid.data.classified import Labels
+from pellucid.data.concatenation import Concatenation
 from pellucid.data.corpus import fingerprint
 from pellucid.data.faults import Fault, Finding
 from pellucid.data.framing import Framing
@@ -40,6 +41,8 @@ NOUNS: dict[Task, str] = {"translate": "pairs", "classify": "texts with labels",
 """What a corpus consists of."""
 AROUND_TEXTS = ("source_prefix", "source_end", "source_suffix", "target_prefix", "suppress")
 """What of [decode] decides the ids that a model reads and may write, whatever the search."""
+NEWER = ("concatenate",)
+"""Settings of [data] that runs of earlier versions go on without: at its default each of them changes nothing."""
 
 
 @dataclass(frozen=True)
@@ -105,6 +108,14 @@ class Prepared:
         framing, around = Framing.of(decode, model), {name: getattr(decode, name) for name in AROUND_TEXTS}
         train, valid = replace(self.train, framing=framing), replace(self.valid, framing=framing)
         return replace(self, train=train, valid=valid, decode=DecodeConfig(**around))
+
+    def concatenated(self, part: float, seed: int, longest: int) -> Self:
+        """The same with a part of the training pairs joined with others each time they are drawn; 0: as it is."""
+        if not part:
+            return self
+        train = self.train
+        joining = Concatenation(train.source, train.target, train.corpora, self.tokenizers, part, seed, longest)
+        return replace(self, train=replace(train, concatenation=joining))
 
 
 def open_corpus(data: DataConfig, task: Task = "translate") -> Corpus | RunningCorpus:
@@ -199,7 +210,7 @@ def prepare(
             f"the texts are not those that the run in `{folder.parent}` began with",
             "give it the same texts, or start over with --fresh",
         )
-    cut, sampled = data.on_too_long == "cut", data.subword_sampling > 0
+    cut, keep_texts = data.on_too_long == "cut", data.subword_sampling > 0 or data.concatenate > 0
     if isinstance(corpus, RunningCorpus):
         return _prepare_running(corpus, tokenizers, folder, log, mark)
     encoders = Encoders(tokenizers.source, labels) if labels else tokenizers
@@ -207,7 +218,7 @@ def prepare(
     write = partial(
         open_or_write, tokenizers=encoders, max_length=data.max_length, fingerprint=mark, cut=cut, alone=alone
     )
-    train = _weighted(write(folder / "train", corpus.train(), keep_texts=sampled), corpus)
+    train = _weighted(write(folder / "train", corpus.train(), keep_texts=keep_texts), corpus)
     valid = write(folder / "valid", corpus.valid)
     long_train = _too_long(train, data, corpus.inspection, corpus.used)
     long_valid = _too_long(valid, data, corpus.valid_inspection, corpus.valid_used)
@@ -347,14 +358,10 @@ def _digests(data: DataConfig) -> dict[str, list[str]]:
 
 def _fingerprint(data: DataConfig, digests: dict[str, list[str]], tokenizers: Tokenizers) -> str:
     """Changes with the texts, the settings and the tokenizers that decide their ids."""
-    named = {
-        *TEXTS,
-        "test_src",
-        "test_tgt",
-        "normalize",
-        "target_vocab_size",
-    }  # what the tokenizers' files say, counts with these
-    settings = {f.name: getattr(data, f.name) for f in fields(data) if f.name not in named}
+    # What the tokenizers' files say counts with these.
+    named = {*TEXTS, "test_src", "test_tgt", "normalize", "target_vocab_size"}
+    values = {f.name: (getattr(data, f.name), f.default) for f in fields(data) if f.name not in named}
+    settings = {name: value for name, (value, default) in values.items() if name not in NEWER or value != default}
     with tempfile.TemporaryDirectory() as folder:
         table = tokenizers.save(Path(folder))
     return hashlib.sha256(json.dumps([digests, settings, table], sort_keys=True).encode()).hexdigest()

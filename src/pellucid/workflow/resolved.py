@@ -75,6 +75,15 @@ def subword_sampling(recipe: Recipe, tokenizers: Tokenizers) -> SubwordSampling 
     return SubwordSampling.of(tokenizers, strength, seed, longest_trained_on(recipe))
 
 
+def check_concatenation(recipe: Recipe) -> None:
+    """Raises ConfigError where there are no pairs of sentences to join."""
+    part = recipe.data.concatenate
+    if part and recipe.task != "translate":
+        raise ConfigError(
+            f'`data.concatenate` ({part}) is for `task = "translate"`, not for "{recipe.task}"', "leave it out"
+        )
+
+
 def check_r_drop(recipe: Recipe) -> None:
     """Raises ConfigError where R-Drop has nothing to compare."""
     model, r_drop = recipe.model, recipe.train.r_drop

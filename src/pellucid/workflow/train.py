@@ -33,7 +33,7 @@ from pellucid.workflow.mending import FILES, check_mended, check_places, describ
 from pellucid.workflow.opened import Opened
 from pellucid.workflow.planned import save_plan
 from pellucid.workflow.prepare import Prepared, prepare
-from pellucid.workflow.resolved import decode_of
+from pellucid.workflow.resolved import decode_of, longest_trained_on
 from pellucid.workflow.run_folder import NOWHERE, PLAN, RECIPE, RunFolder, RunResult, checkpoints_of
 from pellucid.workflow.validate import Validator
 
@@ -166,6 +166,8 @@ def _run(asked: Asked, quiet: bool) -> RunResult:
         prepared = prepare(opened.corpus, opened.tokenizers, data, log, run.has_trained, opened.labels, known)
         model = _first_model(opened, asked.device)
         prepared = prepared.read_as(decode_of(opened.recipe, model.config), model.config)
+        concatenate, seed = opened.recipe.data.concatenate, opened.recipe.train.seed
+        prepared = prepared.concatenated(concatenate, seed, longest_trained_on(opened.recipe))
         _say_what_trains(model, opened.recipe, log)
         origin = {RECIPE: opened.recipe.to_toml() if not resuming else run.origin.get(RECIPE, opened.recipe.to_toml())}
         origin |= {"corpus": prepared.mark} | ({PLAN: run.plan} if run.plan else {})

@@ -4,12 +4,15 @@ import json
 import os
 import re
 from dataclasses import replace
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
 
 from pellucid.config import DataConfig
+from pellucid.data.corpus import fingerprint
 from pellucid.errors import ConfigError, DataError
+from pellucid.tables import to_table
 from pellucid.training.log import RunLog
 from pellucid.workflow.prepare import Corpus, Prepared, open_corpus, prepare, train_tokenizers
 from tests.toy_task import Pair, reversed_letters, write_pairs
@@ -166,6 +169,20 @@ def test_a_text_may_move_but_settings_that_decide_its_ids_may_not_change(tmp_pat
     made(open_corpus(fields), tmp_path / "run", resuming=True)
     with pytest.raises(DataError, match="the texts are not those"):
         made(open_corpus(replace(fields, lowercase=True)), tmp_path / "run", resuming=True)
+
+
+def test_a_setting_that_earlier_runs_do_not_know_changes_nothing_at_its_default(tmp_path: Path) -> None:
+    fields = data(tmp_path)
+    made(open_corpus(fields), tmp_path / "run")
+    index = json.loads((tmp_path / "run" / "data" / "train" / "index.json").read_text(encoding="utf-8"))
+    fixed = {"src": "", "tgt": "", "valid_src": "", "valid_tgt": "", "test_src": "", "test_tgt": ""}
+    earlier = {name: value for name, value in to_table(fields).items() if name not in (*fixed, "concatenate")}
+    digests = {side: [fingerprint(path)] for side, path in (("src", fields.src), ("tgt", fields.tgt))}
+    table = train_tokenizers(open_corpus(fields)).save(tmp_path)
+    assert index["fingerprint"] == sha256(json.dumps([digests, earlier, table], sort_keys=True).encode()).hexdigest()
+    made(open_corpus(fields), tmp_path / "run", resuming=True)
+    with pytest.raises(DataError, match="the texts are not those"):
+        made(open_corpus(replace(fields, concatenate=0.1)), tmp_path / "run", resuming=True)
 
 
 def test_several_corpora_with_weights(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

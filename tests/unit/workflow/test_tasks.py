@@ -138,6 +138,8 @@ def test_what_is_for_translators_is_refused(settings: tuple[str, ...], tmp_path:
         train(small_recipe_for(settings, src, tgt), tmp_path / "run", budget="1m", quiet=True)
     with pytest.raises(ConfigError, match=r"^`data\.subword_sampling` \(0\.1\) is for `task = \"translate\"`, not"):
         train(small_recipe_for(settings, src, tgt, "data.subword_sampling=0.1"), tmp_path / "run", quiet=True)
+    with pytest.raises(ConfigError, match=r"^`data\.concatenate` \(0\.1\) is for `task = \"translate\"`, not for"):
+        train(small_recipe_for(settings, src, tgt, "data.concatenate=0.1"), tmp_path / "run", quiet=True)
     assert not (tmp_path / "run").exists()
 
 
