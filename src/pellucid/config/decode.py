@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from pellucid.errors import ConfigError
 from pellucid.reading import MOST_ID
@@ -31,6 +32,9 @@ class DecodeConfig(Settings):
     """Source tokens translated at a time, padding and beams included."""
     max_source_length: int = 256
     """Source tokens of a line; a longer one is translated in pieces."""
+    segment: Literal["auto", "off"] = "auto"
+    """auto: a line of several sentences is translated sentence by sentence, where the model was trained on single ones
+    or on shorter lines; off: as it is."""
     source_prefix: tuple[int, ...] = ()
     """Ids before every source, as the code of its language."""
     source_end: bool = True

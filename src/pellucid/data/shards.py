@@ -27,8 +27,10 @@ import numpy.typing as npt
 from pellucid.data.concatenation import Concatenation
 from pellucid.data.framing import Framing
 from pellucid.data.sentences import Sentences, Texts
-from pellucid.errors import DataError
+from pellucid.errors import ConfigError, DataError
+from pellucid.tables import from_table, to_table
 from pellucid.text.tokenizers import Tokenizers
+from pellucid.text.training_text import Sample, TrainingText
 
 FORMAT = "pellucid-shard/1"
 CHUNK = 20_000  # pairs encoded at a time: bounds the memory, whatever the corpus
@@ -55,6 +57,8 @@ class Shard:
     """What the model reads around each sentence, which is not stored; None: the start and the end token."""
     concatenation: Concatenation | None = None
     """Which of its pairs are joined with others each time they are drawn; None: none."""
+    text: TrainingText | None = None
+    """What its lines are like; None: texts alone, or a shard of an earlier version."""
 
     def __len__(self) -> int:
         return len(self.source)
@@ -122,8 +126,9 @@ def _open(folder: Path, fingerprint: str) -> Shard | None:
         sides = {side: _mapped(folder / side, dtype) for side, dtype in index["dtype"].items()}
         source, target = sides.get("source", sides["target"]), sides["target"]
         left_out = tuple(index["left_out"])
-        return Shard(source, target, index["empty"], index["too_long"], index["first_too_long"], left_out)
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        text = from_table(TrainingText, index["text"], "`text`") if "text" in index else None
+        return Shard(source, target, index["empty"], index["too_long"], index["first_too_long"], left_out, text=text)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, ConfigError):
         return None
 
 
@@ -145,7 +150,7 @@ def _write(
         if not alone:
             source = files.enter_context(_SideWriter(temporary / "source", tokenizers.source.size, keep_texts))
         target = files.enter_context(_SideWriter(temporary / "target", tokenizers.target.size, keep_texts))
-        counts = _encode(pairs, tokenizers, max_length, cut, source, target)
+        counts = _encode(pairs, tokenizers, max_length, cut, source, target, sample := Sample())
     if not target.lengths:
         shutil.rmtree(temporary)
         raise DataError(
@@ -158,6 +163,7 @@ def _write(
         "fingerprint": fingerprint,
         "sentences": len(target.lengths),
         **asdict(counts),
+        **({"text": to_table(TrainingText.of(source.lengths, target.lengths, sample))} if source else {}),
         "dtype": ({"source": source.dtype.name} if source else {}) | {"target": target.dtype.name},
         "sha256": {path.name: _sha256(path) for path in sorted(temporary.iterdir())},
     }
@@ -183,8 +189,9 @@ def _encode(
     cut: bool,
     source: "_SideWriter | None",
     target: "_SideWriter",
+    sample: Sample,
 ) -> _Counts:
-    """Writes the ids of the usable pairs."""
+    """Writes the ids of the usable pairs, and takes a sample of their texts."""
     counts = _Counts()
     stream, places = iter(pairs), count()
     while chunk := list(islice(stream, CHUNK)):
@@ -204,6 +211,7 @@ def _encode(
                 if source is not None:
                     source.add(src[:max_length], src_text if len(src) <= max_length else "")
                 target.add(tgt[:max_length], tgt_text if len(tgt) <= max_length else "")
+                sample.add(src_text, tgt_text)
     return counts
 
 

@@ -49,16 +49,16 @@ def sample_outputs(
     sources: Sequence[Sequence[int]],
     config: SamplingConfig,
     decode: DecodeConfig | None = None,
-    first_place: int = 0,
+    places: Sequence[int] | None = None,
 ) -> list[Hypothesis]:
-    """One drawn output for each source (ids, without the end token); the first is number `first_place` of the input.
+    """One drawn output for each source (ids, without the end token), by the number that `places` gives it.
 
     Of `decode` count what limits, begins and suppresses an output, and `batch_tokens`.
     """
-    decode = decode or DecodeConfig()
+    decode, numbers = decode or DecodeConfig(), places or range(len(sources))
 
     def run(src: Tensor, places: list[int]) -> list[Found]:
-        return sample(model, src, config, [first_place + place for place in places], decode)
+        return sample(model, src, config, [numbers[place] for place in places], decode)
 
     return [hypotheses[0] for hypotheses in _search(model, sources, decode, decode.batch_tokens, run)]
 

@@ -70,6 +70,11 @@ def check_languages(
         )
 
 
+def source_codes(tokenizers: Tokenizers, languages: Mapping[str, int]) -> list[tuple[str, int]]:
+    """Returns the codes that name a source's language, with their ids; none where those around it name the target."""
+    return [] if _before_source(tokenizers, languages) else [*languages.items()]
+
+
 def _id_of(code: str, name: str, languages: Mapping[str, int]) -> int:
     if not languages:
         raise ConfigError(f"`{name}` (`{code}`) means nothing to this model: it has no language codes", "leave it out")

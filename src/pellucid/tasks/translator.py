@@ -16,14 +16,34 @@ from pellucid.decoding.sampling import SamplingConfig
 from pellucid.errors import DataError
 from pellucid.model.transformer import Transformer
 from pellucid.tables import from_table, to_table
-from pellucid.tasks.languages import check_languages, speaking
+from pellucid.tasks.languages import check_languages, source_codes, speaking
 from pellucid.tasks.lines import listed
-from pellucid.tasks.pieces import cut
 from pellucid.tasks.saved import open_model, ready
+from pellucid.tasks.segments import Segment, joined, ranked_together, segments_of
 from pellucid.tasks.summary import listing, summary
 from pellucid.tasks.tracing import trace_search, trace_translation
+from pellucid.text.sentences import sentences
 from pellucid.text.tokenizers import Tokenizers
+from pellucid.text.training_text import TrainingText
 from pellucid.tracing.trace import Trace
+
+_BITS_OF_A_PLACE = 48  # lines of an input: above them stands the number of a piece in its line
+
+
+class LongText(UserWarning):
+    """A sentence is longer than what a model was trained on."""
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """A sentence of a line and its translation."""
+
+    source: str
+    text: str
+    score: float
+    """The sum of its tokens' log-probabilities, end token included."""
+    length: int
+    """Its source tokens."""
 
 
 @dataclass(frozen=True)
@@ -33,11 +53,13 @@ class Translation:
     text: str
     """One line: where the model wrote a line's end, a space stands."""
     score: float
-    """The sum of its tokens' log-probabilities, end token included."""
+    """The sum of its tokens' log-probabilities, end token included; of several sentences the sum of theirs."""
     tokens: list[str]
     """Its target tokens."""
     alternatives: list["Translation"] = field(default_factory=list, repr=False)
     """The n best, itself included."""
+    sentences: list[Sentence] = field(default_factory=list, repr=False)
+    """What was translated by itself: the line, or its sentences in their order; none of an empty line."""
 
 
 @dataclass(frozen=True)
@@ -67,12 +89,19 @@ class Translator:
         tokenizers: Tokenizers,
         decode: DecodeConfig | None = None,
         languages: Mapping[str, int] | None = None,
+        text: TrainingText | None = None,
     ) -> None:
-        """`languages`: the codes of the languages of a multilingual model, with their ids."""
+        """Puts the parts of a translator together.
+
+        Args:
+            languages: the codes of the languages of a multilingual model, with their ids.
+            text: what its training lines were; None: not known, and no line is cut into sentences.
+        """
         self.model = model.eval()
         self.tokenizers = tokenizers
         self.decode = decode or DecodeConfig()
         self.languages = dict(languages or {})
+        self.text = text
 
     @classmethod
     def load(
@@ -96,7 +125,7 @@ class Translator:
         assert isinstance(saved.model, Transformer), "only a Transformer is for translation"
         spoken = (saved.languages, source_language, target_language)
         decode = speaking(saved.decode, saved.model.config, tokenizers, *spoken)
-        return cls(saved.model, tokenizers, decode, saved.languages)
+        return cls(saved.model, tokenizers, decode, saved.languages, saved.text)
 
     def __repr__(self) -> str:
         source, target = self.tokenizers.source, self.tokenizers.target
@@ -117,19 +146,23 @@ class Translator:
         """The best translation of each line; an empty line gives an empty one.
 
         Args:
-            sources: lines of text. A line beyond `max_source_length` tokens is translated in pieces, with a warning.
+            sources: lines of text. A line of several sentences is translated sentence by sentence, where the model was
+                trained on single ones, and joined as it stood: `Translation.sentences` has them. A sentence beyond
+                `max_source_length` tokens is translated in pieces, with a warning.
             source_language, target_language: codes in `languages`, for a multilingual model.
             options: fields of DecodeConfig that differ from the model's own: beam_size, n_best, length_penalty,
-                max_length, batch_tokens, max_source_length. None leaves one as it is; `max_length=None` sets no limit
-                but twice the source's tokens + 50.
+                max_length, batch_tokens, max_source_length, segment ("auto", or "off": lines as they are). None leaves
+                one as it is; `max_length=None` sets no limit but twice the source's tokens + 50.
+
+        Warns with LongText of sentences that are longer than what the model was trained on.
 
         Raises ConfigError for an option that there is not, a value that cannot work, or a language that is unknown or
         missing.
         """
         config = self._config(options, source_language, target_language)
-        lines = self._pieces(sources, config)
-        found = iter(search(self.model, [piece for line in lines for piece in line], config))
-        return [self._translation([next(found) for _ in line]) for line in lines]
+        lines = self._segments(sources, config)
+        found = iter(search(self.model, [piece for line in lines for s in line for piece in s.pieces], config))
+        return [self._translation(line, [[next(found) for _ in s.pieces] for s in line], config) for line in lines]
 
     def sample(
         self,
@@ -140,18 +173,22 @@ class Translator:
         *,
         source_language: str | None = None,
         target_language: str | None = None,
+        segment: str | None = None,
     ) -> list[Translation]:
-        """One drawn translation of each line; lines and languages as `translate` takes them.
+        """One drawn translation of each line; lines, languages and `segment` as `translate` takes them.
 
         `first_place` is how many lines came before, where a long input is translated a part at a time.
         """
-        options = {"max_length": self.decode.max_length if max_length is None else max_length}
+        options = {"max_length": self.decode.max_length if max_length is None else max_length, "segment": segment}
         decode = self._config(options, source_language, target_language)
-        lines = self._pieces(sources, decode)
-        pieces = [piece for line in lines for piece in line]
-        drawn = sample_outputs(self.model, pieces, config or SamplingConfig(), decode, first_place)
-        found = iter(drawn)
-        return [self._translation([[next(found)] for _ in line]) for line in lines]
+        lines = self._segments(sources, decode)
+        pieces, places = [], []
+        for place, line in enumerate(lines, start=first_place):
+            of_line = [piece for s in line for piece in s.pieces]
+            pieces += of_line
+            places += [place + (number << _BITS_OF_A_PLACE) for number in range(len(of_line))]
+        found = iter(sample_outputs(self.model, pieces, config or SamplingConfig(), decode, places))
+        return [self._translation(line, [[[next(found)] for _ in s.pieces] for s in line], decode) for line in lines]
 
     def score(
         self,
@@ -206,7 +243,8 @@ class Translator:
 
         Without a target, the search that `translate` makes is recorded with it: `trace.search` is its tree,
         `trace["search.cross"]` where each live hypothesis looked at each step, and the best hypothesis is the target.
-        Languages and `options` are those of `translate`; a line that it would cut into pieces is read whole.
+        Languages and `options` are those of `translate`. A line that it would cut into sentences or pieces is read
+        whole: of several sentences a warning says so, since `translate` gives another translation then.
 
         Raises DataError for an empty source, or a text longer than the model takes; ConfigError as `translate` does.
         """
@@ -214,6 +252,7 @@ class Translator:
         src = self.tokenizers.source.encode(source)
         if not src:
             raise DataError("the source is empty: there is nothing to translate, and nothing to trace")
+        self._tell_of_sentences(source, len(src), decode)
         if target is None:
             self._check_lengths([src], [], decode)
             return trace_search(self.model, self.tokenizers, decode, src)
@@ -269,34 +308,73 @@ class Translator:
         """The most tokens of a target that the model's positions have room for, its start token aside."""
         return self.model.config.max_positions - 1 - len(decode.target_prefix)
 
-    def _pieces(self, sources: Sequence[str], decode: DecodeConfig) -> list[list[list[int]]]:
-        """The ids of each line, in one piece or in as many as the model needs; none for an empty line."""
+    def _segments(self, sources: Sequence[str], decode: DecodeConfig) -> list[list[Segment]]:
+        """What is translated by itself of each line; nothing of an empty line. Warns of what is too long."""
         limit = max(1, min(decode.max_source_length, self._source_room(decode)))
-        tokenizer, lines = self.tokenizers.source, []
-        texts = listed(sources)
-        for text, ids in zip(texts, tokenizer.encode_lines(texts), strict=True):
-            pieces = [ids] if ids and text.strip() else []
-            if pieces and len(ids) > limit:
-                pieces = [piece for piece in cut(ids, tokenizer.tokens(ids), limit) if tokenizer.decode(piece).strip()]
-                warnings.warn(
-                    f"a line of {len(ids):,} tokens is longer than the model takes ({limit:,}); "
-                    f"it is translated in {len(pieces)} pieces",
-                    stacklevel=3,
-                )
-            lines.append(pieces)
+        text = self.text if decode.segment == "auto" else None
+        lines = segments_of(listed(sources), self.tokenizers.source, limit, text, self._spoken(decode))
+        for line in lines:
+            for segment in line:
+                if len(segment.pieces) > 1:
+                    warnings.warn(
+                        f"a {'sentence' if len(line) > 1 else 'line'} of {segment.length:,} tokens is longer than the "
+                        f"model takes ({limit:,}); it is translated in {len(segment.pieces)} pieces",
+                        stacklevel=3,
+                    )
+        if self.text is not None:
+            lengths = [segment.length for line in lines for segment in line if len(segment.pieces) == 1]
+            if too_long := [length for length in lengths if self.text.is_too_long(length)]:
+                warnings.warn(too_long_text(len(too_long), max(too_long), self.text), LongText, stacklevel=3)
         return lines
 
-    def _translation(self, pieces: list[list[Hypothesis]]) -> Translation:
-        """One line's translation from the n best of each of its pieces."""
-        count = min((len(hypotheses) for hypotheses in pieces), default=1)
-        ranked = [self._joined([hypotheses[i] for hypotheses in pieces]) for i in range(count)]
+    def _spoken(self, decode: DecodeConfig) -> str:
+        """The code of the language that sources are in, where the model is told one; else ""."""
+        around = {*decode.source_prefix, *decode.source_suffix}
+        return next((code for code, number in source_codes(self.tokenizers, self.languages) if number in around), "")
+
+    def _tell_of_sentences(self, source: str, length: int, decode: DecodeConfig) -> None:
+        """Warns that a text which is read whole would be translated in several sentences."""
+        if decode.segment == "auto" and self.text is not None and self.text.is_unlike(length):
+            count = len(sentences(source, self._spoken(decode)))
+            if count > 1:
+                warnings.warn(
+                    f"the text has {count} sentences, and is read here as one line; `translate` translates each by "
+                    "itself, so give one sentence to see what it does",
+                    stacklevel=3,
+                )
+
+    def _translation(
+        self, line: list[Segment], found: list[list[list[Hypothesis]]], decode: DecodeConfig
+    ) -> Translation:
+        """One line's translation from the n best of each piece of its segments."""
+        pieces = [hypotheses for of_segment in found for hypotheses in of_segment]
+        count = max(map(len, pieces), default=1)
+        ranks = [[h.rank(decode.length_penalty) for h in hypotheses] for hypotheses in pieces]
+        ranked = []
+        for chosen in ranked_together(ranks, count):
+            best = iter([hypotheses[i] for hypotheses, i in zip(pieces, chosen, strict=True)])
+            ranked.append(self._joined(line, [[next(best) for _ in of_segment] for of_segment in found]))
         return replace(ranked[0], alternatives=ranked)
 
-    def _joined(self, pieces: list[Hypothesis]) -> Translation:
+    def _joined(self, line: list[Segment], chosen: list[list[Hypothesis]]) -> Translation:
         target = self.tokenizers.target
-        texts = [" ".join(target.decode(h.ids).splitlines()) for h in pieces]
+        parts = []
+        for segment, pieces in zip(line, chosen, strict=True):
+            texts = [" ".join(target.decode(h.ids).splitlines()) for h in pieces]
+            text = joined(texts, [Segment(segment.source, [], " ")] * len(texts)) if texts else ""
+            parts.append(Sentence(segment.source, text, float(sum(h.score for h in pieces)), segment.length))
         return Translation(
-            text=texts[0] if len(texts) == 1 else " ".join(text.strip() for text in texts if text.strip()),
-            score=float(sum(h.score for h in pieces)),
-            tokens=[token for h in pieces for token in target.tokens(h.ids)],
+            text=joined([part.text for part in parts], line) if parts else "",
+            score=float(sum(part.score for part in parts)),
+            tokens=[token for pieces in chosen for h in pieces for token in target.tokens(h.ids)],
+            sentences=parts,
         )
+
+
+def too_long_text(count: int, longest: int, text: TrainingText) -> str:
+    """Returns what to say of sentences beyond what is usual in the training text."""
+    return (
+        f"{count:,} {'sentence is' if count == 1 else 'sentences are'} longer than nearly all that the model was "
+        f"trained on ({longest:,} tokens; there 999 lines of 1,000 have at most {text.source_length:,}): "
+        "expect less of the translation"
+    )

@@ -18,6 +18,7 @@ from pellucid.model.transformer import Model
 from pellucid.reading import read_settings
 from pellucid.tables import from_table, to_table
 from pellucid.text.tokenizers import Tokenizers
+from pellucid.text.training_text import TrainingText
 from pellucid.weights.building import build_unfilled, outline
 from pellucid.weights.files import move_into_place, temporary_folder, write_text
 from pellucid.weights.tensors import (
@@ -56,6 +57,8 @@ class SavedModel:
     """The codes of languages in the vocabulary of a multilingual model, with their ids."""
     unused: tuple[str, ...] = ()
     """Poolers and heads in a foreign folder that stand beside the model."""
+    text: TrainingText | None = None
+    """What a translator's training lines were; None: not known."""
 
 
 def task_of(model: ModelConfig) -> Task:
@@ -71,6 +74,7 @@ def save_description(
     card: str,
     labels: Sequence[str] = (),
     languages: Mapping[str, int] | None = None,
+    text: TrainingText | None = None,
 ) -> None:
     """Writes all of a model folder but the weights: descriptions, the tokenizer's files, the model card README.md."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -85,6 +89,8 @@ def save_description(
         description["labels"] = list(labels)
     if languages:
         description["languages"] = dict(languages)
+    if text is not None:
+        description["text"] = to_table(text)
     write_text(folder / "README.md", card)
     write_text(folder / CONFIG, json.dumps(_for_others(model), indent=2) + "\n")
     # Last: without it the folder is none yet.
@@ -113,6 +119,7 @@ def load_folder(folder: Path, device: torch.device, dtype: torch.dtype | None = 
     try:
         config = from_table(ModelConfig, table["model"], "[model]")
         decode = from_table(DecodeConfig, table["decode"], "[decode]")
+        text = from_table(TrainingText, table["text"], "`text`") if "text" in table else None
     except ConfigError as error:
         raise CheckpointError(f"`{description_of(folder)}` is damaged: {error}", "copy the folder again") from error
     tokenizers = Tokenizers.load(folder, table["tokenizer"])
@@ -128,7 +135,8 @@ def load_folder(folder: Path, device: torch.device, dtype: torch.dtype | None = 
     model = build_unfilled(config)
     set_parameters(model, tensors, origin)
     labels, languages = _labels(folder, table, config), _languages(folder, table)
-    return SavedModel(model.to(device, dtype).eval(), tokenizers, decode, table["task"], labels, languages)
+    model = model.to(device, dtype).eval()
+    return SavedModel(model, tokenizers, decode, table["task"], labels, languages, text=text)
 
 
 def description_of(folder: Path) -> Path:

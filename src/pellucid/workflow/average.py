@@ -39,6 +39,6 @@ def average_run(run: str | Path, out: str | Path, last: int | None = None, of: L
     config = saved.model.config
     assert saved.tokenizers is not None  # a run has them
     card = model_card(recipe, config)
-    save_description(target, config, saved.tokenizers, saved.decode, card, saved.labels, saved.languages)
+    save_description(target, config, saved.tokenizers, saved.decode, card, saved.labels, saved.languages, saved.text)
     save_weights(target, saved.model)
     return len(paths)

@@ -174,7 +174,8 @@ def _write_ours(saved: SavedModel, folder: Path, kind: str, source: Path) -> Non
             f"the model in `{source}` has no tokenizer, so it cannot read text", "copy the tokenizer's files into it"
         )
     card = converted_card(saved, kind, _card_of(source))
-    save_description(folder, saved.model.config, saved.tokenizers, saved.decode, card, saved.labels, saved.languages)
+    about = saved.labels, saved.languages, saved.text
+    save_description(folder, saved.model.config, saved.tokenizers, saved.decode, card, *about)
     save_weights(folder, saved.model)
 
 

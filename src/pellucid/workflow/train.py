@@ -273,6 +273,7 @@ class _Job:
             "card": model_card(self.recipe, config),
             "labels": self.prepared.labels,
             "languages": self.languages,
+            "text": self.prepared.train.text if self.recipe.task == "translate" else None,
         }
 
     def _kept(self) -> str | None:

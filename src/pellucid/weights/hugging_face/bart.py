@@ -124,6 +124,7 @@ MBART = Family(
     parameters=PARAMETERS,
     heads=HEADS,
     buffers=BUFFERS,
+    sentences=True,
     shape=shape,
     arithmetic=_without_offset,
 )
@@ -182,6 +183,7 @@ MARIAN = Family(
     parameters=PARAMETERS,
     buffers=BUFFERS + STORED,
     decoder_start="pad_token_id",
+    sentences=True,
     shape=_marian_shape,
     arithmetic=_marian_arithmetic,
 )  # fmt: skip
@@ -231,6 +233,7 @@ M2M_100 = Family(
     only={"is_decoder": False},
     modules=MODULES,
     buffers=BUFFERS,
+    sentences=True,
     shape=shape,
     arithmetic=_m2m_100_arithmetic,
 )  # fmt: skip

@@ -57,6 +57,8 @@ class Family:
     """Patterns of names that stand beside the model: poolers and heads. They are listed."""
     buffers: tuple[str, ...] = ()
     """Patterns of names that say nothing: tables that are computed anyway."""
+    sentences: bool = False
+    """Whether it was trained to translate sentences one by one, so that a line of several is to be cut."""
     shape: Callable[[Settings, Tensors], dict[str, Any]] = lambda settings, tensors: {}
     """Our fields that take more than a table."""
     arithmetic: Callable[[Settings, Tensors], Tensors] = lambda settings, tensors: {}

@@ -14,6 +14,7 @@ from pellucid.text.foreign import load_foreign_tokenizer, starting_ids
 from pellucid.text.languages import codes_are_special, language_ids
 from pellucid.text.tokenizer import Tokenizer
 from pellucid.text.tokenizers import Tokenizers
+from pellucid.text.training_text import TrainingText
 from pellucid.weights.building import build_unfilled, outline
 from pellucid.weights.folder import TASK_OF_FAMILY, SavedModel, Task, task_of
 from pellucid.weights.hugging_face.catalogue import FAMILIES
@@ -79,6 +80,7 @@ def open_folder(folder: Path) -> SavedModel:
         _labels(table, model.config.num_classes),
         languages,
         unused,
+        TrainingText(sentence_ends=1.0, several_sentences=0.0) if family.sentences else None,
     )
 
 

@@ -1,0 +1,109 @@
+"""A line as the model reads it: whole or sentence by sentence, each in as many pieces as its length asks for."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pellucid.tasks.pieces import cut
+from pellucid.text.joining import space_between, writes_spaces
+from pellucid.text.sentences import sentences
+from pellucid.text.tokenizer import Tokenizer
+from pellucid.text.training_text import TrainingText
+
+Ids = list[int]
+Way = tuple["Way", int] | None
+"""What is chosen of the lists so far, the last one outermost."""
+
+
+@dataclass(frozen=True)
+class Segment:
+    """A sentence of a line, or all of the line."""
+
+    source: str
+    pieces: list[Ids]
+    """What is translated by itself: one piece, or more where the model does not take so much at once."""
+    behind: str = ""
+    """The spaces between it and the next one, as far as the tokenizer tells them apart."""
+
+    @property
+    def length(self) -> int:
+        """Its tokens."""
+        return sum(map(len, self.pieces))
+
+
+def segments_of(
+    lines: Sequence[str], tokenizer: Tokenizer, limit: int, text: TrainingText | None, language: str = ""
+) -> list[list[Segment]]:
+    """Returns the segments of each line; none for a line without text.
+
+    Args:
+        limit: the most tokens of a piece.
+        text: what the model was trained on, by which lines are cut into sentences; None: they are not.
+        language: a code of what the lines are in; "" where that is not known.
+    """
+    found = []
+    for line, ids in zip(lines, tokenizer.encode_lines(lines), strict=True):
+        parts = sentences(line, language) if ids and text is not None and text.is_unlike(len(ids)) else [line]
+        if len(parts) == 1:
+            found.append([Segment(line, _pieces(ids, tokenizer, limit))] if ids and line.strip() else [])
+            continue
+        cores = [part.strip() for part in parts]
+        behind = [part[len(part.rstrip()) :] for part in parts[:-1]]
+        spaces = [*(_spaces(run, tokenizer) for run in behind), ""]
+        cut_up = zip(cores, tokenizer.encode_lines(cores), spaces, strict=True)
+        found.append([Segment(core, _pieces(ids, tokenizer, limit), space) for core, ids, space in cut_up if core])
+    return found
+
+
+def joined(texts: Sequence[str], segments: Sequence[Segment]) -> str:
+    """Returns the translations of a line's segments as one line: joined as the segments stood.
+
+    Where the target writes no spaces there are none; where the source writes none and the target does, there is one.
+    """
+    if len(texts) == 1:
+        return texts[0]
+    line, behind = "", ""
+    for text, segment in zip(texts, segments, strict=True):
+        if core := text.strip():
+            line += (_space(behind, line, core) if line else "") + core
+            behind = ""
+        behind = behind or (segment.behind if writes_spaces(segment.source) else "")
+    return line
+
+
+def ranked_together(ranks: Sequence[Sequence[float]], count: int) -> list[list[int]]:
+    """Returns the `count` best ways to choose one of each list, the best first, by the sum of what is chosen.
+
+    Each list falls. The sentences of a line do not depend on one another, so the sums of their ranks are compared; of
+    equal ones the way that takes the better of an earlier sentence comes first.
+    """
+    best: list[tuple[float, Way]] = [(0.0, None)]
+    for falling in ranks:
+        ways: list[tuple[float, Way]] = [
+            (total + rank, (way, i)) for total, way in best for i, rank in enumerate(falling[:count])
+        ]
+        best = sorted(ways, key=lambda entry: -entry[0])[:count]
+    return [_chosen(way) for _, way in best]
+
+
+def _chosen(way: Way) -> list[int]:
+    found = []
+    while way is not None:
+        way, number = way
+        found.append(number)
+    return found[::-1]
+
+
+def _pieces(ids: Ids, tokenizer: Tokenizer, limit: int) -> list[Ids]:
+    if len(ids) <= limit:
+        return [ids] if ids else []
+    return [piece for piece in cut(ids, tokenizer.tokens(ids), limit) if tokenizer.decode(piece).strip()]
+
+
+def _spaces(run: str, tokenizer: Tokenizer) -> str:
+    """Returns spaces as they stood, but one where the model reads no more than that; never what ends a line."""
+    run = " ".join(run.splitlines()) or " " * bool(run)
+    return " " if run and tokenizer.encode(f"a{run}a") == tokenizer.encode("a a") else run
+
+
+def _space(behind: str, before: str, after: str) -> str:
+    return behind or " " if space_between(before, after) else ""

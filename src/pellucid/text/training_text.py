@@ -1,0 +1,102 @@
+"""What the lines were that a translator was trained on: how long, in which scripts, one sentence each or several."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Self
+
+import numpy as np
+
+from pellucid.errors import ConfigError
+from pellucid.tables import check_at_least, check_fields
+from pellucid.text.sentences import ends_as_sentence, script_of, sentences
+
+USUAL = 0.999
+"""The part of the lines that is not longer than what counts as the usual length."""
+MOSTLY = 0.5
+"""The part of the lines that has to end as sentences do, for lines to be sentences at all."""
+FEW = 0.1
+"""Where fewer lines hold several sentences, a model has hardly seen such lines."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TrainingText:
+    """What is known of the lines that a translator was trained on; None: not known."""
+
+    source_length: int | None = None
+    """Tokens that 999 of 1,000 source lines do not exceed."""
+    source_longest: int | None = None
+    """Tokens of the longest source line."""
+    target_length: int | None = None
+    target_longest: int | None = None
+    source_script: str = ""
+    """The script of most source lines, such as Latin or Hangul."""
+    target_script: str = ""
+    sentence_ends: float | None = None
+    """The part of the source lines that end as sentences do."""
+    several_sentences: float | None = None
+    """The part of the source lines that hold more than one sentence."""
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        check_at_least(self, ("source_length", "source_longest", "target_length", "target_longest"), 0)
+        for name in ("sentence_ends", "several_sentences"):
+            if not 0 <= (getattr(self, name) or 0) <= 1:
+                raise ConfigError(f"`{name}` ({getattr(self, name)}) must be a part of the lines, from 0 to 1")
+
+    @classmethod
+    def of(cls, source_lengths: Sequence[int], target_lengths: Sequence[int], sample: "Sample") -> Self:
+        """Returns what the lengths of all lines, in tokens, and a sample of their texts tell."""
+        if not sample.pairs:
+            return cls()
+        sources, targets = zip(*sample.pairs, strict=True)
+        return cls(
+            source_length=_usual(source_lengths),
+            source_longest=max(source_lengths),
+            target_length=_usual(target_lengths),
+            target_longest=max(target_lengths),
+            source_script=_script(sources),
+            target_script=_script(targets),
+            sentence_ends=round(sum(map(ends_as_sentence, sources)) / len(sources), 4),
+            several_sentences=round(sum(len(sentences(line)) > 1 for line in sources) / len(sources), 4),
+        )
+
+    @property
+    def is_sentences(self) -> bool:
+        """Whether the lines were made of sentences; dates, names and the like are not."""
+        return self.sentence_ends is not None and self.sentence_ends >= MOSTLY
+
+    def is_unlike(self, length: int) -> bool:
+        """Tells whether a line of several sentences, `length` tokens in all, is unlike what was trained on."""
+        return self.is_sentences and ((self.several_sentences or 0.0) < FEW or self.is_too_long(length))
+
+    def is_too_long(self, length: int) -> bool:
+        """Tells whether a sentence of so many source tokens is longer than what is usual in the training text."""
+        return self.is_sentences and self.source_length is not None and length > self.source_length
+
+
+@dataclass
+class Sample:
+    """Pairs from all over a stream whose length nobody knows: at most `most` of them, evenly spread."""
+
+    most: int = 4096
+    pairs: list[tuple[str, str]] = field(default_factory=list)
+    _every: int = 1
+    _seen: int = 0
+
+    def add(self, source: str, target: str) -> None:
+        """Takes the next pair into account."""
+        if self._seen % self._every == 0:
+            self.pairs.append((source, target))
+            if len(self.pairs) > self.most:
+                self.pairs, self._every = self.pairs[::2], 2 * self._every
+        self._seen += 1
+
+
+def _usual(lengths: Sequence[int]) -> int:
+    return int(np.quantile(np.asarray(lengths), USUAL, method="higher"))
+
+
+def _script(lines: Sequence[str]) -> str:
+    """Returns the script that most of the lines with a known one are in; "" where none has one."""
+    found = [script for line in lines if (script := script_of(line))]
+    return max(sorted(set(found)), key=found.count, default="")
