@@ -1,6 +1,6 @@
 """`pellucid translate`."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import tyro
 
@@ -35,7 +35,12 @@ def translate(
     length_penalty: LengthPenalty = None,
     max_length: Annotated[int | None, optional("N", "most tokens of a translation")] = None,
     batch_tokens: Annotated[int | None, optional("N", "source tokens at a time, beams included")] = None,
-    json: Annotated[bool, tyro.conf.arg(help="a JSON object a line, with score, tokens and alternatives")] = False,
+    segment: Annotated[
+        Literal["auto", "off"] | None, optional("MODE", "cut lines into sentences (auto) or not (off)", "auto")
+    ] = None,
+    json: Annotated[
+        bool, tyro.conf.arg(help="a JSON object a line, with score, tokens, sentences, alternatives")
+    ] = False,
     sample: Annotated[bool, tyro.conf.arg(help="draw translations instead of searching for the best")] = False,
     temperature: Annotated[float | None, optional("X", "with --sample: below 1 sharper, above 1 flatter", "1")] = None,
     top_k: Annotated[int | None, optional("N", "with --sample: from the N most probable tokens", "all")] = None,
@@ -63,7 +68,7 @@ def translate(
         raise ConfigError(f"`{option}` means nothing {'with' if sample else 'without'} --sample", f"leave {option} out")
     translate_stream(
         model, Stream(input, output, on_bad_utf8, fresh),
-        SearchOptions(beam_size, n_best, length_penalty, max_length, batch_tokens),
+        SearchOptions(beam_size, n_best, length_penalty, max_length, batch_tokens, segment),
         SamplingConfig(**_given(drawing)) if sample else None, as_json=json, device=device, dtype=dtype,
         source_language=src_lang, target_language=tgt_lang,
     )  # fmt: skip

@@ -47,7 +47,7 @@ def evolution(run: str | Path, source: str, target: str | None = None, device: s
     folder = model_folder(run)
     reader = _reader(folder, device)
     if isinstance(reader, Translator) and target is None:
-        target = reader.translate([source])[0].text
+        target = reader.translate([source], segment="off")[0].text  # what is traced is the whole line
     found = list(_traces(folder, reader, lambda: _trace(reader, source, target)))
     return gathered([step for step, _ in found], [trace for _, trace in found])
 

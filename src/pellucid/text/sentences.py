@@ -15,7 +15,7 @@ SCRIPTS: dict[str, tuple[str, tuple[str, ...]]] = {
     "Kana": ("\u3040-\u30ff\uff66-\uff9d", ("ja",)),
     "Han": ("\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff", ("zh",)),
     "Hangul": ("\u1100-\u11ff\u3130-\u318f\uac00-\ud7a3", ("ko",)),
-    "Latin": ("A-Za-z\u00aa\u00ba\u00c0-\u024f\u1e00-\u1eff", ("en", "de", "fr", "nl", "pt", "pl", "cs")),
+    "Latin": ("A-Za-z\u00aa\u00ba\u00c0-\u024f\u1e00-\u1eff", ("en", "de", "fr", "pt", "pl")),
     "Cyrillic": ("\u0400-\u052f", ("ru", "uk", "bg")),
     "Greek": ("\u0370-\u03ff\u1f00-\u1fff", ("el",)),
     "Arabic": ("\u0600-\u06ff\u0750-\u077f", ("ar", "fa", "ur")),
@@ -34,9 +34,9 @@ _SEEN = 2000  # characters of a line that tell its script
 _LETTERS = {name: re.compile(f"[{letters}]") for name, (letters, _) in SCRIPTS.items()}
 
 _MARKS = ".!?…。！？｡．։။።॥।۔؟⸮"
-_CLOSING = "\"'”’»›）)］\\]』」】〉》"
+_CLOSING = "\"'“”’»›）)］\\]』」】〉》"
 _ENDED = re.compile(rf"[{_MARKS}][{_CLOSING}\s]*$")
-_BEHIND_QUOTE = re.compile(r"[\"'”’»›』」》]\s*$")
+_BEHIND_QUOTE = re.compile(r"[\"'“”’»›』」》]\s*$")
 _TITLE = re.compile(r"(?:^|[\s(\[\"“„«‘])(?:M|MM|Mme|Mmes|Mlle|Mlles|Mgr|Sra|Srta|Ud|Uds|Sig|Dott|Hr|डॉ|श्री|प्रो)\.\s*$")
 _INITIAL = re.compile(r"^\s*[^\W\d_]\.\s*$")  # the whole sentence so far is one letter
 _LONE_LETTER = re.compile(r"(?:^|\s)[\u0600-\u06ff\u0900-\u097f]\.\s*$")  # scripts without capitals: an abbreviation

@@ -51,9 +51,9 @@ class TrainingText:
         sources, targets = zip(*sample.pairs, strict=True)
         return cls(
             source_length=_usual(source_lengths),
-            source_longest=max(source_lengths),
+            source_longest=int(max(source_lengths)),
             target_length=_usual(target_lengths),
-            target_longest=max(target_lengths),
+            target_longest=int(max(target_lengths)),
             source_script=_script(sources),
             target_script=_script(targets),
             sentence_ends=round(sum(map(ends_as_sentence, sources)) / len(sources), 4),

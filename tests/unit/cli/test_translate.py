@@ -158,6 +158,54 @@ def test_a_model_that_there_is_not(pellucid: CommandLine, finished_run: Path) ->
     assert "did you mean `run`?" in outcome.error
 
 
+@pytest.fixture
+def sentence_run(finished_run: Path, tmp_path: Path) -> Path:
+    """A model that was trained, as its folder says, on single sentences of at most four tokens."""
+    folder = tmp_path / "sentences"
+    shutil.copytree(finished_run, folder)
+    table = json.loads((folder / "pellucid.json").read_text(encoding="utf-8"))
+    table["text"] |= {"sentence_ends": 1.0, "several_sentences": 0.0, "source_length": 4}
+    (folder / "pellucid.json").write_text(json.dumps(table), encoding="utf-8")
+    return folder
+
+
+SENTENCES = b"Fade bed cab. Dead bad egg head!\nFade bed cab. Dead.\nFade bed cab dead bad egg.\n"
+"""Two sentences that are long together, two that are not, and one long sentence."""
+
+
+def test_lines_of_several_sentences_are_cut_and_it_is_said_once(
+    pellucid: CommandLine, sentence_run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    give(monkeypatch, SENTENCES * 50)  # which are translated in several stretches
+    outcome = pellucid("translate", sentence_run, "--json")
+    tables = [json.loads(line) for line in outcome.out.splitlines()]
+    found = Translator.load(sentence_run, "cpu").translate(["Fade bed cab.", "Dead bad egg head!"])
+    assert [len(table.get("sentences", [])) for table in tables] == [2, 2, 0] * 50
+    assert [(s["source"], s["text"]) for s in tables[0]["sentences"]] == [
+        ("Fade bed cab.", found[0].text), ("Dead bad egg head!", found[1].text),
+    ]  # fmt: skip
+    assert tables[0]["score"] == pytest.approx(sum(s["score"] for s in tables[0]["sentences"]), abs=2e-5)
+    assert outcome.err.splitlines() == [
+        "note: 50 lines are longer than nearly all that the model was trained on: the sentences in them were "
+        "translated one by one (--json shows them, --segment off leaves lines whole)",
+        "note: 50 sentences are longer than nearly all that the model was trained on (6 tokens; there 999 lines of "
+        "1,000 have at most 4): expect less of the translation",
+    ]
+
+
+@pytest.mark.parametrize("options", [[], ["--sample"]])
+def test_lines_can_be_left_whole(
+    pellucid: CommandLine, sentence_run: Path, monkeypatch: pytest.MonkeyPatch, options: list[str]
+) -> None:
+    outputs = []
+    for segment in ("auto", "off"):
+        give(monkeypatch, SENTENCES)
+        outcome = pellucid("translate", sentence_run, "--json", "--segment", segment, *options)
+        outputs.append(["sentences" in json.loads(line) for line in outcome.out.splitlines()])
+    assert outputs == [[True, True, False], [False] * 3]
+    assert outcome.err.startswith("note: 2 sentences are longer than nearly all that the model was trained on (7 tok")
+
+
 def test_a_line_that_is_too_long_is_translated_with_a_warning(
     pellucid: CommandLine, finished_run: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -11,6 +11,7 @@ from pellucid.data import shards
 from pellucid.data.shards import Shard, open_or_write, stored_fingerprint
 from pellucid.errors import DataError
 from pellucid.text.tokenizers import Tokenizers
+from pellucid.text.training_text import TrainingText
 from pellucid.text.vocabulary import Vocabulary
 
 Pair = tuple[str, str]
@@ -45,6 +46,20 @@ def read(folder: Path, fingerprint: str = "text 1") -> Shard:
 def texts(shard: Shard) -> list[Pair]:
     ids = zip(shard.source, shard.target, strict=True)
     return [(TOKENIZER.decode(s.tolist()), TOKENIZER.decode(t.tolist())) for s, t in ids]
+
+
+def test_a_shard_knows_what_its_lines_are_like(tmp_path: Path) -> None:
+    pairs = [*PAIRS, ("", "b"), ("a b c a", "b")]  # of which two are left out
+    expected = TrainingText(
+        source_length=3, source_longest=3, target_length=3, target_longest=3, source_script="Latin",
+        target_script="Latin", sentence_ends=0.0, several_sentences=0.0,
+    )  # fmt: skip
+    assert write(tmp_path, pairs).text == read(tmp_path).text == expected
+    index = tmp_path / "train" / "index.json"
+    table = json.loads(index.read_text(encoding="utf-8"))
+    del table["text"]  # as an earlier version wrote it
+    index.write_text(json.dumps(table), encoding="utf-8")
+    assert read(tmp_path).text is None
 
 
 def test_a_round_trip(tmp_path: Path) -> None:

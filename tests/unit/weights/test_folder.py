@@ -15,6 +15,7 @@ from pellucid.config import DecodeConfig, ModelConfig
 from pellucid.errors import CheckpointError
 from pellucid.model.transformer import build_model
 from pellucid.text.tokenizers import Tokenizers
+from pellucid.text.training_text import TrainingText
 from pellucid.text.vocabulary import Vocabulary
 from pellucid.weights.folder import load_folder, read_config, save_description, save_weights
 from tests.unit.decoding.models import random_model
@@ -77,6 +78,16 @@ def test_a_folder_of_the_first_version_opens(folder: Path) -> None:
     model, loaded = random_model(1, LETTERS.size), load_folder(folder, CPU)
     assert loaded.model.config == model.config
     assert loaded.decode == DecodeConfig(beam_size=2)
+
+
+def test_a_folder_says_what_its_training_lines_were(tmp_path: Path) -> None:
+    text = TrainingText(source_length=49, sentence_ends=0.98, several_sentences=0.0, source_script="Latin")
+    model = random_model(1, LETTERS.size)
+    for name, known in (("known", text), ("not", None)):
+        save_description(tmp_path / name, model.config, TOKENIZERS, DecodeConfig(), "# A card\n", text=known)
+        save_weights(tmp_path / name, model)
+        assert load_folder(tmp_path / name, CPU).text == known
+        assert ("text" in read_config(tmp_path / name)) == (known is not None)
 
 
 def test_a_folder_that_has_lost_its_description(folder: Path) -> None:
@@ -238,6 +249,9 @@ def test_a_model_of_another_task(family: str, tmp_path: Path) -> None:
         ({"labels": ["good", "bad"]}, r"its `labels` \(\['good', 'bad'\]\) must name 0 classes"),
         ({"labels": "good"}, r"its `labels` \(good\) must name 0 classes"),
         ({"languages": ["de"]}, "its `languages` are no table of ids"),
+        ({"text": ["de"]}, r"`text` must be a table of keys, not \['de'\]"),
+        ({"text": {"source_lenth": 4}}, "unknown key `source_lenth` in `text`; did you mean `source_length`"),
+        ({"text": {"sentence_ends": 7}}, r"`sentence_ends` \(7.0\) must be a part of the lines, from 0 to 1"),
         ({"languages": {"de": "4"}}, "its `languages` are no table of ids"),
     ],
 )
