@@ -35,7 +35,7 @@ def speaking(
     if not ids:
         return decode
     source, target = ids.get("source_language"), ids.get("target_language")
-    if _before_source(tokenizers, languages):
+    if codes_before_source(tokenizers, languages):
         if source is not None or target is None:
             raise ConfigError(
                 f"`source_language` (`{source_language}`) means nothing to this model: its codes are for the target",
@@ -55,7 +55,7 @@ def check_languages(
 ) -> None:
     """Raises ConfigError where a model of many languages has not been told which ones to translate between."""
     codes = set(languages.values())
-    if not codes or _before_source(tokenizers, languages):  # a code may stand in the text
+    if not codes or codes_before_source(tokenizers, languages):  # a code may stand in the text
         return
     if model.bos_id in codes:
         missing = [] if codes & set(decode.source_suffix) else ["source_language"]
@@ -70,9 +70,12 @@ def check_languages(
         )
 
 
-def source_codes(tokenizers: Tokenizers, languages: Mapping[str, int]) -> list[tuple[str, int]]:
-    """Returns the codes that name a source's language, with their ids; none where those around it name the target."""
-    return [] if _before_source(tokenizers, languages) else [*languages.items()]
+def spoken_in(decode: DecodeConfig, tokenizers: Tokenizers, languages: Mapping[str, int]) -> str:
+    """Returns the code of the language that sources are in, where the model is told one; else ""."""
+    if codes_before_source(tokenizers, languages):  # those name the target
+        return ""
+    around = {*decode.source_prefix, *decode.source_suffix}
+    return next((code for code, number in languages.items() if number in around), "")
 
 
 def _id_of(code: str, name: str, languages: Mapping[str, int]) -> int:
@@ -88,8 +91,8 @@ def _id_of(code: str, name: str, languages: Mapping[str, int]) -> int:
     return languages[code]
 
 
-def _before_source(tokenizers: Tokenizers, languages: Mapping[str, int]) -> bool:
-    """Whether the codes are OPUS-MT's, which stand before the source and name the target."""
+def codes_before_source(tokenizers: Tokenizers, languages: Mapping[str, int]) -> bool:
+    """Tells whether the codes are OPUS-MT's, which stand before the source and name the target."""
     code, i = next(iter(languages.items()), ("", 0))
     return bool(code) and tokenizers.source.tokens([i]) == [f">>{code}<<"]
 

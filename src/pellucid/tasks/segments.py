@@ -1,5 +1,6 @@
 """A line as the model reads it: whole or sentence by sentence, each in as many pieces as its length asks for."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -9,6 +10,7 @@ from pellucid.text.sentences import sentences
 from pellucid.text.tokenizer import Tokenizer
 from pellucid.text.training_text import TrainingText
 
+_LEADING_CODE = re.compile(r"\s*>>[^<\s]+<<\s*")
 Ids = list[int]
 Way = tuple["Way", int] | None
 """What is chosen of the lists so far, the last one outermost."""
@@ -31,7 +33,13 @@ class Segment:
 
 
 def segments_of(
-    lines: Sequence[str], tokenizer: Tokenizer, limit: int, text: TrainingText | None, language: str = ""
+    lines: Sequence[str],
+    tokenizer: Tokenizer,
+    limit: int,
+    text: TrainingText | None,
+    language: str = "",
+    *,
+    led_by_codes: bool = False,
 ) -> list[list[Segment]]:
     """Returns the segments of each line; none for a line without text.
 
@@ -39,6 +47,8 @@ def segments_of(
         limit: the most tokens of a piece.
         text: what the model was trained on, by which lines are cut into sentences; None: they are not.
         language: a code of what the lines are in; "" where that is not known.
+        led_by_codes: whether a line may begin with the code of its target (`>>fra<<`), which is then that of each of
+            its sentences.
     """
     found = []
     for line, ids in zip(lines, tokenizer.encode_lines(lines), strict=True):
@@ -47,6 +57,8 @@ def segments_of(
             found.append([Segment(line, _pieces(ids, tokenizer, limit))] if ids and line.strip() else [])
             continue
         cores = [part.strip() for part in parts]
+        if led_by_codes and (code := _LEADING_CODE.match(line)):
+            cores[1:] = [core and f"{code[0]}{core}" for core in cores[1:]]
         behind = [part[len(part.rstrip()) :] for part in parts[:-1]]
         spaces = [*(_spaces(run, tokenizer) for run in behind), ""]
         cut_up = zip(cores, tokenizer.encode_lines(cores), spaces, strict=True)

@@ -16,7 +16,7 @@ from pellucid.decoding.sampling import SamplingConfig
 from pellucid.errors import DataError
 from pellucid.model.transformer import Transformer
 from pellucid.tables import from_table, to_table
-from pellucid.tasks.languages import check_languages, source_codes, speaking
+from pellucid.tasks.languages import check_languages, codes_before_source, speaking, spoken_in
 from pellucid.tasks.lines import listed
 from pellucid.tasks.saved import open_model, ready
 from pellucid.tasks.segments import Segment, joined, ranked_together, segments_of
@@ -312,7 +312,9 @@ class Translator:
         """What is translated by itself of each line; nothing of an empty line. Warns of what is too long."""
         limit = max(1, min(decode.max_source_length, self._source_room(decode)))
         text = self.text if decode.segment == "auto" else None
-        lines = segments_of(listed(sources), self.tokenizers.source, limit, text, self._spoken(decode))
+        language = spoken_in(decode, self.tokenizers, self.languages)
+        led = codes_before_source(self.tokenizers, self.languages)
+        lines = segments_of(listed(sources), self.tokenizers.source, limit, text, language, led_by_codes=led)
         for line in lines:
             for segment in line:
                 if len(segment.pieces) > 1:
@@ -327,15 +329,10 @@ class Translator:
                 warnings.warn(too_long_text(len(too_long), max(too_long), self.text), LongText, stacklevel=3)
         return lines
 
-    def _spoken(self, decode: DecodeConfig) -> str:
-        """The code of the language that sources are in, where the model is told one; else ""."""
-        around = {*decode.source_prefix, *decode.source_suffix}
-        return next((code for code, number in source_codes(self.tokenizers, self.languages) if number in around), "")
-
     def _tell_of_sentences(self, source: str, length: int, decode: DecodeConfig) -> None:
         """Warns that a text which is read whole would be translated in several sentences."""
         if decode.segment == "auto" and self.text is not None and self.text.is_unlike(length):
-            count = len(sentences(source, self._spoken(decode)))
+            count = len(sentences(source, spoken_in(decode, self.tokenizers, self.languages)))
             if count > 1:
                 warnings.warn(
                     f"the text has {count} sentences, and is read here as one line; `translate` translates each by "

@@ -223,7 +223,9 @@ def test_the_target_of_a_model_whose_codes_stand_before_the_source(tmp_path: Pat
     translator = Translator.load(make(tmp_path, "marian-codes"), "cpu")
     lines, french = LINES[:6], [f">>fra<< {line}" for line in LINES[:6]]
     by_option = translator.translate(lines, target_language="fra", max_length=6)
-    assert by_option == translator.translate(french, max_length=6)
+    in_the_text = translator.translate(french, max_length=6)
+    assert [(t.text, t.tokens) for t in by_option] == [(t.text, t.tokens) for t in in_the_text]
+    assert [t.score for t in by_option] == pytest.approx([t.score for t in in_the_text])
     assert by_option != translator.translate(lines, target_language="por", max_length=6)
     with pytest.raises(
         ConfigError, match=r"`source_language` \(`fra`\) means nothing to this model: its codes are for"
@@ -338,3 +340,19 @@ def test_a_model_without_its_tokenizer_does_not_translate(tmp_path: Path) -> Non
         (folder / name).unlink()
     with pytest.raises(CheckpointError, match="has no tokenizer, so it cannot read text"):
         Translator.load(folder, "cpu")
+
+
+@pytest.mark.parametrize(
+    ("kind", "spoken"),
+    [("marian", {}), ("m2m-100", {"source_language": "en", "target_language": "fr"}), ("bart", {}), ("t5", {})],
+)
+def test_models_of_sentences_get_sentences_and_those_of_texts_get_texts(
+    kind: str, spoken: dict[str, str], tmp_path: Path
+) -> None:
+    folder = make(tmp_path, kind)
+    cut = kind in ("marian", "m2m-100")
+    for segment, count in (("auto", 2 if cut else 1), ("off", 1)):
+        (found,) = Translator.load(folder, "cpu", **spoken).translate(
+            ["Two dogs run. A man sleeps."], max_length=5, segment=segment
+        )
+        assert len(found.sentences) == count

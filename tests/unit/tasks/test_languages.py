@@ -7,14 +7,16 @@ import pytest
 
 from pellucid.config import DecodeConfig
 from pellucid.errors import ConfigError, DataError
-from pellucid.tasks.languages import check_languages, speaking
+from pellucid.tasks.languages import check_languages, speaking, spoken_in
 from pellucid.tasks.translator import Translator
 from pellucid.text.foreign import load_foreign_tokenizer
 from pellucid.text.languages import language_ids
 from pellucid.text.tokenizers import Tokenizers
+from pellucid.text.training_text import TrainingText
 from tests.parity.foreign_tokenizers import folders
 from tests.unit.decoding.models import random_model
 
+SENTENCES = TrainingText(sentence_ends=1.0, several_sentences=0.0)
 LINES = ["der Hund", "", "ein Fuchs und ein Haus"]
 
 
@@ -51,6 +53,28 @@ def test_codes_of_opus_mt_stand_before_the_source(tmp_path: Path) -> None:
         ConfigError, match=r"`source_language` \(`fra`\) means nothing to this model: its codes are for"
     ):
         spoken(t, DecodeConfig(), "fra", "por")
+
+
+def test_a_code_in_a_line_is_that_of_each_of_its_sentences(tmp_path: Path) -> None:
+    t = translator(tmp_path, "marian", ("fra", "por"))
+    t.text = SENTENCES
+    (found,) = t.translate([">>fra<< Der Hund schläft. Ein Fuchs kommt."])
+    assert [s.source for s in found.sentences] == [">>fra<< Der Hund schläft.", ">>fra<< Ein Fuchs kommt."]
+    assert [s.text for s in found.sentences] == [
+        f.text for f in t.translate(["Der Hund schläft.", "Ein Fuchs kommt."], target_language="fra")
+    ]
+
+
+def test_the_language_of_a_source_decides_where_it_is_cut(tmp_path: Path) -> None:
+    t = translator(tmp_path)
+    t.text = SENTENCES
+    line = "Er ist am 3. Mai da."
+    for code, count in (("de", 1), ("en", 2)):
+        (found,) = t.translate([line], source_language=code, target_language="fr")
+        assert len(found.sentences) == count
+    (tmp_path / "opus").mkdir()
+    opus = translator(tmp_path / "opus", "marian", ("eng", "por"))
+    assert spoken_in(DecodeConfig(source_prefix=(opus.languages["eng"],)), opus.tokenizers, opus.languages) == ""
 
 
 def test_a_decoder_that_starts_with_a_code(tmp_path: Path) -> None:
