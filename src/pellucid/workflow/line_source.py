@@ -143,14 +143,18 @@ class PairSource:
         """
         if self._ended:
             return self._end()
-        firsts = self._first.take(most)
-        seconds: list[str | None] = []
-        while len(seconds) < len(firsts) and (more := self._second.take(len(firsts) - len(seconds))):
-            seconds += more
-        self._ended = len(seconds) < len(firsts) or not firsts
-        self.number += len(seconds)
-        if not seconds:
+        # Of a pipe what has arrived is taken, so it leads, and a file brings as many lines.
+        leads, follows = self._first, self._second
+        if leads.is_regular and not follows.is_regular:
+            leads, follows = follows, leads
+        leading, following = leads.take(most), list[str | None]()
+        while len(following) < len(leading) and (more := follows.take(len(leading) - len(following))):
+            following += more
+        self._ended = len(following) < len(leading) or not leading
+        self.number += len(following)
+        if not following:
             return self._end()
+        firsts, seconds = (leading, following) if leads is self._first else (following, leading)
         pairs = zip(firsts, seconds, strict=False)
         return [None if one is None or other is None else (one, other) for one, other in pairs]
 

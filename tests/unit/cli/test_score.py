@@ -2,13 +2,17 @@
 
 import io
 import json
+import os
 import sys
+import threading
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from pellucid.errors import DataError
 from pellucid.tasks.translator import Translator
+from pellucid.workflow.line_source import LineSource, PairSource
 from pellucid.workflow.streams import FIRST_STRETCH
 from tests.toy_task import reversed_letters, write_pairs
 from tests.unit.cli.command_line import CommandLine
@@ -200,3 +204,29 @@ def test_a_pair_of_which_a_side_is_left_out_has_no_score(
     given = ["score", finished_run, "--src", tmp_path / "a", "--tgt", tmp_path / "b", "--on-bad-utf8", "skip"]
     assert pellucid(*given).out.splitlines()[1:] == ["", ""]
     assert pellucid(*given, "--json").out.splitlines()[1:] == ["null", "null"]
+
+
+@pytest.mark.parametrize("piped", ["src", "tgt"])
+def test_a_pipe_that_brings_a_line_has_its_pair(tmp_path: Path, piped: str) -> None:
+    """The writer waits for an answer to its first line; were more lines waited for, the first stretch had both."""
+    pairs = reversed_letters(2)
+    paths = dict(zip(("src", "tgt"), map(Path, write_pairs(tmp_path, pairs)), strict=True))
+    lines = paths[piped].read_bytes().splitlines(keepends=True)
+    paths[piped].unlink()
+    os.mkfifo(paths[piped])
+    answered = threading.Event()
+
+    def write() -> None:
+        with paths[piped].open("wb", buffering=0) as pipe:
+            pipe.write(lines[0])
+            answered.wait(20)
+            pipe.write(lines[1])
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    with closing(LineSource(str(paths["src"]))) as source, closing(LineSource(str(paths["tgt"]))) as target:
+        both = PairSource(source, target)
+        first = both.take(64)
+        answered.set()
+        assert (first, both.take(64), both.take(64)) == (pairs[:1], pairs[1:], [])
+    writer.join()
