@@ -56,7 +56,8 @@ COMMAND_LINE = f"""{GENERATED}
 
 `pellucid --help` lists the verbs, `pellucid VERB --help` shows what stands here. Data goes to standard output,
 everything else to standard error. `--debug`, with any verb, shows the traceback of an error. The exit status is 0, 2
-for a user's mistake, 1 for a failure, 130 after SIGINT and 143 after SIGTERM.
+for a user's mistake, 1 for a failure, 130 after SIGINT, 143 after SIGTERM, 129 after SIGHUP.
+[Lines in, lines out](../concepts/streams.md) says what stands behind it.
 """
 
 

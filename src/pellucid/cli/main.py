@@ -44,6 +44,7 @@ USAGE = """usage: pellucid VERB [OPTIONS]
 
 Each verb has help with an example: pellucid VERB --help
 Data goes to standard output, everything else to standard error. --debug shows tracebacks; --version the version.
+Exit status: 0; 2 for a mistake, 1 for a failure; 130, 143, 129 after Ctrl-C, SIGTERM and SIGHUP.
 
 example: pellucid train --src train.de --tgt train.en --out run
 """
