@@ -6,7 +6,8 @@ The corpora are made here, from a seed: phrase books of made-up languages, since
 Each sentence is one of some phrases, with another order of words on the other side, and a name or a number of its own.
 Chinese and Japanese have more than 3,500 characters, each of which some name is written in; the Korean one has Hangul
 syllables and numbers, and so has the one of which each second sentence is written decomposed; of the mixed one each
-sentence has three scripts, digits and an emoji; of the cased one the words come in capitals, too.
+sentence has three scripts, digits and an emoji; of the cased one a third comes in capitals, and a third
+in title case.
 
 For each: the plan; how large a part of the pieces single characters are, by side; and chrF on sentences held out, of
 the model after the budget, of a copy of the source, and of the one output that would score best if it were written
@@ -113,8 +114,8 @@ def half_decomposed(words: list[Pair], number: int, random: Random) -> Pair:
 
 
 def in_capitals(words: list[Pair], number: int, random: Random) -> Pair:
-    cased = [(random.choice((str.lower, str.upper, str.title))(source), target) for source, target in words]
-    return with_spaces(cased, number, random)
+    case = random.choice((str.lower, str.upper, str.title))
+    return with_spaces([(case(source), target) for source, target in words], number, random)
 
 
 def with_emoji(words: list[Pair], number: int, random: Random) -> Pair:

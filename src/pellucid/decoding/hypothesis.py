@@ -87,6 +87,11 @@ def check_ids(decode: DecodeConfig, config: ModelConfig) -> None:
     for name in ("bos_id", "eos_id"):
         if (number := getattr(config, name)) >= config.tgt_vocab_size:
             raise DecodingError(f"`{name}` is {number}, the model's vocabulary has {config.tgt_vocab_size:,} ids")
+    if config.tgt_vocab_size < 2:
+        raise DecodingError(
+            f"the model's vocabulary has {config.tgt_vocab_size} id: there is nothing to choose from",
+            "a vocabulary needs an end token and something to write",
+        )
     if config.eos_id in decode.suppress:
         raise DecodingError(f"`suppress` holds the end token ({config.eos_id}): no output would end", "leave it out")
     if len(decode.target_prefix) >= config.max_positions:

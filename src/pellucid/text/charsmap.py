@@ -22,7 +22,7 @@ from pellucid.text.normalization import (
     SPACES,
     nmt_nfkc,
 )
-from pellucid.text.pieces import fields, message
+from pellucid.text.pieces import MALFORMED, fields, message, unreadable
 
 Rules = dict[str, str]
 
@@ -59,12 +59,15 @@ def with_normalizer(proto: bytes, form: str) -> bytes:
 def normalization_of(proto: bytes) -> str:
     """Returns which of our normalisations a SentencePiece model was given: "none" for that of somebody else.
 
-    Raises CheckpointError for one of ours that this version does not know.
+    Raises CheckpointError for one of ours that this version does not know, and where the file cannot be read.
     """
     name = b""
-    for number, value in fields(proto):
-        if number == _NORMALIZER:
-            name = dict(fields(value)).get(_NAME, name)
+    try:
+        for number, value in fields(proto):
+            if number == _NORMALIZER:
+                name = bytes(dict(fields(value)).get(_NAME, name))
+    except MALFORMED as error:
+        raise unreadable() from error
     if name.startswith(b"pellucid-") and name != NFC_NAME.encode():
         raise CheckpointError(
             f"the tokenizer has the unknown normalisation `{name.decode('utf-8', 'replace')[:80]}`",

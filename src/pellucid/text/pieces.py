@@ -2,10 +2,15 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from struct import error as StructError
 from struct import unpack
 from typing import Any
 
+from pellucid.errors import CheckpointError
+
 _ALGORITHMS = {1: "unigram", 2: "bpe", 3: "word", 4: "char"}
+MALFORMED = (TypeError, ValueError, LookupError, AttributeError, StopIteration, StructError)
+"""What comes of reading fields that are not of their types."""
 _NORMAL, _UNKNOWN, _USER_DEFINED, _BYTE = 1, 2, 4, 6  # types of a piece
 
 
@@ -34,11 +39,26 @@ class Pieces:
 
 
 def read_pieces(proto: bytes) -> Pieces:
-    """The pieces in the bytes of a model. SentencePiece must have loaded it before: they are taken to be sound.
+    """Returns the pieces in the bytes of a model.
+
+    Raises CheckpointError where they cannot be read: SentencePiece, which must have loaded them before, passes over
+    what is of another type than it should be.
 
     Source: SentencePiece's `sentencepiece_model.proto`. Field 1 of the message ModelProto is a piece (its field 1 the
     text, 2 the score, 3 the type), field 2 the settings of the training (3 the algorithm, 35 the byte fallback).
     """
+    try:
+        return _pieces(proto)
+    except MALFORMED as error:
+        raise unreadable() from error
+
+
+def unreadable() -> CheckpointError:
+    """Returns the error for a SentencePiece model that is damaged where only we look."""
+    return CheckpointError("the SentencePiece model is damaged: its fields cannot be read", "copy the file again")
+
+
+def _pieces(proto: bytes) -> Pieces:
     found: dict[int, dict[str, int]] = {_NORMAL: {}, _UNKNOWN: {}, _USER_DEFINED: {}, _BYTE: {}}
     scores: dict[str, float] = {}
     settings: dict[int, Any] = {}

@@ -1,6 +1,7 @@
 """Models written for transformers: its own classes load them, agree with ours, and they come back bit by bit."""
 
 import json
+import unicodedata
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from pellucid.config import DecodeConfig, ModelConfig
 from pellucid.decoding.engine import search
 from pellucid.model.transformer import Transformer
 from pellucid.text.tokenizers import Tokenizers
+from pellucid.text.training import train_tokenizer
 from pellucid.weights import from_hugging_face, to_hugging_face
 from pellucid.weights.hugging_face import open_folder
 from pellucid.workflow.proof import own_sentences
@@ -126,3 +128,24 @@ def test_sentencepiece_is_read_by_its_own_class(tmp_path: Path) -> None:
             assert theirs(text_target=text).input_ids == [*ids, target.eos_id]
             assert theirs.decode(ids, skip_special_tokens=True) == tokenizers.target.decode(ids)
         assert theirs.pad_token_id == source.pad_id
+
+
+@pytest.mark.parametrize("normalization", ["nfc", "nmt_nfkc"])
+def test_a_text_is_normalised_by_the_file_alone(normalization: str, tmp_path: Path) -> None:
+    """However it is typed, transformers reads the ids that we read."""
+    from transformers import AutoTokenizer
+
+    lines = own_sentences()
+    tokenizer = train_tokenizer(
+        "bpe", lines, vocab_size=500, lowercase=False, min_frequency=1, byte_fallback=True, normalization=normalization
+    )
+    sizes = {"src_vocab_size": tokenizer.size, "tgt_vocab_size": tokenizer.size}
+    config = ModelConfig(**PAIRED | sizes | {"tie_embeddings": "decoder"})
+    to_hugging_face(random_model(config), Tokenizers(tokenizer, tokenizer), tmp_path)
+    theirs = AutoTokenizer.from_pretrained(tmp_path)
+    for line in (*lines, "Ａ１ ﬁ 한국어 é e\u0329\u0301 👨\u200d👩\u200d👧 a\u200db"):
+        for text in (
+            unicodedata.normalize("NFD", line), line.replace(" ", "\xa0"), line.replace(" ", "\u2009 "), f" {line}\t",
+            f"\ufeff{line}", line.replace(" ", " \u200b"),
+        ):  # fmt: skip
+            assert theirs(text).input_ids == [*tokenizer.encode(text), tokenizer.eos_id], ascii(text)

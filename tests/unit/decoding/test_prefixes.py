@@ -8,13 +8,14 @@ import numpy as np
 import pytest
 import torch
 
-from pellucid.config import DecodeConfig
+from pellucid.config import DecodeConfig, ModelConfig
 from pellucid.decoding.beam import beam_search
 from pellucid.decoding.engine import sample_outputs, score_outputs, search
 from pellucid.decoding.greedy import greedy_search
 from pellucid.decoding.hypothesis import Hypothesis
 from pellucid.decoding.sampling import SamplingConfig
 from pellucid.errors import ConfigError, DecodingError
+from pellucid.model.transformer import Transformer
 from tests.rounding import NETWORK
 from tests.unit.decoding.models import (
     BOS,
@@ -200,6 +201,16 @@ def test_what_a_model_does_not_have(fields: dict[str, Ids], message: str) -> Non
 def test_a_start_or_an_end_that_a_model_does_not_have(name: str) -> None:
     with pytest.raises(DecodingError, match=f"`{name}` is 40, the model's vocabulary has 12 ids"):
         search(random_model(1, **{name: 40}), [[3]], DecodeConfig())
+
+
+@pytest.mark.parametrize("beam_size", [1, 2])
+def test_a_vocabulary_of_one_id_leaves_nothing_to_choose(beam_size: int) -> None:
+    model = Transformer(ModelConfig.preset("tiny", src_vocab_size=1, tgt_vocab_size=1, pad_id=0, bos_id=0, eos_id=0))
+    with pytest.raises(
+        DecodingError, match=r"^the model's vocabulary has 1 id: there is nothing to choose from$"
+    ) as error:
+        search(model, [[0]], DecodeConfig(beam_size=beam_size))
+    assert error.value.hint == "a vocabulary needs an end token and something to write"
 
 
 def test_ids_below_zero() -> None:

@@ -3,14 +3,16 @@
 import io
 from functools import cache
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from sentencepiece import SentencePieceProcessor, SentencePieceTrainer
 
-from pellucid.errors import CheckpointError
+from pellucid.errors import CheckpointError, ConfigError
+from pellucid.text.sampling import SubwordSampler
 from pellucid.text.subwords import Subwords, escape, unescape
 from pellucid.text.tokenizer import Tokenizer
 from pellucid.text.training import train_tokenizer
@@ -125,6 +127,39 @@ def test_foreign_model_without_any_special_id_gets_three() -> None:
 def test_foreign_special_ids_are_read() -> None:
     ours = Subwords(foreign_model(pad_id=0, eos_id=1, unk_id=2, bos_id=-1), "sentencepiece")
     assert (ours.pad_id, ours.eos_id, ours.unk_id, ours.bos_id) == (0, 1, 2, ours.size - 1)
+
+
+@settings(max_examples=300)
+@given(
+    kind=st.sampled_from(["bpe", "unigram", "sentencepiece"]),
+    changes=st.lists(st.tuples(st.floats(0, 1, exclude_max=True), st.binary(max_size=2)), min_size=1, max_size=3),
+)
+def test_a_damaged_model_is_refused_or_works(kind: str, changes: list[tuple[float, bytes]]) -> None:
+    """SentencePiece itself takes pieces that are no UTF-8, and fails when it is to write one."""
+    tokenizer = trained("unigram" if kind == "unigram" else "bpe")
+    assert isinstance(tokenizer, Subwords)
+    proto = tokenizer.proto
+    for place, put in changes:
+        at = int(place * len(proto))
+        proto = proto[:at] + put + proto[at + 1 :]
+    try:
+        damaged = Subwords(proto, kind)
+        ids = damaged.encode("two dogs 공 ▁ e\u0301")
+        assert isinstance(damaged.decode(ids) + damaged.decode(range(damaged.size)), str)
+        assert len(damaged.tokens(range(damaged.size))) == damaged.size
+        SubwordSampler(damaged, 0.1).sample("two dogs", Random(1))
+    except (CheckpointError, ConfigError):  # of the second kind is a model of words, say, which are cut in one way
+        pass
+
+
+def test_a_piece_that_is_no_utf8() -> None:
+    tokenizer = trained("bpe")
+    assert isinstance(tokenizer, Subwords)
+    piece = max(tokenizer.pieces(), key=len).encode()
+    proto = tokenizer.proto.replace(piece, b"\xff" * len(piece))
+    assert proto != tokenizer.proto
+    with pytest.raises(CheckpointError, match=rf"`x.model` is not a whole SentencePiece model \({len(proto)} bytes\)"):
+        Subwords(proto, "bpe", "x.model")
 
 
 @pytest.mark.parametrize("damage", [lambda data: b"", lambda data: b"junk", lambda data: data[:-7]])
