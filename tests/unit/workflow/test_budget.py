@@ -12,7 +12,10 @@ from pellucid.config import ModelConfig, Recipe, TrainConfig
 from pellucid.data.batching import BatchOrder, Indices
 from pellucid.data.shards import Shard
 from pellucid.errors import DataError
+from pellucid.text.inventory import Inventory
+from pellucid.text.subwords import Subwords
 from pellucid.text.tokenizers import Tokenizers
+from pellucid.text.training import train_tokenizer
 from pellucid.workflow import budget, rules
 from pellucid.workflow.budget import Plan, plan_budget, with_vocabulary
 from pellucid.workflow.duration import say_duration
@@ -31,6 +34,9 @@ SHAPE = ("model.d_model=64", "model.d_ff=128")
 def training_flops(config: ModelConfig) -> float:
     """Operations to train on one target token and its share of the source: forward and twice back."""
     return 6.0 * (rules.layer_parameters(config) + config.d_model * config.tgt_vocab_size)
+
+
+ROOT = Path(__file__).parents[3]
 
 
 class Machine:
@@ -187,6 +193,27 @@ def test_the_vocabulary_is_planned_where_pieces_are_learnt(
     recipe = Recipe.load("default", [f"data.tokenizer={tokenizer}", "data.vocab_size=8000"])
     assert with_vocabulary(recipe, (), corpus[0]).data.vocab_size == size
     assert with_vocabulary(recipe, ("data.vocab_size",), corpus[0]).data.vocab_size == 8000
+
+
+def test_korean_keeps_its_syllables_and_leaves_room_for_pieces() -> None:
+    """Our own Korean pages: some 600 characters in as many lines."""
+    pages = [*(ROOT / "docs" / "ko").rglob("*.md"), ROOT / "README.ko.md"]
+    lines = [line for page in pages for line in page.read_text(encoding="utf-8").splitlines() if line]
+    inventory = Inventory.of(lines)
+    size = rules.vocab_size(len(lines), inventory)
+    assert size <= 2000
+    tokenizer = train_tokenizer(
+        "bpe", lines, vocab_size=size, lowercase=False, min_frequency=1, byte_fallback=True, normalization="nfc"
+    )
+    assert isinstance(tokenizer, Subwords)
+    single = {piece for piece in tokenizer.pieces() if len(piece) == 1}
+    assert len(single) <= 0.4 * size
+    assert sum(inventory.counts[character] for character in single) >= 0.99 * inventory.counts.total()
+
+
+def test_an_alphabet_has_the_vocabulary_of_its_pairs() -> None:
+    letters = Inventory.of(["The quick brown fox jumps over the lazy dog, äöüß!"])
+    assert [rules.vocab_size(pairs, letters) for pairs in (900, 5_000, 29_000, 150_000)] == [1000, 2000, 4000, 8000]
 
 
 @pytest.mark.parametrize(

@@ -119,6 +119,34 @@ def test_one_vocabulary_or_two(tmp_path: Path) -> None:
     assert apart.target.unk_id in apart.target.encode("source")
 
 
+def test_each_side_may_have_a_size_of_its_own(tmp_path: Path) -> None:
+    fields = {"joint": False, "tokenizer": "bpe", "vocab_size": 275, "target_vocab_size": 270}
+    apart = train_tokenizers(open_corpus(data(tmp_path, **fields)))
+    assert (apart.source.size, apart.target.size) == (275, 270)
+    equal = train_tokenizers(open_corpus(data(tmp_path, **fields | {"target_vocab_size": 0})))
+    assert (equal.source.size, equal.target.size) == (275, 275)
+
+
+def test_tokenizers_spell_a_text_as_the_recipe_says_but_a_running_text_as_it_stands(tmp_path: Path) -> None:
+    typed = " a\xa0 b\n"
+    for normalize, spelled in (("nfc", "a b"), ("none", typed)):
+        tokenizer = train_tokenizers(open_corpus(data(tmp_path, tokenizer="bytes", normalize=normalize))).source
+        assert tokenizer.decode(tokenizer.encode(typed)) == spelled
+    (tmp_path / "play.txt").write_text("  Ham.\n\tTo be\n" * 200, encoding="utf-8")
+    running = DataConfig(src=str(tmp_path / "play.txt"), text="running", tokenizer="characters", max_length=8)
+    tokenizer = train_tokenizers(open_corpus(running, "generate")).source
+    assert tokenizer.decode(tokenizer.encode("  Ham.\n\tTo be\n")) == "  Ham.\n\tTo be\n"
+
+
+def test_a_run_from_before_there_was_a_choice_goes_on_as_it_began(tmp_path: Path) -> None:
+    """Its recipe has no `normalize`, which now means nfc; its tokenizer has none, and that decides."""
+    before = open_corpus(data(tmp_path, normalize="none"))
+    tokenizers, log = train_tokenizers(before), RunLog(tmp_path, 1)
+    first = prepare(before, tokenizers, tmp_path / "data", log, resuming=False)
+    again = prepare(open_corpus(data(tmp_path)), tokenizers, tmp_path / "data", log, resuming=True)
+    assert [ids.tolist() for ids in again.train.source] == [ids.tolist() for ids in first.train.source]
+
+
 def made(corpus: Corpus, folder: Path, resuming: bool = False) -> Prepared:
     folder.mkdir(exist_ok=True)
     return prepare(corpus, train_tokenizers(corpus), folder / "data", RunLog(folder, 1), resuming)
