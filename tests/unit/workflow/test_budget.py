@@ -28,15 +28,13 @@ from tests.toy_task import reversed_letters, write_pairs
 
 CPU = torch.device("cpu")
 PAIRS = 300
+ROOT = Path(__file__).parents[3]
 SHAPE = ("model.d_model=64", "model.d_ff=128")
 
 
 def training_flops(config: ModelConfig) -> float:
     """Operations to train on one target token and its share of the source: forward and twice back."""
     return 6.0 * (rules.layer_parameters(config) + config.d_model * config.tgt_vocab_size)
-
-
-ROOT = Path(__file__).parents[3]
 
 
 class Machine:
