@@ -103,6 +103,7 @@ SWITCH = Kind("true or false", lambda value: isinstance(value, bool))
 TEXT = Kind("a string", lambda value: isinstance(value, str))
 WHOLE = Kind("a whole number", lambda value: type(value) is int and abs(value) < 2**63)
 NUMBER = Kind("a finite number", lambda value: WHOLE.fits(value) or (isinstance(value, float) and math.isfinite(value)))
+POSITIVE = Kind("a number above 0", lambda value: NUMBER.fits(value) and value > 0)
 ID = Kind(f"an id of 0 to {MOST_ID - 1:,}", lambda value: type(value) is int and 0 <= value < MOST_ID)
 TABLE = Kind("a table", lambda value: isinstance(value, dict))
 

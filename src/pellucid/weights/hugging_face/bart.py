@@ -7,6 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from pellucid.config.model import MOST_IN_POSITIONS
 from pellucid.model.positions import sinusoids
 from pellucid.weights.hugging_face.family import Family, Tensors
 from pellucid.weights.hugging_face.settings import Settings
@@ -204,7 +205,11 @@ PEGASUS = Family(
 
 
 def _m2m_100_arithmetic(settings: Settings, tensors: Tensors) -> Tensors:
-    first = settings["pad_token_id"] + 1
+    first = settings.needed_id("pad_token_id") + 1
+    if (first + settings["max_position_embeddings"]) * settings["d_model"] > MOST_IN_POSITIONS:
+        raise settings.refuse(
+            "pad_token_id", first - 1, "behind which its positions begin: their table would be too long"
+        )
     table = fairseq_sinusoids(first + settings["max_position_embeddings"], settings["d_model"])[first:]
     names = ("encoder.embed_positions.weight", "decoder.embed_positions.weight")
     return arithmetic(settings, tensors) | dict.fromkeys(names, table)
@@ -216,7 +221,7 @@ def fairseq_sinusoids(length: int, d_model: int) -> Tensor:
     In single precision throughout, as the models were trained: at position 1,000 double precision differs by 1e-5.
     """
     half = d_model // 2
-    rate = torch.exp(torch.arange(half).float() * -(math.log(10000) / (half - 1)))
+    rate = torch.exp(torch.arange(half).float() * -(math.log(10000) / max(half - 1, 1)))
     angle = torch.arange(length).float()[:, None] * rate
     return F.pad(torch.cat([angle.sin(), angle.cos()], dim=1), (0, d_model % 2))
 

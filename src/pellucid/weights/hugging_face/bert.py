@@ -64,7 +64,7 @@ def _roberta_shape(settings: Settings, tensors: Tensors) -> dict[str, Any]:
 
 def _roberta_offset(settings: Settings) -> int:
     """The row of the first position: fairseq counts positions from `pad_id + 1`."""
-    return int(settings["pad_token_id"]) + 1
+    return settings.needed_id("pad_token_id") + 1
 
 
 def _roberta_arithmetic(settings: Settings, tensors: Tensors) -> Tensors:

@@ -6,7 +6,7 @@ from statistics import fmean
 from typing import Any
 
 from pellucid.config import DecodeConfig, ModelConfig
-from pellucid.errors import CheckpointError, ConfigError, quoted, shown
+from pellucid.errors import CheckpointError, ConfigError, shown
 from pellucid.model.transformer import Model
 from pellucid.reading import read_settings
 from pellucid.tables import from_table
@@ -146,7 +146,7 @@ def _family(path: Path, table: dict[str, Any]) -> Family:
         )
     if not isinstance(kind, str) or kind not in FAMILIES:
         raise CheckpointError(
-            f"`{path}` has the unknown `model_type` {quoted(kind)}", f"Pellucid opens {', '.join(sorted(FAMILIES))}"
+            f"`{path}` has the unknown `model_type` {shown(kind)}", f"Pellucid opens {', '.join(sorted(FAMILIES))}"
         )
     for layers, other in (("encoder_layers", "decoder_layers"), ("decoder_layers", "encoder_layers")):
         if FAMILIES[kind].kind == "encoder-decoder" and table.get(layers) == 0:

@@ -10,6 +10,7 @@ from pellucid.reading import (
     ID,
     NOTHING,
     NUMBER,
+    POSITIVE,
     SWITCH,
     TABLE,
     TEXT,
@@ -60,7 +61,8 @@ KINDS: dict[str, Kind] = SEARCH_KINDS | {
          "dropout_rate", "hidden_dropout_prob", "layer_norm_eps", "layer_norm_epsilon", "resid_pdrop", "rms_norm_eps"),
         NUMBER,
     ),
-    **dict.fromkeys(("partial_rotary_factor", "rope_theta"), NUMBER | NOTHING),
+    "rope_theta": POSITIVE,
+    "partial_rotary_factor": NUMBER | NOTHING,
     **dict.fromkeys(
         ("attention_bias", "mlp_bias", "scale_attn_by_inverse_layer_idx", "scale_attn_weights", "scale_embedding",
          "share_encoder_decoder_embeddings", "tie_word_embeddings"),
@@ -77,14 +79,10 @@ KINDS: dict[str, Kind] = SEARCH_KINDS | {
 """What each setting of config.json that is read may be."""
 
 ROPE_KINDS: dict[str, Kind] = {
-    **dict.fromkeys(("rope_type", "type"), TEXT | NOTHING),
-    **dict.fromkeys(
-        ("attention_factor", "beta_fast", "beta_slow", "factor", "high_freq_factor", "low_freq_factor", "mscale",
-         "mscale_all_dim", "partial_rotary_factor", "rope_theta"),
-        NUMBER | NOTHING,
-    ),
-    "original_max_position_embeddings": WHOLE | NOTHING,
-    **dict.fromkeys(("long_factor", "short_factor"), list_of(NUMBER) | NOTHING),
+    **dict.fromkeys(("rope_type", "type"), TEXT),
+    **dict.fromkeys(("factor", "high_freq_factor", "low_freq_factor", "rope_theta"), POSITIVE),
+    "original_max_position_embeddings": WHOLE,
+    "partial_rotary_factor": NUMBER | NOTHING,
 }  # fmt: skip
 """What each setting of rotary positions may be, in the table that holds them."""
 
@@ -113,6 +111,13 @@ class Settings:
     def get(self, name: str, default: Any = None) -> Any:
         """The setting, or `default` where it is left out."""
         return self.table.get(name, self.defaults.get(name, default))
+
+    def needed_id(self, name: str) -> int:
+        """An id that the family cannot do without. Raises CheckpointError where it is null or -1."""
+        found = self[name]
+        if not ID.fits(found):
+            raise CheckpointError(f"`{self.path}` has `{name}` = {shown(found)}; it must be {ID.words}")
+        return int(found)
 
     def refuse(self, name: str, value: Any, reason: str) -> CheckpointError:
         """The error for a setting that cannot be expressed."""

@@ -336,6 +336,7 @@ def opened_or_refused(folder: Path) -> bool:
     return True
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in KINDS if name != "model_type"])
 @pytest.mark.parametrize(("config", "make"), [(BERT, bert_tensors), (BART, bart_tensors)], ids=["bert", "bart"])
 def test_no_value_of_a_setting_is_a_bare_error(
@@ -348,6 +349,25 @@ def test_no_value_of_a_setting_is_a_bare_error(
         assert opened_or_refused(write(folder, config | {name: value}, tensors))
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", FAMILIES)
+def test_no_family_takes_a_value_for_granted(kind: str, tmp_path: Path) -> None:
+    """Up to where its first tensor is missing: all is read from its settings before."""
+    family = FAMILIES[kind]
+    sizes = {
+        theirs: 4 for ours, theirs in family.fields.items() if ours.startswith(("d_", "num_", "max_", "src_vocab"))
+    }
+    sizes |= {"decoder_attention_heads": 2, "encoder_attention_heads": 2, "decoder_ffn_dim": 4, "encoder_ffn_dim": 4}
+    sizes |= {"relative_attention_num_buckets": 4, "n_head": 2, "max_position_embeddings": 9}
+    config = {"model_type": kind, **{name: size for name, size in sizes.items() if name in family.defaults}}
+    tensors = {"x": torch.zeros(10_000)}
+    for name in sorted({*family.fields.values(), *family.defaults, "rope_scaling", "layer_types"}):
+        for value in (*ODD, {"rope_type": "llama3", "factor": 0}, {"type": "linear", "factor": None}):
+            folder = tmp_path / name
+            assert opened_or_refused(write(folder, config | {name: value}, tensors)), (name, value)
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SEARCH_KINDS)
 def test_no_value_of_a_search_setting_is_a_bare_error(name: str, tmp_path: Path) -> None:
     folder = write(tmp_path, BART, bart_tensors())
@@ -365,7 +385,7 @@ def test_no_value_of_a_search_setting_is_a_bare_error(name: str, tmp_path: Path)
         ({"bad_words_ids": [5]}, "has `bad_words_ids` = [5]; it must be a list of a list of an id"),
         ({"hidden_act": [1]}, "has `hidden_act` = [1]; it must be a string"),
         ({"rope_scaling": 5}, "has `rope_scaling` = 5; it must be a table or null"),
-        ({"rope_scaling": {"rope_theta": "x"}}, "has `rope_theta` = 'x'; it must be a finite number or null"),
+        ({"rope_scaling": {"rope_theta": "x"}}, "has `rope_theta` = 'x'; it must be a number above 0"),
         ({"num_hidden_layers": 2**30}, "must be at most 1,024"),
         ({"hidden_size": 2**16, "num_attention_heads": 2}, "hold 192 numbers, config.json asks for a model of "),
     ],
