@@ -8,6 +8,8 @@ TORCH ?= torch==2.13.0
 # Where tolerances are: what must hold whatever instructions a processor has.
 NUMERICS := $(addprefix tests/,parity properties unit/decoding unit/inspection unit/kernels unit/model unit/tasks \
 	unit/tracing unit/training unit/weights)
+# Names every version with its SHA-256 sums, and nothing else is installed: make test LOCK=requirements/ci.txt
+LOCK ?=
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -72,6 +74,7 @@ $(VENV)/.core: pyproject.toml
 	@test -x $(BIN)/pip || $(PYTHON) -m venv $(VENV)
 	@echo "installing $(TORCH) and Pellucid into $(VENV) (some minutes the first time)"
 	@$(PIP) "$(TORCH)"
+	@$(if $(LOCK),$(PIP) --require-hashes -r $(LOCK),:)
 	@$(PIP) --editable .
 	@touch $@
 

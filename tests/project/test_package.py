@@ -1,5 +1,6 @@
 """The package: its version has an entry in the changelog, and what is built holds each of its files."""
 
+import re
 import shutil
 import subprocess
 import sys
@@ -15,6 +16,18 @@ ROOT = Path(__file__).parents[2]
 def test_the_changelog_has_the_version() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     assert f"\n## [{project['version']}]" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+
+
+def test_what_continuous_integration_installs_is_named_with_its_sums() -> None:
+    """Each requirement of the package and of its tests, but PyTorch, whose builds differ by machine."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    extras = project["optional-dependencies"]
+    asked = [*project["dependencies"], *extras["dev"], *extras["plot"]]
+    names = {re.split(r"[^\w.-]", requirement)[0] for requirement in asked} - {"torch", "pellucid"}
+    lock = (ROOT / "requirements" / "ci.txt").read_text(encoding="utf-8")
+    entries = re.findall(r"^([\w.-]+)==[^\n]*\\\n((?:    --hash=sha256:[0-9a-f]{64}(?: \\)?\n?)+)", lock, re.MULTILINE)
+    assert names <= {name for name, _ in entries}, "add it to requirements/ci.in; ci.txt says how it is written"
+    assert len(entries) == len(re.findall(r"^[\w.-]+==", lock, re.MULTILINE)), "each with its sums"
 
 
 @pytest.fixture

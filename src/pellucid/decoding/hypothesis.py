@@ -74,6 +74,7 @@ def length_limits(src: Tensor, decode: DecodeConfig, config: ModelConfig) -> lis
 def suppressed_ids(config: ModelConfig, suppress: Sequence[int] = ()) -> list[int]:
     """Ids that no search may give: padding, the start token, and those of `suppress`."""
     special = {i for i in (config.pad_id, config.bos_id) if i is not None and i != config.eos_id}
+    special -= {i for i in special if i >= config.tgt_vocab_size}  # the source's padding, where it has more words
     return sorted(special | set(suppress))
 
 

@@ -26,7 +26,8 @@ def test_max_length_and_positions_are_upper_bounds() -> None:
 
 
 @pytest.mark.parametrize(
-    ("pad_id", "bos_id", "eos_id", "suppressed"), [(0, 1, 2, [0, 1]), (None, 1, 2, [1]), (1, 2, 2, [1]), (5, 5, 0, [5])]
+    ("pad_id", "bos_id", "eos_id", "suppressed"),
+    [(0, 1, 2, [0, 1]), (None, 1, 2, [1]), (1, 2, 2, [1]), (5, 5, 0, [5]), (4096, 1, 2, [1])],
 )
 def test_padding_and_start_are_suppressed(pad_id: int | None, bos_id: int, eos_id: int, suppressed: list[int]) -> None:
     config = replace(CONFIG, pad_id=pad_id, bos_id=bos_id, eos_id=eos_id)
