@@ -96,8 +96,10 @@ def _be_the_child(attempt: Attempt, seed: str, batch: range, folder: Path, write
     for stream in (0, 1, 2):
         os.dup2(quiet, stream)
     sys.stdout = sys.stderr = open(os.devnull, "w")  # noqa: SIM115 (as long as the process lives)
-    taken = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
-    resource.setrlimit(resource.RLIMIT_AS, (taken + MEMORY, taken + MEMORY))
+    told = Path("/proc/self/statm")
+    if told.exists():  # Linux tells how much it has, and holds it to a limit; elsewhere growth is measured alone
+        taken = int(told.read_text().split()[0]) * resource.getpagesize()
+        resource.setrlimit(resource.RLIMIT_AS, (taken + MEMORY, taken + MEMORY))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     before = _resident()
 
@@ -128,7 +130,7 @@ def _be_the_child(attempt: Attempt, seed: str, batch: range, folder: Path, write
 
 def _resident() -> int:
     """The most memory that this process has had at a time."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
 
 
 def _remove(folder: Path) -> None:

@@ -321,8 +321,13 @@ def test_what_a_message_echoes_is_short_and_visible(folder: Path) -> None:
 @contextmanager
 def most_memory(size: int) -> Iterator[None]:
     """Within it, so much more address space can be taken than is taken already."""
-    resource = pytest.importorskip("resource")
-    taken = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    told = Path("/proc/self/statm")
+    if not told.exists():  # where a limit is not held to anyway
+        yield
+        return
+    import resource
+
+    taken = int(told.read_text().split()[0]) * resource.getpagesize()
     before = resource.getrlimit(resource.RLIMIT_AS)
     resource.setrlimit(resource.RLIMIT_AS, (taken + size, before[1]))
     try:
