@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from pellucid.config import ModelConfig
 from pellucid.model.transformer import Transformer
+from pellucid.text.inventory import Inventory
 from pellucid.workflow import rules
 from pellucid.workflow.rules import Facts
 
@@ -68,7 +69,7 @@ def test_millions_of_pairs_in_many_hours_get_large_batches() -> None:
     ("pairs", "size"), [(0, 1000), (4_999, 1000), (5_000, 2000), (29_000, 4000), (160_000, 8000), (4_500_000, 32000)]
 )
 def test_the_vocabulary_grows_with_the_corpus(pairs: int, size: int) -> None:
-    assert rules.vocab_size(pairs) == size
+    assert rules.vocab_size(pairs, Inventory.of(["Two men walk on a street."])) == size
 
 
 @given(st.floats(0, 1e4), st.floats(1, 100))
