@@ -1,10 +1,11 @@
 """Greedy translation with ONNX Runtime: no torch, no Pellucid.
 
-    pip install onnxruntime sentencepiece numpy
+    pip install onnxruntime tokenizers numpy
     pellucid convert RUN FOLDER --to onnx
     python translate_onnx.py FOLDER < lines > translations
 
-FOLDER holds encoder.onnx, decoder.onnx, config.json and the SentencePiece models of the tokenizer.
+FOLDER holds the graphs in onnx/, the tokenizer in tokenizer.json (that of a target with a vocabulary of its own in
+target/), and what generation begins with, leaves out and ends with in generation_config.json.
 """
 
 import json
@@ -13,9 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import onnxruntime
-import sentencepiece
-
-ESCAPE, SPACE = "\x1b", "▁"  # SentencePiece would read ▁ as a space: Pellucid's own models see it escaped
+import tokenizers
 
 
 def outputs(session: onnxruntime.InferenceSession, feed: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
@@ -24,55 +23,49 @@ def outputs(session: onnxruntime.InferenceSession, feed: dict[str, np.ndarray]) 
 
 
 class Translator:
-    """A folder that `pellucid convert --to onnx` wrote."""
+    """A folder that `pellucid convert --to onnx` wrote, with --quantization int8 or without."""
 
     def __init__(self, folder: Path) -> None:
-        config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-        self.model, self.decode = config["model"], config["decode"]
-        kind, files = config["tokenizer"]["kind"], config["tokenizer"]["files"]
-        if kind not in ("bpe", "unigram", "sentencepiece"):
-            sys.exit(f"this script reads SentencePiece models, not a tokenizer of the kind {kind}")
-        self.source, self.target = (
-            sentencepiece.SentencePieceProcessor(model_file=str(folder / files.get(side, files.get("tokenizer"))))
-            for side in ("source", "target")
-        )
-        self.escapes = kind != "sentencepiece" and self.source.is_byte(self.source.piece_to_id("<0x00>"))
         self.encoder, self.decoder = (
-            onnxruntime.InferenceSession(str(folder / f"{n}coder.onnx")) for n in ("en", "de")
+            onnxruntime.InferenceSession(str(next((folder / "onnx").glob(f"{part}*.onnx"))))
+            for part in ("encoder_model", "decoder_model_merged")
         )
-        self.never = [i for i in (self.model["pad_id"], self.model["bos_id"]) if i not in (None, self.model["eos_id"])]
+        self.source = self.target = tokenizers.Tokenizer.from_file(str(folder / "tokenizer.json"))
+        if (folder / "target").is_dir():
+            self.target = tokenizers.Tokenizer.from_file(str(folder / "target" / "tokenizer.json"))
+        self.source.encode_special_tokens = True  # text that reads </s> is text
+        self.settings = json.loads((folder / "generation_config.json").read_text(encoding="utf-8"))
+        self.longest = json.loads((folder / "config.json").read_text(encoding="utf-8"))["max_position_embeddings"]
 
     def translate(self, line: str) -> str:
         """The most probable token at each step, until the end token. What the model has no positions for is cut off."""
-        text = line.replace(ESCAPE, ESCAPE * 2).replace(SPACE, f"{ESCAPE}_") if self.escapes else line
-        ids = self.source.encode(text)
-        end = [self.model["eos_id"]] if self.decode.get("source_end", True) else []
-        before, after = self.decode["source_prefix"], [*end, *self.decode["source_suffix"]]
-        source = [*before, *ids[: self.model["max_positions"] - len(before) - len(after)], *after]
-        memory = outputs(self.encoder, {"src": np.array([source], dtype=np.int64)})
-        heads = self.model["num_kv_heads"] or self.model["num_heads"]
-        width = self.model["head_dim"] or self.model["d_model"] // self.model["num_heads"]
-        names = [given.name for given in self.decoder.get_inputs() if given.name.startswith("past_")]
-        past = dict.fromkeys(names, np.zeros((1, heads, 0, width), dtype=np.float32))
-        tokens = [self.model["bos_id"], *self.decode["target_prefix"]]
-        written: list[int] = []
-        limit = min(self.decode["max_length"] or 2 * len(ids) + 50, self.model["max_positions"] - len(tokens))
-        for place in range(len(tokens) + limit):
-            token = (tokens + written)[place]
-            found = outputs(self.decoder, {"tokens": np.array([[token]], dtype=np.int64), **memory, **past})
-            logits = found.pop("logits")[0]
-            past = {f"past_{name}": tensor for name, tensor in found.items()}
-            if place + 1 < len(tokens):
-                continue
-            logits[[*self.never, *self.decode["suppress"]]] = -np.inf
-            if (best := int(logits.argmax())) == self.model["eos_id"]:
+        if not line.strip():
+            return ""  # the model has never seen such a line, and would make something up
+        ids = np.array([self.source.encode(line).ids[: self.longest]], dtype=np.int64)
+        mask = np.ones_like(ids)
+        memory = outputs(self.encoder, {"input_ids": ids, "attention_mask": mask})["last_hidden_state"]
+        feed = {"encoder_hidden_states": memory, "encoder_attention_mask": mask}
+        for past in self.decoder.get_inputs():
+            if past.name.startswith("past_"):
+                feed[past.name] = np.zeros((1, past.shape[1], 0, past.shape[3]), dtype=np.float32)
+        forced = self.settings.get("forced_bos_token_id")
+        tokens = [self.settings["decoder_start_token_id"], *([] if forced is None else [forced])]
+        given, new = len(tokens), tokens
+        while len(tokens) < self.settings["max_length"] - 1:
+            feed["input_ids"] = np.array([new], dtype=np.int64)
+            feed["use_cache_branch"] = np.array([len(new) < len(tokens)])
+            found = outputs(self.decoder, feed)
+            logits = found.pop("logits")[0, -1]
+            logits[self.settings.get("suppress_tokens", [])] = -np.inf
+            best = int(logits.argmax())
+            if best == self.settings["eos_token_id"]:
                 break
-            written.append(best)
-        text = self.target.decode(written[:limit])
-        return text.replace(f"{ESCAPE}_", SPACE).replace(ESCAPE * 2, ESCAPE) if self.escapes else text
+            tokens, new = [*tokens, best], [best]
+            feed |= {name.replace("present", "past_key_values"): tensor for name, tensor in found.items()}
+        return self.target.decode(tokens[given:])
 
 
 if __name__ == "__main__":
     translator = Translator(Path(sys.argv[1]))
     for line in sys.stdin:
-        print(translator.translate(line.rstrip("\n")) if line.strip() else "")
+        print(translator.translate(line.rstrip("\n")))

@@ -116,3 +116,23 @@ def _described(value: object) -> str:
         return brief.repr(value)
     except ValueError:  # such a number within a list
         return f"a {type(value).__name__} of {len(value)}" if isinstance(value, list | tuple | dict) else "a value"
+
+
+def install(extra: str) -> str:
+    """Returns the command that installs an extra from where Pellucid came: an index, a checkout, a file, elsewhere."""
+    import json
+    from importlib.metadata import PackageNotFoundError, distribution
+    from urllib.parse import urlsplit
+    from urllib.request import url2pathname
+
+    try:
+        origin = json.loads(distribution("pellucid").read_text("direct_url.json") or "{}")
+    except (PackageNotFoundError, ValueError):
+        origin = {}
+    url = str(origin.get("url", ""))
+    if "dir_info" in origin and url.startswith("file://"):
+        editable = "-e " if origin["dir_info"].get("editable") else ""
+        return f'pip install {editable}"{url2pathname(urlsplit(url).path)}[{extra}]"'
+    if "vcs_info" in origin:
+        return f'pip install "pellucid[{extra}] @ {origin["vcs_info"].get("vcs", "git")}+{url}"'
+    return f'pip install "pellucid[{extra}] @ {url}"' if url else f'pip install "pellucid[{extra}]"'

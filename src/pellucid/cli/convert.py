@@ -24,7 +24,9 @@ def convert(
         optional("KIND", "pellucid, hf, or a tutorial's layout", "found by looking"),
     ] = None,
     to: Annotated[str, tyro.conf.arg(metavar="KIND", help="pellucid, hf, ct2 (CTranslate2) or onnx")] = "pellucid",
-    quantization: Annotated[str | None, optional("TYPE", "with --to ct2: int8, float16 and so on", "float32")] = None,
+    quantization: Annotated[
+        str | None, optional("TYPE", "int8; with --to ct2 also float16 and so on", "float32")
+    ] = None,
     num_heads: Annotated[int | None, optional("N", "a tutorial's number of heads", "what the tensors tell")] = None,
     src_vocab: Annotated[str, optional("FILE", "a tutorial's source vocabulary, a token a line", "none")] = "",
     tgt_vocab: Annotated[str, optional("FILE", "a tutorial's target vocabulary, a token a line", "none")] = "",
@@ -70,13 +72,10 @@ def convert(
     example: pellucid convert model.pt translator --num-heads 8 --src-vocab src.txt --tgt-vocab tgt.txt
     example: pellucid convert run for-ctranslate2 --to ct2 --quantization int8
     """
-    import sys
-
     from pellucid.data.corpus import read_lines
     from pellucid.errors import ConfigError
     from pellucid.workflow.convert import Sentences
     from pellucid.workflow.convert import convert as convert_model
-    from pellucid.workflow.proof import TOLERANCE
     from pellucid.workflow.tutorial import TutorialOptions
 
     if references and not sentences:
@@ -88,10 +87,7 @@ def convert(
         src_embedding=src_embedding, tgt_embedding=tgt_embedding, output_projection=output_projection,
     )  # fmt: skip
     lines, translations = (list(read_lines(path)) if path else None for path in (sentences, references))
-    compared_on = Sentences(lines, translations, TOLERANCE if tolerance is None else tolerance, (src_lang, tgt_lang))
+    compared_on = Sentences(lines, translations, tolerance, (src_lang, tgt_lang))
     proof = convert_model(src, dst, from_, to, options, quantization, compared_on)
     print(proof)
-    rounded = quantization is not None and tolerance is None
-    if rounded and not proof.passed:
-        print(f"rounding to {quantization} is taken for the reason; --tolerance X would decide", file=sys.stderr)
-    return 0 if proof.passed or rounded else 1
+    return 0 if proof.passed else 1

@@ -27,6 +27,10 @@ class Recipe(Settings):
     """What it trains, in a sentence."""
     time: str = ""
     """How long that took, and on what machine; empty: not measured."""
+    license: str = ""
+    """The licence of the model, as hubs call it (apache-2.0, cc-by-4.0): for its card. Empty: the card says nothing."""
+    languages: tuple[str, ...] = ()
+    """The codes of its languages, for its card. Empty: what the names of the texts end in, as `train.de.gz`."""
     task: Literal["translate", "classify", "generate"] = "translate"
     """What the model is for: to write a target for a source, to tell which label a text has, or to go on writing."""
     model: ModelConfig = field(default_factory=lambda: ModelConfig.preset("tiny"))

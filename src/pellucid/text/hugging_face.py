@@ -9,7 +9,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from pellucid.errors import CheckpointError, ConfigError, shown
+from pellucid.errors import CheckpointError, ConfigError, install, shown
 from pellucid.reading import MOST_ID
 from pellucid.text.special import SpecialIds, clean_up_spaces
 from pellucid.text.tokenizer_json import problem_of
@@ -153,7 +153,7 @@ def import_tokenizers() -> ModuleType:
     except ImportError as error:
         raise ConfigError(
             "this tokenizer needs the library `tokenizers`, which is not installed",
-            "install the extra `hf`: pip install 'pellucid[hf]'",
+            f"install the extra `hf`: {install('hf')}",
         ) from error
 
 

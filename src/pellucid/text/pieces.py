@@ -12,6 +12,7 @@ _ALGORITHMS = {1: "unigram", 2: "bpe", 3: "word", 4: "char"}
 MALFORMED = (TypeError, ValueError, LookupError, AttributeError, StopIteration, StructError)
 """What comes of reading fields that are not of their types."""
 _NORMAL, _UNKNOWN, _USER_DEFINED, _BYTE = 1, 2, 4, 6  # types of a piece
+_UNKNOWN_AS = " \u2047 "  # unless the settings say otherwise
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,22 @@ class Pieces:
         return tuple(self.byte_ids[byte] for byte in piece.encode()) if self.byte_ids else (self.unk_id,)
 
 
+@dataclass(frozen=True)
+class Model(Pieces):
+    """A whole model: its pieces, and what it does to a text before it cuts it."""
+
+    unknown_as: str
+    """What the unknown piece is written as."""
+    character_map: bytes
+    """The table of characters that normalisation replaces, as SentencePiece compiles it; empty: none."""
+    adds_space: bool
+    """Whether a text is cut as if a space stood before it."""
+    space_behind: bool
+    """Whether that space, and the one of each word, stands behind it."""
+    removes_spaces: bool
+    """Whether spaces around a text and the second of two are dropped."""
+
+
 def read_pieces(proto: bytes) -> Pieces:
     """Returns the pieces in the bytes of a model.
 
@@ -45,10 +62,17 @@ def read_pieces(proto: bytes) -> Pieces:
     what is of another type than it should be.
 
     Source: SentencePiece's `sentencepiece_model.proto`. Field 1 of the message ModelProto is a piece (its field 1 the
-    text, 2 the score, 3 the type), field 2 the settings of the training (3 the algorithm, 35 the byte fallback).
+    text, 2 the score, 3 the type), field 2 the settings of the training (3 the algorithm, 24 whether a word's space
+    stands behind it, 35 the byte fallback, 44 what the unknown piece is written as), field 3 those of the normalisation
+    (2 its table, 3 the space before a text, 4 whether spaces are removed).
     """
+    return read_model(proto)
+
+
+def read_model(proto: bytes) -> Model:
+    """Returns the model in its bytes, as read_pieces() takes them and with the same errors."""
     try:
-        return _pieces(proto)
+        return _model(proto)
     except MALFORMED as error:
         raise unreadable() from error
 
@@ -58,10 +82,11 @@ def unreadable() -> CheckpointError:
     return CheckpointError("the SentencePiece model is damaged: its fields cannot be read", "copy the file again")
 
 
-def _pieces(proto: bytes) -> Pieces:
+def _model(proto: bytes) -> Model:
     found: dict[int, dict[str, int]] = {_NORMAL: {}, _UNKNOWN: {}, _USER_DEFINED: {}, _BYTE: {}}
     scores: dict[str, float] = {}
     settings: dict[int, Any] = {}
+    normal: dict[int, Any] = {}
     place = 0
     for number, value in fields(proto):
         if number == 1:
@@ -73,13 +98,20 @@ def _pieces(proto: bytes) -> Pieces:
             place += 1
         elif number == 2:
             settings = dict(fields(value))
-    return Pieces(
+        elif number == 3:
+            normal = dict(fields(value))
+    return Model(
         algorithm=_ALGORITHMS[settings.get(3, 1)],
         ids=found[_NORMAL],
         scores=scores,
         symbols=found[_USER_DEFINED],
         byte_ids=tuple(found[_BYTE][f"<0x{byte:02X}>"] for byte in range(256)) if settings.get(35) else (),
         unk_id=next(iter(found[_UNKNOWN].values())),
+        unknown_as=settings.get(44, _UNKNOWN_AS.encode()).decode("utf-8"),
+        character_map=normal.get(2, b""),
+        adds_space=bool(normal.get(3, 1)),
+        space_behind=bool(settings.get(24, 0)),
+        removes_spaces=bool(normal.get(4, 1)),
     )
 
 

@@ -42,7 +42,7 @@ class Subwords:
         self._silent = {self.pad_id, self.bos_id, self.eos_id}
         self.normalization = normalization_of(proto) if kind in SUBWORD_KINDS else "none"
         has_bytes = self._model.is_byte(self._model.piece_to_id("<0x00>"))
-        self._escapes = kind in SUBWORD_KINDS and self.normalization == "none" and has_bytes
+        self.escapes = kind in SUBWORD_KINDS and self.normalization == "none" and has_bytes
 
     def _own_or_next(self, special_id: int) -> int:
         if special_id < 0:
@@ -61,7 +61,7 @@ class Subwords:
 
     def decode(self, ids: Sequence[int]) -> str:
         text: str = self._model.decode([int(i) for i in ids if int(i) not in self._silent])
-        return unescape(text) if self._escapes else text
+        return unescape(text) if self.escapes else text
 
     def tokens(self, ids: Sequence[int]) -> list[str]:
         return [self._shown.get(int(i)) or self._model.id_to_piece(int(i)) for i in ids]
@@ -85,7 +85,7 @@ class Subwords:
         """The text as the model's own rules leave it: they do all of it for any text but some piles of marks."""
         if self.normalization == "nfc":
             text = normalize(text, "nfc")
-        return (escape(text) if self._escapes else text).encode("utf-8", "replace")
+        return (escape(text) if self.escapes else text).encode("utf-8", "replace")
 
 
 def escape(text: str) -> str:

@@ -30,15 +30,20 @@ class Tokenizers:
     def save(self, folder: Path) -> dict[str, object]:
         """Writes `tokenizer.*`, or `source.*` and `target.*`, and returns the table that load() reads.
 
+        `tokenizer.json` is the name of another format: a joint vocabulary is called `vocabulary.json`, the ids of a
+        joint SentencePiece model's pieces `numbers.json`.
+
         The table can be written as JSON: {"kind": "bpe", "joint": true, "files": {"tokenizer": "tokenizer.model"},
         "sha256": {"tokenizer": "..."}}; a target of its own kind adds "target_kind". Of somebody else's tokenizers
         `tokenizer.json` adds "options", a SentencePiece model with other ids a second file, `tokenizer_numbers`.
         """
         sides = {"tokenizer": self.source} if self.joint else {"source": self.source, "target": self.target}
-        paths = {side: tokenizer.save(folder / side) for side, tokenizer in sides.items()}
+        paths = {}
         for side, tokenizer in sides.items():
+            own = isinstance(tokenizer, Vocabulary) and self.joint
+            paths[side] = tokenizer.save(folder / ("vocabulary" if own else side))
             if isinstance(tokenizer, NumberedSubwords):
-                paths[f"{side}_numbers"] = tokenizer.save_numbers(folder / side)
+                paths[f"{side}_numbers"] = tokenizer.save_numbers(folder / ("numbers" if self.joint else side))
         table: dict[str, object] = {"kind": self.source.kind, "joint": self.joint}
         if self.target.kind != self.source.kind:
             table["target_kind"] = self.target.kind

@@ -59,7 +59,7 @@ class Vocabulary:
 
     @property
     def size(self) -> int:
-        return len(self._listing)
+        return len(self.listing)
 
     def encode(self, text: str) -> list[int]:
         text = normalize(text, self.normalization)
@@ -77,7 +77,7 @@ class Vocabulary:
         kept = [i for i in ids if i > EOS_ID]
         if self.byte_fallback:
             return b"".join([self._bytes[i] for i in kept]).decode("utf-8", "replace")
-        entries = [self._listing[i] for i in kept]
+        entries = [self.listing[i] for i in kept]
         if self.kind == "words":
             return join_words(entries)
         return (" " if self.kind == "spaces" else "").join(entries)
@@ -95,7 +95,7 @@ class Vocabulary:
         }
         if self.normalization != "none":
             table["normalize"] = self.normalization
-        table["tokens"] = self._listing
+        table["tokens"] = self.listing
         file = path.with_suffix(".json")
         file.write_bytes((json.dumps(table, ensure_ascii=False, indent=1) + "\n").encode())
         return file
@@ -130,7 +130,7 @@ class Vocabulary:
             byte_fallback,
             str(normalization),
         )
-        return vocabulary if vocabulary._listing == tokens and len(vocabulary._ids) == len(vocabulary.entries) else None
+        return vocabulary if vocabulary.listing == tokens and len(vocabulary._ids) == len(vocabulary.entries) else None
 
     def _encode_exactly(self, text: str) -> list[int]:
         ids: list[int] = []
@@ -143,7 +143,7 @@ class Vocabulary:
         return ids
 
     @cached_property
-    def _listing(self) -> list[str]:
+    def listing(self) -> list[str]:
         """Each id's token."""
         return [*tokens_before_entries(self.byte_fallback), *self.entries]
 

@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from functools import cache
 
 _JOINERS = "\u200c\u200d"
-_OPENING = r"(\[{¿¡„（「『"
-_CLOSING = r".,!?;:%)\]}…”。、，！？；：）」』"
-_SPACED_MARK = re.compile(rf" (?=[{_CLOSING}](?: |$))|(?<=[{_OPENING}]) | (?=['’-] \w)|(?<=\w ['’-]) ")
+OPENING = r"(\[{¿¡„（「『"
+CLOSING = r".,!?;:%)\]}…”。、，！？；：）」』"
+_SPACED_MARK = re.compile(rf" (?=[{CLOSING}](?: |$))|(?<=[{OPENING}]) | (?=['’-] \w)|(?<=\w ['’-]) ")
 
 
 def cut_words(text: str) -> list[str]:
@@ -31,12 +31,19 @@ def join_words(words: Iterable[str]) -> str:
     return _SPACED_MARK.sub("", " ".join(words))
 
 
+def extends(character: str) -> bool:
+    """Tells whether a character combines with the letter before it: marks, joiners, the skin tones of emoji.
+
+    Without the marks most scripts of South Asia would fall apart.
+    """
+    code = ord(character)
+    marked = 0x300 <= code < 0x1F000 or 0xE0100 <= code < 0xE01F0
+    return character in _JOINERS or 0x1F3FB <= code <= 0x1F3FF or (marked and unicodedata.category(character)[0] == "M")
+
+
 @cache
 def _word_pattern() -> re.Pattern[str]:
-    r"""`\w` leaves out the combining marks without which most scripts of South Asia fall apart, hence this pattern."""
-    marks = [chr(code) for code in (*range(0x300, 0x1F000), *range(0xE0100, 0xE01F0))]
-    extend = re.escape("".join(c for c in marks if unicodedata.category(c).startswith("M")) + _JOINERS)
-    extend += "\U0001f3fb-\U0001f3ff"  # skin tones of emoji
+    extend = re.escape("".join(filter(extends, map(chr, range(0x300, 0xE01F0)))))
     letters = rf"\w+(?:[{extend}]+\w*)*"
     mark = rf"[^\w\s][{extend}]*"
     return re.compile(rf"{letters}(?:(?<=\d)[.,:](?=\d){letters})*|{mark}(?:(?<=\u200d){mark})*")

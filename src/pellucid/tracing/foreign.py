@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from pellucid.errors import ConfigError, DataError
+from pellucid.errors import ConfigError, DataError, install
 from pellucid.tracing.apart import apart, in_evaluation
 from pellucid.tracing.passes import checksum, provenance
 from pellucid.tracing.recorder import SEQUENCES, Call, difference, gather, largest_difference
@@ -86,7 +86,7 @@ def _check_transformers() -> None:
     except ImportError as error:
         raise ConfigError(
             "this needs transformers 5 or newer, which is not installed",
-            "install the extra `verify`: pip install 'pellucid[verify]'",
+            f"install the extra `verify`: {install('verify')}",
         ) from error
 
 

@@ -6,6 +6,7 @@ of the first version have our description in `config.json` and no `pellucid.json
 
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -20,6 +21,7 @@ from pellucid.tables import from_table, to_table
 from pellucid.text.tokenizers import Tokenizers
 from pellucid.text.training_text import TrainingText
 from pellucid.weights.building import build_unfilled, outline
+from pellucid.weights.export.tokenizer_files import write_tokenizer_files
 from pellucid.weights.files import move_into_place, temporary_folder, write_text
 from pellucid.weights.tensors import (
     check_stored,
@@ -93,6 +95,8 @@ def save_description(
         description["text"] = to_table(text)
     write_text(folder / "README.md", card)
     write_text(folder / CONFIG, json.dumps(_for_others(model), indent=2) + "\n")
+    with suppress(ConfigError):  # what the common format cannot express, our own files hold
+        write_tokenizer_files(tokenizers, folder, model, decode)
     # Last: without it the folder is none yet.
     write_text(folder / DESCRIPTION, json.dumps(description, indent=2, ensure_ascii=False) + "\n")
 

@@ -1,19 +1,20 @@
 """`pellucid convert`: a model from one place into the form of another, with the proof that it stayed the same."""
 
 import os
-import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import cast, get_args
+from typing import Any, cast, get_args
 
 import torch
 
 from pellucid.errors import CheckpointError, ConfigError, DataError, did_you_mean
-from pellucid.weights.export.ctranslate2 import Quantization
-from pellucid.weights.files import flush, temporary_folder
+from pellucid.weights.card import PIPELINE_TAGS, card, kept, parted
+from pellucid.weights.export import ctranslate2, onnx
+from pellucid.weights.export.card import KEPT, export_card
+from pellucid.weights.files import flush, temporary_folder, write_text
 from pellucid.weights.folder import (
     DESCRIPTION,
     SavedModel,
@@ -29,15 +30,15 @@ from pellucid.weights.tutorials.files import load_state_dict
 from pellucid.weights.tutorials.layouts import LAYOUT_NAMES, find_layout
 from pellucid.weights.tutorials.source import read_state_dict
 from pellucid.workflow.counterparts import Kind
-from pellucid.workflow.proof import TOLERANCE, Proof, not_compared, prove
+from pellucid.workflow.proof import Proof, not_compared, prove
 from pellucid.workflow.proof_languages import Languages
 from pellucid.workflow.tutorial import TutorialOptions, open_tutorial
 
 OURS, HUGGING_FACE = "pellucid", "hf"
 SOURCES = (OURS, HUGGING_FACE, *LAYOUT_NAMES)
 TARGETS = (OURS, HUGGING_FACE, "ct2", "onnx")
-USES = {"translate": "translation", "classify": "text-classification", "generate": "text-generation"}
-"""What model hubs call a task."""
+QUANTIZATIONS = {"ct2": get_args(ctranslate2.Quantization), "onnx": get_args(onnx.Quantization)}
+"""The types in which each target's matrices may be stored."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,8 @@ class Sentences:
     """None: twenty that come with the project."""
     references: Sequence[str] | None = None
     """A translation of each."""
-    tolerance: float = TOLERANCE
+    tolerance: float | None = None
+    """None: 0.0001, which decides nothing where matrices are rounded."""
     languages: Languages = (None, None)
     """Codes of source and target, for a multilingual model; None: its default, else the first it knows."""
 
@@ -69,7 +71,7 @@ def convert(
         kind: pellucid, hf, or a tutorial's layout; None: what `src` looks like.
         target: pellucid, hf, ct2 or onnx.
         options: of a tutorial: what no tensor tells.
-        quantization: of CTranslate2: the type of its matrices.
+        quantization: of CTranslate2 and ONNX: the type of their matrices.
 
     Nothing is left of a conversion that fails; one that was made but is not equal stays, for a look at it.
 
@@ -92,8 +94,13 @@ def convert(
             _write_ours(saved, Path(workspace), kind, source)
             source = Path(workspace)
         _write(saved, folder, target, kind, source, quantization)
-        proof = _proof(source, folder, kind, target, compared_on or Sentences())
+        proof = _proof(source, folder, kind, target, compared_on or Sentences(), quantization)
         proof.save(folder)
+        if target != OURS:
+            text = export_card(
+                target, saved.model.config, tokenizers=saved.tokenizers, original=_card_of(source), proof=str(proof)
+            )
+            write_text(folder / "README.md", text)
     return proof
 
 
@@ -117,15 +124,21 @@ def find_kind(source: Path) -> str:
 
 def _check_names(kind: str | None, target: str, quantization: str | None) -> None:
     """Raises ConfigError for a kind, a target or a type that there is not."""
+    types = QUANTIZATIONS.get(target, ())
+    if quantization is not None and target in TARGETS and not types:
+        raise ConfigError(
+            f"`--quantization {quantization}` means nothing to `--to {target}`", "choose --to ct2, or --to onnx"
+        )
     for option, value, known in (
         ("--from", kind, SOURCES),
         ("--to", target, TARGETS),
-        ("--quantization", quantization, get_args(Quantization)),
+        ("--quantization", quantization, types),
     ):
         if value is not None and value not in known:
-            raise ConfigError(f"unknown `{option} {value}`{did_you_mean(value, known)}", f"choose {', '.join(known)}")
-    if quantization is not None and target != "ct2":
-        raise ConfigError(f"`--quantization {quantization}` means nothing to `--to {target}`", "choose --to ct2")
+            of = f" of `--to {target}`" if option == "--quantization" else ""
+            raise ConfigError(
+                f"unknown `{option} {value}`{of}{did_you_mean(value, known)}", f"choose {', '.join(known)}"
+            )
 
 
 def _opened(source: Path, kind: str, options: TutorialOptions) -> SavedModel:
@@ -159,13 +172,14 @@ def _write(saved: SavedModel, folder: Path, target: str, kind: str, source: Path
     elif target == "ct2":
         from pellucid.weights import to_ctranslate2
 
-        to_ctranslate2(
-            saved.model, saved.tokenizers, folder, cast(Quantization | None, quantization), decode=saved.decode
-        )
+        to_ctranslate2(saved.model, saved.tokenizers, folder, cast(Any, quantization), decode=saved.decode)
     else:
         from pellucid.weights import to_onnx
 
-        to_onnx(saved.model, folder, saved.tokenizers, decode=saved.decode, labels=saved.labels)
+        to_onnx(
+            saved.model, folder, saved.tokenizers, decode=saved.decode, labels=saved.labels,
+            quantization=cast(Any, quantization),
+        )  # fmt: skip
 
 
 def _write_ours(saved: SavedModel, folder: Path, kind: str, source: Path) -> None:
@@ -179,11 +193,13 @@ def _write_ours(saved: SavedModel, folder: Path, kind: str, source: Path) -> Non
     save_weights(folder, saved.model)
 
 
-def _proof(source: Path, folder: Path, kind: str, target: str, compared_on: Sentences) -> Proof:
+def _proof(
+    source: Path, folder: Path, kind: str, target: str, compared_on: Sentences, quantization: str | None
+) -> Proof:
     """The comparison of the two sides; a tutorial's own code is not here to compare with."""
     given = compared_on.sentences, compared_on.references, compared_on.tolerance, compared_on.languages
     if target != OURS:
-        return prove(source, folder, cast(Kind, target), *given)
+        return prove(source, folder, cast(Kind, target), *given, quantization or "")
     if kind == HUGGING_FACE:
         return prove(folder, source, "hf", *given)
     return not_compared(
@@ -202,9 +218,7 @@ def converted_card(saved: SavedModel, kind: str, original: str = "") -> str:
     It names no path, host or time.
     """
     config = saved.model.config
-    head, body = _parted(original)
-    uses = f"pipeline_tag: {USES.get(saved.task, 'feature-extraction')}\n"
-    licences = "".join(f"{line}\n" for line in head if re.match(r"licen[sc]e(_\w+)?:", line))
+    lines, body = parted(original)
     rows = {
         "converted from": "a Hugging Face folder" if kind == HUGGING_FACE else f"a state dict of `{kind}`",
         "encoder / decoder layers": f"{config.num_encoder_layers} / {config.num_decoder_layers}",
@@ -213,11 +227,10 @@ def converted_card(saved: SavedModel, kind: str, original: str = "") -> str:
     }
     table = "".join(f"| {name} | {value} |\n" for name, value in rows.items())
     rest = f"\n## The original's card\n\n{body.strip()}\n" if body.strip() else ""
-    front = f"---\nlibrary_name: pellucid\n{uses}{licences}---\n"
-    return f"{front}\n# A converted model\n\n| | |\n| --- | --- |\n{table}{rest}"
-
-
-def _parted(card: str) -> tuple[list[str], str]:
-    """The lines of a card's YAML head, and its body."""
-    match = re.match(r"---\n(.*?)\n---\n(.*)", card, re.DOTALL)
-    return (match[1].splitlines(), match[2]) if match else ([], card)
+    head: dict[str, Any] = {
+        "library_name": "pellucid",
+        "pipeline_tag": PIPELINE_TAGS.get(saved.task, "feature-extraction"),
+    }
+    if saved.languages and not any(line.startswith("language:") for line in lines):
+        head["language"] = sorted(saved.languages)
+    return card(head, f"# A converted model\n\n| | |\n| --- | --- |\n{table}{rest}", kept(lines, KEPT))

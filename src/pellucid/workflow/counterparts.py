@@ -8,6 +8,7 @@ import json
 import warnings
 from collections.abc import Sequence
 from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
@@ -18,6 +19,10 @@ from pellucid.config import ModelConfig
 
 Kind = Literal["hf", "ct2", "onnx"]
 Numbers = npt.NDArray[np.floating[Any]]
+TOKENIZER_FILES = (
+    "source.spm", "spiece.model", "tokenizer.model", "source.model", "sentencepiece.bpe.model", "vocab.txt",
+    "merges.txt",
+)  # fmt: skip
 LIBRARIES: dict[Kind, str] = {"hf": "transformers", "ct2": "ctranslate2", "onnx": "onnxruntime"}
 
 
@@ -67,10 +72,10 @@ class HuggingFace:
         self.config, self.folder = config, folder
 
     def token_ids(self, texts: Sequence[str]) -> list[list[int]] | None:
+        if not has_tokenizer(self.folder):
+            return None
         import transformers
 
-        if not (self.folder / "tokenizer_config.json").exists():
-            return None
         with _silent(transformers):
             tokenizer = transformers.AutoTokenizer.from_pretrained(str(self.folder), local_files_only=True)
         return [list(tokenizer(text, add_special_tokens=False)["input_ids"]) for text in texts]
@@ -123,7 +128,7 @@ class CTranslate2:
         paired = config.family == "encoder-decoder"
         engine = ctranslate2.Translator if paired else ctranslate2.Generator
         self.engine: Any = engine(str(folder), device="cpu", inter_threads=1, intra_threads=1)
-        self.config = config
+        self.config, self.folder = config, folder
         shared = "shared_vocabulary.json" if paired else "vocabulary.json"
         both = [shared] * 2 if (folder / shared).exists() else ["source_vocabulary.json", "target_vocabulary.json"]
         self.source, self.target = (json.loads((folder / name).read_text(encoding="utf-8")) for name in both)
@@ -137,7 +142,7 @@ class CTranslate2:
         return numbers
 
     def token_ids(self, texts: Sequence[str]) -> list[list[int]] | None:
-        return None
+        return _fast_token_ids(self.folder, texts)
 
     def log_probs(self, ids: Sequence[int], tgt_in: Sequence[int], tgt_out: Sequence[int]) -> list[float]:
         if self.config.family != "encoder-decoder":
@@ -168,7 +173,7 @@ class CTranslate2:
 
 
 class Onnx:
-    """By ONNX Runtime, a token at a time."""
+    """By ONNX Runtime: a target's tokens all at once, or one at a time with what was kept of those before."""
 
     def __init__(self, folder: Path, config: ModelConfig) -> None:
         import onnxruntime
@@ -178,64 +183,93 @@ class Onnx:
         # Threads that wait for work by turning round would take a core from each other.
         options.add_session_config_entry("session.intra_op.allow_spinning", "0")
         self.sessions: dict[str, Any] = {
-            path.stem: onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
-            for path in (folder / "encoder.onnx", folder / "decoder.onnx")
-            if path.exists()
+            path.stem.removesuffix("_quantized"): onnxruntime.InferenceSession(
+                str(path), options, providers=["CPUExecutionProvider"]
+            )
+            for path in sorted((folder / "onnx").glob("*.onnx"))
         }
-        self.config = config
+        self.config, self.folder = config, folder
 
     def token_ids(self, texts: Sequence[str]) -> list[list[int]] | None:
-        return None
+        return _fast_token_ids(self.folder, texts)
 
     def outputs(self, ids: Sequence[int], tgt_in: Sequence[int]) -> Numbers | None:
         if self.config.family == "encoder":
-            numbers: Numbers = next(iter(self._encoded(ids).values()))[0]
+            numbers: Numbers = next(iter(self._read("model", ids).values()))[0]
             return numbers
-        given, past = self._encoded(ids), self._nothing()
-        rows = []
-        for token in tgt_in:
-            logits, past = self._step(token, given, past)
-            rows.append(logits)
-        return np.stack(rows)
+        return self._step(tgt_in, self._given(ids), {})[0]
 
     def log_probs(self, ids: Sequence[int], tgt_in: Sequence[int], tgt_out: Sequence[int]) -> list[float]:
         return _chosen(self.outputs(ids, tgt_in), tgt_out)
 
     def greedy(self, ids: Sequence[int], tgt_in: Sequence[int], suppressed: Sequence[int], max_new: int) -> list[int]:
-        given, past = self._encoded(ids), self._nothing()
-        for token in tgt_in:
-            logits, past = self._step(token, given, past)
+        given, past, tokens = self._given(ids), dict[str, Numbers](), list(tgt_in)
         written: list[int] = []
         while True:
-            logits[list(suppressed)] = -np.inf
-            token = int(logits.argmax())
+            rows, past = self._step(tokens, given, past)
+            rows[-1, list(suppressed)] = -np.inf
+            token = int(rows[-1].argmax())
             if token == self.config.eos_id or len(written) == max_new:
                 return written
             written.append(token)
-            logits, past = self._step(token, given, past)
+            tokens = [token]
 
-    def _encoded(self, ids: Sequence[int]) -> dict[str, Numbers]:
-        if "encoder" not in self.sessions:
+    def _read(self, name: str, ids: Sequence[int]) -> dict[str, Numbers]:
+        """What the graph of an encoder says of a text."""
+        session, row = self.sessions[name], np.array([list(ids)], dtype=np.int64)
+        feed = {"input_ids": row, "attention_mask": np.ones_like(row), "token_type_ids": np.zeros_like(row)}
+        names = {each.name for each in session.get_inputs()}
+        return _run(session, {name: value for name, value in feed.items() if name in names})
+
+    def _given(self, ids: Sequence[int]) -> dict[str, Numbers]:
+        """What every step of the decoder is told of a source; nothing, where it stands alone."""
+        if self.config.family == "decoder":
             return {}
-        session = self.sessions["encoder"]
-        feed = {"src": np.array([list(ids)], dtype=np.int64)}
-        if self.config.num_segments:
-            feed["segments"] = np.zeros_like(feed["src"])
-        return dict(zip([o.name for o in session.get_outputs()], session.run(None, feed), strict=True))
-
-    def _nothing(self) -> dict[str, Numbers]:
-        heads = self.config.num_kv_heads or self.config.num_heads
-        empty = np.zeros((1, heads, 0, self.config.head_width), dtype=np.float32)
-        return {i.name: empty for i in self.sessions["decoder"].get_inputs() if i.name.startswith("past_")}
+        states = self._read("encoder_model", ids)["last_hidden_state"]
+        return {"encoder_hidden_states": states, "encoder_attention_mask": np.ones((1, len(ids)), dtype=np.int64)}
 
     def _step(
-        self, token: int, given: dict[str, Numbers], past: dict[str, Numbers]
+        self, tokens: Sequence[int], given: dict[str, Numbers], past: dict[str, Numbers]
     ) -> tuple[Numbers, dict[str, Numbers]]:
-        session = self.sessions["decoder"]
-        found = session.run(None, {"tokens": np.array([[token]], dtype=np.int64), **given, **past})
-        outputs = dict(zip([o.name for o in session.get_outputs()], found, strict=True))
-        logits = outputs.pop("logits")[0]
-        return logits, {f"past_{name}": value for name, value in outputs.items()}
+        """The logits (T, V) after each of some tokens, and what is kept for the next ones."""
+        paired = self.config.family == "encoder-decoder"
+        session = self.sessions["decoder_model_merged" if paired else "model"]
+        feed: dict[str, Any] = {"input_ids": np.array([list(tokens)], dtype=np.int64), **given}
+        if paired:
+            feed["use_cache_branch"] = np.array([bool(past)])
+        else:
+            length = len(tokens) + (next(iter(past.values())).shape[2] if past else 0)
+            feed["attention_mask"] = np.ones((1, length), dtype=np.int64)
+        for each in session.get_inputs():
+            if each.name.startswith("past_"):
+                _, heads, _, width = each.shape
+                feed[each.name] = past.get(each.name, np.zeros((1, heads, 0, width), dtype=np.float32))
+        found = _run(session, feed)
+        logits = found.pop("logits")[0]
+        return logits, {name.replace("present", "past_key_values"): value for name, value in found.items()}
+
+
+def has_tokenizer(folder: Path) -> bool:
+    """Tells whether a folder has files that cut text for its model."""
+    return any((folder / name).exists() for name in ("tokenizer.json", "tokenizer_config.json", *TOKENIZER_FILES))
+
+
+def _fast_token_ids(folder: Path, texts: Sequence[str]) -> list[list[int]] | None:
+    """The tokens of texts by a folder's tokenizer.json; None where there is none, or nothing to read it with."""
+    path = folder / "tokenizer.json"
+    if not path.exists() or find_spec("tokenizers") is None:
+        return None
+    from tokenizers import Tokenizer
+
+    tokenizer = Tokenizer.from_file(str(path))
+    tokenizer.encode_special_tokens = True
+    found: list[list[int]] = [each.ids for each in tokenizer.encode_batch(list(texts), add_special_tokens=False)]
+    return found
+
+
+def _run(session: Any, feed: dict[str, Any]) -> dict[str, Numbers]:
+    """What a graph gives, by name."""
+    return dict(zip([each.name for each in session.get_outputs()], session.run(None, feed), strict=True))
 
 
 def _chosen(logits: Numbers | None, tokens: Sequence[int]) -> list[float]:

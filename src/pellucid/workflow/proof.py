@@ -12,16 +12,18 @@ import torch
 
 from pellucid.decoding.engine import search
 from pellucid.decoding.hypothesis import suppressed_ids
-from pellucid.errors import ConfigError, DataError
+from pellucid.errors import ConfigError, DataError, install
 from pellucid.evaluation.scores import score_corpus
 from pellucid.model.transformer import DecoderOnly, Transformer
 from pellucid.text.tokenizers import Tokenizers
 from pellucid.weights.files import write_text
 from pellucid.weights.folder import SavedModel, load_folder
-from pellucid.workflow.counterparts import LIBRARIES, Counterpart, Kind, library, open_counterpart
+from pellucid.workflow.counterparts import LIBRARIES, Counterpart, Kind, has_tokenizer, library, open_counterpart
 from pellucid.workflow.proof_languages import Languages, between
 
 FILE = "conversion.json"
+WEIGHTS = ("*.safetensors", "model.bin", "pytorch_model*.bin", "onnx/*.onnx")
+"""Where the weights of each side lie."""
 TOLERANCE = 1e-4
 EXTRAS: dict[Kind, str] = {"hf": "verify", "ct2": "ct2", "onnx": "onnx"}
 NEW_TOKENS = 20
@@ -54,7 +56,17 @@ class Proof:
     beam_difference: float | None = None
     """Of the log-probabilities of our best hypotheses, relative to them."""
     tokenized_equal: int | None = None
-    """Sentences that both sides cut into the same tokens; None: the other side has no tokenizer, or no class for it."""
+    """Sentences that both sides cut into the same tokens; None: ours has no tokenizer, or nothing reads the other's."""
+    lacks_tokenizer: bool = False
+    """Whether ours has a tokenizer and the other folder has none: it cannot read text then."""
+    blank_tokens: int = 0
+    """How much the other side writes for an empty source, about which Pellucid does not ask the model."""
+    rounded_to: str = ""
+    """The type that the other side's matrices were rounded to; then only a tolerance that was given decides."""
+    decides: bool = True
+    """Whether the tolerance decides if both sides are equal."""
+    megabytes: list[float] | None = None
+    """The files of both sides' weights, ours first."""
     bleu: tuple[float, float] | None = None
     """Of both sides' greedy outputs, ours first."""
     bleu_signature: str = ""
@@ -63,19 +75,24 @@ class Proof:
     def passed(self) -> bool:
         """Whether nothing that was compared differs by more than the tolerance."""
         written = self.greedy_equal is None or self.greedy_equal + self.greedy_near_ties == self.sentences
+        if not self.decides:
+            return not self.lacks_tokenizer and self.tokenized_equal in (None, self.sentences)
         # A comparison with NaN must not pass: so `<=`, not `not >`.
         return not self.compared or (
             self.largest_difference <= self.tolerance
             and written
             and (self.beam_difference is None or self.beam_difference <= self.tolerance)
             and self.tokenized_equal in (None, self.sentences)
+            and not self.lacks_tokenizer
         )
 
     def to_dict(self) -> dict[str, Any]:
         """The fields and `passed`, as JSON takes them; without the ones that do not apply."""
         if not self.compared:
             return {"compared": False, "reason": self.reason}
-        fields = {name: value for name, value in asdict(self).items() if value not in (None, "")}
+        plain = {"lacks_tokenizer": False, "blank_tokens": 0, "decides": True}
+        told = asdict(self).items()
+        fields = {name: value for name, value in told if value not in (None, "") and plain.get(name) is not value}
         numbers = ("largest_difference", "beam_difference")
         return {"passed": self.passed} | {
             name: float(f"{value:.3g}") if name in numbers and np.isfinite(value) else
@@ -102,9 +119,23 @@ class Proof:
             lines.append(f"  beam scores      differ by at most {self.beam_difference:.1e} of the score")
         if self.tokenized_equal is not None:
             lines.append(f"  tokens           {self.tokenized_equal:,} of {self.sentences:,} sentences cut alike")
+        if self.lacks_tokenizer:
+            lines.append("  tokens           the other folder has no tokenizer: it can read ids alone")
+        if self.blank_tokens:
+            lines.append(
+                f"  blank lines      {self.blank_tokens:,} tokens for one, where Pellucid writes none: leave them out"
+            )
         if self.bleu is not None:
             ours, theirs = self.bleu
             lines.append(f"  BLEU (greedy)    ours {ours:.2f}, theirs {theirs:.2f}  {self.bleu_signature}")
+        if self.megabytes is not None:
+            ours_size, size = self.megabytes
+            lines.append(f"  weights          {size:,.1f} MB, ours {ours_size:,.1f} MB")
+        if not self.decides:
+            verdict = (
+                f"rounded to {self.rounded_to}: how far that is from ours stands above; --tolerance X would decide"
+            )
+            return "\n".join([*lines, verdict])
         verdict = "equal" if self.passed else "NOT equal"
         return "\n".join([*lines, f"{verdict} within a tolerance of {self.tolerance:g}"])
 
@@ -115,15 +146,17 @@ def prove(
     kind: Kind,
     sentences: Sequence[str] | None = None,
     references: Sequence[str] | None = None,
-    tolerance: float = TOLERANCE,
+    tolerance: float | None = None,
     languages: Languages = (None, None),
+    rounded_to: str = "",
 ) -> Proof:
     """Compares our model in `model_folder` with the one in `other`, in the library that `kind` names.
 
     Args:
         sentences: None: twenty that come with the project, in several languages.
         references: a translation of each sentence: then BLEU of both sides is measured.
-        tolerance: of the largest difference, relative to the largest number.
+        tolerance: of the largest difference, relative to the largest number; None: 0.0001, which decides nothing where
+            the other side is `rounded_to` a smaller type.
         languages: codes of source and target, for a multilingual model; None: its default, else the first it knows.
 
     Raises DataError where sentences and references differ in number or there are none, ConfigError for a tolerance
@@ -134,6 +167,7 @@ def prove(
         raise DataError("there are no sentences to compare on", "give some, or leave them out for our own twenty")
     if references is not None and len(references) != len(sentences):
         raise DataError(f"{len(sentences)} sentences and {len(references)} references: each sentence needs one")
+    decides, tolerance = tolerance is not None or not rounded_to, TOLERANCE if tolerance is None else tolerance
     if not tolerance > 0:
         raise ConfigError(f"`tolerance` ({tolerance}) must be above 0", f"the default is {TOLERANCE:g}")
     saved, spoken = between(load_folder(model_folder, torch.device("cpu"), torch.float32), languages)
@@ -141,8 +175,7 @@ def prove(
         name, theirs = library(kind), open_counterpart(kind, other, saved.model.config)
     except ImportError:
         return not_compared(
-            f"{LIBRARIES[kind]} is not installed; it comes with the extra `{EXTRAS[kind]}`: "
-            f'pip install "pellucid[{EXTRAS[kind]}]"'
+            f"{LIBRARIES[kind]} is not installed; it comes with the extra `{EXTRAS[kind]}`: {install(EXTRAS[kind])}"
         )
     ids = _ids_of(saved, sentences)
     compare = _compare_translations if isinstance(saved.model, Transformer) else (
@@ -153,11 +186,29 @@ def prove(
     proof = Proof(
         compared=True, engine=name, tolerance=tolerance, sentences=len(sentences),
         languages=spoken, tokenized_equal=_cut_alike(saved, theirs, sentences), **found.results,
+        lacks_tokenizer=saved.tokenizers is not None and not has_tokenizer(other),
+        blank_tokens=_written_for_nothing(saved, theirs), rounded_to=rounded_to, decides=decides,
+        megabytes=[_megabytes(model_folder), _megabytes(other)],
     )  # fmt: skip
     if references is not None and saved.tokenizers and found.written and len(sentences) >= BLEU_SENTENCES:
         ours, others = (_bleu(side, saved.tokenizers, references) for side in zip(*found.written, strict=True))
         proof = replace(proof, bleu=(ours[0], others[0]), bleu_signature=ours[1])
     return proof
+
+
+def _written_for_nothing(saved: SavedModel, theirs: Counterpart) -> int:
+    """How many tokens the other side writes for an empty source."""
+    if not isinstance(saved.model, Transformer):
+        return 0
+    config, decode = saved.model.config, saved.decode
+    src, start = decode.whole_source([], config.eos_id), [config.bos_id, *decode.target_prefix]
+    return len(theirs.greedy(src, start, suppressed_ids(config, decode.suppress), _limit(saved, 0))) if src else 0
+
+
+def _megabytes(folder: Path) -> float:
+    """The size of a folder's weights."""
+    files = (path for pattern in WEIGHTS for path in folder.glob(pattern))
+    return round(sum(path.stat().st_size for path in files) / 1e6, 1)
 
 
 def not_compared(reason: str) -> Proof:

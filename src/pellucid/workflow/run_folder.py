@@ -27,6 +27,7 @@ STARTING = ".starting-over"
 OWN = (
     "pellucid.json", "config.json", "model.safetensors", "README.md", RESULT, PLAN, "metrics.jsonl", "corpus.json",
     "tokenizer.model", "tokenizer.json", "source.model", "source.json", "target.model", "target.json",
+    "vocabulary.json", "numbers.json", "tokenizer_config.json", "target/tokenizer.json", "target/tokenizer_config.json",
     "checkpoints/step-*", "data/train", "data/train.partial", "data/valid", "data/valid.partial", "tensorboard",
 )  # fmt: skip
 """All that a run writes besides its recipe, as patterns."""

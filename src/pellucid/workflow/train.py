@@ -22,7 +22,7 @@ from pellucid.training.log import RunLog
 from pellucid.training.loop import Trainer
 from pellucid.training.memory import is_out_of_memory
 from pellucid.training.state import Tensors, sha256_of
-from pellucid.weights.files import is_disk_failure
+from pellucid.weights.files import is_disk_failure, write_text
 from pellucid.weights.folder import WEIGHTS, is_described, save_description
 from pellucid.weights.tensors import parameters, save_tensors, set_parameters
 from pellucid.workflow.asked import Asked
@@ -230,6 +230,7 @@ class _Job:
             stopped_early=state.stopped_early, valid_accuracy=state.best_accuracy, kept=trainer.chosen,
         )  # fmt: skip
         self.run.finish(result)
+        write_text(self.run.path / "README.md", model_card(self.recipe, model.config, result))
         self.log.say(f"finished after {time.perf_counter() - started:,.0f} s; the model is in {self.run.path}")
         return result
 

@@ -48,7 +48,6 @@ def test_pairs_are_proved_in_transformers(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["GPT-2", "Llama", "BERT", "classifier"])
-@pytest.mark.filterwarnings("ignore:no tokenizer is written")
 def test_single_stacks_are_proved_in_transformers(name: str, tmp_path: Path) -> None:
     model = random_model(of_size((DECODERS | ENCODERS)[name]))
     ours = saved(model, tmp_path / "ours", DecodeConfig())

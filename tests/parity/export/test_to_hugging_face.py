@@ -2,7 +2,7 @@
 
 import json
 import unicodedata
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -77,6 +77,18 @@ def test_decoders_give_the_same_logits(name: str, tmp_path: Path) -> None:
     assert_close(model(ids), loaded(to_hugging_face(model, None, tmp_path))(input_ids=ids).logits)
 
 
+@pytest.mark.parametrize("name", ["pre", "GPT-2"])
+@torch.inference_mode()
+def test_no_bias_is_a_bias_of_zero(name: str, tmp_path: Path) -> None:
+    model = random_model(replace((PAIRS | DECODERS)[name], bias=False))
+    theirs = loaded(to_hugging_face(model, None, tmp_path))
+    ids = torch.randint(4, 31, (2, 9))
+    if isinstance(model, Transformer):
+        assert_close(model(ids, ids[:, :5]), theirs(input_ids=ids, decoder_input_ids=ids[:, :5]).logits)
+    else:
+        assert_close(model(ids), theirs(input_ids=ids).logits)
+
+
 @pytest.mark.parametrize("name", AS_IT_WENT)
 def test_weights_come_back_bit_by_bit(name: str, tmp_path: Path) -> None:
     model = random_model((PAIRS | ENCODERS | DECODERS)[name])
@@ -112,7 +124,7 @@ def test_generate_does_what_our_beam_search_does(tmp_path: Path) -> None:
     assert 9 in back.suppress
 
 
-def test_sentencepiece_is_read_by_its_own_class(tmp_path: Path) -> None:
+def test_its_tokenizer_cuts_both_sides(tmp_path: Path) -> None:
     from transformers import AutoTokenizer
 
     for folder, both in (("joint", ("bpe", "bpe")), ("apart", ("bpe", "unigram"))):
@@ -128,6 +140,8 @@ def test_sentencepiece_is_read_by_its_own_class(tmp_path: Path) -> None:
             assert theirs(text_target=text).input_ids == [*ids, target.eos_id]
             assert theirs.decode(ids, skip_special_tokens=True) == tokenizers.target.decode(ids)
         assert theirs.pad_token_id == source.pad_id
+        expected = "MarianTokenizer" if folder == "apart" else "TokenizersBackend"
+        assert type(theirs).__name__ == expected
 
 
 @pytest.mark.parametrize("normalization", ["nfc", "nmt_nfkc"])
@@ -149,3 +163,8 @@ def test_a_text_is_normalised_by_the_file_alone(normalization: str, tmp_path: Pa
             f"\ufeff{line}", line.replace(" ", " \u200b"),
         ):  # fmt: skip
             assert theirs(text).input_ids == [*tokenizer.encode(text), tokenizer.eos_id], ascii(text)
+
+
+def test_generation_ends_by_our_rule(tmp_path: Path) -> None:
+    to_hugging_face(random_model(PAIRS["pre"]), None, tmp_path)
+    assert json.loads((tmp_path / "generation_config.json").read_text())["early_stopping"] is False

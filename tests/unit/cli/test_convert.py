@@ -1,6 +1,7 @@
 """`pellucid convert`."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -58,14 +59,18 @@ def test_what_is_not_equal_fails(
 ) -> None:
     """Unless the difference was allowed, or is that of a smaller type."""
 
-    def proof(source: Path, folder: Path, kind: str, target: str, compared_on: Any) -> Proof:
-        return Proof(compared=True, largest_difference=0.1, tolerance=compared_on.tolerance)
+    def proof(source: Path, folder: Path, kind: str, target: str, compared_on: Any, rounded_to: str | None) -> Proof:
+        found = Proof(compared=True, largest_difference=0.1, rounded_to=rounded_to or "")
+        if compared_on.tolerance is None:
+            return replace(found, decides=not rounded_to)
+        return replace(found, tolerance=compared_on.tolerance)
 
     monkeypatch.setattr(workflow, "_proof", proof)
     monkeypatch.setattr(workflow, "_write", lambda *_: None)
     done = pellucid(*arguments, *more)
     assert done.status == status
-    assert ("NOT equal within" in done.out) == ("0.5" not in more)
+    assert ("NOT equal within" in done.out) == (status == 1)
+    assert ("rounded to int8: how far that is from ours stands above" in done.out) == (more[-1:] == ["int8"])
 
 
 def test_wrong_arguments(pellucid: CommandLine, arguments: list[object]) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from pellucid.errors import CheckpointError, ConfigError
+from pellucid.errors import CheckpointError, ConfigError, install
 from pellucid.text.foreign import load_foreign_tokenizer
 from pellucid.text.hugging_face import HuggingFaceTokenizer
 from pellucid.text.special import clean_up_spaces
@@ -23,7 +23,7 @@ def test_a_missing_library_is_named_with_its_extra(
         (tmp_path / name).write_text(text)
     with pytest.raises(ConfigError, match="needs the library `tokenizers`, which is not installed") as caught:
         load_foreign_tokenizer(tmp_path)
-    assert caught.value.hint == "install the extra `hf`: pip install 'pellucid[hf]'"
+    assert caught.value.hint == f"install the extra `hf`: {install('hf')}"
 
 
 @pytest.mark.parametrize("options", [None, {}, {"pad_id": 0}, {"pad_id": 0, "bos_id": 0, "eos_id": "1", "unk_id": 0}])

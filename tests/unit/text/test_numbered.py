@@ -107,7 +107,7 @@ def test_what_is_saved_comes_back(kind: str, tmp_path: Path) -> None:
 def test_changed_numbers_are_refused(tmp_path: Path) -> None:
     (tmp_path / "kept").mkdir()
     table = opened(folders.t5(tmp_path)).save(tmp_path / "kept")
-    path = tmp_path / "kept" / "tokenizer.json"
+    path = tmp_path / "kept" / "numbers.json"
     path.write_bytes(path.read_bytes().replace(b'"eos_id": 1', b'"eos_id": 5'))
     with pytest.raises(CheckpointError, match="is not the file that was saved with the model"):
         Tokenizers.load(tmp_path / "kept", table)

@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from pellucid.errors import ConfigError
+from pellucid.errors import ConfigError, install
 from pellucid.tracing.foreign import trace_hugging_face
 
 
@@ -12,4 +12,4 @@ def test_without_the_library(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "transformers", None)
     with pytest.raises(ConfigError, match="this needs transformers 5 or newer, which is not installed") as caught:
         trace_hugging_face(object(), object(), "text")
-    assert "pip install 'pellucid[verify]'" in str(caught.value.hint)
+    assert install("verify") in str(caught.value.hint)

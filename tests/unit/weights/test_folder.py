@@ -62,7 +62,8 @@ def test_what_is_saved_comes_back(folder: Path) -> None:
 
 
 def test_what_a_folder_holds(folder: Path) -> None:
-    names = {"README.md", "config.json", "pellucid.json", "model.safetensors", "tokenizer.json"}
+    names = {"README.md", "config.json", "pellucid.json", "model.safetensors", "vocabulary.json"}
+    names |= {"tokenizer.json", "tokenizer_config.json"}  # what others read
     assert {path.name for path in folder.iterdir()} == names
     assert (folder / "README.md").read_text(encoding="utf-8") == "# A card\n"
     table = read_config(folder)
@@ -101,7 +102,7 @@ def test_equal_models_give_equal_folders(tmp_path: Path) -> None:
     saved(second)  # once more, over itself
     for path in first.iterdir():
         assert path.read_bytes() == (second / path.name).read_bytes(), path.name
-    assert len(list(second.iterdir())) == 5
+    assert len(list(second.iterdir())) == 7
 
 
 def test_a_narrow_model(folder: Path) -> None:
@@ -219,8 +220,8 @@ def test_a_setting_that_cannot_work(folder: Path, name: str, keys: dict[str, Any
 
 
 def test_a_tokenizer_that_is_not_the_saved_one(folder: Path) -> None:
-    (folder / "tokenizer.json").write_text("{}", encoding="utf-8")
-    with pytest.raises(CheckpointError, match=r"tokenizer\.json` \(2 bytes\) is not the file that was saved"):
+    (folder / "vocabulary.json").write_text("{}", encoding="utf-8")
+    with pytest.raises(CheckpointError, match=r"vocabulary\.json` \(2 bytes\) is not the file that was saved"):
         load_folder(folder, CPU)
 
 

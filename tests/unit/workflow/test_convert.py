@@ -80,7 +80,7 @@ def test_a_tutorial_becomes_a_folder_that_translates(
     assert beside(tmp_path) == {*before, "ours"}
     assert beside(tmp_path / "ours") == {
         "README.md", "config.json", "pellucid.json", "conversion.json", "model.safetensors", "source.json",
-        "target.json",
+        "target.json", "tokenizer.json", "tokenizer_config.json", "target",
     }  # fmt: skip
     assert json.loads((tmp_path / "ours" / "conversion.json").read_text()) == proof.to_dict()
     assert len(Translator.load(tmp_path / "ours", "cpu").translate(LINES)) == len(LINES)
@@ -92,8 +92,8 @@ def test_equal_weights_give_equal_folders(saved: Path, vocabularies: dict[str, s
     options = TutorialOptions(num_heads=2, **vocabularies)
     for name in ("first", "second"):
         convert(saved, tmp_path / name, options=options)
-    for path in (tmp_path / "first").iterdir():
-        assert path.read_bytes() == (tmp_path / "second" / path.name).read_bytes(), path.name
+    for path in (path for path in (tmp_path / "first").rglob("*") if path.is_file()):
+        assert path.read_bytes() == (tmp_path / "second" / path.relative_to(tmp_path / "first")).read_bytes(), path
 
 
 @pytest.mark.parametrize("ending", [".pth", ".safetensors", ".npz"])
@@ -121,7 +121,7 @@ def test_a_tutorial_goes_on_to_another_library(
     before = beside(tmp_path)
     convert(saved, tmp_path / "hf", LAYOUT, "hf", TutorialOptions(num_heads=2, **vocabularies))
     (ours, theirs, kind, *given, (in_ours, in_theirs)) = calls[0]
-    assert (kind, given) == ("hf", [None, None, 1e-4, (None, None)])
+    assert (kind, given) == ("hf", [None, None, None, (None, None), ""])
     assert "source.json" in in_ours
     assert "generation_config.json" in in_theirs
     assert not ours.exists()
@@ -139,8 +139,7 @@ def test_from_hugging_face(foreign: Path, tmp_path: Path, calls: Calls) -> None:
     )
     assert first == second
     card = (tmp_path / "deep" / "ours" / "README.md").read_text()
-    assert "license: cc-by-4.0\n---" in card
-    assert "tags" not in card
+    assert "\nlicense: cc-by-4.0\ntags: [x]\n---" in card
     assert card.endswith("## The original's card\n\n# Their model\n\nGood.\n")
 
 
@@ -207,7 +206,7 @@ def test_nothing_to_find(tmp_path: Path) -> None:
     [
         ({"kind": "annotated"}, "unknown `--from annotated`; did you mean `annotated-transformer`"),
         ({"target": "onx"}, "unknown `--to onx`; did you mean `onnx`"),
-        ({"target": "ct2", "quantization": "int9"}, "unknown `--quantization int9`; did you mean"),
+        ({"target": "ct2", "quantization": "int9"}, "unknown `--quantization int9` of `--to ct2`; did you mean"),
         ({"quantization": "int8"}, "`--quantization int8` means nothing to `--to pellucid`"),
         ({"kind": "pellucid", "target": "hf"}, "`.*foreign` is not of the kind `pellucid`"),
         ({"options": TutorialOptions(lowercase=True)}, "options of a tutorial are given, but .* of the kind `hf`"),

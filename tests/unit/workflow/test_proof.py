@@ -213,8 +213,35 @@ def test_conversion_json_says_no_time_path_or_host(proved: Callable[..., Proof],
     assert str(tmp_path) not in text
     assert set(proof.to_dict()) == {
         "passed", "compared", "engine", "tolerance", "sentences", "measure", "largest_difference", "greedy_equal",
-        "greedy_near_ties", "beam_difference", "tokenized_equal",
+        "greedy_near_ties", "beam_difference", "tokenized_equal", "blank_tokens", "megabytes",
     }  # fmt: skip
+
+
+def test_a_folder_without_tokenizer_is_not_equal(proved: Callable[..., Proof], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(proofs, "has_tokenizer", lambda folder: False)
+    proof = proved(change=lambda double: setattr(double, "cut", lambda ids: None))
+    assert not proof.passed
+    assert "the other folder has no tokenizer: it can read ids alone" in str(proof)
+    assert proof.to_dict()["lacks_tokenizer"] is True
+
+
+def test_a_blank_line_is_told(proved: Callable[..., Proof]) -> None:
+    proof = proved()
+    assert proof.blank_tokens > 0
+    assert f"blank lines      {proof.blank_tokens} tokens for one, where Pellucid writes none" in str(proof)
+    assert not proved(change=lambda double: setattr(double, "written", lambda ids: [])).blank_tokens
+
+
+def test_what_is_rounded_is_told_and_not_judged(proved: Callable[..., Proof]) -> None:
+    def spoil(double: Double) -> None:
+        double.spoil = SPOILED["scaled"]
+
+    proof = proved(change=spoil, rounded_to="int8")
+    assert proof.passed
+    assert "NOT equal" not in str(proof)
+    assert str(proof).endswith("rounded to int8: how far that is from ours stands above; --tolerance X would decide")
+    assert f"weights          {proof.megabytes[1]:,.1f} MB, ours" in str(proof)  # type: ignore[index]
+    assert not proved(change=spoil, rounded_to="int8", tolerance=1e-5).passed
 
 
 def test_without_the_library_it_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,7 +6,7 @@ from io import BytesIO
 from threading import Lock
 from typing import Any
 
-from pellucid.errors import ConfigError, DataError
+from pellucid.errors import ConfigError, DataError, install
 from pellucid.inspection.pictures.colours import PAPER
 from pellucid.inspection.pictures.drawing import Dot, Drawing, Label, Line, Raster, Shape
 from pellucid.inspection.pictures.text import printable
@@ -40,7 +40,7 @@ def to_png(drawing: Drawing, scale: float = 2.0) -> bytes:
     except ImportError as error:
         raise ConfigError(
             f"PNG needs matplotlib, which cannot be imported ({error})",
-            "pip install 'pellucid[plot]', or write .svg, which needs nothing",
+            f"{install('plot')}, or write .svg, which needs nothing",
         ) from error
     if not scale > 0:
         raise DataError(f"`scale` ({scale}) must be above 0", "2 is right for most screens, 4 for print")

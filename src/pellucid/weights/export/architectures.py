@@ -33,12 +33,14 @@ class Architecture:
     """Whether it can multiply embeddings by sqrt(d_model)."""
     position_offset: int = 0
     """Rows before the first position in the table of positions."""
+    has_biases: bool = True
+    """Whether its projections and norms have biases; then a model without is written with zeros, which is the same."""
     transposed: frozenset[str] = frozenset()
     """Modules of ours whose matrix is stored (in, out)."""
 
 
 _PLAIN = {
-    "norm_type": "layer", "bias": True, "qkv_bias": True, "gated": False, "num_kv_heads": None, "head_dim": None,
+    "norm_type": "layer", "gated": False, "num_kv_heads": None, "head_dim": None,
     "qk_norm": False,
 }  # fmt: skip
 _SPECIAL = {"pad_token_id": "pad_id", "bos_token_id": "bos_id", "eos_token_id": "eos_id"}
@@ -131,6 +133,7 @@ LLAMA_GENERATION = Architecture(
     needs={**_LLAMA_NEEDS, "qkv_bias": False},
     settings=_LLAMA_SETTINGS,
     fixed={"attention_bias": False, "mlp_bias": False},
+    has_biases=False,
     positions=("rotary",),
 )
 QWEN2_GENERATION = Architecture(
@@ -140,5 +143,6 @@ QWEN2_GENERATION = Architecture(
     needs={**_LLAMA_NEEDS, "qkv_bias": True},
     settings=_LLAMA_SETTINGS,
     fixed={"use_sliding_window": False},
+    has_biases=False,
     positions=("rotary",),
 )

@@ -9,11 +9,16 @@ import numpy.typing as npt
 from torch import Tensor, nn
 
 from pellucid.config import DecodeConfig, ModelConfig
-from pellucid.errors import ConfigError
+from pellucid.errors import ConfigError, install
 from pellucid.model.transformer import DecoderOnly, Model, Transformer
+from pellucid.text.numbered import NumberedSubwords
+from pellucid.text.subwords import Subwords
 from pellucid.text.tokenizer import Tokenizer
+from pellucid.text.tokenizers_format import token_names
 from pellucid.text.tokenizers import Tokenizers
-from pellucid.weights.files import move_into_place, temporary_folder
+from pellucid.weights.export.card import export_card
+from pellucid.weights.export.tokenizer_files import save_tokenizer_files
+from pellucid.weights.files import move_into_place, temporary_folder, write_text
 
 Quantization = Literal["int8", "int8_float32", "int8_float16", "int8_bfloat16", "int16", "float16", "bfloat16"]
 
@@ -33,15 +38,18 @@ def to_ctranslate2(
     quantization: Quantization | None = None,
     *,
     decode: DecodeConfig | None = None,
+    original: str = "",
 ) -> Path:
     """Writes `model` for `ctranslate2.Translator`, or a decoder alone for `ctranslate2.Generator`; returns the folder.
 
-    Its words are the visible tokens of `tokenizers`, whose files lie beside; without tokenizers the ids as text. The
-    end token is added to sources there, so a source is its tokens; but where `decode` has ids behind the end token
-    (`source_suffix`), or none (`source_end`), a source is all of its words.
+    Its words are the tokens of the `tokenizer.json` that lies beside (of a target's own vocabulary in `target/`), with
+    the SentencePiece models where there are some; without tokenizers the ids as text. The end token is added to sources
+    there, so a source is its tokens; but where `decode` has ids behind the end token (`source_suffix`), or none
+    (`source_end`), a source is all of its words.
 
     Args:
         quantization: the type in which matrices are stored; None: float32.
+        original: the card of the model, whose text and head go into the new one.
 
     Raises ConfigError, which names the field, for a model that CTranslate2 cannot express, and where the extra `ct2` is
     not installed.
@@ -57,9 +65,10 @@ def to_ctranslate2(
         tokenizers if tokenizers is None or isinstance(tokenizers, Tokenizers) else Tokenizers(tokenizers, tokenizers)
     )
     _fill_words(spec, both, model.config)
+    decode, engine_ends = decode or DecodeConfig(), False
     if model.config.family == "encoder-decoder":
-        decode = decode or DecodeConfig()
-        spec.config.add_source_eos = decode.source_end and not decode.source_suffix
+        engine_ends = decode.source_end and not decode.source_suffix
+        spec.config.add_source_eos = engine_ends
     spec.validate()
     spec.optimize(quantization=quantization)
     folder = Path(folder)
@@ -67,16 +76,21 @@ def to_ctranslate2(
     with temporary_folder(folder / "ctranslate2") as beside:
         spec.save(str(beside))
         if both:
-            both.save(beside)
+            _save_models(both, beside)
         for path in sorted(beside.iterdir()):
             move_into_place(path, folder / path.name)
+    if both:
+        save_tokenizer_files(both, folder, model.config, decode, engine_ends=engine_ends)
+    write_text(folder / "README.md", export_card("ct2", model.config, tokenizers=both, original=original))
     return folder
 
 
-def _of_both_sides(tokenizers: Tokenizers | Tokenizer | None) -> Tokenizers | None:
-    if tokenizers is None or isinstance(tokenizers, Tokenizers):
-        return tokenizers
-    return Tokenizers(tokenizers, tokenizers)
+def _save_models(tokenizers: Tokenizers, folder: Path) -> None:
+    """SentencePiece models, for who would rather cut with them."""
+    sides = {"tokenizer": tokenizers.source} if tokenizers.joint else vars(tokenizers)
+    for side, tokenizer in sides.items():
+        if isinstance(tokenizer, Subwords | NumberedSubwords):
+            tokenizer.save(folder / side)
 
 
 def _check(config: ModelConfig, quantization: str | None) -> None:
@@ -102,9 +116,7 @@ def _check(config: ModelConfig, quantization: str | None) -> None:
     try:
         from ctranslate2.specs.model_spec import ACCEPTED_MODEL_TYPES
     except ImportError as error:
-        raise ConfigError(
-            "CTranslate2 is not installed", 'it comes with the extra "ct2": pip install "pellucid[ct2]"'
-        ) from error
+        raise ConfigError("CTranslate2 is not installed", f"it comes with the extra `ct2`: {install('ct2')}") from error
     if quantization is not None and quantization not in ACCEPTED_MODEL_TYPES:
         raise ConfigError(f"unknown quantization `{quantization}`", f"choose one of {', '.join(ACCEPTED_MODEL_TYPES)}")
 
@@ -207,8 +219,8 @@ def _fill_words(spec: Any, tokenizers: Tokenizers | None, config: ModelConfig) -
 
 
 def words_of(tokenizer: Tokenizer | None, size: int) -> list[str]:
-    """A name for each id: its visible token, with the id where another looks the same; without a tokenizer the id."""
-    words = tokenizer.tokens(range(min(size, tokenizer.size))) if tokenizer else []
+    """A name for each id: its token, with the id where another looks the same; without a tokenizer the id."""
+    words = token_names(tokenizer)[:size] if tokenizer else []
     seen: dict[str, int] = {}
     for i, word in enumerate(words):
         seen.setdefault(word, i)

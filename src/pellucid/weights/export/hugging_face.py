@@ -8,7 +8,7 @@ from typing import Any
 
 import safetensors.torch
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from pellucid.config import DecodeConfig, ModelConfig
 from pellucid.errors import ConfigError
@@ -18,6 +18,7 @@ from pellucid.text.tokenizer import Tokenizer
 from pellucid.text.tokenizers import Tokenizers
 from pellucid.weights.export import architectures as classes
 from pellucid.weights.export.architectures import ACTIVATIONS, Architecture
+from pellucid.weights.export.card import export_card
 from pellucid.weights.export.tokenizer_files import save_tokenizer_files
 from pellucid.weights.files import replacing, write_text
 from pellucid.weights.hugging_face.names import foreign_names
@@ -34,6 +35,7 @@ def to_hugging_face(
     *,
     decode: DecodeConfig | None = None,
     labels: tuple[str, ...] = (),
+    original: str = "",
 ) -> Path:
     """Writes `model` so that `transformers` loads it; returns the folder.
 
@@ -43,10 +45,11 @@ def to_hugging_face(
     leaves it out, which README.md in the folder says.
 
     Args:
-        tokenizer: of both sides, or each side's; SentencePiece models are written for MarianTokenizer, a
-            tokenizer.json as it is. None: no tokenizer.
+        tokenizer: of both sides, or each side's: it becomes a `tokenizer.json`; two SentencePiece models are written
+            for MarianTokenizer. None: no tokenizer.
         decode: what `generate` does unless told otherwise.
         labels: the names of a classifier's classes.
+        original: the card of the model, whose text and head go into the new one.
 
     Raises ConfigError, which names the field, for a model that no class can express.
     """
@@ -61,24 +64,15 @@ def to_hugging_face(
         tensors = foreign_tensors(model, architecture)
         temporary.write_bytes(safetensors.torch.save(tensors, metadata={"format": "pt"}))
     if model.config.family != "encoder":
-        _write_json(folder / "generation_config.json", _generation_table(model.config, decode))
-    if architecture is classes.MARIAN_MT:
-        write_text(folder / "README.md", MARIAN_NOTE)
-    if tokenizer is not None:
-        both = tokenizer if isinstance(tokenizer, Tokenizers) else Tokenizers(tokenizer, tokenizer)
-        save_tokenizer_files(both, folder, model.config)
+        _write_json(folder / "generation_config.json", generation_table(model.config, decode))
+    both = tokenizer if tokenizer is None or isinstance(tokenizer, Tokenizers) else Tokenizers(tokenizer, tokenizer)
+    if both is not None:
+        save_tokenizer_files(both, folder, model.config, decode, marian=True)
     dtype = str(next(model.parameters()).dtype).removeprefix("torch.")
+    write_text(folder / "README.md", export_card("hf", model.config, tokenizers=both, original=original))
     table = _config_table(model.config, architecture, decode, labels) | {"dtype": dtype}
     _write_json(folder / "config.json", table)  # last: without it the folder is none yet
     return folder
-
-
-MARIAN_NOTE = """\
-This MarianMTModel was converted by Pellucid. Its positions are stored in `model.safetensors`, as
-`model.encoder.embed_positions.weight` and `model.decoder.embed_positions.weight`: they are not the ones that
-MarianMTModel computes. `from_pretrained` reads them, `save_pretrained` leaves them out. Who trains this model further
-with transformers and saves it must copy these two tensors into the new file.
-"""
 
 
 def architecture_of(config: ModelConfig) -> Architecture:
@@ -137,7 +131,7 @@ def foreign_tensors(model: Model, architecture: Architecture) -> dict[str, Tenso
         f"{name}.qkv_proj": m.qkv_widths for name, m in model.named_modules() if isinstance(m, MultiHeadAttention)
     }
     found = {}
-    for name, parameter in _with_positions(model).items():
+    for name, parameter in _all_tensors(model, architecture).items():
         tensor = _folded(name, parameter.detach().cpu(), config, architecture)
         parts = foreign_names(name, modules, family.parameters)
         rows = widths[name.rpartition(".")[0]] if len(parts) > 1 else [len(tensor)]
@@ -151,11 +145,16 @@ def foreign_tensors(model: Model, architecture: Architecture) -> dict[str, Tenso
     return found
 
 
-def _with_positions(model: Model) -> dict[str, Tensor]:
-    """The parameters, and the tables of sinusoids, which are none."""
+def _all_tensors(model: Model, architecture: Architecture) -> dict[str, Tensor]:
+    """The parameters, the tables of sinusoids, which are none, and zeros for biases that the class has and ours not."""
     sides = ("src_embedding", "tgt_embedding") if model.config.positions == "sinusoidal" else ()
     tables = {f"{s}.positions.weight": model.get_buffer(f"{s}.positions.table") for s in sides if hasattr(model, s)}
-    return parameters(model) | tables
+    zeros = {
+        f"{name}.bias": module.weight.new_zeros(len(module.weight))
+        for name, module in model.named_modules()
+        if isinstance(module, nn.Linear | nn.LayerNorm) and module.bias is None and name not in NOT_IN_THE_BASE
+    }
+    return parameters(model) | tables | (zeros if architecture.has_biases else {})
 
 
 def _folded(name: str, tensor: Tensor, config: ModelConfig, architecture: Architecture) -> Tensor:
@@ -196,7 +195,7 @@ def _config_table(
     return table
 
 
-def _generation_table(config: ModelConfig, decode: DecodeConfig) -> dict[str, Any]:
+def generation_table(config: ModelConfig, decode: DecodeConfig) -> dict[str, Any]:
     """What `generate` does: as our own search, it ends once a beam has finished, and never writes padding."""
     table: dict[str, Any] = {
         "bos_token_id": config.bos_id, "eos_token_id": config.eos_id, "pad_token_id": config.pad_id,
@@ -205,16 +204,16 @@ def _generation_table(config: ModelConfig, decode: DecodeConfig) -> dict[str, An
             config.max_positions, decode.max_length + 2 + len(decode.target_prefix) if decode.max_length else 512
         ),
     }  # fmt: skip
+    never = {config.pad_id, config.bos_id, *decode.suppress} - {None, config.eos_id}
+    if silent := sorted(i for i in never if i is not None):
+        table["suppress_tokens"] = silent
     if config.family == "encoder-decoder":
-        never = {config.pad_id, config.bos_id, *decode.suppress} - {None, config.eos_id}
         table |= {
             "decoder_start_token_id": config.bos_id, "num_beams": decode.beam_size,
-            "length_penalty": decode.length_penalty, "early_stopping": decode.beam_size > 1,
+            "length_penalty": decode.length_penalty, "early_stopping": False,
             # A hypothesis that has reached the limit ends, and is not cut off.
             "forced_eos_token_id": config.eos_id,
         }  # fmt: skip
-        if silent := sorted(i for i in never if i is not None):
-            table["suppress_tokens"] = silent
         if len(decode.target_prefix) == 1:
             table["forced_bos_token_id"] = decode.target_prefix[0]
     return table

@@ -1,4 +1,4 @@
-"""A model as ONNX graphs: an encoder, and a decoder that takes and gives its cache."""
+"""A model as ONNX graphs, in the layout that transformers.js and optimum load."""
 
 import json
 import logging
@@ -6,22 +6,30 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from tempfile import TemporaryDirectory
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
 
 from pellucid.config import DecodeConfig, ModelConfig
-from pellucid.errors import ConfigError
+from pellucid.errors import ConfigError, install
 from pellucid.model.transformer import DecoderOnly, EncoderOnly, Model, Transformer
-from pellucid.tables import to_table
 from pellucid.text.tokenizer import Tokenizer
 from pellucid.text.tokenizers import Tokenizers
-from pellucid.weights.export.onnx_steps import SourceReader, StateReader, TokenWriter
+from pellucid.weights.export.card import export_card
+from pellucid.weights.export.hugging_face import generation_table
+from pellucid.weights.export.onnx_merging import merged_decoder
+from pellucid.weights.export.onnx_steps import MemoryReader, SourceReader, StateReader, TokenWriter, parted
+from pellucid.weights.export.tokenizer_files import save_tokenizer_files
 from pellucid.weights.files import replacing, write_text
 
-FORMAT = "pellucid-onnx/1"
-ENCODER, DECODER = "encoder.onnx", "decoder.onnx"
+Quantization = Literal["int8"]
+GRAPHS = "onnx"
+"""The folder of the graphs, within the model's."""
+ENCODER, DECODER, SINGLE = "encoder_model", "decoder_model_merged", "model"
+SUFFIXES: dict[str | None, str] = {None: "", "int8": "_quantized"}
+"""What a graph's name ends in, by the type of its matrices."""
 OPSET = 20
 
 
@@ -32,106 +40,203 @@ def to_onnx(
     *,
     decode: DecodeConfig | None = None,
     labels: tuple[str, ...] = (),
+    quantization: Quantization | None = None,
+    original: str = "",
 ) -> Path:
     """Writes `model`, which must lie on the CPU, as ONNX graphs; returns the folder.
 
-    `encoder.onnx`: `src` (B, S) int64 -> `memory_mask` (B, 1, 1, S) and for each decoder layer N `memory_keys.N` and
-    `memory_values.N` (B, H, S, K); of an encoder alone -> `states` (B, S, D), of a classifier `logits` (B, C).
-    `decoder.onnx`: `tokens` (B, 1) int64, those, and `past_keys.N` and `past_values.N` (B, H, P, K), P 0 at first ->
-    `logits` (B, V), `keys.N` and `values.N` (B, H, P + 1, K), the next step's past. B, S and P are free.
-    `config.json` says the rest; the files of `tokenizers` lie beside it.
+    The layout is that of optimum, which transformers.js loads: the graphs in `onnx/`, beside `config.json`,
+    `generation_config.json` and the tokenizer's files. Inputs of ids and masks are int64; B, S, T and P are free.
 
-    Raises ConfigError where the extra `onnx` is not installed.
+    | graph | reads | gives |
+    | --- | --- | --- |
+    | `encoder_model` | `input_ids`, `attention_mask` (B, S) | `last_hidden_state` (B, S, D) |
+    | `decoder_model_merged` | `input_ids` (B, T), `encoder_attention_mask`, `encoder_hidden_states`, the past, \
+`use_cache_branch` (1,) bool | `logits` (B, T, V), the present |
+    | `model`, a decoder alone | `input_ids` (B, T), `attention_mask` (B, P + T), the past | the same |
+    | `model`, an encoder alone | as `encoder_model`, and `token_type_ids` where it knows segments | the same, or a \
+classifier's `logits` (B, C) |
+
+    The past is `past_key_values.N.key` and `.value` (B, H, P, K) for each decoder layer N, the present `present.N.key`
+    and `.value` (B, H, P + T, K). Of an encoder-decoder both are called `.decoder.key` and so on, and beside them
+    stands `.encoder.key`, of the memory (B, H, S, K). Without `use_cache_branch` the past is not looked at.
+
+    Args:
+        quantization: "int8": matrices in 8 bits, by onnxruntime; the graphs' names then end in `_quantized`.
+        original: the card of the model, whose text and head go into the new one.
+
+    Raises ConfigError where the extra `onnx` is not installed, or for another `quantization`.
     """
-    _check_installed()
+    _check(quantization)
     folder = Path(folder)
-    folder.mkdir(parents=True, exist_ok=True)
+    (folder / GRAPHS).mkdir(parents=True, exist_ok=True)
     was_training = model.training
     model.eval()
-    if isinstance(model, Transformer):
-        _write_graph(SourceReader(model), folder / ENCODER, *_source_reader(model.config))
-    if isinstance(model, EncoderOnly):
-        _write_graph(StateReader(model), folder / ENCODER, *_state_reader(model.config))
-    if isinstance(model, Transformer | DecoderOnly):
-        _write_graph(TokenWriter(model), folder / DECODER, *_token_writer(model.config))
-    model.train(was_training)
-    config = {"format": FORMAT, "model": to_table(model.config), "decode": to_table(decode or DecodeConfig())}
-    if labels:
-        config["labels"] = list(labels)
-    if tokenizers is not None:
-        both = tokenizers if isinstance(tokenizers, Tokenizers) else Tokenizers(tokenizers, tokenizers)
-        config["tokenizer"] = both.save(folder)
-    write_text(folder / "config.json", json.dumps(config, indent=2, ensure_ascii=False) + "\n")
+    try:
+        for name, graph in _graphs(model, quantization):
+            with replacing(folder / GRAPHS / f"{name}{SUFFIXES[quantization]}.onnx") as temporary:
+                temporary.write_bytes(graph.SerializeToString(deterministic=True))
+    finally:
+        model.train(was_training)
+    decode = decode or DecodeConfig()
+    both = (
+        tokenizers if tokenizers is None or isinstance(tokenizers, Tokenizers) else Tokenizers(tokenizers, tokenizers)
+    )
+    if both is not None:
+        save_tokenizer_files(both, folder, model.config, decode)
+    if model.config.family != "encoder":
+        _write_json(folder / "generation_config.json", generation_table(model.config, decode) | {"num_beams": 1})
+    write_text(folder / "README.md", export_card("onnx", model.config, tokenizers=both, original=original))
+    _write_json(folder / "config.json", config_table(model.config, labels, quantization))
     return folder
 
 
-def _check_installed() -> None:
+def config_table(config: ModelConfig, labels: tuple[str, ...], quantization: str | None) -> dict[str, Any]:
+    """What config.json says: the class that transformers.js opens the graphs with, and the sizes that it asks for.
+
+    The class decides only what the graphs' inputs are called. So pre-norm pairs are a "marian", too, although the class
+    of that name in Python is post-norm, and "pegasus" is what transformers.js does not have.
+    """
+    table: dict[str, Any] = {"library_name": "pellucid", "is_encoder_decoder": config.family == "encoder-decoder"}
+    table |= {"bos_token_id": config.bos_id, "eos_token_id": config.eos_id, "pad_token_id": config.pad_id}
+    table |= {"max_position_embeddings": config.max_positions, "transformers.js_config": {"dtype": "fp32"}}
+    if quantization is not None:
+        table["transformers.js_config"] = {"dtype": "q8"}
+    if config.family == "encoder-decoder":
+        return table | {
+            "architectures": ["MarianMTModel"], "model_type": "marian", "d_model": config.d_model,
+            "encoder_layers": config.num_encoder_layers, "decoder_layers": config.num_decoder_layers,
+            "encoder_attention_heads": config.num_heads, "decoder_attention_heads": config.num_heads,
+            "encoder_ffn_dim": config.d_ff, "decoder_ffn_dim": config.d_ff,
+            "vocab_size": config.src_vocab_size, "decoder_vocab_size": config.tgt_vocab_size,
+            "decoder_start_token_id": config.bos_id,
+        }  # fmt: skip
+    table |= {
+        "hidden_size": config.d_model, "intermediate_size": config.d_ff, "num_attention_heads": config.num_heads,
+        "num_hidden_layers": config.num_encoder_layers or config.num_decoder_layers,
+    }  # fmt: skip
+    if config.family == "decoder":
+        return table | {
+            "architectures": ["LlamaForCausalLM"], "model_type": "llama", "vocab_size": config.tgt_vocab_size,
+            "num_key_value_heads": config.num_kv_heads or config.num_heads, "head_dim": config.head_width,
+        }  # fmt: skip
+    table |= {"model_type": "bert", "vocab_size": config.src_vocab_size, "type_vocab_size": config.num_segments}
+    if not config.num_classes:
+        return table | {"architectures": ["BertModel"]}
+    names = labels or tuple(f"LABEL_{i}" for i in range(config.num_classes))
+    named = {"id2label": {str(i): name for i, name in enumerate(names)}}
+    return table | {"architectures": ["BertForSequenceClassification"], **named}
+
+
+def _check(quantization: str | None) -> None:
+    if quantization not in SUFFIXES:
+        raise ConfigError(f"unknown quantization `{quantization}` for ONNX", "choose int8, or leave it out")
     try:
         import onnx  # noqa: F401
+        import onnxruntime  # noqa: F401
         import onnxscript  # noqa: F401
     except ImportError as error:
         raise ConfigError(
-            f"`{error.name}` is not installed", 'it comes with the extra "onnx": pip install "pellucid[onnx]"'
+            f"`{error.name}` is not installed", f"it comes with the extra `onnx`: {install('onnx')}"
         ) from error
+
+
+def _graphs(model: Model, quantization: str | None) -> Iterator[tuple[str, Any]]:
+    """The model's graphs and their names."""
+
+    def graph(module: nn.Module, signature: Signature) -> Any:
+        return _quantized(_exported(module, *signature), quantization)
+
+    config = model.config
+    if isinstance(model, Transformer):
+        yield ENCODER, graph(SourceReader(model), _reader("last_hidden_state", config))
+        model = parted(model)
+        memory = graph(MemoryReader(model), _memory_reader(config))
+        yield DECODER, merged_decoder(graph(TokenWriter(model), _token_writer(config)), memory, config)
+    elif isinstance(model, DecoderOnly):
+        yield SINGLE, graph(TokenWriter(model), _token_writer(config))
+    else:
+        assert isinstance(model, EncoderOnly)
+        yield (
+            SINGLE,
+            graph(StateReader(model), _reader("logits" if config.num_classes else "last_hidden_state", config)),
+        )
 
 
 Signature = tuple[dict[str, Tensor], list[str], list[dict[int, str]]]
 """Inputs by name, with examples; the outputs' names; which dimensions of the inputs are free, by name."""
 
 
-def _source_reader(config: ModelConfig) -> Signature:
-    outputs = ["memory_mask", *_both("memory", config)]
-    return {"src": _ids(2, 3, config)}, outputs, [{0: "batch", 1: "source"}]
+def _reader(output: str, config: ModelConfig) -> Signature:
+    names = ["input_ids", "attention_mask"]
+    if config.family == "encoder" and config.num_segments:
+        names.append("token_type_ids")
+    examples = [torch.full((2, 3), config.eos_id), torch.ones(2, 3, dtype=torch.int64), torch.zeros(2, 3).long()]
+    free = [{0: "batch_size", 1: "encoder_sequence_length"} for _ in names]
+    return dict(zip(names, examples, strict=False)), [output], free
 
 
-def _state_reader(config: ModelConfig) -> Signature:
-    inputs, free = {"src": _ids(2, 3, config)}, [{0: "batch", 1: "source"}]
-    if config.num_segments:
-        inputs["segments"] = torch.zeros(2, 3, dtype=torch.int64)
-        free.append({0: "batch", 1: "source"})
-    return inputs, ["logits" if config.num_classes else "states"], free
+def _memory_reader(config: ModelConfig) -> Signature:
+    free = [{0: "batch_size", 1: "encoder_sequence_length"}]
+    inputs = {"encoder_hidden_states": torch.zeros(2, 3, config.d_model)}
+    return inputs, _both("memory", config), free
 
 
 def _token_writer(config: ModelConfig) -> Signature:
     # Lengths above 1: a dimension of 0 or 1 would be taken for a fixed one.
-    heads = config.num_kv_heads or config.num_heads
-    inputs, free = {"tokens": _ids(2, 1, config)}, [{0: "batch"}]
+    heads, width = config.num_kv_heads or config.num_heads, config.head_width
+    inputs, free = {"input_ids": torch.full((2, 5), config.eos_id)}, [{0: "batch_size", 1: "sequence_length"}]
     if config.family == "encoder-decoder":
-        inputs["memory_mask"] = torch.ones(2, 1, 1, 3, dtype=torch.bool)
-        free.append({0: "batch", 3: "source"})
+        inputs["encoder_attention_mask"] = torch.ones(2, 3, dtype=torch.int64)
+        free.append({0: "batch_size", 1: "encoder_sequence_length"})
         for name in _both("memory", config):
-            inputs[name] = torch.zeros(2, heads, 3, config.head_width)
-            free.append({0: "batch", 2: "source"})
-    for name in _both("past", config):
-        inputs[name] = torch.zeros(2, heads, 4, config.head_width)
-        free.append({0: "batch", 2: "past"})
-    present = [name.removeprefix("past_") for name in _both("past", config)]
-    return inputs, ["logits", *present], free
+            inputs[name] = torch.zeros(2, heads, 3, width)
+            free.append({0: "batch_size", 2: "encoder_sequence_length"})
+    else:
+        inputs["attention_mask"] = torch.ones(2, 9, dtype=torch.int64)
+        free.append({0: "batch_size", 1: "past_sequence_length + sequence_length"})
+    for name in _both("past_key_values", config):
+        inputs[name] = torch.zeros(2, heads, 4, width)
+        free.append({0: "batch_size", 2: "past_sequence_length"})
+    return inputs, ["logits", *_both("present", config)], free
 
 
 def _both(kind: str, config: ModelConfig) -> list[str]:
-    return [f"{kind}_{what}.{n}" for n in range(config.num_decoder_layers) for what in ("keys", "values")]
+    """The names of keys and values of each decoder layer."""
+    own = ".decoder" if config.family == "encoder-decoder" and kind != "memory" else ""
+    return [f"{kind}.{n}{own}.{what}" for n in range(config.num_decoder_layers) for what in ("key", "value")]
 
 
-def _ids(batch: int, length: int, config: ModelConfig) -> Tensor:
-    return torch.full((batch, length), config.eos_id)
-
-
-def _write_graph(
-    module: nn.Module, path: Path, inputs: dict[str, Tensor], outputs: list[str], free: list[dict[int, str]]
-) -> None:
+def _exported(module: nn.Module, inputs: dict[str, Tensor], outputs: list[str], free: list[dict[int, str]]) -> Any:
+    """The graph of a module."""
     examples = tuple(inputs.values())
-    dims = {name: torch.export.Dim(name, min=1 if name != "past" else 0) for dim in free for name in dim.values()}
+    dims: dict[str, Any] = {
+        name: torch.export.Dim(name, min=0 if name == "past_sequence_length" else 1)
+        for dim in free for name in dim.values() if " + " not in name
+    }  # fmt: skip
+    dims["past_sequence_length + sequence_length"] = torch.export.Dim.AUTO
     shapes: Any = tuple({place: dims[name] for place, name in dim.items()} for dim in free)
     if isinstance(module, TokenWriter):  # the rest stands for one argument of any length
-        shapes = (shapes[0], shapes[1:])
+        shapes = (*shapes[:2], shapes[2:])
     with _quiet():
         program: Any = torch.onnx.export(
             module.eval(), examples, dynamo=True, dynamic_shapes=shapes, input_names=list(inputs),
             output_names=outputs, opset_version=OPSET, verbose=False, optimize=True,
         )  # fmt: skip
-    with replacing(path) as temporary:
-        temporary.write_bytes(_without_traces(program.model_proto).SerializeToString(deterministic=True))
+    return _without_traces(program.model_proto)
+
+
+def _quantized(proto: Any, quantization: str | None) -> Any:
+    """The graph with matrices of 8 bits: unsigned, since signed ones overflow on processors without VNNI."""
+    if quantization is None:
+        return proto
+    import onnx
+    from onnxruntime.quantization import QuantType, quantize_dynamic
+
+    with TemporaryDirectory(prefix="pellucid-") as name, _quiet():
+        path = Path(name) / "graph.onnx"
+        quantize_dynamic(proto, path, weight_type=QuantType.QUInt8)
+        return _without_traces(onnx.load(path))
 
 
 def _without_traces(proto: Any) -> Any:
@@ -149,10 +254,14 @@ def _without_traces(proto: Any) -> Any:
     return proto
 
 
+def _write_json(path: Path, table: dict[str, Any]) -> None:
+    write_text(path, json.dumps(table, indent=2, ensure_ascii=False) + "\n")
+
+
 @contextmanager
 def _quiet() -> Iterator[None]:
     """What the exporter says of its own insides is not for whoever converts a model."""
-    loggers = [logging.getLogger(name) for name in ("torch.onnx", "onnxscript", "onnx_ir")]
+    loggers = [logging.getLogger(name) for name in ("", "torch.onnx", "onnxscript", "onnx_ir")]
     levels = [logger.level for logger in loggers]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

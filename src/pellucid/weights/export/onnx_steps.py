@@ -1,13 +1,18 @@
-"""The two halves of a model as functions of tensors alone, which is what an ONNX graph is."""
+"""The parts of a model as functions of tensors alone, which is what an ONNX graph is."""
 
 from collections.abc import Callable
+from copy import deepcopy
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
+from pellucid.kernels.linear import Linear
+from pellucid.model.attention import MultiHeadAttention
 from pellucid.model.cache import DecoderCache, LayerCache
-from pellucid.model.masks import padding_mask
-from pellucid.model.transformer import DecoderOnly, EncoderOnly, Transformer
+from pellucid.model.embeddings import Embeddings
+from pellucid.model.positions import LearnedPositions
+from pellucid.model.transformer import DecoderOnly, EncoderOnly, SequenceClassifier, Transformer
 
 
 class GivenLayerCache(LayerCache):
@@ -19,7 +24,7 @@ class GivenLayerCache(LayerCache):
         self.memory_heads = memory_heads
 
     def extend_self(self, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
-        self.past = torch.cat([self.past[0], k], dim=2), torch.cat([self.past[1], v], dim=2)  # (B, H, P + 1, K)
+        self.past = torch.cat([self.past[0], k], dim=2), torch.cat([self.past[1], v], dim=2)  # (B, H, P + T, K)
         return self.past
 
     def keep_memory(self, memory: Tensor, project: Callable[[Tensor], tuple[Tensor, Tensor]]) -> tuple[Tensor, Tensor]:
@@ -28,73 +33,138 @@ class GivenLayerCache(LayerCache):
 
 
 class GivenCache(DecoderCache):
-    """All layers' pasts as they are handed in."""
+    """All layers' pasts as they are handed in, and the positions of their keys with those of the new tokens."""
 
-    def __init__(self, layers: list[GivenLayerCache]) -> None:
+    def __init__(self, layers: list[GivenLayerCache], positions: Tensor) -> None:
         self.layers = list(layers)
-        self.length = layers[0].past[0].size(2)
+        self.key_positions = positions
 
     @property
     def positions(self) -> Tensor:
-        """The position of each key, the new one's included: (P + 1,)."""
-        return torch.arange(self.length + 1)
+        """The position of each key, the new ones' included: (P + T,)."""
+        return self.key_positions
+
+
+class PartedProjection(nn.Module):
+    """The packed projections of a cross-attention as two matrices: of the queries, and of keys and values.
+
+    In a graph a part of a matrix would be cut out at every step, and could not be rounded to 8 bits.
+    """
+
+    def __init__(self, packed: Linear, q_width: int) -> None:
+        super().__init__()
+        self.parts = nn.ModuleList()
+        for rows in (slice(q_width), slice(q_width, None)):
+            weight = packed.weight[rows]
+            part = nn.Linear(weight.size(1), weight.size(0), bias=packed.bias is not None)
+            part.weight = nn.Parameter(weight.detach().clone())
+            if packed.bias is not None:
+                part.bias = nn.Parameter(packed.bias[rows].detach().clone())
+            self.parts.append(part)
+
+    def some_rows(self, x: Tensor, rows: slice) -> Tensor:
+        """As Linear has it, for the rows of either part."""
+        found: Tensor = self.parts[0 if rows.start is None else 1](x)
+        return found
+
+
+def parted(model: Transformer) -> Transformer:
+    """Returns a copy of `model` for graphs: it computes the same, and cannot be trained or saved."""
+    copied = deepcopy(model)
+    for layer in copied.decoder.layers:
+        attention = layer.cross_attn
+        assert isinstance(attention, MultiHeadAttention)
+        attention.qkv_proj = PartedProjection(attention.qkv_proj, attention.q_width)  # type: ignore[assignment]
+    return copied
 
 
 class SourceReader(nn.Module):
-    """The encoder, with what the decoder asks of it at every step computed once.
-
-    (B, S) ids -> which of them are words, bool (B, 1, 1, S); then for each decoder layer the keys and the values of the
-    memory, (B, H, S, K) each.
-    """
+    """The encoder: ids (B, S) and what of them is no padding, int64 (B, S), -> the memory (B, S, D)."""
 
     def __init__(self, model: Transformer) -> None:
         super().__init__()
         self.model = model
 
-    def forward(self, src: Tensor) -> tuple[Tensor, ...]:
-        mask = padding_mask(src, self.model.config.pad_id)
-        if mask is None:
-            mask = torch.ones_like(src, dtype=torch.bool)[:, None, None, :]  # (B, 1, 1, S)
-        memory = self.model.encode(src, mask)
+    def forward(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
+        return self.model.encode(input_ids, attention_mask.bool()[:, None, None, :])
+
+
+class MemoryReader(nn.Module):
+    """What the decoder asks of the memory at every step: (B, S, D) -> each layer's keys and values, (B, H, S, K)."""
+
+    def __init__(self, model: Transformer) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, memory: Tensor) -> tuple[Tensor, ...]:
         heads: list[Tensor] = []
         for layer in self.model.decoder.layers:
             heads += layer.cross_attn.memory_heads(memory)  # type: ignore[operator, union-attr]
-        return mask, *heads
+        return tuple(heads)
 
 
 class TokenWriter(nn.Module):
-    """One step of the decoder.
+    """Some steps of the decoder at once: those of a prompt, or one.
 
-    (B, 1) tokens, and each layer's keys and values so far, (B, H, P, K) each; for an encoder-decoder before them what
-    SourceReader gives. Returns logits (B, V) and each layer's keys and values, (B, H, P + 1, K) each.
+    (B, T) tokens, and each layer's keys and values so far, (B, H, P, K) each; before those, for an encoder-decoder what
+    of the source is no padding, int64 (B, S), and what MemoryReader gives; for a decoder alone what of past and tokens
+    is no padding, int64 (B, P + T), which may stand in front. Returns logits (B, T, V) and each layer's keys and
+    values, (B, H, P + T, K) each.
     """
 
     def __init__(self, model: Transformer | DecoderOnly) -> None:
         super().__init__()
         self.model = model
 
-    def forward(self, tokens: Tensor, *given: Tensor) -> tuple[Tensor, ...]:
+    def forward(self, input_ids: Tensor, attention_mask: Tensor, *given: Tensor) -> tuple[Tensor, ...]:
         count = 2 * self.model.config.num_decoder_layers
-        past = _pairs(given[-count:])
-        mask, heads = (given[0], _pairs(given[1 : 1 + count])) if len(given) > count else (None, [None] * len(past))
-        cache = GivenCache([GivenLayerCache(*both) for both in zip(past, heads, strict=True)])
-        x = self.model.tgt_embedding(tokens, position=cache.length)  # (B, 1, D)
+        past, heads = _pairs(given[-count:]), _pairs(given[:-count])
+        before, length = past[0][0].size(2), input_ids.size(1)
+        places = torch.arange(before + length)
+        mask = (places[None, :] <= places[before:, None])[None, None]  # (1, 1, T, P + T)
+        new = places[None, before:]  # (1, T)
+        memory_mask = None
+        if heads:
+            memory_mask = attention_mask.bool()[:, None, None, :]  # (B, 1, 1, S)
+        else:
+            mask = mask & attention_mask.bool()[:, None, None, :]  # (B, 1, T, P + T)
+            # Behind padding a text begins at position 0, too.
+            new = (attention_mask.cumsum(dim=1) - 1).clamp(min=0)[:, before:]  # (B, T)
+        layers = [GivenLayerCache(each, heads[n] if heads else None) for n, each in enumerate(past)]
+        x = _embedded(self.model.tgt_embedding, input_ids, new)  # (B, T, D)
         # The memory itself is not asked for: its keys and values are given.
-        x = self.model.decoder(x, None if mask is None else x, None, mask, cache)  # (B, 1, D)
-        logits = self.model.output_projection(x)[:, 0]  # (B, V)
-        return logits, *(tensor for layer in cache.layers for tensor in layer.past)  # type: ignore[attr-defined]
+        x = self.model.decoder(x, x if heads else None, mask, memory_mask, GivenCache(layers, places))  # (B, T, D)
+        logits = self.model.output_projection(x)  # (B, T, V)
+        return logits, *(tensor for layer in layers for tensor in layer.past)
 
 
 class StateReader(nn.Module):
-    """An encoder alone, or a classifier: ids (B, S), and segments where the model knows some, -> its output."""
+    """An encoder alone, or a classifier: ids (B, S), what of them is no padding, and segments where the model knows
+    some, -> states (B, S, D), or logits (B, C)."""
 
     def __init__(self, model: EncoderOnly) -> None:
         super().__init__()
         self.model = model
 
-    def forward(self, src: Tensor, segments: Tensor | None = None) -> Tensor:
-        states: Tensor = self.model(src, segments)
-        return states
+    def forward(self, input_ids: Tensor, attention_mask: Tensor, token_type_ids: Tensor | None = None) -> Tensor:
+        mask = attention_mask.bool()[:, None, None, :]  # (B, 1, 1, S)
+        states = EncoderOnly.forward(self.model, input_ids, token_type_ids, mask)  # (B, S, D)
+        if not isinstance(self.model, SequenceClassifier):
+            return states
+        logits: Tensor = self.model.head(states, mask)  # (B, C)
+        return logits
+
+
+def _embedded(embedding: Embeddings, ids: Tensor, positions: Tensor) -> Tensor:
+    """Embeddings of ids (B, T) that stand at positions (B, T) or (1, T): (B, T, D). As Embeddings, where each row of a
+    batch has positions of its own."""
+    x: Tensor = embedding.tokens(ids) * embedding.scale  # (B, T, D)
+    if embedding.positions is not None:
+        known = embedding.positions
+        x = x + F.embedding(positions, known.weight if isinstance(known, LearnedPositions) else known.table)
+    if embedding.segments is not None:
+        x = x + embedding.segments(torch.zeros_like(ids))
+    return x if embedding.norm is None else embedding.norm(x)
 
 
 def _pairs(tensors: tuple[Tensor, ...]) -> list[tuple[Tensor, Tensor]]:

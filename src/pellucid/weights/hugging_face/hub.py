@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from pellucid.errors import CheckpointError, ConfigError, shown
+from pellucid.errors import CheckpointError, ConfigError, install, shown
 from pellucid.weights.hugging_face.files import INDEX, PICKLE, SAFETENSORS
 
 SETTINGS = ["*.json", "*.txt", "*.model", "*.spm", "*.bpe"]
@@ -83,7 +83,7 @@ def _snapshot_function(name: str) -> Callable[..., Any]:
         from huggingface_hub import snapshot_download
     except ImportError as error:
         raise ConfigError(
-            f"`{name}` is no folder here; a name on the hub needs the extra `hf`", "pip install 'pellucid[hf]'"
+            f"`{name}` is no folder here; a name on the hub needs the extra `hf`", install("hf")
         ) from error
     fetching: Callable[..., Any] = snapshot_download
     return fetching

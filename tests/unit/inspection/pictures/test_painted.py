@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pellucid.errors import ConfigError, DataError
+from pellucid.errors import ConfigError, DataError, install
 from pellucid.inspection.pictures.drawing import Box, Dot, Drawing, Label, Line, Raster
 from pellucid.inspection.pictures.painted import installed_fonts, to_png
 
@@ -94,7 +94,7 @@ def test_without_matplotlib_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     with pytest.raises(ConfigError, match="PNG needs matplotlib") as error:
         to_png(drawing())
-    assert "pip install 'pellucid[plot]'" in error.value.hint
+    assert install("plot") in error.value.hint
 
 
 def test_svg_needs_no_matplotlib(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 
-from pellucid.errors import CheckpointError, ConfigError
+from pellucid.errors import CheckpointError, ConfigError, install
 from pellucid.tasks.saved import open_model
 from pellucid.weights import from_hugging_face
 from pellucid.weights.hugging_face import hub
@@ -131,7 +131,7 @@ def test_without_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
         ConfigError, match=r"`org/model` is no folder here; a name on the hub needs the extra `hf`"
     ) as caught:
         from_hugging_face("org/model")
-    assert caught.value.hint == "pip install 'pellucid[hf]'"
+    assert caught.value.hint == install("hf")
 
 
 @pytest.mark.parametrize("name", ["./model", "/x/y", "a/b/c", "a b", "../x", "a/", "~/model", "org/model?"])

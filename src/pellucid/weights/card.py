@@ -1,0 +1,57 @@
+"""Model cards: a README.md with the head in YAML that model hubs read."""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+PIPELINE_TAGS = {"translate": "translation", "classify": "text-classification", "generate": "text-generation"}
+"""What model hubs call a task; else "feature-extraction"."""
+PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_./ +-]*[A-Za-z0-9]")
+NOT_TEXT = ("yes", "no", "on", "off", "true", "false", "null")
+"""What YAML takes for something else: Norwegian's code would be a no."""
+
+
+def card(head: Mapping[str, Any], body: str, more: Sequence[str] = ()) -> str:
+    """Returns a card: `head` as YAML, without what is empty, with `more` lines of it; and the body in Markdown."""
+    filled = {key: value for key, value in head.items() if value not in ("", (), [], None)}
+    return "\n".join(["---", *_yaml(filled), *more, "---", "", body.strip()]) + "\n"
+
+
+def parted(text: str) -> tuple[list[str], str]:
+    """Returns the lines of a card's head, and its body; no lines where it has none."""
+    match = re.match(r"---\n(.*?)\n---\n(.*)", text, re.DOTALL)
+    return (match[1].splitlines(), match[2]) if match else ([], text)
+
+
+def kept(lines: list[str], keys: tuple[str, ...]) -> list[str]:
+    """Returns the entries of a head whose keys are among `keys`, with the lines that belong to them."""
+    found, keeps = [], False
+    for line in lines:
+        if key := re.match(r"([\w-]+):", line):
+            keeps = key[1] in keys
+        if keeps:
+            found.append(line)
+    return found
+
+
+def _yaml(value: Any) -> list[str]:
+    """The lines of a table or a list."""
+    lines = []
+    for key, entry in value.items() if isinstance(value, Mapping) else enumerate(value):
+        lead = f"{key}:" if isinstance(value, Mapping) else "-"
+        if not isinstance(entry, Mapping | list | tuple):
+            lines.append(f"{lead} {_scalar(entry)}")
+            continue
+        inner = _yaml(entry)
+        if lead == "-":
+            lines += [f"- {inner[0]}", *(f"  {line}" for line in inner[1:])]
+        else:
+            lines += [lead, *(f"  {line}" for line in inner)]
+    return lines
+
+
+def _scalar(value: Any) -> str:
+    if isinstance(value, str) and PLAIN.fullmatch(value) and value.lower() not in NOT_TEXT:
+        return value
+    return json.dumps(value, ensure_ascii=False)
