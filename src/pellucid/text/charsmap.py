@@ -186,7 +186,12 @@ def _nfc_spec() -> bytes:
 
 @cache
 def _nmt_nfkc_spec() -> bytes:
-    return _spec("nmt_nfkc", _charsmap(nmt_nfkc()))
+    return _spec("nmt_nfkc", nmt_nfkc_map())
+
+
+def nmt_nfkc_map() -> bytes:
+    """Returns SentencePiece's own rules as it compiles them."""
+    return _charsmap(nmt_nfkc())
 
 
 def _charsmap(rules: SentencePieceNormalizer) -> bytes:

@@ -58,7 +58,7 @@ def normalize(text: str, form: str) -> str:
 
 def _nfc_once(text: str) -> str:
     if not text.isascii():
-        text = unicodedata.normalize("NFC", _unseen().sub("", text.replace(SPACE_MARK, " ")))
+        text = unicodedata.normalize("NFC", unseen().sub("", text.replace(SPACE_MARK, " ")))
     return " ".join(text.split())
 
 
@@ -71,7 +71,7 @@ def nmt_nfkc() -> SentencePieceNormalizer:
 
 
 @cache
-def _unseen() -> re.Pattern[str]:
+def unseen() -> re.Pattern[str]:
     """Matches each character that "nfc" removes: always the invisible ones, joiners where they do nothing."""
     scripts, pictographs = _as_class(JOINING_SCRIPTS), _as_class(PICTOGRAPHS)
     return re.compile(f"[{INVISIBLE}]|(?<![{scripts}]){NON_JOINER}|(?<![{scripts}{pictographs}]){JOINER}")

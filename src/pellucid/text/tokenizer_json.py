@@ -14,6 +14,7 @@ from typing import Any
 
 from pellucid.errors import shown
 from pellucid.reading import MOST_ID
+from pellucid.text.patterns import is_own
 
 COMPONENTS: dict[str, tuple[str, ...]] = {
     "normalizer": (
@@ -138,6 +139,8 @@ def _pattern_problem(pattern: Any) -> str:
     Allowed is what those of published models are made of: alternatives, classes, and classes repeated. A group may be
     left out (`?`), not repeated; nothing refers back.
     """
+    if isinstance(pattern, str) and len(pattern) > MOST_PATTERN and is_own(pattern):
+        return ""
     if not _is_short(pattern, MOST_PATTERN):
         return f"is no string of at most {MOST_PATTERN:,} characters"
     place, in_class, repeated = 0, False, False

@@ -6,22 +6,22 @@ is not needed to write it.
 
 import base64
 import re
-import sys
 from collections.abc import Iterable, Sequence
-from functools import cache
 from typing import Any
 
 from pellucid.errors import ConfigError
+from pellucid.text.charsmap import nmt_nfkc_map
 from pellucid.text.hugging_face import HuggingFaceTokenizer, byte_characters
+from pellucid.text.normalization import SPACE_MARK, SPACES, unseen
+from pellucid.text.patterns import final_sigma, unspaced, word
 from pellucid.text.pieces import Model, read_model
-from pellucid.text.subwords import Subwords
+from pellucid.text.subwords import ESCAPE, Subwords
 from pellucid.text.tokenizer import Tokenizer
 from pellucid.text.vocabulary import BYTE_TOKENS, Vocabulary
-from pellucid.text.words import CLOSING, OPENING, extends
 
 Table = dict[str, Any]
-_ESCAPE, _SPACE_MARK = "\x1b", "▁"
-_PAIR = f"{_ESCAPE}\0"
+_HEX = "0123456789ABCDEF"
+_PAIR = f"{ESCAPE}\0"
 """Stands for an escaped escape while other escapes are resolved; no text that was encoded has it behind them."""
 
 
@@ -118,17 +118,17 @@ def _vocabulary(vocabulary: Vocabulary) -> Table:
     names = _names_of(vocabulary)
     vocab = {name: i for i, name in enumerate(names)}
     unknown = names[vocabulary.unk_id]
-    normalizers = _lowercase() if vocabulary.lowercase else []
+    normalizers = [*_normalization(vocabulary.normalization), *(_lowercase() if vocabulary.lowercase else [])]
     cut: Table | None = None
     write: Table | None
     if vocabulary.kind in ("words", "spaces"):
         # A list of whole words: no piece begins as a continuation would have to, and transformers.js has no WordLevel.
         model: Table = {"type": "WordPiece", "vocab": vocab, "unk_token": unknown, "continuing_subword_prefix": " "}
         model["max_input_chars_per_word"] = max(map(len, vocabulary.entries), default=1)
-        pattern = _word_pattern() if vocabulary.kind == "words" else r"[^ \t\n\r\f\v]+"
+        pattern = word() if vocabulary.kind == "words" else r"[^ \t\n\r\f\v]+"
         cut = {"type": "Split", "pattern": {"Regex": pattern}, "behavior": "Removed", "invert": True}
         if vocabulary.kind == "words":
-            write = _sequence("decoders", [_spaces_between(), {"type": "Fuse"}, _joined()])
+            write = _sequence("decoders", [_spaces_between(), {"type": "Fuse"}, _replace(unspaced(), "", regex=True)])
         else:
             written = vocabulary.listing[vocabulary.unk_id]
             write = _sequence("decoders", [_replace(f"^{unknown}$", written, regex=True), _spaces_between()])
@@ -164,65 +164,12 @@ def _unnamed(names: Sequence[str], other: str) -> list[Table]:
 
 def _lowercase() -> list[Table]:
     """Lower case as Python has it: the library's own knows no sigma at the end of a word."""
-    cased, between = _class(_is_cased), _class(_is_case_ignorable)
-    before = "|".join(f"[{cased}]" + f"[{between}]" * n for n in range(3))
-    return [_replace(f"(?<={before})Σ(?![{between}]*[{cased}])", "ς", regex=True), {"type": "Lowercase"}]
-
-
-def _is_cased(character: str) -> bool:
-    # Python tells a word's end by these: between two cased letters a sigma is written in the middle.
-    return ("a" + "Σ" + character).lower()[1] == "σ" and not _is_case_ignorable(character)
-
-
-def _is_case_ignorable(character: str) -> bool:
-    return ("aΣ" + character + "a").lower()[1] == "σ" and ("aΣ" + character).lower()[1] == "ς"
+    return [_replace(final_sigma(), "ς", regex=True), {"type": "Lowercase"}]
 
 
 def _spaces_between() -> Table:
     """A space before each word but the first. No word begins with one, so none counts as the other's continuation."""
     return {"type": "WordPiece", "prefix": " ", "cleanup": False}
-
-
-def _joined() -> Table:
-    """Takes spaces away again where join_words() writes none."""
-    word = f"[{_class(_is_word_character)}]"
-    unspaced = rf" (?=[{CLOSING}](?: |$))|(?<=[{OPENING}]) | (?=['’-] {word})|(?<={word} ['’-]) "
-    return _replace(unspaced, "", regex=True)
-
-
-@cache
-def _word_pattern() -> str:
-    """The pattern of cut_words, spelled in characters: what is a letter differs between engines."""
-    word, space = _class(_is_word_character), _class(str.isspace)
-    digit = _class(str.isdecimal)
-    extend = _class(extends)
-    letters = rf"[{word}]+(?:[{extend}]+[{word}]*)*"
-    mark = rf"[^{word}{space}][{extend}]*"
-    joined = f"{mark}(?:(?<=\u200d){mark})*"
-    return rf"{letters}(?:(?<=[{digit}])[.,:](?=[{digit}]){letters})*|{joined}"
-
-
-def _is_word_character(character: str) -> bool:
-    return character.isalnum() or character == "_"
-
-
-@cache
-def _class(holds: Any) -> str:
-    """The characters of which something holds, as ranges inside the brackets of a regular expression."""
-    found: list[list[int]] = []
-    for code in (*range(0xD800), *range(0xE000, sys.maxunicode + 1)):
-        if holds(chr(code)):
-            if found and found[-1][1] == code - 1:
-                found[-1][1] = code
-            else:
-                found.append([code, code])
-    return "".join(_spelled(a) if a == b else f"{_spelled(a)}-{_spelled(b)}" for a, b in found)
-
-
-def _spelled(code: int) -> str:
-    """A character inside brackets."""
-    character = chr(code)
-    return f"\\{character}" if character in r"\[]^-" else character
 
 
 # SentencePiece models.
@@ -242,12 +189,14 @@ def _subwords(tokenizer: Subwords) -> Table:
             f"a SentencePiece model with {what} cannot be written as `tokenizer.json`",
             "cut the text with SentencePiece",
         )
-    escape = [_replace(_ESCAPE, _ESCAPE * 2), _replace(_SPACE_MARK, f"{_ESCAPE}_")] if tokenizer.escapes else []
-    spaced = [_replace(" ", _SPACE_MARK)]
+    escape = [_replace(ESCAPE, ESCAPE * 2), _replace(SPACE_MARK, f"{ESCAPE}_")] if tokenizer.escapes else []
+    # A table of characters the library applies a grapheme at a time, which is not what SentencePiece does.
+    own = _normalization("nfc") if tokenizer.normalization == "nfc" else _own_normalizers(model)
+    spaced = [_replace(" ", SPACE_MARK)]
     if model.adds_space:
-        spaced.append({"type": "Prepend", "prepend": _SPACE_MARK})
+        spaced.append({"type": "Prepend", "prepend": SPACE_MARK})
     table: Table = {
-        "normalizer": _sequence("normalizers", [*escape, *_own_normalizers(model), *spaced]),
+        "normalizer": _sequence("normalizers", [*escape, *own, *spaced]),
         "pre_tokenizer": None,
         "model": _bpe_pieces(model, names) if model.algorithm == "bpe" else _unigram_pieces(model, names),
     }
@@ -255,32 +204,40 @@ def _subwords(tokenizer: Subwords) -> Table:
         table["pre_tokenizer"] = {
             "type": "Split", "pattern": {"Regex": pattern}, "behavior": "Isolated", "invert": False,
         }  # fmt: skip
-    decoders = [_replace(_SPACE_MARK, " "), {"type": "ByteFallback"}, {"type": "Fuse"}]
+    decoders = [_replace(SPACE_MARK, " "), {"type": "ByteFallback"}, {"type": "Fuse"}]
     if model.unknown_as != names[tokenizer.unk_id]:
         decoders.insert(1, _replace(f"^{re.escape(names[tokenizer.unk_id])}$", model.unknown_as, regex=True))
     if model.adds_space:
         decoders.append({"type": "Strip", "content": " ", "start": 1, "stop": 0})
     if tokenizer.escapes:
-        pair, mark = _replace(_ESCAPE * 2, _PAIR), _replace(f"{_ESCAPE}_", _SPACE_MARK)
-        decoders += [pair, mark, _replace(_PAIR, _ESCAPE)]
+        pair, mark = _replace(ESCAPE * 2, _PAIR), _replace(f"{ESCAPE}_", SPACE_MARK)
+        decoders += [pair, mark, _replace(_PAIR, ESCAPE)]
     return table | {"decoder": _sequence("decoders", decoders)}
 
 
 def _own_normalizers(model: Model) -> list[Table]:
     """What SentencePiece does to a text before it cuts it."""
-    parts: list[Table] = []
-    if model.character_map:
-        parts.append(
-            {"type": "Precompiled", "precompiled_charsmap": base64.b64encode(model.character_map).decode("ascii")}
-        )
-    if model.removes_spaces:
-        parts += [_replace("^ +| +$", "", regex=True), _replace(" {2,}", " ", regex=True)]
-    return parts
+    parts = [_character_map(model.character_map)] if model.character_map else []
+    return [*parts, *_without_spaces(" ")] if model.removes_spaces else parts
 
 
-def _normalizers(normalize: str) -> list[Table]:
-    assert normalize == "none", normalize
-    return []
+def _normalization(form: str) -> list[Table]:
+    """What normalize() does, as far as two turns do it: more are for what no keyboard writes."""
+    if form == "none":
+        return []
+    if form == "nmt_nfkc":
+        return [_character_map(nmt_nfkc_map()), *_without_spaces(" ")]
+    once = [_replace(unseen().pattern, "", regex=True), {"type": "NFC"}]
+    return [_replace(SPACE_MARK, " "), *once, *once, *_without_spaces(SPACES)]
+
+
+def _without_spaces(characters: str) -> list[Table]:
+    """One space for a run of some characters, and none at the ends."""
+    return [_replace(f"[{characters}]+", " ", regex=True), _replace("^ +| +$", "", regex=True)]
+
+
+def _character_map(table: bytes) -> Table:
+    return {"type": "Precompiled", "precompiled_charsmap": base64.b64encode(table).decode("ascii")}
 
 
 def _bpe_pieces(model: Model, names: Sequence[str]) -> Table:
@@ -314,10 +271,16 @@ def _unknown_in_names(model: Model, names: Sequence[str]) -> str:
     However improbable the token, it would be found in such a text, where unknown characters are more so; it is not,
     where the text is cut there. No piece has the character, so nothing else changes.
     """
+    spellings = [list(name) for i, name in enumerate(names) if model.ids.get(name) != i and i not in model.byte_ids]
+    if model.byte_ids:
+        spellings.append(["<", "0", "x", _HEX, _HEX, ">"])
     found = []
-    for i, name in enumerate(names):
-        place = next((place for place, character in enumerate(name) if character not in model.ids), None)
-        if model.ids.get(name) != i and place is not None:
-            before, character, after = (re.escape(part) for part in (name[:place], name[place], name[place + 1 :]))
-            found.append(f"(?<={before}){character}(?={after})" if before else f"{character}(?={after})")
-    return "|".join(found)
+    for spelling in spellings:
+        classes = [re.escape(each) if len(each) == 1 else f"[{each}]" for each in spelling]
+        for place, characters in enumerate(spelling):
+            if unknown := "".join(sorted(set(characters) - set(model.ids))):
+                before, after = "".join(classes[:place]), "".join(classes[place + 1 :])
+                found.append(
+                    (f"(?<={before})" if before else "") + f"[{re.escape(unknown)}]" + (f"(?={after})" if after else "")
+                )
+    return "|".join(dict.fromkeys(found))

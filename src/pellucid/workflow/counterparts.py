@@ -78,7 +78,7 @@ class HuggingFace:
 
         with _silent(transformers):
             tokenizer = transformers.AutoTokenizer.from_pretrained(str(self.folder), local_files_only=True)
-        return [list(tokenizer(text, add_special_tokens=False)["input_ids"]) for text in texts]
+            return [list(tokenizer(text, add_special_tokens=False)["input_ids"]) for text in texts]
 
     def outputs(self, ids: Sequence[int], tgt_in: Sequence[int]) -> Numbers | None:
         import torch

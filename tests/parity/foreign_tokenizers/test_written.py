@@ -1,6 +1,7 @@
 """Our tokenizers in the common format: the libraries that read it cut and join text as we do, id by id."""
 
 import json
+import unicodedata
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -9,9 +10,11 @@ import pytest
 
 from pellucid.config import DecodeConfig, ModelConfig
 from pellucid.errors import ConfigError
+from pellucid.text.hugging_face import HuggingFaceTokenizer
+from pellucid.text.special import SpecialIds
 from pellucid.text.tokenizer import Tokenizer
-from pellucid.text.tokenizers_format import tokenizer_json
 from pellucid.text.tokenizers import Tokenizers
+from pellucid.text.tokenizers_format import tokenizer_json
 from pellucid.text.training import train_tokenizer
 from pellucid.weights.export.tokenizer_files import write_tokenizer_files
 from pellucid.workflow.proof import own_sentences
@@ -31,12 +34,20 @@ OWN: dict[str, dict[str, Any]] = {
     "characters, no bytes": {"byte_fallback": False},
     "characters, lower case": {"lowercase": True},
     "bytes": {},
+    "bpe, nfc": {"normalization": "nfc"},
+    "unigram, nfc": {"normalization": "nfc"},
+    "words, nfc": {"normalization": "nfc", "lowercase": True},
+    "characters, nfc": {"normalization": "nfc"},
+    "bytes, nfc": {"normalization": "nfc"},
+    "bpe, nmt_nfkc": {"normalization": "nmt_nfkc"},
+    "characters, nmt_nfkc": {"normalization": "nmt_nfkc"},
 }
 MORE = [
     "Don't (you) [x] – 80% 3.5 10:30, \"so\" ’tis a-b « c »",
     "ΟΔΥΣΣΕΥΣ ΑΣ. Σ ΑΣΑ A\u0301Σ İstanbul",
     "हिन्दी भाषा தமிழ் 👩🏽\u200d💻 \u200d\u200d x",
     "²³½ ٣٫٥ Ⅻ \x85 \x1c \ufeff",
+    " nai\u0308ve\xa0cafe\u0301 \u200b한국어\u2009 한  \ufeffA\u030a\u0323 ﬁ Ｆｕｌｌ \xadsoft",
     "<s>", "</s></s>", "<unk> <pad>x", "a<s>b <0x41><0x0A>",
 ]  # fmt: skip
 
@@ -71,6 +82,8 @@ def test_each_text_has_the_same_ids_and_comes_back(name: str) -> None:
     ours = trained(name)
     theirs = opened(ours)
     given = texts()
+    if "nmt_nfkc" in name:  # the library applies a table of characters to a grapheme, SentencePiece to a character
+        given = [text for text in given if not any(unicodedata.category(c)[0] == "M" or c == "\u200d" for c in text)]
     if name == "unigram, no bytes":  # a special token in the text keeps unknown neighbours apart
         given = [text for text in given if not any(part in text for part in ("<s>", "</s>", "<pad>", "<unk>"))]
     for text in given:
@@ -78,6 +91,15 @@ def test_each_text_has_the_same_ids_and_comes_back(name: str) -> None:
         assert theirs.encode(text, add_special_tokens=False).ids == ids, text
         assert theirs.decode(ids) == ours.decode(ids), text
     assert theirs.get_vocab_size() == ours.size
+
+
+@pytest.mark.parametrize("name", OWN)
+def test_we_read_it_back_as_a_strangers(name: str) -> None:
+    ours = trained(name)
+    data = json.dumps(tokenizer_json(ours)).encode()
+    back = HuggingFaceTokenizer(data, lambda _: SpecialIds(0, 1, 2, 3), name="tokenizer.json")
+    for text in own_sentences():
+        assert back.encode(text) == ours.encode(text)
 
 
 @pytest.mark.parametrize("name", ["bpe", "words", "characters"])

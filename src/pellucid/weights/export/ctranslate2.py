@@ -14,8 +14,8 @@ from pellucid.model.transformer import DecoderOnly, Model, Transformer
 from pellucid.text.numbered import NumberedSubwords
 from pellucid.text.subwords import Subwords
 from pellucid.text.tokenizer import Tokenizer
-from pellucid.text.tokenizers_format import token_names
 from pellucid.text.tokenizers import Tokenizers
+from pellucid.text.tokenizers_format import token_names
 from pellucid.weights.export.card import export_card
 from pellucid.weights.export.tokenizer_files import save_tokenizer_files
 from pellucid.weights.files import move_into_place, temporary_folder, write_text

@@ -11,8 +11,8 @@ from pellucid.text.hugging_face import HUGGING_FACE_KIND, HuggingFaceTokenizer
 from pellucid.text.numbered import NumberedSubwords
 from pellucid.text.subwords import Subwords
 from pellucid.text.tokenizer import Tokenizer
-from pellucid.text.tokenizers_format import token_names, tokenizer_json
 from pellucid.text.tokenizers import Tokenizers
+from pellucid.text.tokenizers_format import token_names, tokenizer_json
 from pellucid.weights.files import move_into_place, temporary_folder, write_text
 
 SETTINGS = "tokenizer_config.json"
