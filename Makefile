@@ -10,6 +10,8 @@ NUMERICS := $(addprefix tests/,parity properties unit/decoding unit/inspection u
 	unit/tracing unit/training unit/weights)
 # Names every version with its SHA-256 sums, and nothing else is installed: make test LOCK=requirements/ci.txt
 LOCK ?=
+# What the tests run exported models in, under Node.
+TRANSFORMERS_JS ?= @huggingface/transformers@4.3.1
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -86,6 +88,8 @@ $(VENV)/.dev: $(VENV)/.core
 $(VENV)/.foreign: $(VENV)/.dev
 	@echo "installing other people's libraries into $(VENV)"
 	@$(PIP) --editable ".[foreign]"
+	@command -v npm >/dev/null || { echo "error: npm is missing (Debian: apt-get install nodejs npm)" >&2; exit 1; }
+	@npm install --silent --no-audit --no-fund --ignore-scripts --prefix $(VENV)/js $(TRANSFORMERS_JS)
 	@touch $@
 
 $(VENV)/.browser: $(VENV)/.dev

@@ -114,6 +114,7 @@ def load_folder(folder: Path, device: torch.device, dtype: torch.dtype | None = 
 
     Raises CheckpointError where the folder is none, or is damaged, or holds what cannot be expressed here.
     """
+    _refuse_exported(folder)
     if is_foreign(folder):
         from pellucid.weights.hugging_face import open_folder
 
@@ -212,6 +213,19 @@ def read_config(folder: Path) -> dict[str, Any]:
         if not isinstance(table.get(section), dict):
             raise CheckpointError(f"`{path}` is damaged: it has no table `{section}`", "copy the folder again")
     return dict(table)
+
+
+def _refuse_exported(folder: Path) -> None:
+    """Raises CheckpointError for a folder that was written for another engine, and holds no weights as we read them."""
+    if (folder / DESCRIPTION).exists() or any(folder.glob("*.safetensors")):
+        return
+    graphs = [*folder.glob("onnx/*.onnx"), *folder.glob("encoder.onnx"), *folder.glob("decoder.onnx")]
+    engine = "CTranslate2" if (folder / "model.bin").is_file() else "ONNX Runtime" if graphs else ""
+    if engine:
+        raise CheckpointError(
+            f"`{folder}` holds a model for {engine}, which is not converted back",
+            "name the folder that it was converted from; its README.md says how to run it",
+        )
 
 
 def _for_others(model: ModelConfig) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from pellucid.config import ModelConfig, Recipe
+from pellucid.data.catalogue import catalogue
 from pellucid.weights.card import PIPELINE_TAGS, card
 from pellucid.workflow.run_folder import RunResult
 
@@ -114,12 +115,10 @@ def _metrics(recipe: Recipe, result: RunResult | None) -> list[dict[str, Any]]:
 
 
 def _data_sets(recipe: Recipe) -> tuple[str, ...]:
-    """The data sets of a shipped recipe, whose paths begin with their names; else the files' names."""
-    found = dict[str, None]()
-    for path in recipe.data.files("src"):
-        parts = Path(path).parts
-        found[parts[0] if len(parts) == 2 and not Path(path).is_absolute() else Path(path).name] = None
-    return tuple(found)
+    """Published data sets, whose texts lie in folders of their names; of other texts the files' names."""
+    published = {file.data_set for file in catalogue().values()}
+    paths = [Path(path) for path in recipe.data.files("src")]
+    return tuple(dict.fromkeys(path.parent.name if path.parent.name in published else path.name for path in paths))
 
 
 def _index(recipe: Recipe, metrics: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -301,7 +301,7 @@ def test_searches_have_ceilings(folder: Path, keys: dict[str, Any], message: str
         load_folder(folder, CPU)
 
 
-@pytest.mark.parametrize("name", ["pellucid.json", "config.json", "tokenizer.json", "model.safetensors"])
+@pytest.mark.parametrize("name", ["pellucid.json", "config.json", "vocabulary.json", "model.safetensors"])
 def test_a_pipe_in_a_folder_is_not_waited_for(folder: Path, name: str) -> None:
     (folder / name).unlink()
     if name == "config.json":
@@ -335,3 +335,20 @@ def most_memory(size: int) -> Iterator[None]:
         yield
     finally:
         resource.setrlimit(resource.RLIMIT_AS, before)
+
+
+@pytest.mark.parametrize(
+    ("file", "engine"),
+    [
+        ("model.bin", "CTranslate2"),
+        ("onnx/decoder_model_merged.onnx", "ONNX Runtime"),
+        ("encoder.onnx", "ONNX Runtime"),
+    ],
+)
+def test_a_folder_for_another_engine_says_so(file: str, engine: str, tmp_path: Path) -> None:
+    (tmp_path / file).parent.mkdir(exist_ok=True)
+    (tmp_path / file).write_bytes(b"")
+    (tmp_path / "config.json").write_text('{"model_type": "marian", "format": "pellucid-onnx/1"}')
+    with pytest.raises(CheckpointError, match=f"holds a model for {engine}, which is not converted back") as refused:
+        load_folder(tmp_path, torch.device("cpu"))
+    assert "name the folder that it was converted from" in refused.value.hint
