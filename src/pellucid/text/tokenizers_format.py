@@ -190,8 +190,8 @@ def _subwords(tokenizer: Subwords) -> Table:
             "cut the text with SentencePiece",
         )
     escape = [_replace(ESCAPE, ESCAPE * 2), _replace(SPACE_MARK, f"{ESCAPE}_")] if tokenizer.escapes else []
-    # A table of characters the library applies a grapheme at a time, which is not what SentencePiece does.
-    own = _normalization("nfc") if tokenizer.normalization == "nfc" else _own_normalizers(model)
+    form = tokenizer.normalization
+    own = _own_normalizers(model) if form == "none" else _normalization(form)
     spaced = [_replace(" ", SPACE_MARK)]
     if model.adds_space:
         spaced.append({"type": "Prepend", "prepend": SPACE_MARK})
@@ -226,7 +226,8 @@ def _normalization(form: str) -> list[Table]:
     if form == "none":
         return []
     if form == "nmt_nfkc":
-        return [_character_map(nmt_nfkc_map()), *_without_spaces(" ")]
+        # The library applies such a table a grapheme at a time, and leaves letters apart that it should have joined.
+        return [_character_map(nmt_nfkc_map()), {"type": "NFKC"}, *_without_spaces(" ")]
     once = [_replace(unseen().pattern, "", regex=True), {"type": "NFC"}]
     return [_replace(SPACE_MARK, " "), *once, *once, *_without_spaces(SPACES)]
 
