@@ -121,13 +121,13 @@ def _described(value: object) -> str:
 def install(extra: str) -> str:
     """Returns the command that installs an extra from where Pellucid came: an index, a checkout, a file, elsewhere."""
     import json
-    from importlib.metadata import PackageNotFoundError, distribution
+    from importlib import metadata
     from urllib.parse import urlsplit
     from urllib.request import url2pathname
 
     try:
-        origin = json.loads(distribution("pellucid").read_text("direct_url.json") or "{}")
-    except (PackageNotFoundError, ValueError):
+        origin = json.loads(metadata.distribution("pellucid").read_text("direct_url.json") or "{}")
+    except (metadata.PackageNotFoundError, ValueError):
         origin = {}
     url = str(origin.get("url", ""))
     if "dir_info" in origin and url.startswith("file://"):

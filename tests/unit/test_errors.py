@@ -1,5 +1,7 @@
 """The errors of users: one base, a hint, an exit status, and the nearest word."""
 
+import json
+from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 
 import pytest
@@ -15,6 +17,7 @@ from pellucid.errors import (
     DecodingError,
     PellucidError,
     did_you_mean,
+    install,
     legible,
     shown,
 )
@@ -97,3 +100,44 @@ def test_a_whole_message_is_legible_whatever_is_in_it() -> None:
     assert legible("a `b\x1b[31m`\n\nhint: 번역\t") == "a `b\\x1b[31m`\n\nhint: 번역\\t"
     assert legible(f"no `{'a' * 100_000}`, sorry") == f"no `{'a' * 158}…{'a' * 78}`,".replace("`,", "`, sorry")
     assert legible(f"{'a' * 300} b") == f"{'a' * 300} b"
+
+
+@pytest.mark.parametrize(
+    ("origin", "command"),
+    [
+        (None, 'pip install "pellucid[ct2]"'),
+        (
+            {"url": "file:///home/me/pellucid", "dir_info": {"editable": True}},
+            'pip install -e "/home/me/pellucid[ct2]"',
+        ),
+        ({"url": "file:///home/me/a%20b", "dir_info": {}}, 'pip install "/home/me/a b[ct2]"'),
+        (
+            {"url": "file:///tmp/pellucid-1-py3-none-any.whl", "archive_info": {}},
+            'pip install "pellucid[ct2] @ file:///tmp/pellucid-1-py3-none-any.whl"',
+        ),
+        (
+            {"url": "https://example.org/pellucid", "vcs_info": {"vcs": "git"}},
+            'pip install "pellucid[ct2] @ git+https://example.org/pellucid"',
+        ),
+        ("damaged {", 'pip install "pellucid[ct2]"'),
+    ],
+)
+def test_an_extra_is_installed_from_where_pellucid_came(
+    origin: object, command: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = origin if isinstance(origin, str | None) else json.dumps(origin)
+
+    class Installed:
+        def read_text(self, name: str) -> str | None:
+            return text if name == "direct_url.json" else None
+
+    monkeypatch.setattr("importlib.metadata.distribution", lambda name: Installed())
+    assert install("ct2") == command
+
+
+def test_without_metadata_an_extra_is_installed_from_the_index(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(name: str) -> None:
+        raise PackageNotFoundError(name)
+
+    monkeypatch.setattr("importlib.metadata.distribution", missing)
+    assert install("hf") == 'pip install "pellucid[hf]"'

@@ -224,3 +224,10 @@ def corpus_scores(hypotheses: Sequence[str], references: Sequence[str]) -> tuple
     tokenize = tokenizer_for(references)
     bleu = bleu_metric(tokenize).corpus_score(hypotheses, [references])
     return float(bleu.score), float(CHRF().corpus_score(hypotheses, [references]).score), tokenize
+
+
+def bleu_signature(references: Sequence[str]) -> str:
+    """Returns how sacreBLEU computes the BLEU of corpus_scores() against these references."""
+    metric = bleu_metric(tokenizer_for(references))
+    metric.corpus_score(["a"], [["a"]])  # it knows of references only then
+    return str(metric.get_signature())

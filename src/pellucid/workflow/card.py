@@ -23,12 +23,22 @@ CODES = frozenset(_CODES.split())
 """Codes of languages that files of parallel texts end in."""
 
 
-def model_card(recipe: Recipe, config: ModelConfig, result: RunResult | None = None, averaged: int = 0) -> str:
+def model_card(
+    recipe: Recipe,
+    config: ModelConfig,
+    result: RunResult | None = None,
+    averaged: int = 0,
+    *,
+    chrf: float | None = None,
+    signature: str = "",
+) -> str:
     """Returns the card, which names no path, host or time.
 
     Args:
         result: what the run came to; None: it is still training.
         averaged: of how many checkpoints the weights are the mean, where the run did not measure them; 0: its own.
+        chrf: of the validation text, where it was translated.
+        signature: sacreBLEU's of that BLEU.
     """
     data, digest = recipe.data, recipe.train.init_sha256
     what, class_name, method, command = USES[recipe.task]
@@ -43,10 +53,11 @@ def model_card(recipe: Recipe, config: ModelConfig, result: RunResult | None = N
     }
     if digest:
         rows["started from"] = f"weights with SHA-256 {digest}"
-    metrics = [] if averaged else _metrics(recipe, result)
+    metrics = [] if averaged else _metrics(recipe, result, chrf, signature)
     if metrics:
         rows["on the validation text"] = ", ".join(f"{each['name']} {each['value']}" for each in metrics)
-    table = "".join(f"| {name} | {value} |\n" for name, value in rows.items())
+    # A bar would end the cell.
+    table = "".join(f"| {name} | {value.replace('|', chr(92) + '|')} |\n" for name, value in rows.items())
     head = {
         "library_name": "pellucid",
         "pipeline_tag": PIPELINE_TAGS[recipe.task],
@@ -98,15 +109,16 @@ def _steps(result: RunResult | None, averaged: int) -> str:
     return f"{result.steps:,}{best}"
 
 
-def _metrics(recipe: Recipe, result: RunResult | None) -> list[dict[str, Any]]:
+def _metrics(recipe: Recipe, result: RunResult | None, chrf: float | None, signature: str) -> list[dict[str, Any]]:
     """What validation found, as hubs name it."""
     if result is None:
         return []
     found: list[dict[str, Any]] = []
     if result.valid_bleu is not None:
-        count = recipe.train.validate_decode
-        name = f"BLEU (sacreBLEU, greedy, at most {count:,} sentences)"
-        found.append({"type": "bleu", "value": round(result.valid_bleu, 2), "name": name})
+        how = f"{signature}, greedy, at most {recipe.train.validate_decode:,} sentences".removeprefix(", ")
+        found.append({"type": "bleu", "value": round(result.valid_bleu, 2), "name": f"BLEU ({how})"})
+    if chrf is not None:
+        found.append({"type": "chrf", "value": round(chrf, 2), "name": "chrF2"})
     if result.valid_accuracy is not None:
         found.append({"type": "accuracy", "value": round(result.valid_accuracy, 4), "name": "accuracy"})
     unit = "a text" if recipe.task == "classify" else "a token"

@@ -15,6 +15,7 @@ from pellucid.config import ModelConfig, Recipe
 from pellucid.data.subword_sampling import SubwordSampling
 from pellucid.decoding.hypothesis import NotANumberError
 from pellucid.errors import PellucidError
+from pellucid.evaluation.scores import bleu_signature
 from pellucid.model.transformer import Model, build_model
 from pellucid.training import precision
 from pellucid.training.clock import Clock
@@ -230,7 +231,10 @@ class _Job:
             stopped_early=state.stopped_early, valid_accuracy=state.best_accuracy, kept=trainer.chosen,
         )  # fmt: skip
         self.run.finish(result)
-        write_text(self.run.path / "README.md", model_card(self.recipe, model.config, result))
+        pairs = self.prepared.valid_pairs if result.valid_bleu is not None else []
+        signature = bleu_signature([target for _, target in pairs]) if pairs else ""
+        card = model_card(self.recipe, model.config, result, chrf=state.best_chrf, signature=signature)
+        write_text(self.run.path / "README.md", card)
         self.log.say(f"finished after {time.perf_counter() - started:,.0f} s; the model is in {self.run.path}")
         return result
 

@@ -38,12 +38,17 @@ def test_the_card_names_files_but_no_folders() -> None:
 
 def test_the_card_tells_the_steps_that_were_trained_and_what_came_of_them() -> None:
     recipe = replace(Recipe.load("multi30k-de-en"), license="cc-by-4.0")
-    before, after = (model_card(recipe, ModelConfig(), result) for result in (None, RESULT))
+    before, after = (
+        model_card(recipe, ModelConfig(), result, chrf=50.0, signature="nrefs:1|tok:13a") for result in (None, RESULT)
+    )
     assert "| steps | still in training, of about" in before
     assert "model-index" not in before
     assert "| steps | 214 (the weights are those of step 200), of about" in after
     assert "at most 214" not in after
-    assert "31.92" in after
+    assert (
+        "BLEU (nrefs:1\\|tok:13a, greedy, at most 500 sentences) 31.92, chrF2 50.0, loss a token (nats) 1.2346 |"
+        in after
+    )
     head = entries(after)
     assert {"license: cc-by-4.0", "- multi30k", "- type: bleu", "value: 31.92", "value: 1.2346"} <= set(head)
     averaged = model_card(recipe, ModelConfig(), RESULT, averaged=5)
