@@ -105,8 +105,9 @@ def _steps(result: RunResult | None, averaged: int) -> str:
         return f"the mean of {averaged} checkpoints" + (f" of a run of {result.steps:,}" if result else "")
     if result is None:
         return "still in training"
-    best = "" if result.best_step == result.steps else f" (the weights are those of step {result.best_step:,})"
-    return f"{result.steps:,}{best}"
+    best = "" if result.best_step == result.steps else f"those of step {result.best_step:,}"
+    kept = result.kept or best
+    return f"{result.steps:,}" + (f" (the weights are {kept})" if kept else "")
 
 
 def _metrics(recipe: Recipe, result: RunResult | None, chrf: float | None, signature: str) -> list[dict[str, Any]]:
@@ -115,7 +116,7 @@ def _metrics(recipe: Recipe, result: RunResult | None, chrf: float | None, signa
         return []
     found: list[dict[str, Any]] = []
     if result.valid_bleu is not None:
-        how = f"{signature}, greedy, at most {recipe.train.validate_decode:,} sentences".removeprefix(", ")
+        how = f"{signature}, greedy".removeprefix(", ")
         found.append({"type": "bleu", "value": round(result.valid_bleu, 2), "name": f"BLEU ({how})"})
     if chrf is not None:
         found.append({"type": "chrf", "value": round(chrf, 2), "name": "chrF2"})
