@@ -156,7 +156,7 @@ class RunFolder:
             # A process killed in here would leave parts of the earlier run, with which no run can go on.
             (self.path / STARTING).touch()
         self._remove(*OWN, *HALF_WRITTEN)
-        for folder in (self.path / "checkpoints", self.path / "data"):
+        for folder in (self.path / "checkpoints", self.path / "data", self.path / "target"):
             if folder.is_dir() and not any(folder.iterdir()):
                 folder.rmdir()
         write_text(self.path / RECIPE, recipe.to_toml())

@@ -109,3 +109,11 @@ def test_a_malformed_table(change: dict[str, Any], message: str, tmp_path: Path)
     _, table = saved(tmp_path)
     with pytest.raises(CheckpointError, match=message):
         Tokenizers.load(tmp_path, {**table, **change})
+
+
+def test_a_vocabulary_under_its_old_name_opens(tmp_path: Path) -> None:
+    tokenizers, table = saved(tmp_path, "words")
+    assert table["files"] == {"tokenizer": "vocabulary.json"}
+    (tmp_path / "vocabulary.json").rename(tmp_path / "tokenizer.json")
+    loaded = Tokenizers.load(tmp_path, table | {"files": {"tokenizer": "tokenizer.json"}})
+    assert loaded.source.encode(LINES[0]) == tokenizers.source.encode(LINES[0])

@@ -71,7 +71,8 @@ translator = ctranslate2.Translator("FOLDER")
 def translate(line):
     if not line.strip():
         return ""
-    words = translator.translate_batch([tokenizer.encode(line).tokens], beam_size=5)[0].hypotheses[0]
+    source = tokenizer.encode(line).tokens
+    words = translator.translate_batch([source], beam_size=5, max_decoding_length=LONGEST)[0].hypotheses[0]
     return TOKENIZER.decode([TOKENIZER.token_to_id(word) for word in words])
 """
 _CT2_DECODER = """\
@@ -126,6 +127,7 @@ def usage(target: str, config: ModelConfig, joint: bool = True) -> tuple[str, st
         text, opens = snippets.get(kind, _HF_ENCODER), 'AutoTokenizer.from_pretrained("FOLDER/target")'
     elif target == "ct2":
         text = _CT2_PAIR if kind == "encoder-decoder" else _CT2_DECODER
+        text = text.replace("LONGEST", str(min(256, config.max_positions - 1)))
         opens = 'Tokenizer.from_file("FOLDER/target/tokenizer.json")'
     else:
         classes = {
