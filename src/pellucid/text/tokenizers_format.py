@@ -58,6 +58,13 @@ def tokenizer_json(tokenizer: Tokenizer, before: Sequence[int] = (), after: Sequ
     return head | table | {"post_processor": _template(names, before, after)}
 
 
+def is_near(tokenizer: Tokenizer) -> bool:
+    """Tells whether the format has a SentencePiece model's normalisation only nearly: a compiled table of characters."""
+    if not isinstance(tokenizer, Subwords) or tokenizer.normalization == "nfc":
+        return False
+    return bool(read_model(tokenizer.proto).character_map)
+
+
 def token_names(tokenizer: Tokenizer) -> list[str]:
     """Returns what `tokenizer_json` calls each id."""
     if isinstance(tokenizer, Vocabulary):

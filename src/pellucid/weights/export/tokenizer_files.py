@@ -12,7 +12,7 @@ from pellucid.text.numbered import NumberedSubwords
 from pellucid.text.subwords import Subwords
 from pellucid.text.tokenizer import Tokenizer
 from pellucid.text.tokenizers import Tokenizers
-from pellucid.text.tokenizers_format import token_names, tokenizer_json
+from pellucid.text.tokenizers_format import is_near, token_names, tokenizer_json
 from pellucid.weights.files import move_into_place, temporary_folder, write_text
 
 SETTINGS = "tokenizer_config.json"
@@ -34,7 +34,8 @@ def save_tokenizer_files(
 
     Args:
         marian: SentencePiece models are written as MarianTokenizer has them, too: it is both sides in one where they
-            are apart, and what reads such a folder without the library `tokenizers` finds them.
+            are apart, it normalises by the model's own table, and what reads such a folder without the library
+            `tokenizers` finds them.
         engine_ends: the program that runs the model puts the end token behind a source itself.
     """
     source, target = tokenizers.source, tokenizers.target
@@ -42,7 +43,7 @@ def save_tokenizer_files(
     marian = marian and config.family == "encoder-decoder"
     if marian and isinstance(source, SentencePiece) and isinstance(target, SentencePiece):
         _save_marian_tokenizers(source, target, folder, config.max_positions)
-        if numbered or not tokenizers.joint:
+        if numbered or not tokenizers.joint or is_near(source):
             return
     try:
         write_tokenizer_files(tokenizers, folder, config, decode, engine_ends=engine_ends)
