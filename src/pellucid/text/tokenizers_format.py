@@ -59,7 +59,7 @@ def tokenizer_json(tokenizer: Tokenizer, before: Sequence[int] = (), after: Sequ
 
 
 def is_near(tokenizer: Tokenizer) -> bool:
-    """Tells whether the format has a model's normalisation only nearly: SentencePiece's compiled table of characters."""
+    """Tells whether the format has a model's normalisation only nearly: a compiled table of SentencePiece's."""
     if not isinstance(tokenizer, Subwords) or tokenizer.normalization == "nfc":
         return False
     return bool(read_model(tokenizer.proto).character_map)
