@@ -250,7 +250,7 @@ def run_folders(base: Path) -> Attempt:
         what = damage(mine, draw)
         status, errors = _told(small_arguments(*texts, mine, "train.steps=10"))
         if "run it again with --debug" in errors:
-            raise RuntimeError(f"{what}: {errors}")
+            raise RuntimeError(f"{what}: {errors.rpartition('error: ')[2]}")
         if status == 0 and (mine / "model.safetensors").read_bytes() != expected:
             raise RuntimeError(f"{what}: it ended in other weights")
         if status != 0:

@@ -130,6 +130,17 @@ def test_an_index_that_lacks_something_is_written_anew(tmp_path: Path, key: str)
     assert json.loads(path.read_text(encoding="utf-8")) == index
 
 
+@pytest.mark.parametrize("key", ["empty", "too_long", "first_too_long", "left_out"])
+@pytest.mark.parametrize("value", ["x", [[1]], 1.5, {"a": 1}])
+def test_an_index_of_something_else_is_written_anew(tmp_path: Path, key: str, value: object) -> None:
+    write(tmp_path)
+    path = tmp_path / "train" / "index.json"
+    index = json.loads(path.read_text(encoding="utf-8"))
+    path.write_text(json.dumps(index | {key: value}), encoding="utf-8")
+    assert texts(write(tmp_path)) == PAIRS
+    assert json.loads(path.read_text(encoding="utf-8")) == index
+
+
 def test_a_half_written_folder_is_no_shard(tmp_path: Path) -> None:
     def killed() -> Iterator[Pair]:
         yield PAIRS[0]
