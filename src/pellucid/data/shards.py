@@ -127,6 +127,10 @@ def _open(folder: Path, fingerprint: str) -> Shard | None:
         source, target = sides.get("source", sides["target"]), sides["target"]
         left_out = tuple(index["left_out"])
         text = from_table(TrainingText, index["text"], "`text`") if "text" in index else None
+        first = index["first_too_long"]
+        numbers = [index["empty"], index["too_long"], *left_out, *([] if first is None else [first])]
+        if not all(type(number) is int for number in numbers):
+            return None
         return Shard(source, target, index["empty"], index["too_long"], index["first_too_long"], left_out, text=text)
     except (OSError, ValueError, KeyError, TypeError, AttributeError, ConfigError):
         return None
