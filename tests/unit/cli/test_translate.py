@@ -173,11 +173,13 @@ SENTENCES = b"Fade bed cab. Dead bad egg head!\nFade bed cab. Dead.\nFade bed ca
 """Two sentences that are long together, two that are not, and one long sentence."""
 
 
+@pytest.mark.filterwarnings("ignore:.* is unknown to the model")  # whose words are letters
 def test_lines_of_several_sentences_are_cut_and_it_is_said_once(
     pellucid: CommandLine, sentence_run: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     give(monkeypatch, SENTENCES * 50)  # which are translated in several stretches
     outcome = pellucid("translate", sentence_run, "--json")
+    assert outcome.status == 0, outcome.err
     tables = [json.loads(line) for line in outcome.out.splitlines()]
     found = Translator.load(sentence_run, "cpu").translate(["Fade bed cab.", "Dead bad egg head!"])
     assert [len(table.get("sentences", [])) for table in tables] == [2, 2, 0] * 50
@@ -193,6 +195,7 @@ def test_lines_of_several_sentences_are_cut_and_it_is_said_once(
     ]
 
 
+@pytest.mark.filterwarnings("ignore:.* is unknown to the model")  # whose words are letters
 @pytest.mark.parametrize("options", [[], ["--sample"]])
 def test_lines_can_be_left_whole(
     pellucid: CommandLine, sentence_run: Path, monkeypatch: pytest.MonkeyPatch, options: list[str]
