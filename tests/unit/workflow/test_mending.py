@@ -20,7 +20,7 @@ AS_IT_WAS = (
     "model.safetensors",
     "pellucid.json",
     "config.json",
-    "tokenizer.json",
+    "vocabulary.json",
     "recipe.toml",
     "data/train/index.json",
 )
@@ -71,7 +71,7 @@ DAMAGE: list[tuple[str, Callable[[Path], None]]] = [
     *((name, harm) for name in AS_IT_WAS[1:] for harm in (Path.unlink, garbage)),
     ("recipe.toml", changed("steps = 6", "steps = 9")),
     ("pellucid.json", changed('"num_heads": 2', '"num_heads": 4')),
-    ("tokenizer.json", changed('"a"', '"z"')),
+    ("vocabulary.json", changed('"a"', '"z"')),
     ("data/train/index.json", changed('"target": "uint16"', '"targ1t": "uint16"')),
     ("data/train/index.json", changed('"source": "uint16"', '"source": "uint99"')),
     ("data/train/index.json", changed('"fingerprint": "', '"fingerprint": "0')),
@@ -102,7 +102,7 @@ def test_all_at_once_is_made_again(
     assert f"`{run / 'pellucid.json'}` is not there any more: it is made again from the texts of the run" in said
 
 
-@pytest.mark.parametrize("name", ["model.safetensors", "pellucid.json", "tokenizer.json"])
+@pytest.mark.parametrize("name", ["model.safetensors", "pellucid.json", "vocabulary.json"])
 def test_a_finished_run_makes_again_what_it_lost(recipe: Recipe, unbroken: Path, tmp_path: Path, name: str) -> None:
     run = shutil.copytree(unbroken, tmp_path / "run")
     (run / name).unlink()
@@ -124,7 +124,7 @@ def without_origin(run: Path) -> None:
         path.write_text(json.dumps(table | {"sha256": digest}), encoding="utf-8")
 
 
-@pytest.mark.parametrize("name", ["pellucid.json", "tokenizer.json"])
+@pytest.mark.parametrize("name", ["pellucid.json", "vocabulary.json"])
 def test_a_run_of_an_earlier_version_makes_its_tokenizer_again(
     recipe: Recipe, unbroken: Path, run: Path, name: str
 ) -> None:
@@ -153,7 +153,7 @@ def test_another_command_does_not_take_the_run_over(run: Path, tmp_path: Path) -
 
 
 def test_other_texts_do_not_make_another_tokenizer(run: Path, tmp_path: Path) -> None:
-    (run / "tokenizer.json").unlink()
+    (run / "vocabulary.json").unlink()
     (run / "data" / "train" / "index.json").unlink()
     other = small_recipe(*write_pairs(tmp_path, reversed_letters(60, seed=9)))
     before = (run / "pellucid.json").read_bytes()
@@ -176,7 +176,7 @@ def test_a_tokenizer_that_came_from_a_model_is_taken_from_there(
         at_step(5, interrupt, patch)
         with pytest.raises(Interrupted):
             tuned(tmp_path / "run")
-    (tmp_path / "run" / "tokenizer.json").unlink()
+    (tmp_path / "run" / "vocabulary.json").unlink()
     moved = base.rename(tmp_path / "moved")
     with pytest.raises(
         CheckpointError, match=r"tokenizer.json` is not there any more, and what it was made from is not"
