@@ -179,7 +179,7 @@ def test_a_tokenizer_that_came_from_a_model_is_taken_from_there(
     (tmp_path / "run" / "vocabulary.json").unlink()
     moved = base.rename(tmp_path / "moved")
     with pytest.raises(
-        CheckpointError, match=r"tokenizer.json` is not there any more, and what it was made from is not"
+        CheckpointError, match=r"vocabulary.json` is not there any more, and what it was made from is not"
     ) as e:
         tuned(tmp_path / "run")
     assert e.value.hint == f"copy the model `{base}` back to its place, or start over with --fresh"
