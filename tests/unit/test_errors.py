@@ -107,10 +107,10 @@ def test_a_whole_message_is_legible_whatever_is_in_it() -> None:
     [
         (None, 'pip install "pellucid[ct2]"'),
         (
-            {"url": "file:///home/me/pellucid", "dir_info": {"editable": True}},
-            'pip install -e "/home/me/pellucid[ct2]"',
+            {"url": "file:///srv/pellucid", "dir_info": {"editable": True}},
+            'pip install -e "/srv/pellucid[ct2]"',
         ),
-        ({"url": "file:///home/me/a%20b", "dir_info": {}}, 'pip install "/home/me/a b[ct2]"'),
+        ({"url": "file:///srv/a%20b", "dir_info": {}}, 'pip install "/srv/a b[ct2]"'),
         (
             {"url": "file:///tmp/pellucid-1-py3-none-any.whl", "archive_info": {}},
             'pip install "pellucid[ct2] @ file:///tmp/pellucid-1-py3-none-any.whl"',
