@@ -59,7 +59,7 @@ def tokenizer_json(tokenizer: Tokenizer, before: Sequence[int] = (), after: Sequ
 
 
 def is_near(tokenizer: Tokenizer) -> bool:
-    """Tells whether the format has a model's normalisation only nearly: a compiled table of SentencePiece's."""
+    """Tells whether a model normalises by a compiled table of characters, which the format has only nearly."""
     if not isinstance(tokenizer, Subwords) or tokenizer.normalization == "nfc":
         return False
     return bool(read_model(tokenizer.proto).character_map)
