@@ -24,7 +24,10 @@ from pellucid.workflow.run_folder import stored_recipe
 from pellucid.workflow.train import plan, train
 from tests.toy_task import reversed_letters, small_recipe, write_pairs
 
-MODEL_FILES = ["README.md", "config.json", "pellucid.json", "model.safetensors", "tokenizer.json"]
+MODEL_FILES = [
+    "README.md", "config.json", "pellucid.json", "model.safetensors", "vocabulary.json", "tokenizer.json",
+    "tokenizer_config.json",
+]  # fmt: skip
 
 
 @pytest.fixture
