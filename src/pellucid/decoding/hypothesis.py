@@ -80,8 +80,6 @@ def suppressed_ids(config: ModelConfig, suppress: Sequence[int] = ()) -> list[in
 
 def check_ids(decode: DecodeConfig, config: ModelConfig) -> None:
     """Raises DecodingError where a search would begin with, or leave out, what the model does not have."""
-    if config.tgt_vocab_size < 2:
-        raise DecodingError(f"the model writes {config.tgt_vocab_size} id: there is nothing to choose from")
     sides = {"source_prefix": config.src_vocab_size, "source_suffix": config.src_vocab_size}
     sides |= {"target_prefix": config.tgt_vocab_size, "suppress": config.tgt_vocab_size}
     for name, size in sides.items():

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from pellucid.config import DecodeConfig, ModelConfig
-from pellucid.decoding.hypothesis import Hypothesis, check_ids, length_limits, next_log_probs, suppressed_ids
+from pellucid.decoding.hypothesis import Hypothesis, length_limits, next_log_probs, suppressed_ids
 from pellucid.errors import DecodingError
 
 CONFIG = ModelConfig(src_vocab_size=8, tgt_vocab_size=8, d_model=2, num_heads=1, max_positions=100)
@@ -62,9 +62,3 @@ def test_a_model_that_gives_no_numbers(value: float) -> None:
 @pytest.mark.parametrize(("length_penalty", "rank"), [(0.0, -6.0), (1.0, -2.0), (2.0, -2 / 3), (0.5, -6 / 3**0.5)])
 def test_the_rank_counts_the_end_token(length_penalty: float, rank: float) -> None:
     assert Hypothesis([5, 6], -6.0).rank(length_penalty) == pytest.approx(rank)
-
-
-def test_a_vocabulary_of_one_id_cannot_be_searched() -> None:
-    config = replace(CONFIG, tgt_vocab_size=1, pad_id=None, bos_id=0, eos_id=0)
-    with pytest.raises(DecodingError, match="the model writes 1 id: there is nothing to choose from"):
-        check_ids(DecodeConfig(), config)

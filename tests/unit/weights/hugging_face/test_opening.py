@@ -121,7 +121,7 @@ def test_an_encoder_decoder_that_lacks_a_stack(layers: str, tmp_path: Path) -> N
 def test_an_unknown_family(kind: Any, tmp_path: Path) -> None:
     with pytest.raises(CheckpointError, match=r"config\.json` has the unknown `model_type`") as caught:
         from_hugging_face(write(tmp_path, BERT | {"model_type": kind}, bert_tensors()))
-    assert f"`model_type` {kind!r}" in str(caught.value)
+    assert f"`model_type` {shown(kind)}" in str(caught.value)
     families = (
         "bart, bert, camembert, distilbert, gpt2, llama, m2m_100, marian, mbart, mistral, mt5, pegasus, qwen2, qwen3, "
         "roberta, t5, xlm-roberta"
