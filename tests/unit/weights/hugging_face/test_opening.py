@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from pellucid.errors import CheckpointError
+from pellucid.errors import CheckpointError, shown
 from pellucid.model.transformer import DecoderOnly, EncoderOnly, SequenceClassifier, Transformer
 from pellucid.text.tokenizers import Tokenizers
 from pellucid.text.vocabulary import Vocabulary
