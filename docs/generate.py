@@ -110,7 +110,7 @@ def _table(cls: type, leave_out: Collection[str] = ()) -> list[str]:
     """A line a field: its name, what values it takes, its default, its text."""
     texts, hints = attribute_docstrings(cls), typing.get_type_hints(cls)
     rows = [
-        f"| `{f.name}` | {_values(hints[f.name])} | `{_toml(f.default)}` | {texts[f.name]} |"
+        f"| `{f.name}` | {_values(hints[f.name])} | `{_toml(f.default)}` | {_cell(texts[f.name])} |"
         for f in fields(cls)
         if f.name not in leave_out
     ]
@@ -129,8 +129,13 @@ def _presets() -> list[str]:
 
 def _recipes() -> list[str]:
     """A line a recipe that comes with the package."""
-    rows = [f"| `{name}` | {Recipe.load(name).description} |" for name in shipped_recipes()]
+    rows = [f"| `{name}` | {_cell(Recipe.load(name).description)} |" for name in shipped_recipes()]
     return ["`pellucid recipes NAME` prints one whole.\n", "| name | what it trains |", "| --- | --- |", *rows]
+
+
+def _cell(text: str) -> str:
+    """A text as a cell of a table, which is one line and has no rule in it."""
+    return " ".join(text.split()).replace("|", "\\|")
 
 
 def _values(hint: Any) -> str:

@@ -42,6 +42,23 @@ class Settings:
         return super().__new__(cls)
 
 
+OTHER_NAMES = {
+    "lr": "learning_rate", "rate": "learning_rate", "epochs": "steps", "max_steps": "steps", "updates": "steps",
+    "warmup": "warmup_steps", "batch_size": "batch_tokens", "clip": "grad_clip", "max_grad_norm": "grad_clip",
+    "gradient_accumulation_steps": "accumulate", "smoothing": "label_smoothing", "hidden_size": "d_model",
+    "ffn_dim": "d_ff", "n_heads": "num_heads", "heads": "num_heads",
+    "beam": "beam_size", "num_beams": "beam_size", "lenpen": "length_penalty",
+}  # fmt: skip
+"""What people who come from elsewhere call a setting."""
+AN_EPOCH = "an epoch has about as many steps as the corpus has tokens / `train.batch_tokens`"
+
+
+def meant_setting(key: str, known: Collection[str]) -> str:
+    """`"; did you mean `x`?"` for the setting that has another name elsewhere, or else the nearest one."""
+    other = OTHER_NAMES.get(key.lower().replace("-", "_"))
+    return f"; did you mean `{other}`?" if other in known else did_you_mean(key, known)
+
+
 def from_table(cls: type[_Config], table: Any, where: str) -> _Config:
     """The dataclass `cls` from the keys of a table. Raises ConfigError for an unknown key, naming the nearest."""
     if not isinstance(table, dict):
@@ -55,9 +72,8 @@ def _check_names(cls: Any, names: Iterable[str], where: str) -> None:
     known = [f.name for f in fields(cls)]
     for key in names:
         if key not in known:
-            raise ConfigError(
-                f"unknown key `{shown(key)}` in {where}{did_you_mean(shown(key), known)}", f"keys: {', '.join(known)}"
-            )
+            hint = AN_EPOCH if shown(key) == "epochs" and "steps" in known else f"keys: {', '.join(known)}"
+            raise ConfigError(f"unknown key `{shown(key)}` in {where}{meant_setting(shown(key), known)}", hint)
 
 
 def to_table(config: Any) -> dict[str, Any]:
@@ -115,8 +131,12 @@ def split_override(text: str, keys: Mapping[str, Collection[str]]) -> tuple[str,
             f"sections: {', '.join(sections)}",
         )
     if not section and key not in keys[""]:
-        owners = [f"`{owner}.{key}={value}`" for owner in sections if key in keys[owner]]
+        named = key if any(key in keys[owner] for owner in sections) else OTHER_NAMES.get(key.lower(), key)
+        given = "N" if key == "epochs" else value
+        owners = [f"`{owner}.{named}={given}`" for owner in sections if named in keys[owner]]
         hint = " or ".join(owners) or f"section.key=value; the sections are {', '.join(sections)}"
+        if owners and key == "epochs":
+            hint += f"; {AN_EPOCH}"
         raise ConfigError(f"`--set {text}` names no section", f"write {hint}")
     return section, key, _parsed(value.strip())
 

@@ -3,6 +3,7 @@
 import inspect
 import re
 from dataclasses import fields
+from itertools import takewhile
 
 import pytest
 
@@ -27,6 +28,24 @@ def test_the_configuration_is_up_to_date() -> None:
 def test_the_command_line_is_up_to_date() -> None:
     """Word by word: where lines break is up to the parser's version."""
     assert written("command-line.md").split() == PAGES["command-line.md"]().split(), "run docs/generate.py"
+
+
+@pytest.mark.parametrize("page", CURRENT, ids=lambda page: page.path.name)
+def test_each_row_of_a_table_has_as_many_cells_as_its_head(page: Page) -> None:
+    """As GitHub's Markdown has it: a table is from its rule to the first line that is empty or begins another block."""
+    lines = page.text.splitlines()
+    for number, rule in enumerate(lines):
+        if not re.fullmatch(r"\|( *:?-+:? *\|)+", rule):
+            continue
+        columns = _cells(rule)
+        assert _cells(lines[number - 1]) == columns, lines[number - 1]
+        for row in takewhile(lambda line: line.strip(), lines[number + 1 :]):
+            assert _cells(row) == columns, f"{page.path.name}: {row}"
+
+
+def _cells(row: str) -> int:
+    """How many cells a row has; what is no row has none."""
+    return len(re.findall(r"(?<!\\)\|", row)) - 1 if row.startswith("|") and row.endswith("|") else 0
 
 
 @pytest.mark.parametrize("cls", [*SECTIONS.values(), SamplingConfig], ids=lambda cls: cls.__name__)

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import tyro
 
-from pellucid.cli.options import Device, Dtype, Model, optional
+from pellucid.cli.options import Device, Dtype, Model, flag, optional
 
 
 def align(
@@ -23,14 +23,14 @@ def align(
         str | None,
         optional("FILE", "right alignments, `i-j` sure and `i?j` possible, to choose by and to score", "none"),
     ] = None,
-    gold_from_one: Annotated[bool, tyro.conf.arg(help="the words of --gold count from 1")] = False,
-    all_heads: Annotated[bool, tyro.conf.arg(help="print AER, F1, precision and recall of every head instead")] = False,
+    gold_from_one: Annotated[bool, flag("the words of --gold count from 1")] = False,
+    all_heads: Annotated[bool, flag("print AER, F1, precision and recall of every head instead")] = False,
     method: Annotated[str, tyro.conf.arg(metavar="NAME", help="argmax, mutual or threshold")] = "argmax",
     threshold: Annotated[float, tyro.conf.arg(metavar="X", help="with --method threshold: the least weight")] = 0.2,
     row: Annotated[
         str | None, optional("NAME", "whose weights a word has: of the step that writes or reads it", "both are tried")
     ] = None,
-    tokens: Annotated[bool, tyro.conf.arg(help="align tokens, not words")] = False,
+    tokens: Annotated[bool, flag("align tokens, not words")] = False,
     output: Annotated[
         str, tyro.conf.arg(aliases=["-o"], metavar="FILE", help="where to write; - is standard output")
     ] = "-",

@@ -2,57 +2,132 @@
 
 import inspect
 import io
+import re
+import sys
+import types
+import typing
 from collections.abc import Callable, Sequence
-from contextlib import redirect_stderr
+from contextlib import redirect_stderr, redirect_stdout
 from functools import partial, wraps
 from itertools import dropwhile, takewhile
 from operator import not_
-from typing import Any
+from typing import Any, TextIO
 
 import tyro
 
-from pellucid.errors import ConfigError, did_you_mean
+from pellucid.cli.terminal import columns, fitted, fitted_help
+from pellucid.errors import ConfigError, did_you_mean, shown
 
 _FRAME = " │╭╮╰╯─"
+_NUMBERS = {int: ("a whole number", "5"), float: ("a number", "0.5")}
+"""The types of numbers, each in words and with one of them."""
 
 
 def read_arguments(verb: str, command: Callable[..., int], args: Sequence[str]) -> Callable[[], int]:
     """The command with its arguments filled in, to be called. Raises ConfigError; SystemExit after `--help`."""
     prog = f"pellucid {verb}"
     _check_options(prog, command, args)
+    _check_numbers(command, args)
 
     @wraps(command)
     def filled(*values: Any, **options: Any) -> Callable[[], int]:
         return partial(command, *values, **options)
 
-    complaint = io.StringIO()
+    complaint, shown_help = io.StringIO(), _Help(sys.stdout)
     try:
-        with redirect_stderr(complaint):
+        with redirect_stderr(complaint), redirect_stdout(shown_help):
             return tyro.cli(
-                filled, prog=prog, args=list(args), description=command.__doc__, config=(tyro.conf.FlagCreatePairsOff,)
+                filled,
+                prog=prog,
+                args=list(args),
+                description="",
+                config=(tyro.conf.FlagCreatePairsOff,),
             )
     except SystemExit as exit_:
         if exit_.code in (None, 0):
+            # The parser fills its description as one paragraph, and breaks no usage.
+            usage, _, options = shown_help.getvalue().partition("\n")
+            usage = fitted(usage, len("usage: ")) if len(usage) > columns() else usage
+            print(f"{usage}\n\n{fitted_help(command.__doc__ or '')}\n\n{options.strip()}")
             raise
-        raise ConfigError(_sentence(complaint.getvalue()), f"{prog} --help lists all options") from None
+        raise ConfigError(_sentence(prog, complaint.getvalue()), f"{prog} --help lists all options") from None
+
+
+class _Help(io.StringIO):
+    """What the parser prints, with the colours and the frames that the terminal can show."""
+
+    def __init__(self, terminal: TextIO) -> None:
+        super().__init__()
+        self._terminal = terminal
+
+    @property
+    def encoding(self) -> str:  # type: ignore[override]
+        return self._terminal.encoding
+
+    def isatty(self) -> bool:
+        return self._terminal.isatty()
 
 
 def _check_options(prog: str, command: Callable[..., int], args: Sequence[str]) -> None:
-    parameters = inspect.signature(command).parameters.values()
-    known = ["--help", *(_option(p.name) for p in parameters if p.kind is p.KEYWORD_ONLY)]
+    parameters = inspect.signature(command).parameters
+    known = ["--help", *(_option(p.name) for p in parameters.values() if p.kind is p.KEYWORD_ONLY)]
     for name in (arg.partition("=")[0] for arg in args if arg.startswith("--") and arg != "--"):
         if _option(name[2:]) not in known:
+            setting = _as_setting(name[2:], parameters)
+            nearest = "" if setting else did_you_mean(name, known)
+            raise ConfigError(f"{prog} has no option `{name}`{nearest}", setting or f"options: {', '.join(known)}")
+
+
+def _as_setting(name: str, parameters: typing.Collection[str]) -> str:
+    """How a recipe's setting is given, where an unknown option of a verb with --set is one; else nothing."""
+    if "set" not in parameters:
+        return ""
+    from pellucid.config import KEYS
+    from pellucid.tables import split_override
+
+    try:
+        split_override(f"{name.replace('-', '_')}=VALUE", KEYS)
+    except ConfigError as error:
+        if error.hint.startswith("write `"):
+            return f"it is a setting: {error.hint.replace('write `', 'write `--set ', 1)}"
+    return ""
+
+
+def _check_numbers(command: Callable[..., int], args: Sequence[str]) -> None:
+    """Raises ConfigError for a word where an option takes a number."""
+    hints = {_option(name): _number(hint) for name, hint in typing.get_type_hints(command).items()}
+    for place, arg in enumerate(args):
+        name, equals, value = arg.partition("=")
+        number = hints.get(_option(name[2:])) if name.startswith("--") else None
+        if number is None or not (equals or place + 1 < len(args)):
+            continue
+        value = value if equals else args[place + 1]
+        if value.startswith("--"):  # the next option: that the value is missing is said by the parser
+            continue
+        try:
+            number(value)
+        except ValueError:
+            kind, example = _NUMBERS[number]
             raise ConfigError(
-                f"{prog} has no option `{name}`{did_you_mean(name, known)}", f"options: {', '.join(known)}"
-            )
+                f"`{name} {shown(value)}` is not {kind}", f"give {kind}, as in `{name} {example}`"
+            ) from None
+
+
+def _number(hint: Any) -> type[int] | type[float] | None:
+    """The type of number that a parameter takes; None where it takes something else."""
+    members = typing.get_args(hint) if isinstance(hint, types.UnionType) else (hint,)
+    return next((member for member in members if member in _NUMBERS), None)
 
 
 def _option(name: str) -> str:
     return f"--{name.rstrip('_').replace('_', '-')}"  # `from_` is what Python makes of `from`
 
 
-def _sentence(box: str) -> str:
+def _sentence(prog: str, box: str) -> str:
     """The first paragraph of the box that the parser draws; without UTF-8, its rules are hyphens."""
     lines = (line.strip(_FRAME) for line in box.splitlines()[1:])
     unruled = ("" if set(line) == {"-"} else line for line in lines)
-    return " ".join(takewhile(bool, dropwhile(not_, unruled))) or "the arguments cannot be read"
+    said = " ".join(takewhile(bool, dropwhile(not_, unruled))) or "the arguments cannot be read"
+    if surplus := re.fullmatch(r"Unrecognized options: (.*)", said):
+        return f"{prog} has no use for `{surplus[1]}`"
+    return said

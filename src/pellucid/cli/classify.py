@@ -2,22 +2,21 @@
 
 from typing import Annotated
 
-import tyro
-
-from pellucid.cli.options import Device, Dtype, FreshOutput, Input, Model, OnBadLines, Output, optional
+from pellucid.cli.options import Device, Dtype, FreshOutput, Input, Model, OnBadLines, Output, Text, flag, optional
 
 
 def classify(
     model: Model,
+    text: Text = None,
     /,
     *,
     input: Input = "-",
     output: Output = "-",
     on_bad_utf8: OnBadLines = "error",
     fresh: FreshOutput = False,
-    pairs: Annotated[bool, tyro.conf.arg(help="each line is two texts, with a tab between them")] = False,
+    pairs: Annotated[bool, flag("each line is two texts, with a tab between them")] = False,
     batch_tokens: Annotated[int | None, optional("N", "tokens of all texts at a time")] = None,
-    json: Annotated[bool, tyro.conf.arg(help="a JSON object a line, with the probability of each label")] = False,
+    json: Annotated[bool, flag("a JSON object a line, with the probability of each label")] = False,
     device: Device = "auto",
     dtype: Dtype = None,
 ) -> int:
@@ -26,11 +25,11 @@ def classify(
     example: pellucid classify run < texts.txt > labels.txt
     """
     from pellucid.workflow.classify import classify_stream
-    from pellucid.workflow.streams import Stream
+    from pellucid.workflow.streams import text_stream
 
     classify_stream(
         model,
-        Stream(input, output, on_bad_utf8, fresh),
+        text_stream(text, input, output, on_bad_utf8, fresh),
         pairs=pairs,
         batch_tokens=batch_tokens,
         as_json=json,

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import tyro
 
-from pellucid.cli.options import optional
+from pellucid.cli.options import flag, optional
 
 
 def convert(
@@ -33,20 +33,20 @@ def convert(
     tokenizer: Annotated[
         str, tyro.conf.arg(metavar="KIND", help="how a tutorial's text is cut: spaces, words or characters")
     ] = "spaces",
-    lowercase: Annotated[bool, tyro.conf.arg(help="the tutorial's text was lower-cased")] = False,
-    bare_source: Annotated[bool, tyro.conf.arg(help="the tutorial's sources had no start token")] = False,
-    unended_source: Annotated[bool, tyro.conf.arg(help="the tutorial's sources had no end token")] = False,
+    lowercase: Annotated[bool, flag("the tutorial's text was lower-cased")] = False,
+    bare_source: Annotated[bool, flag("the tutorial's sources had no start token")] = False,
+    unended_source: Annotated[bool, flag("the tutorial's sources had no end token")] = False,
     labels: Annotated[str, optional("FILE", "a tutorial's classes, one a line", "their numbers")] = "",
     max_positions: Annotated[
         int, tyro.conf.arg(metavar="N", help="positions of a tutorial's model that computes them")
     ] = 5000,
-    as_written: Annotated[bool, tyro.conf.arg(help="a tutorial's slip as it computes, not as it was meant")] = False,
-    norm_first: Annotated[bool, tyro.conf.arg(help="of torch.nn.Transformer: trained with norm_first=True")] = False,
+    as_written: Annotated[bool, flag("a tutorial's slip as it computes, not as it was meant")] = False,
+    norm_first: Annotated[bool, flag("of torch.nn.Transformer: trained with norm_first=True")] = False,
     activation: Annotated[
         str, tyro.conf.arg(metavar="NAME", help="of torch.nn.Transformer: relu, gelu, gelu_tanh or silu")
     ] = "relu",
     unscaled_embeddings: Annotated[
-        bool, tyro.conf.arg(help="of torch.nn.Transformer: embeddings are not times the root of their width")
+        bool, flag("of torch.nn.Transformer: embeddings are not times the root of their width")
     ] = False,
     src_embedding: Annotated[str, optional("TENSOR", "the source's embedding", "found by name and shape")] = "",
     tgt_embedding: Annotated[str, optional("TENSOR", "the target's embedding", "found by name and shape")] = "",

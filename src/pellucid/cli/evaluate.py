@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
-from pellucid.cli.options import BeamSize, Device, Dtype, LengthPenalty, SourceLanguage, TargetLanguage, optional
+from pellucid.cli.options import BeamSize, Device, Dtype, LengthPenalty, SourceLanguage, TargetLanguage, flag, optional
 
 if TYPE_CHECKING:
     from pellucid.evaluation.label_scores import LabelScores
@@ -29,9 +29,7 @@ def evaluate(
     ] = (),
     tgt: Annotated[tuple[str, ...], optional("FILE", "the same as --ref", "none"), tyro.conf.UseAppendAction] = (),
     src: Annotated[str | None, optional("FILE", "its source sentences, or its texts, for a model", "none")] = None,
-    test: Annotated[
-        bool, tyro.conf.arg(help="the test set that the run's recipe names, in place of --src, --ref")
-    ] = False,
+    test: Annotated[bool, flag("the test set that the run's recipe names, in place of --src, --ref")] = False,
     data_dir: Annotated[str, optional("FOLDER", "with --test: where it lies", "PELLUCID_DATA")] = "",
     against: Annotated[
         tuple[str, ...],
@@ -47,7 +45,7 @@ def evaluate(
             "auto",
         ),
     ] = "auto",
-    ter: Annotated[bool, tyro.conf.arg(help="compute the translation edit rate, too, which may take minutes")] = False,
+    ter: Annotated[bool, flag("compute the translation edit rate, too, which may take minutes")] = False,
     src_lang: SourceLanguage = None,
     tgt_lang: TargetLanguage = None,
     beam_size: BeamSize = None,
@@ -55,7 +53,7 @@ def evaluate(
     text: Annotated[
         str | None, optional("WORD", "of a language model: score lines, or a running text", "as it was trained")
     ] = None,
-    json: Annotated[bool, tyro.conf.arg(help="print one JSON object")] = False,
+    json: Annotated[bool, flag("print one JSON object")] = False,
     device: Device = "auto",
     dtype: Dtype = None,
 ) -> int:
@@ -101,7 +99,7 @@ def evaluate(
         for option in (name for name, value in translating.items() if value not in (None, False, [])):
             raise ConfigError(f"`{option}` is for translators, and `{systems[0]}` is none", f"leave {option} out")
         found = _measured(task, systems[0], files, text, device, dtype)
-        print(dumps(found.to_json()) if json else found.report())
+        print(dumps(found.to_json()) if json else _shown(found.report()))
         return 0
     if not (files.refs or files.is_one_file):
         raise ConfigError("the reference translations are not given: `--ref FILE`", "name their file")
@@ -115,7 +113,7 @@ def evaluate(
     )  # fmt: skip
     if len(systems) == 1:
         scores = score_corpus(outputs[0], references, tokenize=tokenize, ter=ter)
-        print(dumps(scores.to_json()) if json else scores.report())
+        print(dumps(scores.to_json()) if json else _shown(scores.report()))
         return 0
     a = systems[0]
     found_all = {
@@ -126,10 +124,17 @@ def evaluate(
     if json:
         print(dumps(tables[0] if len(tables) == 1 else {"comparisons": tables}))
         return 0
-    print("\n\n".join(comparison.report(a, b) for b, comparison in found_all.items()))
+    print(_shown("\n\n".join(comparison.report(a, b) for b, comparison in found_all.items())))
     if len(tables) > 1:
         print(f"\n{len(tables)} comparisons: of 20 of systems that do not differ, one has a p below 0.05")
     return 0
+
+
+def _shown(report: str) -> str:
+    """A report as it goes to standard output: on a narrow terminal a signature stands below its score."""
+    from pellucid.cli.terminal import fitted, is_fitted
+
+    return fitted(report, 4) if is_fitted() else report
 
 
 def _measured(

@@ -4,11 +4,12 @@ from typing import Annotated
 
 import tyro
 
-from pellucid.cli.options import Device, Dtype, FreshOutput, Input, Model, OnBadLines, Output, optional
+from pellucid.cli.options import Device, Dtype, FreshOutput, Input, Model, OnBadLines, Output, Text, flag, optional
 
 
 def generate(
     model: Model,
+    text: Text = None,
     /,
     *,
     input: Input = "-",
@@ -21,7 +22,7 @@ def generate(
     top_p: Annotated[float | None, optional("X", "draw from the fewest tokens of probability X", "1")] = None,
     seed: Annotated[int | None, optional("N", "draw, as this number decides", "1")] = None,
     batch_tokens: Annotated[int | None, optional("N", "tokens of all texts at a time")] = None,
-    json: Annotated[bool, tyro.conf.arg(help="a JSON object a line, with score and tokens")] = False,
+    json: Annotated[bool, flag("a JSON object a line, with score and tokens")] = False,
     device: Device = "auto",
     dtype: Dtype = None,
 ) -> int:
@@ -31,11 +32,11 @@ def generate(
     example: pellucid generate run --max-new-tokens 300 --temperature 0.8 --seed 1 < prompts.txt
     """
     from pellucid.workflow.generate import generate_stream
-    from pellucid.workflow.streams import Stream
+    from pellucid.workflow.streams import text_stream
 
     drawing = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "seed": seed}
     generate_stream(
-        model, Stream(input, output, on_bad_utf8, fresh), max_new_tokens=max_new_tokens, drawing=drawing,
+        model, text_stream(text, input, output, on_bad_utf8, fresh), max_new_tokens=max_new_tokens, drawing=drawing,
         batch_tokens=batch_tokens, as_json=json, device=device, dtype=dtype,
     )  # fmt: skip
     return 0

@@ -4,14 +4,14 @@ from typing import Annotated
 
 import tyro
 
-from pellucid.cli.options import Device, Dtype, Model, optional
+from pellucid.cli.options import Device, Dtype, Model, flag, optional
 
 
 def heads(
     model: Model,
     /,
     *,
-    ablate: Annotated[bool, tyro.conf.arg(help="switch off each head in turn, and score the sentences again")] = False,
+    ablate: Annotated[bool, flag("switch off each head in turn, and score the sentences again")] = False,
     src: Annotated[str | None, optional("FILE", "the sentences", "the run's test set, else its validation set")] = None,
     tgt: Annotated[str | None, optional("FILE", "their translations or labels, line by line", "as for --src")] = None,
     metric: Annotated[

@@ -2,17 +2,15 @@
 
 from typing import Annotated
 
-import tyro
-
-from pellucid.cli.options import Device, Dtype, Model, SourceLanguage, TargetLanguage
+from pellucid.cli.options import Device, Dtype, Model, SourceLanguage, TargetLanguage, optional
 
 
 def info(
     model: Model,
     /,
     *,
-    walk: Annotated[str, tyro.conf.arg(metavar="TEXT", help="print each step of a pass for this text")] = "",
-    target: Annotated[str, tyro.conf.arg(metavar="TEXT", help="with --walk: its translation; else the model's")] = "",
+    walk: Annotated[str, optional("TEXT", "print each step of a pass for this text", "no walk")] = "",
+    target: Annotated[str, optional("TEXT", "with --walk: its translation", "the model's own")] = "",
     src_lang: SourceLanguage = None,
     tgt_lang: TargetLanguage = None,
     device: Device = "auto",

@@ -12,6 +12,7 @@ from pellucid.cli.options import (
     PictureWidth,
     SourceLanguage,
     TargetLanguage,
+    flag,
     optional,
 )
 
@@ -23,7 +24,7 @@ def inspect(
     text: Annotated[
         str | None,
         tyro.conf.Positional,
-        tyro.conf.arg(metavar="[TEXT]", help="what it reads; - is standard input; none for a .trace file"),
+        optional("[TEXT]", "what it reads; - is standard input", "none, for a .trace file"),
     ] = None,
     /,
     *,
@@ -44,12 +45,12 @@ def inspect(
     tgt_lang: TargetLanguage = None,
     row: Annotated[int | None, optional("N", "neuron: the query, counted from 0", "the first word's")] = None,
     pair: Annotated[str | None, optional("XY", "of two texts: aa, ab, ba or bb, which looks at which", "all")] = None,
-    words: Annotated[bool, tyro.conf.arg(help="merge the pieces of a word")] = False,
-    hide_special: Annotated[bool, tyro.conf.arg(help="leave special tokens out, and say how much they had")] = False,
-    hide_sink: Annotated[bool, tyro.conf.arg(help="leave the first token out, and say how much it had")] = False,
+    words: Annotated[bool, flag("merge the pieces of a word")] = False,
+    hide_special: Annotated[bool, flag("leave special tokens out, and say how much they had")] = False,
+    hide_sink: Annotated[bool, flag("leave the first token out, and say how much it had")] = False,
     compare: Annotated[str | None, optional("MODEL", "another model, or a .trace file", "none")] = None,
     gold: Annotated[str | None, optional("FILE", "right alignments, `0-0 1-2`: its first line", "none")] = None,
-    all_views: Annotated[bool, tyro.conf.arg(help="a page that can change to every view")] = False,
+    all_views: Annotated[bool, flag("a page that can change to every view")] = False,
     title: Annotated[str | None, optional("TEXT", "what stands above", "what it shows")] = None,
     width: PictureWidth = None,
     scale: Annotated[float, tyro.conf.arg(metavar="X", help="dots of a PNG for each pixel of 1/96 inch")] = 2.0,

@@ -121,7 +121,9 @@ def _is_out_of_memory(error: Exception) -> bool:
 
 def _dispatch(args: list[str]) -> int:
     if not args or args[0] in ("-h", "--help"):
-        print(USAGE.format(verbs="\n".join(f"  {verb:<10} {text}" for verb, text in VERBS.items())), end="")
+        from pellucid.cli.terminal import fitted
+
+        print(fitted(USAGE.format(verbs="\n".join(f"  {verb:<10} {text}" for verb, text in VERBS.items())), 13), end="")
         return 0 if args else 2
     if args[0] == "--version":
         print(f"pellucid {version('pellucid')}")
@@ -145,9 +147,16 @@ def _run(verb: str, args: list[str]) -> int:
 
 
 def _complain(message: str, hint: str, status: int) -> int:
-    print(legible(f"error: {message}" + (f"\n\nhint: {hint}" if hint else "")), file=sys.stderr)
+    _say(f"error: {message}" + (f"\n\nhint: {hint}" if hint else ""))
     return status
 
 
 def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
-    print(legible(f"warning: {message}"), file=sys.stderr)
+    _say(f"warning: {message}")
+
+
+def _say(message: str) -> None:
+    from pellucid.cli.terminal import fitted, is_fitted
+
+    text = legible(message)
+    print(fitted(text) if is_fitted(sys.stderr) else text, file=sys.stderr)

@@ -10,7 +10,17 @@ def optional(metavar: str, help: str, default: str = "the model's own") -> Any:
     return tyro.conf.arg(metavar=metavar, help=help, help_behavior_hint=f"(default: {default})")
 
 
+def flag(help: str) -> Any:
+    """The description of a switch, which is off where it is not given."""
+    return tyro.conf.arg(help=help, help_behavior_hint="")
+
+
 Model = Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="MODEL", help="a run folder or a model folder")]
+Text = Annotated[
+    str | None,
+    tyro.conf.Positional,
+    optional("[TEXT]", "a text, in place of the lines of --input", "the lines of --input"),
+]
 Device = Annotated[str, tyro.conf.arg(metavar="NAME", help="auto, cpu, cuda, cuda:1, mps")]
 Dtype = Annotated[str | None, optional("NAME", "float32, bfloat16 or float16", "float32")]
 Input = Annotated[str, tyro.conf.arg(metavar="FILE", help="lines to read; - is standard input")]
@@ -21,16 +31,14 @@ OnBadLines = Annotated[
         metavar="WORD", help="a line that is not UTF-8: error, replace bad bytes, or skip, which leaves an empty line"
     ),
 ]
-FreshOutput = Annotated[
-    bool, tyro.conf.arg(help="begin anew where a stopped command has left the beginning of --output")
-]
+FreshOutput = Annotated[bool, flag("begin anew where a stopped command has left the beginning of --output")]
 SourceLanguage = Annotated[str | None, optional("CODE", "of a multilingual model: what it reads")]
 TargetLanguage = Annotated[str | None, optional("CODE", "of a multilingual model: what it writes")]
 BeamSize = Annotated[int | None, optional("N", "hypotheses kept a step; 1 is greedy")]
 LengthPenalty = Annotated[float | None, optional("X", "rank by log-probability / length ** X")]
 Settings = Annotated[
     tuple[str, ...],
-    tyro.conf.arg(metavar="KEY=VALUE", help="a setting that wins over the recipe's, as in train.steps=500"),
+    optional("KEY=VALUE", "a setting that wins over the recipe's, as in train.steps=500; again for another", "none"),
     tyro.conf.UseAppendAction,
 ]
 PictureOutput = Annotated[

@@ -14,9 +14,8 @@ def plot(
     names: Annotated[
         tuple[str, ...],
         tyro.conf.Positional,
-        tyro.conf.arg(
-            metavar="[NAME ...]",
-            help="of masks texts; of positions a model; of schedule recipes or runs; of run run folders",
+        optional(
+            "[NAME ...]", "of masks texts; of positions a model; of schedule recipes or runs; of run runs", "none"
         ),
     ] = (),
     /,

@@ -4,12 +4,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
+from pellucid.cli.options import optional
+from pellucid.cli.terminal import fitted, is_fitted
+
 if TYPE_CHECKING:
     from pellucid.config import Recipe
 
 
 def recipes(
-    name: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="NAME", help="a recipe to print")] = "", /
+    name: Annotated[str, tyro.conf.Positional, optional("[NAME]", "a recipe to print", "all are listed")] = "", /
 ) -> int:
     """List the shipped recipes: what each trains, how much there is to fetch, how long it takes. Or print one to copy.
 
@@ -30,7 +33,8 @@ def recipes(
     width = max(map(len, files))
     for shipped in files:
         recipe = Recipe.load(shipped)
-        print(f"{shipped:<{width}}  {recipe.description}; {_data(recipe)}; {recipe.time or 'time not measured'}")
+        line = f"{shipped:<{width}}  {recipe.description}; {_data(recipe)}; {recipe.time or 'time not measured'}"
+        print(fitted(line, width + 2) if is_fitted() else line)
     return 0
 
 

@@ -13,6 +13,7 @@ from pellucid.cli.options import (
     Output,
     SourceLanguage,
     TargetLanguage,
+    flag,
     optional,
 )
 
@@ -40,7 +41,7 @@ def score(
             "none",
         ),
     ] = "none",
-    json: Annotated[bool, tyro.conf.arg(help="print a JSON object a line, with all three and the tokens")] = False,
+    json: Annotated[bool, flag("print a JSON object a line, with all three and the tokens")] = False,
     src_lang: SourceLanguage = None,
     tgt_lang: TargetLanguage = None,
     device: Device = "auto",

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import tyro
 
 from pellucid.cli.main import STARTED
-from pellucid.cli.options import Device, Settings, SourceLanguage, TargetLanguage, optional
+from pellucid.cli.options import Device, Settings, SourceLanguage, TargetLanguage, flag, optional
 from pellucid.cli.texts import DataDir, OnBadUtf8, Sources, Targets, ValidSource, ValidTarget, with_texts
 
 if TYPE_CHECKING:
@@ -14,25 +14,25 @@ if TYPE_CHECKING:
 
 def train(
     recipe: Annotated[
-        str, tyro.conf.Positional, tyro.conf.arg(metavar="RECIPE", help="a shipped recipe's name or a TOML file")
+        str, tyro.conf.Positional, tyro.conf.arg(metavar="[RECIPE]", help="a shipped recipe's name or a TOML file")
     ] = "default",
     /,
     *,
     out: Annotated[str, optional("FOLDER", "the run folder; the same command resumes there", "must be given")] = "",
     budget: Annotated[str, optional("TIME", "how long all of it may take, as in 15m; the rest follows", "none")] = "",
-    plan: Annotated[bool, tyro.conf.arg(help="with --budget: print the plan, and train nothing")] = False,
+    plan: Annotated[bool, flag("with --budget: print the plan, and train nothing")] = False,
     src: Sources = (),
     tgt: Targets = (),
     valid_src: ValidSource = "",
     valid_tgt: ValidTarget = "",
     on_bad_utf8: OnBadUtf8 = "",
     data_dir: DataDir = "",
-    offline: Annotated[bool, tyro.conf.arg(help="never connect: a recipe's texts must be on this machine")] = False,
+    offline: Annotated[bool, flag("never connect: a recipe's texts must be on this machine")] = False,
     init_from: Annotated[str, optional("MODEL", "a run or model folder to go on from", "random weights")] = "",
     src_lang: SourceLanguage = None,
     tgt_lang: TargetLanguage = None,
     set: Settings = (),
-    fresh: Annotated[bool, tyro.conf.arg(help="start over: remove an earlier run from the folder")] = False,
+    fresh: Annotated[bool, flag("start over: remove an earlier run from the folder")] = False,
     device: Device = "auto",
 ) -> int:
     """Train a translator into a run folder. The same command resumes, or --out alone; on a finished run it says so.
@@ -52,6 +52,7 @@ def train(
     from pellucid.workflow.train import train as run_training
 
     _check(out, budget, plan)
+    _check_recipe(recipe, src, tgt)
     named = any((recipe != "default", set, src, tgt, valid_src, valid_tgt, on_bad_utf8, init_from, budget))
     loaded = None if named else RunFolder(Path(out)).recipe
     if loaded is None:
@@ -77,6 +78,21 @@ def _check(out: str, budget: str, plan: bool) -> None:
         raise ConfigError("--plan needs a time to plan for", "add --budget, as in `--budget 15m --plan`")
     if not out and not plan:
         raise ConfigError("--out is not given", "name the folder for the run, as in `--out run`")
+
+
+def _check_recipe(recipe: str, src: tuple[str, ...], tgt: tuple[str, ...]) -> None:
+    """Raises ConfigError for a text that stands where a recipe may stand: `--src a.de b.en`."""
+    from pathlib import Path
+
+    from pellucid.config import shipped_recipes
+    from pellucid.errors import ConfigError
+
+    if recipe not in shipped_recipes() and Path(recipe).suffix != ".toml" and (src or tgt):
+        option = "--tgt" if src and not tgt else "--src"
+        raise ConfigError(
+            f"`{recipe}` is no recipe: neither a TOML file nor a shipped recipe",
+            f"each text has an option of its own: {option} {recipe}",
+        )
 
 
 def _tell(out: str, result: "RunResult") -> None:

@@ -2,8 +2,6 @@
 
 from typing import Annotated, Any, Literal
 
-import tyro
-
 from pellucid.cli.options import (
     BeamSize,
     Device,
@@ -16,12 +14,15 @@ from pellucid.cli.options import (
     Output,
     SourceLanguage,
     TargetLanguage,
+    Text,
+    flag,
     optional,
 )
 
 
 def translate(
     model: Model,
+    text: Text = None,
     /,
     *,
     input: Input = "-",
@@ -38,10 +39,8 @@ def translate(
     segment: Annotated[
         Literal["auto", "off"] | None, optional("MODE", "cut lines into sentences (auto) or not (off)", "auto")
     ] = None,
-    json: Annotated[
-        bool, tyro.conf.arg(help="a JSON object a line, with score, tokens, sentences, alternatives")
-    ] = False,
-    sample: Annotated[bool, tyro.conf.arg(help="draw translations instead of searching for the best")] = False,
+    json: Annotated[bool, flag("a JSON object a line, with score, tokens, sentences, alternatives")] = False,
+    sample: Annotated[bool, flag("draw translations instead of searching for the best")] = False,
     temperature: Annotated[float | None, optional("X", "with --sample: below 1 sharper, above 1 flatter", "1")] = None,
     top_k: Annotated[int | None, optional("N", "with --sample: from the N most probable tokens", "all")] = None,
     top_p: Annotated[float | None, optional("X", "with --sample: from the fewest tokens of probability X", "1")] = None,
@@ -49,14 +48,15 @@ def translate(
     device: Device = "auto",
     dtype: Dtype = None,
 ) -> int:
-    """Translate lines: as many lines come out as went in, in their order.
+    """Translate a text, or the lines of a file: as many lines come out as went in, in their order.
 
+    example: pellucid translate run "Ein Hund läuft."
     example: pellucid translate run < input.de > output.en
     example: pellucid translate m2m100_418M --src-lang de --tgt-lang fr < input.de > output.fr
     """
     from pellucid.decoding.sampling import SamplingConfig
     from pellucid.errors import ConfigError
-    from pellucid.workflow.streams import Stream
+    from pellucid.workflow.streams import text_stream
     from pellucid.workflow.translate import SearchOptions, translate_stream
 
     if (n_best or 1) > 1 and not json:
@@ -65,9 +65,11 @@ def translate(
     searching = {"beam_size": beam_size, "n_best": n_best, "length_penalty": length_penalty}
     for name in _given(searching if sample else drawing):
         option = f"--{name.replace('_', '-')}"
-        raise ConfigError(f"`{option}` means nothing {'with' if sample else 'without'} --sample", f"leave {option} out")
+        if sample:
+            raise ConfigError(f"`{option}` means nothing with --sample", f"leave {option} out")
+        raise ConfigError(f"`{option}` means nothing without --sample", "add --sample, which draws translations")
     translate_stream(
-        model, Stream(input, output, on_bad_utf8, fresh),
+        model, text_stream(text, input, output, on_bad_utf8, fresh),
         SearchOptions(beam_size, n_best, length_penalty, max_length, batch_tokens, segment),
         SamplingConfig(**_given(drawing)) if sample else None, as_json=json, device=device, dtype=dtype,
         source_language=src_lang, target_language=tgt_lang,

@@ -96,8 +96,11 @@ def _refusal(path: str | Path, reason: str) -> DataError:
 
 
 @contextmanager
-def refusals_in_words(path: str | Path) -> Iterator[None]:
-    """Says in a sentence what the system answers. A full disk is a failure, all else is a mistake in the name."""
+def refusals_in_words(path: str | Path, kind: str = "file") -> Iterator[None]:
+    """Says in a sentence what the system answers to writing a file, or a folder.
+
+    A full disk is a failure, all else is a mistake in the name.
+    """
     try:
         yield
     except BrokenPipeError:  # the reader has had enough, which is its right
@@ -107,8 +110,8 @@ def refusals_in_words(path: str | Path) -> Iterator[None]:
             raise
         message = f"cannot write to `{shown(Path(path))}`: {error.strerror or error}"
         if is_disk_failure(error):
-            raise DataError(message, "make room, or name another file", exit_status=1) from error
-        raise DataError(message, "name another file") from error
+            raise DataError(message, f"make room, or name another {kind}", exit_status=1) from error
+        raise DataError(message, f"name another {kind}") from error
 
 
 def _is_about(error: OSError, path: str | Path) -> bool:
@@ -116,7 +119,7 @@ def _is_about(error: OSError, path: str | Path) -> bool:
     if not isinstance(error.filename, str):
         return True
     target = Path(os.path.realpath(path))
-    own = {str(path), str(target), str(target.parent)}
+    own = {str(path), str(target), str(target.parent), f"{target}.partial"}
     return error.filename in own or error.filename.startswith(str(target.with_name(_beginning(target))))
 
 

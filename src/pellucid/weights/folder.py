@@ -186,10 +186,10 @@ def read_config(folder: Path) -> dict[str, Any]:
             if folder.is_file()
             else "it does not exist"
         )
+        inside = sorted({p.parent for name in (DESCRIPTION, CONFIG) for p in folder.glob(f"*/{name}")})
+        meant = f"; did you mean `{inside[0]}`?" if inside else did_you_mean(folder.name, siblings)
         raise CheckpointError(
-            f"`{folder}` is not a model folder: {reason}{did_you_mean(folder.name, siblings)}",
-            "a run folder becomes one at its first validation",
-            exit_status=2,
+            f"`{folder}` is not a model folder: {reason}{meant}", _where_models_are(folder), exit_status=2
         )
     table = read_settings(path)
     version = table.get("format")
@@ -226,6 +226,15 @@ def _refuse_exported(folder: Path) -> None:
             f"`{folder}` holds a model for {engine}, which is not converted back",
             "name the folder that it was converted from; its README.md says how to run it",
         )
+
+
+def _where_models_are(folder: Path) -> str:
+    """What to do about a name at which there is no model."""
+    if folder.is_dir():
+        return "a run folder becomes one at its first validation"
+    if folder.exists() or len(folder.parts) != 1 or folder.suffix:
+        return "check the path; a model is a folder"
+    return "check the path; a model of Hugging Face's hub is named `org/model`, and needs the extra `hf`"
 
 
 def _for_others(model: ModelConfig) -> dict[str, Any]:

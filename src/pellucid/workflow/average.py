@@ -7,6 +7,7 @@ import torch
 
 from pellucid.errors import CheckpointError, ConfigError
 from pellucid.training.loop import average_into
+from pellucid.weights.files import refusals_in_words
 from pellucid.weights.folder import load_folder, save_description, save_weights
 from pellucid.workflow.card import model_card
 from pellucid.workflow.run_folder import RunFolder, checkpoints_of, stored_recipe
@@ -39,6 +40,9 @@ def average_run(run: str | Path, out: str | Path, last: int | None = None, of: L
     config = saved.model.config
     assert saved.tokenizers is not None  # a run has them
     card = model_card(recipe, config, RunFolder(folder).result, len(paths))
-    save_description(target, config, saved.tokenizers, saved.decode, card, saved.labels, saved.languages, saved.text)
-    save_weights(target, saved.model)
+    with refusals_in_words(target, "folder"):
+        save_description(
+            target, config, saved.tokenizers, saved.decode, card, saved.labels, saved.languages, saved.text
+        )
+        save_weights(target, saved.model)
     return len(paths)

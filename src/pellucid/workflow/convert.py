@@ -14,7 +14,7 @@ from pellucid.errors import CheckpointError, ConfigError, DataError, did_you_mea
 from pellucid.weights.card import PIPELINE_TAGS, card, kept, parted
 from pellucid.weights.export import ctranslate2, onnx
 from pellucid.weights.export.card import KEPT, export_card
-from pellucid.weights.files import flush, temporary_folder, write_text
+from pellucid.weights.files import flush, refusals_in_words, temporary_folder, write_text
 from pellucid.weights.folder import (
     DESCRIPTION,
     SavedModel,
@@ -39,6 +39,14 @@ SOURCES = (OURS, HUGGING_FACE, *LAYOUT_NAMES)
 TARGETS = (OURS, HUGGING_FACE, "ct2", "onnx")
 QUANTIZATIONS = {"ct2": get_args(ctranslate2.Quantization), "onnx": get_args(onnx.Quantization)}
 """The types in which each target's matrices may be stored."""
+OTHER_NAMES = {
+    "ctranslate2": "ct2",
+    "ctranslate": "ct2",
+    "huggingface": HUGGING_FACE,
+    "hugging-face": HUGGING_FACE,
+    "transformers": HUGGING_FACE,
+}
+"""What people call a kind that has a shorter name here."""
 
 
 @dataclass(frozen=True)
@@ -136,8 +144,9 @@ def _check_names(kind: str | None, target: str, quantization: str | None) -> Non
     ):
         if value is not None and value not in known:
             of = f" of `--to {target}`" if option == "--quantization" else ""
+            meant = OTHER_NAMES.get(value.lower(), value)
             raise ConfigError(
-                f"unknown `{option} {value}`{of}{did_you_mean(value, known)}", f"choose {', '.join(known)}"
+                f"unknown `{option} {value}`{of}{did_you_mean(meant, known)}", f"choose {', '.join(known)}"
             )
 
 
@@ -153,8 +162,9 @@ def _opened(source: Path, kind: str, options: TutorialOptions) -> SavedModel:
 @contextmanager
 def _new_folder(place: Path) -> Iterator[Path]:
     """A folder beside `place` to write into; on success it becomes `place`, else it is removed."""
-    place.parent.mkdir(parents=True, exist_ok=True)
-    with temporary_folder(place) as beside:
+    with refusals_in_words(place, "folder"):
+        place.parent.mkdir(parents=True, exist_ok=True)
+    with refusals_in_words(place, "folder"), temporary_folder(place) as beside:
         folder = beside / "model"
         folder.mkdir()
         yield folder

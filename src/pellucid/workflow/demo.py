@@ -10,6 +10,7 @@ from pellucid.data.dates import split_dates, write_parallel
 from pellucid.errors import ConfigError
 from pellucid.inspection.view import view
 from pellucid.tasks.translator import Translator
+from pellucid.weights.files import refusals_in_words
 from pellucid.workflow.train import train
 
 PAIRS = 48_000
@@ -37,8 +38,9 @@ def run_demo(out: str | Path, device: str = "auto") -> DemoResult:
     if folder.exists() and not folder.is_dir():
         raise ConfigError(f"`{folder}` is a file, not a folder for the demo", "choose another `--out`")
     pairs, held_out = split_dates(PAIRS, SEED, HELD_OUT)
-    src, tgt = write_parallel(pairs, folder / "corpus", "train")
-    write_parallel(held_out, folder / "corpus", "test")
+    with refusals_in_words(folder, "folder"):
+        src, tgt = write_parallel(pairs, folder / "corpus", "train")
+        write_parallel(held_out, folder / "corpus", "test")
     _say(f"wrote {len(pairs):,} dates to {src} and {tgt}, and {len(held_out):,} to test on whose days are in neither")
     train(Recipe.load("dates", [f"data.src={src}", f"data.tgt={tgt}"]), folder / "run", device=device)
     translator = Translator.load(folder / "run", device)

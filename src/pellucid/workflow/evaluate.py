@@ -167,7 +167,7 @@ def _check_model(system: str) -> None:
         if Path(system).exists():
             raise
         said = str(error).replace("is not a model folder:", "is neither a model folder nor a file of translations:")
-        raise CheckpointError(said, error.hint, exit_status=error.exit_status) from error
+        raise CheckpointError(said, "check the path, to a folder or to a file", error.exit_status) from error
 
 
 def _is_text(system: str) -> bool:

@@ -1,6 +1,7 @@
 """Where the lines of a stream come from: a file, standard input or a pipe, taken a stretch at a time."""
 
 import hashlib
+import io
 import os
 import stat
 from collections.abc import Iterator
@@ -17,6 +18,9 @@ MOST_LINE_BYTES = 1 << 24
 
 PASSED_AT_ONCE = 4096
 
+TEXT = "TEXT"
+"""What the help calls a text that is given as an argument."""
+
 ON_BAD_UTF8 = ("error", "replace", "skip")
 
 
@@ -27,19 +31,23 @@ class LineSource:
     that writes a line and waits has its answer.
     """
 
-    def __init__(self, path: str, on_bad_utf8: str = "error") -> None:
-        """Raises DataError where there is no such file; ConfigError for another `on_bad_utf8`."""
+    def __init__(self, path: str, on_bad_utf8: str = "error", text: str | None = None) -> None:
+        """The lines of `text`, if that is given.
+
+        Raises DataError where there is no such file; ConfigError for another `on_bad_utf8`.
+        """
         if on_bad_utf8 not in ON_BAD_UTF8:
             raise ConfigError(
                 f"`--on-bad-utf8 {shown(on_bad_utf8)}` is unknown{did_you_mean(on_bad_utf8, ON_BAD_UTF8)}",
                 f"choose one of {', '.join(ON_BAD_UTF8)}",
             )
-        self.path = path
+        self.path = path if text is None else TEXT
         self.number = 0
         """Of the lines that were taken."""
         self._on_bad_utf8 = cast(OnBadUtf8, on_bad_utf8)
         self._hash = hashlib.sha256()
-        self._file = _opened(path)
+        # What was no UTF-8 on the command line is none here either, and is said like that of a file.
+        self._file = _opened(path) if text is None else io.BytesIO(text.encode(errors="surrogateescape") + b"\n")
         self.status = _status(self._file)
         """What the system says of the file; None where it is none."""
         self._start = self._file.tell() if self.is_regular else 0

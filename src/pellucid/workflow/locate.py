@@ -107,7 +107,7 @@ class _Search:
         """The error for a text that is in none of the places."""
         places = [*(folder / path for folder in self.folders), *([self.cache / path] if files else [])]
         message = f"no file `{path}`; looked for {', '.join(f'`{place}`' for place in places)}"
-        hint = f"name the folder that holds it by --data-dir or {ENVIRONMENT}"
+        hint = f"check the path, or name the folder that holds it by --data-dir or {ENVIRONMENT}"
         if not files:
             return DataError(message, hint)
         addresses = ", ".join(f"`{file.sources[0].url}`" for file in files)

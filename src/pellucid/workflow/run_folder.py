@@ -175,7 +175,7 @@ class RunFolder:
             try:
                 self.path.mkdir(parents=True, exist_ok=True)
                 stack.enter_context(held(self.path))
-            except (PermissionError, NotADirectoryError) as error:
+            except (PermissionError, NotADirectoryError, FileNotFoundError) as error:
                 raise ConfigError(
                     f"cannot write to `{self.path}`: {error.strerror}", "choose another `--out`"
                 ) from error

@@ -32,6 +32,18 @@ class Stream:
     empty line for it."""
     fresh: bool = False
     """Whether to begin anew where a stopped command has left the beginning of the output."""
+    text: str | None = None
+    """The lines themselves, in place of an input."""
+
+
+def text_stream(text: str | None, input: str, output: str, on_bad_utf8: str, fresh: bool) -> Stream:
+    """Returns the stream of a command that takes a text as an argument, or lines; `-` as a text is standard input.
+
+    Raises ConfigError where both are given.
+    """
+    if text is not None and input != "-":
+        raise ConfigError(f"a text is given, and `--input {shown(Path(input))}`", "leave one of them out")
+    return Stream(input, output, on_bad_utf8, fresh, None if text == "-" else text)
 
 
 class Source(Countable, Protocol[Line]):
@@ -52,7 +64,7 @@ def opened(stream: Stream) -> Iterator[LineSource]:
 
     Raises DataError where the input cannot be read or the output not be written; ConfigError where both are one file.
     """
-    with closing(LineSource(stream.input, stream.on_bad_utf8)) as source:
+    with closing(LineSource(stream.input, stream.on_bad_utf8, stream.text)) as source:
         if stream.output != "-":
             writable(stream.output)
         if _is_output_too(source, stream.output):

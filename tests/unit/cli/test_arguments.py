@@ -76,7 +76,6 @@ def test_an_unknown_option_is_named_with_its_neighbour(args: list[str], error: s
         (["soup", "--out"], "--out"),
         (["soup", "--out", "pot", "--quick=3"], "3"),
         (["soup", "bread", "--out", "pot"], "bread"),
-        (["soup", "--out", "pot", "--oven-heat", "hot"], "--oven-heat"),
     ],
 )
 def test_what_cannot_be_read_is_a_sentence(args: list[str], named: str) -> None:
@@ -86,6 +85,19 @@ def test_what_cannot_be_read_is_a_sentence(args: list[str], named: str) -> None:
     assert not set("│╭╰─\n") & set(str(raised.value))
     assert "---" not in str(raised.value), "the same without UTF-8"
     assert raised.value.hint == "pellucid cook --help lists all options"
+
+
+@pytest.mark.parametrize("heat", [["--oven-heat", "hot"], ["--oven-heat=hot"], ["--oven_heat", "2.5"]])
+def test_a_word_where_a_number_is_taken(heat: list[str]) -> None:
+    with pytest.raises(ConfigError, match=r"^`--oven.heat (hot|2\.5)` is not a whole number$") as raised:
+        read("soup", "--out", "pot", *heat)
+    assert raised.value.hint == f"give a whole number, as in `{heat[0].partition('=')[0]} 5`"
+
+
+def test_a_setting_is_given_by_set() -> None:
+    with pytest.raises(ConfigError, match=r"^pellucid cook has no option `--lr`$") as raised:
+        read("soup", "--out", "pot", "--lr", "0.1")
+    assert raised.value.hint == "it is a setting: write `--set train.learning_rate=VALUE`"
 
 
 def test_help_is_shown_on_stdout(capsys: pytest.CaptureFixture[str]) -> None:

@@ -173,3 +173,25 @@ def test_a_weight_that_came_out_wrong(
     assert done.status == 1
     assert "NOT equal within a tolerance of 0.0001" in done.out
     assert not json.loads((tmp_path / "out" / "conversion.json").read_text(encoding="utf-8"))["passed"]
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"), [("ctranslate2", "ct2"), ("CTranslate2", "ct2"), ("transformers", "hf"), ("huggingface", "hf")]
+)
+def test_a_target_by_its_whole_name(
+    pellucid: CommandLine, finished_run: Path, tmp_path: Path, name: str, meant: str
+) -> None:
+    outcome = pellucid("convert", finished_run, tmp_path / "out", "--to", name)
+    assert (outcome.status, outcome.error) == (2, f"unknown `--to {name}`; did you mean `{meant}`?")
+
+
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="a folder in which not even root can make anything")
+@pytest.mark.parametrize(
+    "command", [("convert", "RUN", "/proc/x", "--to", "hf"), ("average", "RUN", "--out", "/proc/x")]
+)
+def test_a_folder_where_nothing_can_be_made(
+    pellucid: CommandLine, finished_run: Path, command: tuple[str, ...]
+) -> None:
+    outcome = pellucid(*(finished_run if word == "RUN" else word for word in command))
+    assert (outcome.status, outcome.error) == (2, "cannot write to `/proc/x`: No such file or directory")
+    assert outcome.hint == "name another folder"

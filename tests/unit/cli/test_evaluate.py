@@ -269,3 +269,12 @@ def test_a_model_that_there_is_not_is_said_before_another_translates(
     assert outcome.error == (
         f"`{missing}` is neither a model folder nor a file of translations: it does not exist; did you mean `run`?"
     )
+
+
+def test_a_system_that_there_is_not(pellucid: CommandLine, finished_run: Path, texts: tuple[str, str]) -> None:
+    outcome = pellucid("evaluate", finished_run, "--src", texts[0], "--ref", texts[1], "--against", "nosuch")
+    assert (outcome.status, outcome.error) == (
+        2,
+        "`nosuch` is neither a model folder nor a file of translations: it does not exist",
+    )
+    assert outcome.hint == "check the path, to a folder or to a file"

@@ -75,7 +75,7 @@ def test_texts_of_a_recipe_lie_in_a_data_directory(pellucid: CommandLine, monkey
         Path(f"train.{side}").rename(f"data/train.{side}")
     missing = pellucid(*arguments())
     assert (missing.status, missing.error) == (2, "no file `train.src`; looked for `train.src`")
-    assert missing.hint == "name the folder that holds it by --data-dir or PELLUCID_DATA"
+    assert missing.hint == "check the path, or name the folder that holds it by --data-dir or PELLUCID_DATA"
     monkeypatch.setenv("PELLUCID_DATA", "data")
     assert pellucid(*arguments()).status == 0
     monkeypatch.delenv("PELLUCID_DATA")
@@ -118,6 +118,29 @@ def test_a_text_that_cannot_be_used(pellucid: CommandLine, spoil: Callable[[Path
         (["--set", "steps=5"], "`--set steps=5` names no section", "write `train.steps=5`"),
         (["--set", "train.steps"], "`--set train.steps` has no value", "write `--set section.key=value`"),
         (["--set", "model.d_model=66"], "`d_model` (66) must be divisible by `num_heads` (4)", "use 64 or 68"),
+        (["--set", "train.lr=1"], "unknown key `lr` in [train]; did you mean `learning_rate`?", "keys: steps, "),
+        (["--set", "lr=1"], "`--set lr=1` names no section", "write `train.learning_rate=1`"),
+        (
+            ["--epochs", "3"],
+            "pellucid train has no option `--epochs`",
+            "it is a setting: write `--set train.steps=N`; an epoch has about as many steps as the corpus has tokens / "
+            "`train.batch_tokens`",
+        ),
+        (
+            ["--set", "train.epochs=3"],
+            "unknown key `epochs` in [train]; did you mean `steps`?",
+            "an epoch has about as",
+        ),
+        (
+            ["--learning-rate", "1e-3"],
+            "pellucid train has no option `--learning-rate`",
+            "it is a setting: write `--set train.learning_rate=VALUE`",
+        ),
+        (
+            ["other.tgt"],
+            "`other.tgt` is no recipe: neither a TOML file nor a shipped recipe",
+            "each text has an option of its own: --src other.tgt",
+        ),
         (["--device", "cuda"], "device `cuda` is not on this machine", "this machine has: auto, "),
         (["--device", "foo"], "unknown device `foo`", "this machine has: auto, "),
         (["--sett", "x"], "pellucid train has no option `--sett`; did you mean `--set`?", "options: --help, --out, "),
@@ -252,3 +275,19 @@ def test_the_recipe_for_texts_of_your_own(pellucid: CommandLine) -> None:
     assert "own: finished after 4 steps" in outcome.err
     default, own = Recipe.load("default"), Recipe.load("your-own")
     assert (own.model, own.data, own.train, own.decode) == (default.model, default.data, default.train, default.decode)
+
+
+def test_a_second_text_after_src(pellucid: CommandLine) -> None:
+    outcome = pellucid("train", "--src", "train.src", "train.tgt", "--out", "run")
+    assert (outcome.status, outcome.error) == (
+        2,
+        "`train.tgt` is no recipe: neither a TOML file nor a shipped recipe",
+    )
+    assert outcome.hint == "each text has an option of its own: --tgt train.tgt"
+
+
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="a folder in which not even root can make anything")
+def test_a_place_where_nothing_can_be_made(pellucid: CommandLine) -> None:
+    outcome = pellucid("train", "--src", "train.src", "--tgt", "train.tgt", "--out", "/proc/x")
+    assert (outcome.status, outcome.error) == (2, "cannot write to `/proc/x`: No such file or directory")
+    assert outcome.hint == "choose another `--out`"

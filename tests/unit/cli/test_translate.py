@@ -103,6 +103,10 @@ def test_samples(pellucid: CommandLine, finished_run: Path, monkeypatch: pytest.
         (["--n-best", "3", "--json"], "`n_best` (3) cannot exceed `beam_size` (2)"),
         (["--beam-size", "0"], "`beam_size` (0) must be at least 1"),
         (["--temperature", "2"], "`--temperature` means nothing without --sample"),
+        (["--beam-size", "five"], "`--beam-size five` is not a whole number"),
+        (["--length-penalty=long"], "`--length-penalty long` is not a number"),
+        (["a b", "--input", "in.txt"], "a text is given, and `--input in.txt`"),
+        (["a b", "c"], "pellucid translate has no use for `c`"),
         (["--top-k", "0"], "`--top-k` means nothing without --sample"),
         (["--sample", "--beam-size", "2"], "`--beam-size` means nothing with --sample"),
         (["--sample", "--top-p", "1.5"], "`top_p` (1.5) must be above 0 and at most 1"),
@@ -284,3 +288,37 @@ def test_standard_input_of_another_encoding_is_named(
     outcome = pellucid("translate", finished_run)
     assert (outcome.status, outcome.error) == (2, "standard input is UTF-16, not UTF-8")
     assert outcome.hint == "convert it first: `iconv -f utf-16 -t utf-8 < FILE > FILE.utf8`"
+
+
+def test_a_text_as_an_argument(
+    pellucid: CommandLine, finished_run: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    first = expected(finished_run).splitlines(keepends=True)[0]
+    outcome = pellucid("translate", finished_run, LINES[0])
+    assert (outcome.status, outcome.out, outcome.err) == (0, first, "")
+    assert pellucid("translate", finished_run, LINES[0], "--output", tmp_path / "out").status == 0
+    assert (tmp_path / "out").read_text(encoding="utf-8") == first
+    assert pellucid("translate", finished_run, "\n".join(LINES)).out == expected(finished_run)
+    give(monkeypatch, b"a b c\n")
+    assert pellucid("translate", finished_run, "-").out == first
+    bad = pellucid("translate", finished_run, os.fsdecode(b"a \xfc"))
+    assert (bad.status, bad.error) == (2, "`TEXT` is not UTF-8: line 1, byte 3 is 0xfc")
+
+
+def test_drawing_is_switched_on(pellucid: CommandLine, finished_run: Path) -> None:
+    refused = pellucid("translate", finished_run, "a", "--temperature", "0.5")
+    assert refused.hint == "add --sample, which draws translations"
+
+
+def test_the_folder_that_was_meant(pellucid: CommandLine, finished_run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    demo = finished_run.parent
+    outcome = pellucid("translate", demo, "a")
+    assert (outcome.status, outcome.error) == (
+        2,
+        f"`{demo}` is not a model folder: no pellucid.json in it; did you mean `{demo / 'run'}`?",
+    )
+    monkeypatch.chdir(demo)
+    named = pellucid("translate", "bert-base-uncased", "a")
+    assert (named.status, named.error) == (2, "`bert-base-uncased` is not a model folder: it does not exist")
+    assert named.hint == "check the path; a model of Hugging Face's hub is named `org/model`, and needs the extra `hf`"
+    assert pellucid("translate", "no/such/run", "a").hint == "check the path; a model is a folder"

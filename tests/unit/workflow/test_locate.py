@@ -59,7 +59,7 @@ def test_a_text_that_is_nowhere_is_an_error_that_names_the_places(places: dict[s
     environment = {"PELLUCID_DATA": str(places["environment"])}
     with pytest.raises(DataError, match=f"^{re.escape(expected)}$") as error:
         locate(DataConfig(**{field: "sub/no.de"}), places["given"], environment)  # type: ignore[arg-type]
-    assert error.value.hint == "name the folder that holds it by --data-dir or PELLUCID_DATA"
+    assert error.value.hint == "check the path, or name the folder that holds it by --data-dir or PELLUCID_DATA"
 
 
 def test_without_a_data_directory_only_the_path_is_named(places: dict[str, Path]) -> None:
@@ -163,7 +163,7 @@ def test_offline_nothing_is_asked_for(published: Published, switch: str) -> None
         f"`{address}/good/a.de`, `{address}/good/a.en` (20 bytes)"
     )
     assert error.value.hint == (
-        "name the folder that holds it by --data-dir or PELLUCID_DATA, "
+        "check the path, or name the folder that holds it by --data-dir or PELLUCID_DATA, "
         "or let `pellucid train` fetch it once, without --offline and PELLUCID_OFFLINE"
     )
     assert published.server.requests == []
