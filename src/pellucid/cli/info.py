@@ -2,13 +2,14 @@
 
 from typing import Annotated
 
-from pellucid.cli.options import Device, Dtype, Model, SourceLanguage, TargetLanguage, optional
+from pellucid.cli.options import Device, Dtype, Model, SourceLanguage, TargetLanguage, flag, optional
 
 
 def info(
     model: Model,
     /,
     *,
+    tensors: Annotated[bool, flag("list each tensor with its shape")] = False,
     walk: Annotated[str, optional("TEXT", "print each step of a pass for this text", "no walk")] = "",
     target: Annotated[str, optional("TEXT", "with --walk: its translation", "the model's own")] = "",
     src_lang: SourceLanguage = None,
@@ -16,19 +17,27 @@ def info(
     device: Device = "auto",
     dtype: Dtype = None,
 ) -> int:
-    """List a model's parameters with their shapes, or walk through a real pass from the ids to the logits.
+    """Say what a model is: its task, shape, vocabulary and size, what a run was trained on and what it came to. Or list
+    its tensors; or walk through a real pass from the ids to the most probable tokens, with shapes and numbers.
 
     example: pellucid info run
+    example: pellucid info run --tensors
     example: pellucid info run --walk "Ein Hund läuft."
     """
     from pellucid.errors import ConfigError
     from pellucid.inspection.walk import list_parameters, walk_pass
     from pellucid.tasks.saved import open_model
+    from pellucid.workflow.described import describe
 
     given = {"--target": target, "--src-lang": src_lang, "--tgt-lang": tgt_lang}
     for option in (name for name, value in given.items() if value and not walk):
         raise ConfigError(f"`{option}` means nothing without --walk", f"leave {option} out, or add --walk TEXT")
+    if tensors and walk:
+        raise ConfigError("`--tensors` and `--walk` exclude each other", "leave one out")
     saved = open_model(model, device, dtype)
-    lines = walk_pass(saved, walk, target, src_lang, tgt_lang) if walk else list_parameters(saved.model)
+    if walk:
+        lines = walk_pass(saved, walk, target, src_lang, tgt_lang)
+    else:
+        lines = list_parameters(saved.model) if tensors else describe(model, saved)
     print("\n".join(lines))
     return 0

@@ -1,4 +1,4 @@
-"""A model in figures: its parameters, and each step of a real pass with its shape."""
+"""A model in figures: its parameters, and each step of a real pass with its shape and its numbers."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -10,6 +10,8 @@ from pellucid.data.classified import classifier_input
 from pellucid.decoding.padding import pad
 from pellucid.errors import CheckpointError, ConfigError, DataError
 from pellucid.model.attention import MultiHeadAttention, attention_weights, observing
+from pellucid.model.embeddings import Embeddings
+from pellucid.model.layers import DecoderLayer, EncoderLayer
 from pellucid.model.positions import RelativePositions
 from pellucid.model.transformer import DecoderOnly, Model, Transformer
 from pellucid.tasks.languages import speaking
@@ -21,6 +23,11 @@ from pellucid.weights.folder import SavedModel
 
 Read = tuple[str, Tokenizer, list[int]]
 """What a pass reads: what it is called, how it is written, its ids."""
+
+
+MOST_SHOWN = 8
+"""Tokens whose attention is printed: as many rows and columns stand in 120 characters."""
+MOST_PROBABLE = 3
 
 
 def list_parameters(model: Model) -> list[str]:
@@ -46,7 +53,10 @@ def walk_pass(
     source_language: str | None = None,
     target_language: str | None = None,
 ) -> list[str]:
-    """A line a step, in the order of computation: the module's name, what it gave, and its shape.
+    """A line a step, in the order of computation: the module's name, its output's shape, and what the output is.
+
+    Vectors are told by their norm, the mean over the positions; of each attention the first head's probabilities are
+    printed, for the first 8 tokens; of the logits what they say comes next. All of it is of the pass that runs.
 
     Args:
         saved: a model of any family, in evaluation mode.
@@ -77,7 +87,13 @@ def walk_pass(
     for name, module in _steps(walked):
         module.register_forward_hook(_reporter(rows, name))
     with observing(lambda *seen: rows.extend(_attention_rows(*seen)), walked):
-        walked(*inputs)
+        logits = walked(*inputs)
+    if isinstance(model, Transformer | DecoderOnly):
+        _, tokenizer, ids = read[-1]
+        rows += _next_tokens(logits[0], tokenizer, ids)
+    elif saved.labels:
+        probabilities = logits[0].float().softmax(-1).tolist()
+        rows += [("    label", "", f"{label} {p:.3f}") for label, p in zip(saved.labels, probabilities, strict=True)]
     return _aligned(rows)
 
 
@@ -114,10 +130,35 @@ def _steps(model: nn.Module) -> Iterable[tuple[str, nn.Module]]:
 
 def _reporter(rows: list[tuple[str, ...]], name: str) -> Any:
     def report(module: nn.Module, inputs: Any, output: Tensor) -> None:
-        remark = f"{module.num_heads} heads joined and projected" if isinstance(module, MultiHeadAttention) else ""
-        rows.append((name, _shape(output), remark))
+        rows.append((name, _shape(output), ", ".join(filter(None, (_role(module, name), _norm(output))))))
 
     return report
+
+
+def _role(module: nn.Module, name: str) -> str:
+    """What a module's output is, where its name does not say so."""
+    if isinstance(module, MultiHeadAttention):
+        return f"{module.num_heads} heads joined and projected"
+    if isinstance(module, Embeddings):
+        scaled = f"tokens times {module.scale:.4g}" if module.scale != 1 else "tokens"
+        return scaled + ("" if module.positions is None else " plus positions")
+    return "residual stream" if isinstance(module, EncoderLayer | DecoderLayer) else ""
+
+
+def _norm(output: Tensor) -> str:
+    """The length of a position's vector, on average; of what has no vector a position nothing."""
+    return f"norm {output.float().norm(dim=-1).mean().item():.4g}" if output.dim() == 3 else ""
+
+
+def _next_tokens(logits: Tensor, tokenizer: Tokenizer, ids: Sequence[int]) -> list[tuple[str, ...]]:
+    """A row a position: the tokens that the model finds most probable after it; (T, V) logits."""
+    best = logits.float().softmax(-1).topk(min(MOST_PROBABLE, logits.size(-1)))
+    rows = []
+    for token, values, indices in zip(tokenizer.tokens(ids), best.values.tolist(), best.indices.tolist(), strict=True):
+        names = tokenizer.tokens(indices)
+        found = "  ".join(f"{name} {value:.3f}" for name, value in zip(names, values, strict=True))
+        rows.append((f"    after {token}", "", found))
+    return rows
 
 
 def _attention_rows(
@@ -130,8 +171,19 @@ def _attention_rows(
         ("    v", _shape(v), ""),
         ("    mask", "none" if mask is None else _shape(mask), "True = may attend"),
         ("    weights", _shape(weights), f"softmax(q k^T / sqrt({q.size(-1)})); each row sums to 1"),
+        *_first_head(weights[0, 0]),
         ("    weights v", _shape(output), ""),
     ]
+
+
+def _first_head(weights: Tensor) -> list[tuple[str, ...]]:
+    """The probabilities of a head, a row a query; (L, M), of a long text the beginning."""
+    more = " ..." if weights.size(1) > MOST_SHOWN else ""
+    rows = [
+        (f"    head 0, query {query}", "", "  ".join(f"{value:.3f}" for value in row[:MOST_SHOWN]) + more)
+        for query, row in enumerate(weights[:MOST_SHOWN].tolist())
+    ]
+    return [*rows, ("    ...", "", "")] if weights.size(0) > MOST_SHOWN else rows
 
 
 def _shape(tensor: Tensor) -> str:

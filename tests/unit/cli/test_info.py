@@ -1,5 +1,7 @@
 """`pellucid info`: parameters, or a walk through a pass."""
 
+import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -12,20 +14,50 @@ from pellucid.text.tokenizers import Tokenizers
 from pellucid.weights import to_hugging_face
 from pellucid.weights.folder import save_description, save_weights
 from tests.tiny_model import tiny_config
-from tests.unit.cli.command_line import CommandLine
+from tests.unit.cli.command_line import CommandLine, Outcome
 from tests.unit.text.subword_models import subwords
 
 
 def test_info_lists_parameters_or_walks(pellucid: CommandLine, finished_run: Path) -> None:
-    listed = pellucid("info", finished_run)
+    listed = pellucid("info", finished_run, "--tensors")
     assert (listed.status, listed.err) == (0, "")
     total = sum(p.numel() for p in Translator.load(finished_run, "cpu").model.parameters())
     assert listed.out.endswith(f"{total:,} parameters\n")
     walked = pellucid("info", finished_run, "--walk", "a b", "--target", "b a")
     assert walked.status == 0
     assert "encoder.layers.0.self_attn" in walked.out
+    both = pellucid("info", finished_run, "--walk", "a", "--tensors")
+    assert (both.status, both.error) == (2, "`--tensors` and `--walk` exclude each other")
     refused = pellucid("info", finished_run, "--target", "b a")
     assert (refused.status, refused.error) == (2, "`--target` means nothing without --walk")
+
+
+def answers(outcome: Outcome) -> dict[str, str]:
+    assert (outcome.status, outcome.err) == (0, "")
+    return {line.split()[0]: line.split(maxsplit=1)[1] for line in outcome.out.splitlines()}
+
+
+def test_info_of_a_run_says_what_a_person_asks(pellucid: CommandLine, finished_run: Path, tmp_path: Path) -> None:
+    found = answers(pellucid("info", finished_run))
+    model = Translator.load(finished_run, "cpu").model
+    result = json.loads((finished_run / "result.json").read_text())
+    assert list(found) == ["task", "shape", "vocabulary", "recipe", "texts", "size", "trained", "validation"]
+    assert found["task"] == "translate: a translator"
+    assert found["shape"].startswith("1 encoder and 1 decoder layers, d_model 16, d_ff 32, 2 heads")
+    assert found["vocabulary"] == f"{model.config.src_vocab_size} tokens, spaces"
+    training = json.loads((finished_run / "corpus.json").read_text())["training"]
+    assert found["texts"].startswith(f"train.src, train.tgt; {training['pairs']} pairs, ")
+    stored = (finished_run / "model.safetensors").stat().st_size / 1e3
+    assert found["size"] == f"{sum(p.numel() for p in model.parameters()):,} parameters, {stored:.1f} kB on disk"
+    assert found["trained"].startswith(f"{result['steps']} steps, {result['tokens']:,} tokens in ")
+    assert found["validation"].startswith(f"loss {result['valid_loss']:.3f} a token, BLEU {result['valid_bleu']:.2f}, ")
+    unfinished = shutil.copytree(finished_run, tmp_path / "run")
+    (unfinished / "result.json").unlink()
+    found = answers(pellucid("info", unfinished))
+    assert found["trained"] == "not finished: of at most 6 steps of about 128 tokens"
+    assert "validation" not in found
+    (unfinished / "recipe.toml").write_text("= no TOML")
+    assert "recipe" not in answers(pellucid("info", unfinished))
 
 
 FAMILIES: dict[str, tuple[dict[str, Any], list[str]]] = {
@@ -44,7 +76,7 @@ def test_info_of_other_families(family: str, pellucid: CommandLine, tmp_path: Pa
     labels = [str(i) for i in range(model.config.num_classes)]
     save_description(tmp_path, model.config, Tokenizers(tokenizer, tokenizer), DecodeConfig(), "# A card\n", labels)
     save_weights(tmp_path, model)
-    listed = pellucid("info", tmp_path)
+    listed = pellucid("info", tmp_path, "--tensors")
     assert (listed.status, listed.err) == (0, "")
     assert listed.out.endswith(f"{sum(p.numel() for p in model.parameters()):,} parameters\n")
     walked = pellucid("info", tmp_path, "--walk", "two dogs")
@@ -58,7 +90,7 @@ def test_info_of_a_folder_of_hugging_face_without_tokenizer(pellucid: CommandLin
     fields = {"num_encoder_layers": 0, "tie_embeddings": "none", "norm": "pre", "positions": "learned"}
     model = build_model(tiny_config(**fields))
     to_hugging_face(model, None, tmp_path)
-    listed = pellucid("info", tmp_path)
+    listed = pellucid("info", tmp_path, "--tensors")
     assert (listed.status, listed.err) == (0, "")
     assert listed.out.endswith(f"{sum(p.numel() for p in model.parameters()):,} parameters\n")
     refused = pellucid("info", tmp_path, "--walk", "two dogs")

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from pellucid.config import DecodeConfig
 from pellucid.errors import CheckpointError, ConfigError, DataError
@@ -49,7 +50,8 @@ def test_the_walk_goes_from_the_ids_to_the_logits(saved: SavedModel) -> None:
     lines = walk_pass(saved, "a b c", "c b")
     assert lines[0].split() == ["source", "ids", "(1,", "4)", "a", "b", "c", "</s>"]
     assert lines[1].endswith("<s> c b")
-    assert lines[-1].split(maxsplit=1) == ["output_projection", f"(1, 3, {saved.model.config.tgt_vocab_size})"]
+    logits = next(line for line in lines if line.startswith("output_projection"))
+    assert logits.split(maxsplit=1)[1].split("  ")[0] == f"(1, 3, {saved.model.config.tgt_vocab_size})"
     order = [line.split()[0] for line in lines if not line.startswith(" ")]
     assert order.index("src_embedding") < order.index("encoder.layers.0") < order.index("encoder")
     assert order.index("encoder") < order.index("decoder.layers.0.cross_attn") < order.index("decoder")
@@ -85,7 +87,7 @@ def test_a_classifier() -> None:
     assert lines[0].startswith("ids ")
     assert lines[0].split()[3] == "<s>"
     assert lines[0].split()[-1] == "</s>"
-    assert lines[-1].split(maxsplit=1) == ["head", "(1, 3)"]
+    assert lines[-1].startswith("head  ")
     assert not any("decoder" in line for line in lines)
     assert list_parameters(encoder.model)[-1] == f"{sum(p.numel() for p in encoder.model.parameters()):,} parameters"
 
@@ -97,7 +99,10 @@ def test_a_language_model(prefix: tuple[int, ...]) -> None:
     count = len(decoder.tokenizers.target.encode("two dogs")) + len(prefix)
     lines = walk_pass(decoder, "two dogs")
     assert lines[0].split()[:3] == ["ids", "(1,", f"{count})"]
-    assert lines[-1].split(maxsplit=1) == ["output_projection", f"(1, {count}, {decoder.model.config.tgt_vocab_size})"]
+    steps = [line for line in lines if line.startswith("    after ")]
+    assert len(steps) == count
+    assert lines[-count:] == steps
+    assert lines[-count - 1].startswith("output_projection  ")
 
 
 def test_what_cannot_be_walked() -> None:
@@ -111,3 +116,39 @@ def test_what_cannot_be_walked() -> None:
     decoder = one_sided(num_encoder_layers=0, tie_embeddings="decoder")
     with pytest.raises(DataError, match="tokens are too many: the model takes 64"):
         walk_pass(decoder, "dogs " * 80)
+
+
+def test_the_numbers_are_those_of_the_running_model(saved: SavedModel) -> None:
+    """Against the same pass made by hand."""
+    model, tokenizers = saved.model, saved.tokenizers
+    assert isinstance(model, Transformer)
+    assert tokenizers is not None
+    src = torch.tensor([[*tokenizers.source.encode("a b c"), model.config.eos_id]])
+    tgt = torch.tensor([[model.config.bos_id, *tokenizers.target.encode("c b")]])
+    lines = walk_pass(saved, "a b c", "c b")
+    with torch.inference_mode():
+        memory = model.encode(src)
+        probabilities = model(src, tgt)[0].softmax(-1)
+        trace = Translator(model, tokenizers, saved.decode).trace("a b c", "c b")
+        embedded = model.src_embedding(src).norm(dim=-1).mean().item()
+    (line,) = (line for line in lines if line.startswith("src_embedding  "))
+    assert line.endswith(f"tokens times {model.config.d_model**0.5:.4g} plus positions, norm {embedded:.4g}")
+    (line,) = (line for line in lines if line.startswith("encoder  "))
+    assert float(line.split()[-1]) == pytest.approx(memory.norm(dim=-1).mean().item(), rel=1e-3)
+    after = [line.split() for line in lines if line.startswith("    after ")]
+    assert [row[1] for row in after] == ["<s>", "c", "b"]
+    for row, expected in zip(after, probabilities, strict=True):
+        values, ids = expected.topk(3)
+        assert row[2::2] == tokenizers.target.tokens(ids.tolist())
+        assert [float(value) for value in row[3::2]] == pytest.approx(values.tolist(), abs=1e-3)
+    rows = [line.split()[4:] for line in lines if line.startswith("    head 0, query ")]
+    weights = trace["encoder.self"].weights(0, 0)
+    assert [[float(value) for value in row] for row in rows[:4]] == pytest.approx(weights, abs=1e-3)
+
+
+def test_of_a_long_text_the_beginning_is_printed(saved: SavedModel) -> None:
+    lines = walk_pass(saved, "a b c d e f g h a b c", "a")
+    rows = [line.split() for line in lines if line.startswith("    head 0, query ")]
+    assert [row[3] for row in rows[:8]] == list("01234567")
+    assert all(len(row) == 4 + 8 + 1 and row[-1] == "..." for row in rows[:8])
+    assert "    ..." in lines
