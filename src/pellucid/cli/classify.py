@@ -2,7 +2,20 @@
 
 from typing import Annotated
 
-from pellucid.cli.options import Device, Dtype, FreshOutput, Input, Model, OnBadLines, Output, Text, flag, optional
+from pellucid.cli.options import (
+    Device,
+    Dtype,
+    FreshOutput,
+    Input,
+    Model,
+    OnBadLines,
+    Output,
+    Revision,
+    Text,
+    at_revision,
+    flag,
+    optional,
+)
 
 
 def classify(
@@ -17,6 +30,7 @@ def classify(
     pairs: Annotated[bool, flag("each line is two texts, with a tab between them")] = False,
     batch_tokens: Annotated[int | None, optional("N", "tokens of all texts at a time")] = None,
     json: Annotated[bool, flag("a JSON object a line, with the probability of each label")] = False,
+    revision: Revision = None,
     device: Device = "auto",
     dtype: Dtype = None,
 ) -> int:
@@ -26,6 +40,8 @@ def classify(
     """
     from pellucid.workflow.classify import classify_stream
     from pellucid.workflow.streams import text_stream
+
+    model = at_revision(model, revision)
 
     classify_stream(
         model,

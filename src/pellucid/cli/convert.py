@@ -4,7 +4,7 @@ from typing import Annotated
 
 import tyro
 
-from pellucid.cli.options import flag, optional
+from pellucid.cli.options import Revision, at_revision, flag, optional
 
 
 def convert(
@@ -27,6 +27,7 @@ def convert(
     quantization: Annotated[
         str | None, optional("TYPE", "int8; with --to ct2 also float16 and so on", "float32")
     ] = None,
+    revision: Revision = None,
     num_heads: Annotated[int | None, optional("N", "a tutorial's number of heads", "what the tensors tell")] = None,
     src_vocab: Annotated[str, optional("FILE", "a tutorial's source vocabulary, a token a line", "none")] = "",
     tgt_vocab: Annotated[str, optional("FILE", "a tutorial's target vocabulary, a token a line", "none")] = "",
@@ -77,6 +78,8 @@ def convert(
     from pellucid.workflow.convert import Sentences
     from pellucid.workflow.convert import convert as convert_model
     from pellucid.workflow.tutorial import TutorialOptions
+
+    src = at_revision(src, revision)
 
     if references and not sentences:
         raise ConfigError("`--references` needs --sentences: the lines that they translate", "add --sentences FILE")

@@ -4,7 +4,18 @@ from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
-from pellucid.cli.options import BeamSize, Device, Dtype, LengthPenalty, SourceLanguage, TargetLanguage, flag, optional
+from pellucid.cli.options import (
+    BeamSize,
+    Device,
+    Dtype,
+    LengthPenalty,
+    Revision,
+    SourceLanguage,
+    TargetLanguage,
+    at_revision,
+    flag,
+    optional,
+)
 
 if TYPE_CHECKING:
     from pellucid.evaluation.label_scores import LabelScores
@@ -54,6 +65,7 @@ def evaluate(
         str | None, optional("WORD", "of a language model: score lines, or a running text", "as it was trained")
     ] = None,
     json: Annotated[bool, flag("print one JSON object")] = False,
+    revision: Revision = None,
     device: Device = "auto",
     dtype: Dtype = None,
 ) -> int:
@@ -80,7 +92,7 @@ def evaluate(
     keep_freed_memory()
     if not model:
         raise ConfigError("no model is given", f"name {SYSTEM}")
-    systems = [*model, *against]
+    systems = [at_revision(model[0], revision), *model[1:], *against]
     task = task_in(systems[0])
     if test and (src or ref or tgt):
         raise ConfigError("`--test` stands in place of --src and --ref", "leave --test out, or the files")

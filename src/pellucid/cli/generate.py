@@ -4,7 +4,20 @@ from typing import Annotated
 
 import tyro
 
-from pellucid.cli.options import Device, Dtype, FreshOutput, Input, Model, OnBadLines, Output, Text, flag, optional
+from pellucid.cli.options import (
+    Device,
+    Dtype,
+    FreshOutput,
+    Input,
+    Model,
+    OnBadLines,
+    Output,
+    Revision,
+    Text,
+    at_revision,
+    flag,
+    optional,
+)
 
 
 def generate(
@@ -23,6 +36,7 @@ def generate(
     seed: Annotated[int | None, optional("N", "draw, as this number decides", "1")] = None,
     batch_tokens: Annotated[int | None, optional("N", "tokens of all texts at a time")] = None,
     json: Annotated[bool, flag("a JSON object a line, with score and tokens")] = False,
+    revision: Revision = None,
     device: Device = "auto",
     dtype: Dtype = None,
 ) -> int:
@@ -33,6 +47,8 @@ def generate(
     """
     from pellucid.workflow.generate import generate_stream
     from pellucid.workflow.streams import text_stream
+
+    model = at_revision(model, revision)
 
     drawing = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "seed": seed}
     generate_stream(

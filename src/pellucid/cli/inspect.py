@@ -10,8 +10,10 @@ from pellucid.cli.options import (
     Dtype,
     PictureOutput,
     PictureWidth,
+    Revision,
     SourceLanguage,
     TargetLanguage,
+    at_revision,
     flag,
     optional,
 )
@@ -54,6 +56,7 @@ def inspect(
     title: Annotated[str | None, optional("TEXT", "what stands above", "what it shows")] = None,
     width: PictureWidth = None,
     scale: Annotated[float, tyro.conf.arg(metavar="X", help="dots of a PNG for each pixel of 1/96 inch")] = 2.0,
+    revision: Revision = None,
     device: Device = "auto",
     dtype: Dtype = None,
 ) -> int:
@@ -66,6 +69,8 @@ def inspect(
     """
     from pellucid.inspection.choice import Choice, read_heads
     from pellucid.workflow.inspect import Reading, check_request, inspect_text, read_text
+
+    model = at_revision(model, revision)
 
     check_request(output, view)
     reading = Reading(

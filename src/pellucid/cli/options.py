@@ -21,6 +21,9 @@ Text = Annotated[
     tyro.conf.Positional,
     optional("[TEXT]", "a text, in place of the lines of --input", "the lines of --input"),
 ]
+Revision = Annotated[
+    str | None, optional("REV", "of a MODEL on Hugging Face's hub: a branch, a tag or a commit", "its newest")
+]
 Device = Annotated[str, tyro.conf.arg(metavar="NAME", help="auto, cpu, cuda, cuda:1, mps")]
 Dtype = Annotated[str | None, optional("NAME", "float32, bfloat16 or float16", "float32")]
 Input = Annotated[str, tyro.conf.arg(metavar="FILE", help="lines to read; - is standard input")]
@@ -47,3 +50,21 @@ PictureOutput = Annotated[
 PictureWidth = Annotated[
     str | None, optional("WIDTH", "of the picture: column or page of a journal, or millimetres", "as it comes out")
 ]
+
+
+def at_revision(model: str, revision: str | None) -> str:
+    """Returns the name of a hub's model with its revision. Raises ConfigError for a path, or where it has another."""
+    if revision is None:
+        return model
+    from pellucid.errors import ConfigError, shown
+    from pellucid.weights.hugging_face.hub import is_hub_name
+
+    name, _, named = model.partition("@")
+    if named and named != revision:
+        raise ConfigError(f"`{shown(model)}` names a revision, and `--revision {shown(revision)}` another", "give one")
+    if "/" not in name or not is_hub_name(found := f"{name}@{revision}") or not is_hub_name(name):
+        raise ConfigError(
+            f"`--revision {shown(revision)}` is of a model on the hub, and `{shown(model)}` is none",
+            "leave it out, or name `org/model`",
+        )
+    return found

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import tyro
 
-from pellucid.cli.options import Device, Dtype, PictureOutput, PictureWidth, Settings, optional
+from pellucid.cli.options import Device, Dtype, PictureOutput, PictureWidth, Settings, flag, optional
 
 
 def plot(
@@ -15,13 +15,20 @@ def plot(
         tuple[str, ...],
         tyro.conf.Positional,
         optional(
-            "[NAME ...]", "of masks texts; of positions a model; of schedule recipes or runs; of run runs", "none"
+            "[NAME ...]",
+            "of masks texts; of positions a model; of schedule recipes, runs, or settings as KEY=VALUE,KEY=VALUE; of "
+            "run runs",
+            "none",
         ),
     ] = (),
     /,
     *,
     output: PictureOutput,
     lengths: Annotated[str | None, optional("N,N,...", "masks: how many tokens each sentence has", "5,3")] = None,
+    cross: Annotated[bool, flag("masks: that of cross-attention, target rows over source columns")] = False,
+    targets: Annotated[
+        str | None, optional("N,N,...", "with --cross: how many tokens each target has", "one more than its source")
+    ] = None,
     length: Annotated[int | None, optional("N", "positions: how many", "64")] = None,
     d_model: Annotated[int | None, optional("N", "positions: the width of sinusoids", "128")] = None,
     stack: Annotated[str | None, optional("NAME", "positions: encoder or decoder, of a model", "the first")] = None,
@@ -38,13 +45,15 @@ def plot(
     two positions are, the learning rate of each step, the smoothed target of the loss, or the metrics of a run.
 
     example: pellucid plot masks --lengths 5,3 -o masks.svg
+    example: pellucid plot masks --lengths 5,3 --cross --targets 4,6 -o cross.svg
     example: pellucid plot schedule multi30k-de-en dates -o schedule.png
     example: pellucid plot run run -o run.svg
     """
     from pellucid.workflow.plot import plot_kind
 
     given = {
-        "lengths": lengths, "length": length, "d_model": d_model, "stack": stack, "label_smoothing": label_smoothing,
+        "lengths": lengths, "cross": cross or None, "targets": targets,
+        "length": length, "d_model": d_model, "stack": stack, "label_smoothing": label_smoothing,
         "vocab_size": vocab_size, "settings": set or None,
     }  # fmt: skip
     options = {name: value for name, value in given.items() if value is not None}

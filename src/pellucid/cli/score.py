@@ -11,8 +11,10 @@ from pellucid.cli.options import (
     Model,
     OnBadLines,
     Output,
+    Revision,
     SourceLanguage,
     TargetLanguage,
+    at_revision,
     flag,
     optional,
 )
@@ -44,6 +46,7 @@ def score(
     json: Annotated[bool, flag("print a JSON object a line, with all three and the tokens")] = False,
     src_lang: SourceLanguage = None,
     tgt_lang: TargetLanguage = None,
+    revision: Revision = None,
     device: Device = "auto",
     dtype: Dtype = None,
 ) -> int:
@@ -58,6 +61,8 @@ def score(
     from pellucid.workflow.measure import task_in
     from pellucid.workflow.score import score_stream
     from pellucid.workflow.streams import Stream
+
+    model = at_revision(model, revision)
 
     if tgt is not None and ref is not None:
         raise ConfigError("`--ref` is the same as `--tgt`, and both are given", "leave one out")

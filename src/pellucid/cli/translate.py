@@ -12,9 +12,11 @@ from pellucid.cli.options import (
     Model,
     OnBadLines,
     Output,
+    Revision,
     SourceLanguage,
     TargetLanguage,
     Text,
+    at_revision,
     flag,
     optional,
 )
@@ -45,6 +47,7 @@ def translate(
     top_k: Annotated[int | None, optional("N", "with --sample: from the N most probable tokens", "all")] = None,
     top_p: Annotated[float | None, optional("X", "with --sample: from the fewest tokens of probability X", "1")] = None,
     seed: Annotated[int | None, optional("N", "with --sample: decides the draws", "1")] = None,
+    revision: Revision = None,
     device: Device = "auto",
     dtype: Dtype = None,
 ) -> int:
@@ -58,6 +61,8 @@ def translate(
     from pellucid.errors import ConfigError
     from pellucid.workflow.streams import text_stream
     from pellucid.workflow.translate import SearchOptions, translate_stream
+
+    model = at_revision(model, revision)
 
     if (n_best or 1) > 1 and not json:
         raise ConfigError(f"`--n-best {n_best}` needs --json: plain output has one line a sentence", "add --json")

@@ -15,7 +15,7 @@ from pellucid.inspection.pictures.picture import Picture
 from pellucid.tasks.saved import open_model
 
 TAKES = {
-    "masks": ("lengths",),
+    "masks": ("lengths", "cross", "targets"),
     "positions": ("length", "d_model", "stack"),
     "schedule": ("settings",),
     "smoothing": ("label_smoothing", "vocab_size"),
@@ -72,8 +72,8 @@ def _picture(
     if kind == "masks":
         if names and "lengths" in options:
             raise ConfigError("`plot masks` takes texts or `--lengths`, not both", "leave one out")
-        lengths = () if names else _lengths(options.get("lengths", "5,3"))
-        return plot_masks(lengths, names, **looks)
+        lengths = () if names else _lengths("lengths", options.get("lengths", "5,3"))
+        return plot_masks(lengths, names, targets=_targets(lengths, names, options), **looks)
     if kind == "positions":
         return _positions(names, options, looks, device, dtype)
     if kind == "schedule":
@@ -105,11 +105,22 @@ def _refuse(kind: str, names: Sequence[str]) -> None:
         raise ConfigError(f"`plot {kind}` has no use for `{names[0]}`", "leave it out")
 
 
-def _lengths(text: str) -> list[int]:
+def _targets(lengths: Sequence[int], texts: Sequence[str], options: Mapping[str, Any]) -> list[int]:
+    """How long the targets are of which cross-attention is drawn; none without --cross."""
+    if "targets" in options and "cross" not in options:
+        raise ConfigError("`--targets` means nothing without --cross", "add --cross")
+    if "targets" in options:
+        return _lengths("targets", options["targets"])
+    return [length + 1 for length in lengths or (len(text.split()) for text in texts)] if "cross" in options else []
+
+
+def _lengths(option: str, text: str) -> list[int]:
     try:
         return [int(part) for part in text.split(",")]
     except ValueError:
-        raise ConfigError(f"`--lengths {text}` is no list of whole numbers", "write them as in --lengths 5,3") from None
+        raise ConfigError(
+            f"`--{option} {text}` is no list of whole numbers", f"write them as in --{option} 5,3"
+        ) from None
 
 
 def _option(name: str) -> str:

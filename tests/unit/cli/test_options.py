@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from pellucid.errors import CheckpointError, shown
 from tests.toy_task import reversed_letters, write_pairs
 from tests.unit.cli.command_line import CommandLine
 
@@ -28,3 +29,33 @@ def test_a_folder_that_is_no_model(pellucid: CommandLine, tmp_path: Path, texts:
     outcome = pellucid(verb, folder, *(["--src", texts[0], side, texts[1]] if side else []))
     assert (outcome.status, outcome.out) == (2, "")
     assert outcome.error == f"`{folder}` is not a model folder: no pellucid.json in it"
+
+
+@pytest.mark.parametrize("verb", ["translate", "classify", "generate", "score", "evaluate", "inspect", "convert"])
+def test_a_revision_reaches_the_hub(
+    pellucid: CommandLine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, verb: str
+) -> None:
+    asked = []
+
+    def fetch(name: str, revision: str | None = None, offline: bool | None = None) -> Path:
+        asked.append((name, revision))
+        raise CheckpointError("it is asked for", exit_status=2)
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("pellucid.weights.hugging_face.hub.fetch", fetch)
+    (tmp_path / "a").write_text("a\n")
+    options = {
+        "score": ["--src", "a", "--tgt", "a"], "evaluate": ["--src", "a", "--ref", "a"],
+        "inspect": ["a", "-o", "a.html"], "convert": ["out"],
+    }.get(verb, ["a"])  # fmt: skip
+    outcome = pellucid(verb, "some/model", *options, "--revision", "v1.2")
+    assert outcome.err.startswith("error: it is asked for"), outcome.err
+    assert asked[0] in (("some/model@v1.2", None), ("some/model", "v1.2"))
+    asked.clear()
+    path = pellucid(verb, tmp_path, *options, "--revision", "v1.2")
+    assert (path.status, path.error) == (
+        2,
+        f"`--revision v1.2` is of a model on the hub, and `{shown(str(tmp_path))}` is none",
+    )
+    twice = pellucid(verb, "some/model@v1", *options, "--revision", "v2")
+    assert (twice.status, twice.error) == (2, "`some/model@v1` names a revision, and `--revision v2` another")

@@ -17,6 +17,9 @@ def title(path: Path) -> str:
     [
         (["masks"], "Masks"),
         (["masks", "--lengths", "4,2,1"], "Masks"),
+        (["masks", "--cross"], "Masks"),
+        (["masks", "a b", "c", "--cross", "--targets", "3,4"], "Masks"),
+        (["schedule", "--set", "train.schedule=noam"], "Learning rate"),
         (["masks", "Ein Hund", "Eine Katze schläft"], "Masks"),
         (["positions", "--length", "8", "--d-model", "6"], "Sinusoidal positions"),
         (["schedule", "dates", "--set", "train.warmup_steps=9"], "Learning rate"),
@@ -51,6 +54,8 @@ def test_of_a_run(pellucid: CommandLine, finished_run: Path, tmp_path: Path) -> 
         (["masks", "--d-model", "8", "-o", "a.svg"], "`--d-model` means nothing to `plot masks`"),
         (["run", "--set", "a.b=1", "-o", "a.svg"], "`--set` means nothing to `plot run`"),
         (["masks", "text", "--lengths", "3", "-o", "a.svg"], "`plot masks` takes texts or `--lengths`, not both"),
+        (["masks", "--targets", "3,2", "-o", "a.svg"], "`--targets` means nothing without --cross"),
+        (["masks", "--cross", "--targets", "x", "-o", "a.svg"], "`--targets x` is no list of whole numbers"),
         (["masks", "--lengths", "3;2", "-o", "a.svg"], "`--lengths 3;2` is no list of whole numbers"),
         (["masks", "--lengths", "0", "-o", "a.svg"], "`lengths` [0]: 0 must be at least 1"),
         (["smoothing", "x", "-o", "a.svg"], "`plot smoothing` has no use for `x`"),

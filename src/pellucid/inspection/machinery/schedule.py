@@ -2,16 +2,18 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from pellucid.config import Recipe
+from pellucid.config import KEYS, Recipe
 from pellucid.errors import DataError
 from pellucid.inspection.machinery.metrics import METRICS, read_metrics
 from pellucid.inspection.pictures.chart import Panel, Series, draw_panel
 from pellucid.inspection.pictures.drawing import PAGE, Drawing, picture_width
 from pellucid.inspection.pictures.grid import MARGIN, finish, heading
 from pellucid.inspection.pictures.picture import Picture
+from pellucid.tables import split_override
 from pellucid.training.schedule import Ending, learning_rate
 
 MOST_STEPS = 1_000
@@ -27,15 +29,18 @@ def plot_schedule(
 ) -> Picture:
     """The learning rate of each step, by recipes: a shipped one's name, a file, a run's folder, or a Recipe.
 
+    Settings are a recipe as well: `model.d_model=512,train.warmup_steps=4000` differs from the defaults in these two.
+    Without any recipe the curve is that of `settings` alone.
+
     Of a run whose clock decided when the rate falls, the curve is the one that it took. `settings`, such as
     `train.warmup_steps=8000`, win over every recipe. Raises ConfigError for a recipe that there is not.
     """
     shown = picture_width(width)
     page = shown or PAGE
-    if not recipes:
-        raise DataError("a schedule is of a recipe: none is given", "name one, or a run")
+    if not recipes and not settings:
+        raise DataError("a schedule is of a recipe: none is given", "name one, or a run, or settings")
     curves: dict[str, tuple[Recipe, Ending | None]] = {}
-    for number, given in enumerate(recipes):
+    for number, given in enumerate(recipes or (",".join(settings),)):
         recipe, ending = _loaded(given, settings)
         name = names[number] if number < len(names) else _name(given, recipe)
         curves[name if name not in curves else f"{name} ({number + 1})"] = (recipe, ending)
@@ -51,6 +56,8 @@ def _loaded(given: str | Path | Recipe, settings: Sequence[str]) -> tuple[Recipe
     if isinstance(given, Recipe):
         return given, None
     folder = Path(given)
+    if "=" in str(given) and not folder.exists():
+        return _of_settings([*settings, *str(given).split(",")]), None
     if not (folder / "recipe.toml").is_file():
         return Recipe.load(given, list(settings)), None
     clock = [line for line in read_metrics(folder) if line["event"] == "clock"] if (folder / METRICS).is_file() else []
@@ -58,7 +65,17 @@ def _loaded(given: str | Path | Recipe, settings: Sequence[str]) -> tuple[Recipe
     return Recipe.load(folder / "recipe.toml", list(settings)), ending
 
 
+def _of_settings(settings: Sequence[str]) -> Recipe:
+    """The defaults with these settings."""
+    tables: dict[str, Any] = {}
+    for section, key, value in (split_override(setting, KEYS) for setting in settings):
+        (tables.setdefault(section, {}) if section else tables)[key] = value
+    return Recipe.from_tables(tables)
+
+
 def _name(given: str | Path | Recipe, recipe: Recipe) -> str:
+    if isinstance(given, str) and "=" in given and not Path(given).exists():
+        return given.replace("model.", "").replace("train.", "").replace(",", ", ")
     return Path(given).name if isinstance(given, str | Path) else recipe.name
 
 

@@ -60,6 +60,21 @@ def test_of_a_run_the_clock_decides_when_the_rate_falls(tmp_path: Path) -> None:
     assert len(curves(pellucid.plot_schedule(run).drawing)) == 1
 
 
+def test_the_three_curves_of_the_paper_without_a_recipe() -> None:
+    shapes = [(512, 4000), (512, 8000), (256, 4000)]
+    names = [f"model.d_model={width},train.warmup_steps={steps}" for width, steps in shapes]
+    picture = pellucid.plot_schedule(*names, settings=["train.schedule=noam", "train.steps=20000"])
+    assert len(curves(picture.drawing)) == 3
+    assert "d_model=512, warmup_steps=8000" in texts(picture.drawing)
+    for name, (width, warmup) in zip(names, shapes, strict=True):
+        recipe, _ = schedule_module._loaded(name, ["train.schedule=noam", "train.steps=20000"])
+        line = schedule_module._curve(name, recipe, None)
+        paper = width**-0.5 * np.minimum(line.x**-0.5, line.x * warmup**-1.5)
+        np.testing.assert_allclose(line.y, paper, rtol=1e-12)
+    alone = pellucid.plot_schedule(settings=["train.schedule=noam", "train.steps=900"])
+    assert len(curves(alone.drawing)) == 1
+
+
 def test_a_recipe_that_there_is_not() -> None:
     with pytest.raises(ConfigError, match="dats"):
         pellucid.plot_schedule("dats")

@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+import torch
 
 import pellucid
 from pellucid.errors import DataError
@@ -36,6 +37,30 @@ def test_texts_are_the_labels_and_are_padded() -> None:
     assert {"나는", "달력", "을", "Ein", "<pad>", "Sentence 2"} <= set(texts(drawing))
     assert outside(drawing) == []
     parsed(to_svg(drawing))
+
+
+def test_the_mask_of_cross_attention() -> None:
+    """The mask that the model itself gives to its cross-attention, target rows over source columns."""
+    drawing = pellucid.plot_masks([5, 3], targets=[4, 6]).drawing
+    source = torch.ones(2, 5, dtype=torch.int64)
+    source[1, 3:] = 0
+    expected = pellucid.padding_mask(source, 0)
+    assert expected is not None
+    images = [image for image in rasters(drawing) if image.shape[0] * 5 == image.shape[1] * 6]
+    assert len(images) == 2
+    for image, mask in zip(images, expected[:, 0], strict=True):
+        filled = (image == rgb(HUE)).all(axis=2)
+        step = image.shape[1] // 5
+        cells = filled.reshape(6, step, 5, step).transpose(0, 2, 1, 3).reshape(6, 5, -1)
+        np.testing.assert_array_equal(cells.all(axis=2), mask.expand(6, 5).numpy())
+    assert outside(drawing) == []
+
+
+def test_targets_that_do_not_fit() -> None:
+    with pytest.raises(DataError, match=r"`targets` \[4\] are not as many as the sentences \(2\)"):
+        pellucid.plot_masks([5, 3], targets=[4])
+    with pytest.raises(DataError, match=r"`targets` \[4, 0\]: 0 must be at least 1"):
+        pellucid.plot_masks([5, 3], targets=[4, 0])
 
 
 @pytest.mark.parametrize(
