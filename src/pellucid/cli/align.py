@@ -26,7 +26,7 @@ def align(
     gold_from_one: Annotated[bool, flag("the words of --gold count from 1")] = False,
     all_heads: Annotated[bool, flag("print AER, F1, precision and recall of every head instead")] = False,
     method: Annotated[str, tyro.conf.arg(metavar="NAME", help="argmax, mutual or threshold")] = "argmax",
-    threshold: Annotated[float, tyro.conf.arg(metavar="X", help="with --method threshold: the least weight")] = 0.2,
+    threshold: Annotated[float | None, optional("X", "with --method threshold: the least weight", "0.2")] = None,
     row: Annotated[
         str | None, optional("NAME", "whose weights a word has: of the step that writes or reads it", "both are tried")
     ] = None,
@@ -58,6 +58,8 @@ def align(
     from pellucid.workflow.align import ParallelLines, align_lines, choose_head, open_translator, report, score_lines
     from pellucid.workflow.streams import writer
 
+    if threshold is not None and method != "threshold":
+        raise ConfigError(f"`--threshold` means nothing to `--method {method}`", "add --method threshold")
     if all_heads and gold is None:
         raise ConfigError("--all-heads has nothing to compare with", "name right alignments with --gold")
     if all_heads and layer is not None:
@@ -67,7 +69,8 @@ def align(
     if head is not None and layer is None:
         raise ConfigError(f"`--head {head}` needs a --layer", "name the layer, too")
     level = "tokens" if tokens else "words"
-    options: dict[str, Any] = {"method": method, "threshold": threshold, "row": row or "writes", "level": level}
+    options: dict[str, Any] = {"method": method, "row": row or "writes", "level": level}
+    options |= {} if threshold is None else {"threshold": threshold}
     extraction = Extraction(**options)
     rows = [extraction.row] if row else get_args(Row)
     if output != "-":

@@ -52,7 +52,8 @@ def inspect(
     hide_sink: Annotated[bool, flag("leave the first token out, and say how much it had")] = False,
     compare: Annotated[str | None, optional("MODEL", "another model, or a .trace file", "none")] = None,
     gold: Annotated[str | None, optional("FILE", "right alignments, `0-0 1-2`: its first line", "none")] = None,
-    all_views: Annotated[bool, flag("a page that can change to every view")] = False,
+    all_views: Annotated[bool, flag("a page with every view, even if it has more than 8 MB")] = False,
+    one_view: Annotated[bool, flag("a page with this view alone, which is smaller")] = False,
     title: Annotated[str | None, optional("TEXT", "what stands above", "what it shows")] = None,
     width: PictureWidth = None,
     scale: Annotated[float, tyro.conf.arg(metavar="X", help="dots of a PNG for each pixel of 1/96 inch")] = 2.0,
@@ -60,8 +61,9 @@ def inspect(
     device: Device = "auto",
     dtype: Dtype = None,
 ) -> int:
-    """Look at what a model attends to when it reads a text: a page that needs no network (.html), a picture (.svg,
-    .png), or all of it to look at later (.trace). A translator translates the text, and its search is recorded, too.
+    """Look at what a model attends to when it reads a text: a page that needs no network and has every view (.html), a
+    picture (.svg, .png), or all of it to look at later (.trace). A translator translates the text, and its search is
+    recorded, too.
 
     example: pellucid inspect run "Ein Hund läuft." -o heads.html
     example: pellucid inspect run "Ein Hund läuft." --view matrix --layer 2 --head 5 -o matrix.svg
@@ -83,6 +85,16 @@ def inspect(
     )  # fmt: skip
     looks = {"title": title, "width": width, "row": row}
     inspect_text(
-        model, reading, output, view, choice, looks, compare=compare, gold=gold, all_views=all_views, scale=scale
+        model,
+        reading,
+        output,
+        view,
+        choice,
+        looks,
+        compare=compare,
+        gold=gold,
+        all_views=all_views,
+        one_view=one_view,
+        scale=scale,
     )
     return 0

@@ -1,5 +1,6 @@
 """`pellucid inspect`: one text through a model, or a trace that was kept, as a page, a picture or a trace file."""
 
+import math
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
@@ -29,6 +30,8 @@ from pellucid.workflow.plot import check_suffix
 
 SUFFIXES = (".html", ".svg", ".png", ".trace")
 TRACE = ".trace"
+LARGEST_PAGE = 8_000_000
+"""Bytes of a page that has every view unasked."""
 OF_TRANSLATORS = ("target", "beam_size", "source_language", "target_language")
 SPELLED = {"source_language": "src-lang", "target_language": "tgt-lang"}
 
@@ -148,6 +151,7 @@ def inspect_text(
     compare: str | None,
     gold: str | None,
     all_views: bool,
+    one_view: bool,
     scale: float,
 ) -> None:
     """Records, tells on standard error what was recorded, and writes what the ending of `output` says."""
@@ -156,18 +160,32 @@ def inspect_text(
     if compare is not None and name != "compare":
         raise ConfigError(f"`--compare` means nothing to the view `{name}`", "leave one out")
     if suffix == TRACE:
-        beside = {"--compare": compare is not None, "--gold": gold is not None, "--all-views": all_views}
+        beside = {
+            "--compare": compare is not None, "--gold": gold is not None, "--all-views": all_views,
+            "--one-view": one_view,
+        }  # fmt: skip
         for option in (option for option, is_given in beside.items() if is_given):
             raise ConfigError(f"a trace is of one model and one text: `{option}` means nothing to it", "leave it out")
         for option in _asked_of_a_view(choice, looks):
             raise ConfigError(f"a trace holds all that a view can show: `{option}` means nothing to it", "leave it out")
+    for option, is_given in (("--all-views", all_views), ("--one-view", one_view)):
+        if is_given and suffix in (".svg", ".png"):
+            raise ConfigError(f"`{option}` is of a page, and `{output}` is a picture", "leave it out, or write .html")
+    if all_views and one_view:
+        raise ConfigError("`--all-views` and `--one-view` exclude each other", "leave one out")
     recorded = record(model, reading)
     if suffix == TRACE:
         recorded.trace.save(output)
     else:
         trace, options = _with_company(recorded, model, reading, name, looks, compare, gold)
         check_options(name, options)
-        _write(View(trace, name, choice, options), suffix, output, all_views, scale)
+        _write(
+            View(trace, name, choice, options),
+            suffix,
+            output,
+            scale,
+            None if one_view else LARGEST_PAGE if not all_views else math.inf,
+        )
     for line in summary(recorded.trace):
         print(line, file=sys.stderr)
     print(f"wrote {output}", file=sys.stderr)
@@ -230,11 +248,15 @@ def _gold(path: str) -> Gold:
     return found
 
 
-def _write(view: View, suffix: str, output: str, all_views: bool, scale: float) -> None:
+def _write(view: View, suffix: str, output: str, scale: float, most_of_all_views: float | None) -> None:
+    """Writes the file. A page has every view while it has no more bytes than that; None: the one view alone."""
     if suffix == ".html":
-        view.html(output, "all" if all_views else None)
-    elif all_views:
-        raise ConfigError(f"`--all-views` is of a page, and `{output}` is a picture", "leave it out, or write .html")
+        if most_of_all_views is not None:
+            view.html(output, "all")
+        if most_of_all_views is None or Path(output).stat().st_size > most_of_all_views:
+            view.html(output)
+            if most_of_all_views is not None:
+                print(f"all views would take more than {LARGEST_PAGE // 10**6} MB: --all-views", file=sys.stderr)
     elif suffix == ".svg":
         view.svg(output)
     else:

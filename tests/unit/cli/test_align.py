@@ -93,3 +93,9 @@ def test_what_it_cannot_do(pellucid: CommandLine, finished_run: Path, texts: lis
     gold.write_text("0-99\n" + "\n" * (len(lines) - 1), encoding="utf-8")
     assert error("--gold", gold).startswith("line 1 of the alignments links word 0 to word 99, counted from 0")
     assert error("--gold", gold, "--all-heads", "--layer", 0) == "--all-heads and `--layer 0` exclude each other"
+
+
+def test_a_threshold_is_of_its_method(pellucid: CommandLine, finished_run: Path) -> None:
+    outcome = pellucid("align", finished_run, "--src", "a", "--tgt", "b", "--threshold", "0.3")
+    assert (outcome.status, outcome.error) == (2, "`--threshold` means nothing to `--method argmax`")
+    assert outcome.hint == "add --method threshold"

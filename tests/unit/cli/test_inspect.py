@@ -77,12 +77,23 @@ def test_a_trace_is_kept_and_looked_at_later(pellucid: CommandLine, finished_run
     assert later.read_bytes() == direct.read_bytes()
 
 
-def test_a_page_and_a_png(pellucid: CommandLine, finished_run: Path, tmp_path: Path) -> None:
+def test_a_page_and_a_png(
+    pellucid: CommandLine, finished_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "a.html").write_text("old", encoding="utf-8")
-    assert pellucid("inspect", finished_run, "a b", "-o", tmp_path / "a.html").status == 0
+    assert pellucid("inspect", finished_run, "a b", "--one-view", "-o", tmp_path / "a.html").status == 0
     small = (tmp_path / "a.html").stat().st_size
+    assert pellucid("inspect", finished_run, "a b", "-o", tmp_path / "a.html").status == 0
+    every = (tmp_path / "a.html").read_bytes()
+    assert len(every) > small
     assert pellucid("inspect", finished_run, "a b", "--all-views", "-o", tmp_path / "a.html").status == 0
-    assert (tmp_path / "a.html").stat().st_size > small
+    assert (tmp_path / "a.html").read_bytes() == every
+    monkeypatch.setattr("pellucid.workflow.inspect.LARGEST_PAGE", len(every) - 1)
+    large = pellucid("inspect", finished_run, "a b", "-o", tmp_path / "a.html")
+    assert "all views would take more than 0 MB: --all-views\n" in large.err
+    assert (tmp_path / "a.html").stat().st_size == small
+    assert pellucid("inspect", finished_run, "a b", "--all-views", "-o", tmp_path / "a.html").status == 0
+    assert (tmp_path / "a.html").read_bytes() == every
     assert pellucid("inspect", finished_run, "a b", "--view", "model", "-o", tmp_path / "a.png").status == 0
     assert (tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")
 
@@ -163,6 +174,8 @@ def test_gold_is_framed_and_scored(pellucid: CommandLine, finished_run: Path, tm
             "`--beam-size` means nothing where `--target` is given: nothing is searched",
         ),
         (["a b", "--all-views", "-o", "a.svg"], "`--all-views` is of a page"),
+        (["a b", "--one-view", "-o", "a.png"], "`--one-view` is of a page"),
+        (["a b", "--one-view", "--all-views", "-o", "a.html"], "`--all-views` and `--one-view` exclude each other"),
         (["a b", "--pair", "ab", "-o", "a.svg"], "`pair` 'ab' needs two texts"),
         (["", "-o", "a.svg"], "the source is empty"),
     ],
