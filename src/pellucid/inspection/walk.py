@@ -153,7 +153,7 @@ def _norm(output: Tensor) -> str:
 def _next_tokens(logits: Tensor, tokenizer: Tokenizer, ids: Sequence[int]) -> list[tuple[str, ...]]:
     """A row a position: the tokens that the model finds most probable after it; (T, V) logits."""
     best = logits.float().softmax(-1).topk(min(MOST_PROBABLE, logits.size(-1)))
-    rows = []
+    rows: list[tuple[str, ...]] = []
     for token, values, indices in zip(tokenizer.tokens(ids), best.values.tolist(), best.indices.tolist(), strict=True):
         names = tokenizer.tokens(indices)
         found = "  ".join(f"{name} {value:.3f}" for name, value in zip(names, values, strict=True))
@@ -179,7 +179,7 @@ def _attention_rows(
 def _first_head(weights: Tensor) -> list[tuple[str, ...]]:
     """The probabilities of a head, a row a query; (L, M), of a long text the beginning."""
     more = " ..." if weights.size(1) > MOST_SHOWN else ""
-    rows = [
+    rows: list[tuple[str, ...]] = [
         (f"    head 0, query {query}", "", "  ".join(f"{value:.3f}" for value in row[:MOST_SHOWN]) + more)
         for query, row in enumerate(weights[:MOST_SHOWN].tolist())
     ]
