@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -162,9 +162,10 @@ def _opened(source: Path, kind: str, options: TutorialOptions) -> SavedModel:
 @contextmanager
 def _new_folder(place: Path) -> Iterator[Path]:
     """A folder beside `place` to write into; on success it becomes `place`, else it is removed."""
-    with refusals_in_words(place, "folder"):
-        place.parent.mkdir(parents=True, exist_ok=True)
-    with refusals_in_words(place, "folder"), temporary_folder(place) as beside:
+    with ExitStack() as stack:
+        with refusals_in_words(place, "folder"):
+            place.parent.mkdir(parents=True, exist_ok=True)
+            beside = stack.enter_context(temporary_folder(place))
         folder = beside / "model"
         folder.mkdir()
         yield folder

@@ -1,6 +1,7 @@
 """A drawing as PNG, painted by matplotlib (the extra `plot`), which brings fonts and shapes every script."""
 
 import warnings
+from contextlib import suppress
 from functools import cache
 from io import BytesIO
 from threading import Lock
@@ -35,8 +36,7 @@ def to_png(drawing: Drawing, scale: float = 2.0) -> bytes:
     Raises ConfigError without matplotlib, DataError for a scale that is not above 0 or makes the picture too large.
     """
     try:
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
+        import matplotlib.figure  # noqa: F401
     except ImportError as error:
         raise ConfigError(
             f"PNG needs matplotlib, which cannot be imported ({error})",
@@ -51,19 +51,44 @@ def to_png(drawing: Drawing, scale: float = 2.0) -> bytes:
             f"{LARGEST_SIDE:,} a side",
             "choose a smaller `scale`, or write .svg",
         )
+    with _painting:
+        png, missing = _painted(drawing, scale)
+        if missing.glyphs and _learn_new_fonts():
+            png, missing = _painted(drawing, scale)
+    missing.tell()
+    return png
+
+
+def _painted(drawing: Drawing, scale: float) -> tuple[bytes, "_Missing"]:
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
     inches = (drawing.width / DOTS_PER_INCH, drawing.height / DOTS_PER_INCH)
     out, missing = BytesIO(), _Missing()
-    with _painting:
-        figure = Figure(figsize=inches, dpi=DOTS_PER_INCH * scale, facecolor=PAPER)
-        canvas = FigureCanvasAgg(figure)
-        axes = figure.add_axes((0, 0, 1, 1), xlim=(0, drawing.width), ylim=(drawing.height, 0))
-        axes.set_axis_off()
-        for order, shape in enumerate(drawing.shapes):
-            _paint(axes, shape, order)
-        with missing:
-            canvas.print_png(out, metadata={"Software": None})
-    missing.tell()
-    return out.getvalue()
+    figure = Figure(figsize=inches, dpi=DOTS_PER_INCH * scale, facecolor=PAPER)
+    canvas = FigureCanvasAgg(figure)
+    axes = figure.add_axes((0, 0, 1, 1), xlim=(0, drawing.width), ylim=(drawing.height, 0))
+    axes.set_axis_off()
+    for order, shape in enumerate(drawing.shapes):
+        _paint(axes, shape, order)
+    with missing:
+        canvas.print_png(out, metadata={"Software": None})
+    return out.getvalue(), missing
+
+
+def _learn_new_fonts() -> bool:
+    """Tells matplotlib of fonts that were installed after it made its list, and says whether there are any."""
+    from matplotlib.font_manager import findSystemFonts, fontManager
+
+    known = {font.fname for font in fontManager.ttflist}
+    learnt = False
+    for path in sorted(set(findSystemFonts()) - known):
+        with suppress(Exception):  # a file that only looks like a font
+            fontManager.addfont(path)
+            learnt = True
+    if learnt:
+        installed_fonts.cache_clear()
+    return learnt
 
 
 def _paint(axes: Any, shape: Shape, order: int) -> None:
@@ -138,9 +163,14 @@ class _Missing:
     def __exit__(self, *error: Any) -> None:
         self._catcher.__exit__(*error)
 
+    @property
+    def glyphs(self) -> list[str]:
+        """The codes of the characters."""
+        return sorted({str(w.message).split(" ")[1] for w in self._caught if "missing from font" in str(w.message)})
+
     def tell(self) -> None:
         """Warns once of all characters, and of everything else as it was."""
-        glyphs = sorted({str(w.message).split(" ")[1] for w in self._caught if "missing from font" in str(w.message)})
+        glyphs = self.glyphs
         for other in self._caught:
             if "missing from font" not in str(other.message):
                 warnings.warn_explicit(other.message, other.category, other.filename, other.lineno)

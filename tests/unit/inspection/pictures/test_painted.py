@@ -9,7 +9,7 @@ import pytest
 
 from pellucid.errors import ConfigError, DataError, install
 from pellucid.inspection.pictures.drawing import Box, Dot, Drawing, Label, Line, Raster
-from pellucid.inspection.pictures.painted import installed_fonts, to_png
+from pellucid.inspection.pictures.painted import _learn_new_fonts, installed_fonts, to_png
 
 RED = np.array([[[255, 0, 0], [0, 0, 255]]], np.uint8)
 
@@ -107,3 +107,20 @@ pellucid.plot_masks([2, 1]).svg({str(tmp_path / "a.svg")!r})
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stderr
     assert (tmp_path / "a.svg").read_text(encoding="utf-8").endswith("</svg>\n")
+
+
+def test_a_font_that_was_installed_later_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """matplotlib keeps a list of the fonts that there were when it first ran."""
+    from matplotlib import font_manager
+
+    own = [font for font in font_manager.fontManager.ttflist if font.name == "DejaVu Sans"]
+    others = [font for font in font_manager.fontManager.ttflist if font.name != "DejaVu Sans"]
+    assert own
+    monkeypatch.setattr(font_manager.fontManager, "ttflist", others)
+    monkeypatch.setattr(font_manager, "findSystemFonts", lambda: [font.fname for font in own] + [__file__])
+    installed_fonts.cache_clear()
+    assert "DejaVu Sans" not in installed_fonts()
+    assert _learn_new_fonts()
+    assert "DejaVu Sans" in installed_fonts()
+    monkeypatch.setattr(font_manager, "findSystemFonts", lambda: [font.fname for font in own])
+    assert not _learn_new_fonts()
