@@ -130,7 +130,7 @@ def translator(tmp_path: Path) -> Path:
     [
         ("hf", "transformers", "generation_config.json"),
         ("ct2", "ctranslate2", "model.bin"),
-        ("onnx", "onnxruntime", "decoder.onnx"),
+        ("onnx", "onnxruntime", "onnx/decoder_model_merged.onnx"),
     ],
 )
 def test_out_with_proof(
