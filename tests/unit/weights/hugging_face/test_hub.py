@@ -135,7 +135,8 @@ def test_without_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("name", ["./model", "/x/y", "a/b/c", "a b", "../x", "a/", "~/model", "org/model?"])
-def test_what_is_no_name_gets_the_folders_error(name: str) -> None:
+def test_what_is_no_name_gets_the_folders_error(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
     with pytest.raises(CheckpointError, match="is not a model folder: it does not exist"):
         from_hugging_face(name)
 
