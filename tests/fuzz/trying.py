@@ -7,6 +7,7 @@ import resource
 import signal
 import sys
 import traceback
+import warnings
 from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
@@ -106,6 +107,7 @@ def _be_the_child(attempt: Attempt, seed: str, batch: range, folder: Path, write
     def tell(**facts: Any) -> None:
         os.write(writer, json.dumps(facts).encode() + b"\n")
 
+    warnings.simplefilter("ignore")  # a warning is no fault
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
     for number in batch:
         tell(begun=number)

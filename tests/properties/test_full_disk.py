@@ -17,7 +17,7 @@ from tests.toy_task import reversed_letters, small_arguments, write_pairs
 
 pytestmark = pytest.mark.slow
 
-SIZE = 6_000_000
+SIZE = 9_000_000
 SETTINGS = (
     "model.d_model=64", "model.d_ff=128", "train.steps=12", "train.save_every=2", "train.validate_every=3",
     "train.average=3", "train.ema_decay=0.9",
@@ -60,7 +60,7 @@ sys.exit(main(sys.argv[2:]))
 
 @pytest.fixture
 def disk(tmp_path: Path) -> Iterator[Path]:
-    """A folder of six megabytes."""
+    """A folder of nine megabytes."""
     folder = tmp_path / "disk"
     folder.mkdir()
     command = ["mount", "-t", "tmpfs", "-o", f"size={SIZE}", "tmpfs", str(folder)]

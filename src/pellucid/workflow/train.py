@@ -230,11 +230,11 @@ class _Job:
             best_step=state.best_step, valid_loss=state.best_loss, valid_bleu=state.best_bleu,
             stopped_early=state.stopped_early, valid_accuracy=state.best_accuracy, kept=trainer.chosen,
         )  # fmt: skip
-        self.run.finish(result)
         pairs = self.prepared.valid_pairs if result.valid_bleu is not None else []
         signature = bleu_signature([target for _, target in pairs]) if pairs else ""
         card = model_card(self.recipe, model.config, result, chrf=state.best_chrf, signature=signature)
         write_text(self.run.path / "README.md", card)
+        self.run.finish(result)  # last: a run that was stopped before writes its card again
         self.log.say(f"finished after {time.perf_counter() - started:,.0f} s; the model is in {self.run.path}")
         return result
 
