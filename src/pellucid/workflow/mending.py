@@ -7,6 +7,8 @@ texts, all that lies beside the checkpoints is written again, and it must come o
 
 import errno
 import os
+import stat
+from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -76,7 +78,7 @@ def check_mended(run: RunFolder, what: str, **parts: Any) -> None:
 
 
 def check_places(run: RunFolder) -> None:
-    """Raises ConfigError where a folder, or a link that leads to itself, lies where the run has a file."""
+    """Raises ConfigError where a folder, a pipe, or a link that leads to itself lies where the run has a file."""
     for name in (LOCK, RECIPE, *(name for name in OWN if "*" not in name and not name.startswith("data/"))):
         path = run.path / name
         try:
@@ -89,6 +91,11 @@ def check_places(run: RunFolder) -> None:
             raise ConfigError(f"`{path}` is a link that leads to itself", _MOVE) from error
         if path.is_dir():
             raise ConfigError(f"`{path}` is a folder, and the run has a file there", _MOVE)
+    for path in run.path.rglob("*"):  # to open a pipe is to wait for whoever is at its other end
+        with suppress(OSError):
+            mode = path.stat().st_mode
+            if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
+                raise ConfigError(f"`{path}` is a pipe or a device, and the run has files", _MOVE)
 
 
 _MOVE = "move it away and give the same command again, or choose another `--out`"

@@ -1,6 +1,7 @@
 """What a run's folder has lost it makes again, as it was, or says what to do."""
 
 import json
+import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -187,6 +188,15 @@ def test_a_tokenizer_that_came_from_a_model_is_taken_from_there(
     tuned(tmp_path / "run")
     for name in AS_IT_WAS[:4]:
         assert (tmp_path / "run" / name).read_bytes() == (expected / name).read_bytes(), name
+
+
+@pytest.mark.parametrize("name", ["metrics.jsonl", ".lock-holder", "data/train/index.json", "checkpoints/pipe"])
+def test_a_pipe_in_a_file_s_place_is_not_waited_for(recipe: Recipe, run: Path, name: str) -> None:
+    path = run / name
+    path.unlink(missing_ok=True)
+    os.mkfifo(path)
+    with pytest.raises(ConfigError, match=f"^`{path}` is a pipe or a device, and the run has files$"):
+        train(recipe, run, device="cpu", quiet=True)
 
 
 @pytest.mark.parametrize("name", ["metrics.jsonl", ".lock", "config.json", "pellucid.json", "recipe.toml"])
