@@ -113,7 +113,7 @@ def test_it_goes_on_and_catches_up_when_there_is_room_again(disk: Path, undistur
     ]  # the best, and its checkpoint
     assert done.stderr.count("Make room on the disk of `run`: each checkpoint that is due tries again.") == 1
     assert "; the last good checkpoint is step 2\n" in done.stderr
-    assert "step 10: the disk has room again, and all is saved\n" in done.stderr
+    assert "step 9: the disk has room again, and all is saved\n" in done.stderr
     assert_same_run(disk, undisturbed)
     assert_nothing_half_written(disk)
 

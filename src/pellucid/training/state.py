@@ -341,6 +341,8 @@ def _read_state(checkpoint: Path) -> RunState:
 def _read_table(checkpoint: Path) -> tuple[RunState, dict[str, Any]]:
     """The state in state.json, and size and SHA-256 of the files beside it."""
     try:
+        if (checkpoint / STATE).exists() and not (checkpoint / STATE).is_file():
+            raise CheckpointError(f"{STATE} is no file")  # a pipe would be waited for
         data = (checkpoint / STATE).read_bytes()
         table = json.loads(data)
         digest = table.pop("sha256")

@@ -76,12 +76,12 @@ def train(
     PellucidError where the disk is full and the run cannot end without it, or memory does not suffice; Interrupted
     after SIGINT, SIGTERM or SIGHUP.
     """
+    check_places(RunFolder(Path(out)))
     asked = Asked.of(
         recipe, RunFolder(Path(out)), fresh=fresh, overrides=overrides, init_from=init_from, budget=budget,
         languages=(source_language, target_language), started=started, device=device,
     )  # fmt: skip
     run = asked.run
-    check_places(run)
     if run.check(asked.recipe, fresh) and (result := run.result) is not None and not _must_be_mended(run):
         return replace(result, changed_texts=changed_texts(run.path, asked.recipe.data, data_dir))
     asked = asked.with_texts_found(data_dir, offline)
