@@ -1,6 +1,6 @@
 """Section 3.2: scaled dot-product attention and multi-head attention.
 
-The one place where attention weights are computed. Two paths give the same values and gradients: the explicit one,
+Two paths give the same values and gradients: the explicit one,
 which reads like equation 1, and PyTorch's fused kernel. `observing` lets others see what each call works on.
 """
 

@@ -340,17 +340,15 @@ def _read_state(checkpoint: Path) -> RunState:
 
 def _read_table(checkpoint: Path) -> tuple[RunState, dict[str, Any]]:
     """The state in state.json, and size and SHA-256 of the files beside it."""
+    if not (checkpoint / STATE).is_file():  # nor is a pipe, which would be waited for
+        raise CheckpointError(f"it has no {STATE}")
     try:
-        if (checkpoint / STATE).exists() and not (checkpoint / STATE).is_file():
-            raise CheckpointError(f"{STATE} is no file")  # a pipe would be waited for
         data = (checkpoint / STATE).read_bytes()
         table = json.loads(data)
         digest = table.pop("sha256")
         found = _digest(table)
         marks = table.pop("files")
         state = RunState.from_table(table)
-    except FileNotFoundError as error:
-        raise CheckpointError(f"it has no {STATE}") from error
     except OSError as error:
         raise CheckpointError(f"{STATE} cannot be read: {error.strerror}") from error
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:

@@ -16,7 +16,7 @@ from typing import Any
 from pellucid.errors import CheckpointError, ConfigError
 from pellucid.text.tokenizers import Tokenizers
 from pellucid.training.state import sha256_of
-from pellucid.weights.folder import CONFIG, DESCRIPTION, WEIGHTS, read_config
+from pellucid.weights.folder import CONFIG, DESCRIPTION, WEIGHTS, read_config, save_description
 from pellucid.workflow.folder_lock import LOCK
 from pellucid.workflow.run_folder import OWN, RECIPE, RunFolder
 
@@ -61,8 +61,6 @@ def check_mended(run: RunFolder, what: str, **parts: Any) -> None:
         what: what `lost` has said.
         parts: what save_description takes beside a folder.
     """
-    from pellucid.weights.folder import save_description
-
     marks = run.origin.get(FILES)
     if not marks:
         return

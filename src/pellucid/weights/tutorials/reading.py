@@ -39,6 +39,16 @@ def count_parts(names: Iterable[str], before: str) -> int:
     return min(max(numbers, default=-1) + 1, 2 * len(numbers) + 1)
 
 
+def check_heads(num_heads: int, d_model: int) -> None:
+    """Raises ConfigError for a number of heads that a width cannot be divided by."""
+    if not isinstance(num_heads, int) or num_heads < 1 or d_model % num_heads:
+        allowed = [str(count) for count in range(1, d_model + 1) if d_model % count == 0]
+        raise ConfigError(
+            f"`num_heads` ({num_heads}) must divide the model's width ({d_model})",
+            f"use the number that it was trained with, one of {', '.join(allowed)}",
+        )
+
+
 class Reader:
     """Reads modules by their names into `tensors`, by ours, in double precision.
 
@@ -111,12 +121,7 @@ class Reader:
         return [matrix, self.source.take(bias, rows)] if has_bias else [matrix]
 
     def _check_heads(self) -> None:
-        if not isinstance(self.num_heads, int) or self.num_heads < 1 or self.d_model % self.num_heads:
-            allowed = [str(count) for count in range(1, self.d_model + 1) if self.d_model % count == 0]
-            raise ConfigError(
-                f"`num_heads` ({self.num_heads}) must divide the model's width ({self.d_model})",
-                f"use the number that it was trained with, one of {', '.join(allowed)}",
-            )
+        check_heads(self.num_heads, self.d_model)
         if self.told_heads not in (None, self.num_heads):
             raise ConfigError(
                 f"`num_heads` is {self.num_heads}, but the tensors are those of {self.told_heads} heads",

@@ -22,6 +22,7 @@ from pellucid.weights.building import build_unfilled
 from pellucid.weights.tensors import set_parameters
 from pellucid.weights.tutorials.folding import are_the_papers
 from pellucid.weights.tutorials.layouts import PYTORCH_TRANSFORMER
+from pellucid.weights.tutorials.reading import check_heads, count_parts
 from pellucid.weights.tutorials.source import Source, read_state_dict
 
 ENCODER_LAYER = {
@@ -119,7 +120,7 @@ def import_torch_transformer(
     around = around or Surroundings()
     source = Source(tensors, PYTORCH_TRANSFORMER)
     reader = _Stacks(source)
-    _check_heads(num_heads, reader.d_model)
+    check_heads(num_heads, reader.d_model)
     ours, fields = reader.read()
     fields |= _read_ends(source, ours, reader.d_model, around)
     fields |= _read_positions(source, ours, reader.d_model, max_positions)
@@ -194,17 +195,15 @@ def _held(module: nn.Module) -> nn.Transformer:
     """The one `torch.nn.Transformer` in a module."""
     if isinstance(module, nn.Transformer):
         return module
-    found = [part for part in module.modules() if isinstance(part, nn.Transformer)] if _is_module(module) else []
+    found = (
+        [part for part in module.modules() if isinstance(part, nn.Transformer)] if isinstance(module, nn.Module) else []
+    )
     if len(found) != 1:
         raise ConfigError(
             f"a `{type(module).__name__}` with {len(found)} `torch.nn.Transformer` in it was given, one is needed",
             "hand over a torch.nn.Transformer, its encoder or decoder, or a module that holds one",
         )
     return found[0]
-
-
-def _is_module(module: object) -> bool:
-    return isinstance(module, nn.Module)
 
 
 def _told(stacks: nn.Module) -> dict[str, Any]:
@@ -250,15 +249,6 @@ def _activation(function: Any) -> Literal["relu", "gelu", "gelu_tanh", "silu"]:
     )
 
 
-def _check_heads(num_heads: int, d_model: int) -> None:
-    if not isinstance(num_heads, int) or num_heads < 1 or d_model % num_heads:
-        allowed = [str(count) for count in range(1, d_model + 1) if d_model % count == 0]
-        raise ConfigError(
-            f"`num_heads` ({num_heads}) must divide the model's width ({d_model})",
-            f"use the number that it was trained with, one of {', '.join(allowed)}",
-        )
-
-
 class _Stacks:
     """The layers of `torch.nn` in a state dict: where they stand, their sizes, their tensors by our names.
 
@@ -293,13 +283,9 @@ class _Stacks:
         final_norms = set()
         for side, places in self.places.items():
             for place in places:
-                numbers = [
-                    int(match[1])
-                    for name in self.source.tensors
-                    if (match := re.match(rf"{re.escape(place)}layers\.(\d+)\.", name))
-                ]
-                fields[f"num_{side}_layers"] = max(numbers) + 1
-                for number in range(max(numbers) + 1):
+                count = count_parts(self.source.tensors, f"{place}layers.")
+                fields[f"num_{side}_layers"] = count
+                for number in range(count):
                     self._read_layer(ours, side, place, number)
                 final_norms.add(f"{place}norm.weight" in self.source)
                 if f"{place}norm.weight" in self.source:
