@@ -340,7 +340,7 @@ def _read_state(checkpoint: Path) -> RunState:
 
 def _read_table(checkpoint: Path) -> tuple[RunState, dict[str, Any]]:
     """The state in state.json, and size and SHA-256 of the files beside it."""
-    if not (checkpoint / STATE).is_file():  # nor is a pipe, which would be waited for
+    if not (checkpoint / STATE).is_file():  # a pipe is no file either: reading it would wait
         raise CheckpointError(f"it has no {STATE}")
     try:
         data = (checkpoint / STATE).read_bytes()
