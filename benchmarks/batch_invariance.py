@@ -13,8 +13,8 @@ import sys
 from report import circumstances, print_json
 
 from pellucid.data.corpus import read_lines
+from pellucid.process import keep_freed_memory
 from pellucid.tasks.translator import Translator
-from pellucid.workflow.process import keep_freed_memory
 
 BUDGETS = (200, 1000, 4096, 20_000)
 

@@ -23,14 +23,14 @@ from typing import Any
 
 from report import circumstances, print_json
 
+from pellucid.analysis.alignment import Extraction
+from pellucid.analysis.alignment_scores import Agreement, HeadAgreement, best_head, score_heads
+from pellucid.analysis.pharaoh import Gold
+from pellucid.analysis.self_agreement import find_head
 from pellucid.data.dates import LANGUAGES, Language, split_dates, write_date
-from pellucid.inspection.alignment import Extraction
-from pellucid.inspection.alignment_scores import Agreement, HeadAgreement, best_head, score_heads
-from pellucid.inspection.pharaoh import Gold
-from pellucid.inspection.self_agreement import find_head
+from pellucid.demo import HELD_OUT, PAIRS, SEED
 from pellucid.tasks.translator import Translator
 from pellucid.tracing.trace import Token, Trace
-from pellucid.workflow.demo import HELD_OUT, PAIRS, SEED
 
 YEAR, MONTH, DAY = range(3)
 FIELDS = {

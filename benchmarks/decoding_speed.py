@@ -39,9 +39,9 @@ from pellucid.decoding.padding import pad
 from pellucid.errors import PellucidError
 from pellucid.evaluation.scores import score_corpus
 from pellucid.model.transformer import Transformer
+from pellucid.process import keep_freed_memory
+from pellucid.run.train import train
 from pellucid.tasks.translator import Translator
-from pellucid.workflow.process import keep_freed_memory
-from pellucid.workflow.train import train
 
 BATCH = 64
 BEAMS = (1, 5)

@@ -16,8 +16,8 @@ import torch.nn.functional as F
 from report import circumstances, in_words, print_json, spread
 from torch import Tensor
 
-from pellucid.kernels.dropout import dropout
-from pellucid.workflow.process import keep_freed_memory
+from pellucid.model.fast.dropout import dropout
+from pellucid.process import keep_freed_memory
 
 TOKENS, WIDTH, P = 4096, 512, 0.1
 SIDES: dict[str, Callable[[Tensor], Tensor]] = {

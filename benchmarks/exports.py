@@ -19,13 +19,13 @@ from typing import Any
 import torch
 from report import circumstances, print_json
 
+from pellucid.conversion.counterparts import CTranslate2, Onnx
 from pellucid.data.corpus import read_lines
 from pellucid.decoding.engine import search
 from pellucid.decoding.hypothesis import suppressed_ids
 from pellucid.evaluation.scores import score_corpus
 from pellucid.weights import to_ctranslate2, to_onnx
 from pellucid.weights.folder import SavedModel, load_folder
-from pellucid.workflow.counterparts import CTranslate2, Onnx
 
 BLEU_BAR = 0.3
 DIFFERENT_BAR = 1 / 1000

@@ -21,9 +21,9 @@ import torch.nn.functional as F
 from report import circumstances, in_words, print_json, spread
 from torch import Tensor, nn
 
+from pellucid.process import keep_freed_memory
 from pellucid.training import loss
 from pellucid.training.loss import projected_cross_entropy
-from pellucid.workflow.process import keep_freed_memory
 
 TOKENS, VOCABULARY, SMOOTHING = 1500, 8000, 0.1
 WARM_UP = 3

@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from pellucid.config import Recipe
-from pellucid.workflow.locate import locate
+from pellucid.data.locate import locate
 
 RECIPE = Path(__file__).with_name("decoding_model.toml")
 

@@ -22,12 +22,12 @@ from report import circumstances, print_json
 
 from pellucid.config import DataConfig, Recipe
 from pellucid.data.corpus import read_pairs
+from pellucid.data.locate import TEXT_FIELDS, locate
 from pellucid.errors import DataError, PellucidError
 from pellucid.evaluation.scores import score_corpus
+from pellucid.process import keep_freed_memory
+from pellucid.run.folder import RunFolder, stored_recipe
 from pellucid.tasks.translator import Translator
-from pellucid.workflow.locate import TEXT_FIELDS, locate
-from pellucid.workflow.process import keep_freed_memory
-from pellucid.workflow.run_folder import RunFolder, stored_recipe
 
 TEST = "multi30k/test_2016_flickr"
 COLUMNS = {

@@ -17,9 +17,9 @@ import numpy as np
 from report import circumstances, print_json
 from sacrebleu.metrics.bleu import BLEU
 
+from pellucid.evaluation.evaluate import read_columns
 from pellucid.evaluation.label_scores import wilson_interval
 from pellucid.evaluation.scores import middle
-from pellucid.workflow.evaluate import read_columns
 
 RESAMPLES = EXCHANGES = 1000
 LEVELS = (0.01, 0.025, 0.05, 0.1)

@@ -22,8 +22,8 @@ import torch
 from report import circumstances, in_words, print_json, spread
 
 import pellucid
-from pellucid.inspection.thumbnails import thumbnails
 from pellucid.tracing.trace import AttentionTrace, Token, Trace
+from pellucid.views.thumbnails import thumbnails
 
 SHAPE = {"layers": 12, "heads": 12, "tokens": 512, "width": 64}
 QUICK = {"layers": 2, "heads": 3, "tokens": 48, "width": 16}

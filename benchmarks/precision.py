@@ -26,10 +26,10 @@ from report import circumstances, in_words, print_json, spread
 from pellucid.config import ModelConfig, TrainConfig
 from pellucid.data.batching import Batch
 from pellucid.model.transformer import Transformer
+from pellucid.process import keep_freed_memory
 from pellucid.training.loop import batch_loss
 from pellucid.training.optimizer import make_optimizer
 from pellucid.training.precision import bfloat16_gain, multiply_in
-from pellucid.workflow.process import keep_freed_memory
 
 SIDES = ("float32", "bfloat16", "autocast")
 WIDTHS = (128, 256, 512)

@@ -24,8 +24,8 @@ from report import circumstances, print_json
 from sacrebleu import corpus_bleu
 
 from pellucid.data.corpus import read_pairs
+from pellucid.run.folder import RunFolder, stored_recipe
 from pellucid.tasks.translator import LongText, Translator
-from pellucid.workflow.run_folder import RunFolder, stored_recipe
 
 SENTENCES = (1, 2, 3, 5)
 

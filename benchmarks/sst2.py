@@ -26,8 +26,8 @@ from report import circumstances, print_json
 from torch import Tensor, nn
 
 from pellucid.evaluation.label_scores import wilson_interval
+from pellucid.run.train import train
 from pellucid.tasks.classifier import Classifier
-from pellucid.workflow.train import train
 
 Rows = list[tuple[str, str]]
 PENALTIES = (1e-5, 3e-5, 1e-4, 3e-4, 1e-3)

@@ -17,7 +17,7 @@ from typing import Any
 
 from report import circumstances, print_json
 
-from pellucid.workflow.duration import parse_duration
+from pellucid.planning.duration import parse_duration
 
 RECIPE = "multi30k-de-en"
 TEST = "multi30k/test_2016_flickr"

@@ -20,8 +20,8 @@ import torch.nn.functional as F
 from report import circumstances, print_json
 from torch import Tensor, nn
 
+from pellucid.run.train import train
 from pellucid.tasks.language_model import LanguageModel
-from pellucid.workflow.train import train
 
 BLOCK, BATCH, WIDTH, HEADS, LAYERS = 64, 12, 128, 4, 4
 RATE, FINAL_RATE, WARMUP = 1e-3, 1e-4, 100

@@ -31,17 +31,17 @@ from torch_transformer import count_parameters, with_weights_of
 
 from pellucid.config import ModelConfig, Recipe, TrainConfig
 from pellucid.data.batching import BatchOrder, Indices, make_batch
+from pellucid.data.prepare import open_corpus, prepare, train_tokenizers
 from pellucid.data.shards import Shard
 from pellucid.errors import PellucidError
 from pellucid.model.transformer import Transformer
+from pellucid.process import keep_freed_memory
+from pellucid.run.train import resolved_model
 from pellucid.training.log import RunLog
 from pellucid.training.loop import Trainer, batch_loss
 from pellucid.training.schedule import learning_rate
 from pellucid.training.state import Checkpoints
 from pellucid.training.validation import Validation
-from pellucid.workflow.prepare import open_corpus, prepare, train_tokenizers
-from pellucid.workflow.process import keep_freed_memory
-from pellucid.workflow.train import resolved_model
 
 SIDES = ("pellucid", "torch", "torch-tuned")
 # nn.Transformer has final norms, and one dropout for all places.

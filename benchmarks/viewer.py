@@ -22,8 +22,8 @@ from typing import Any
 import numpy as np
 from report import circumstances, print_json
 
-from pellucid.inspection.page import write_page
 from pellucid.tracing.trace import AttentionTrace, Token, Trace
+from pellucid.views.page import write_page
 
 VIEWS = ("heads", "matrix", "model", "neuron")
 REPEATS = 30

@@ -23,8 +23,8 @@ from unittest.mock import patch
 from pellucid.cli.main import VERBS
 from pellucid.cli.main import main as run_command_line
 from pellucid.config import PRESETS, SECTIONS, Recipe, shipped_recipes
+from pellucid.config.tables import toml_line
 from pellucid.decoding.sampling import SamplingConfig
-from pellucid.tables import toml_line
 
 REFERENCE = Path(__file__).parent / "reference"
 WIDTH = 100

@@ -15,9 +15,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pellucid
-from pellucid.inspection.evolution import evolution
-from pellucid.inspection.view import View
+from pellucid.analysis.evolution import evolution
 from pellucid.tasks.tracing import trace_text
+from pellucid.views.view import View
 
 IMAGES = Path(__file__).parent / "images"
 DATE = "2024년 3월 7일 목요일"

@@ -2,7 +2,7 @@
 # Bundles the viewer into the package. Equal sources give equal files: `make viewer`, checked in tests/browser.
 set -euo pipefail
 cd "$(dirname "$0")"
-to="${1:-../src/pellucid/inspection/viewer}"
+to="${1:-../src/pellucid/views/viewer}"
 mkdir -p "$to"
 options=(--minify --charset=utf8 --legal-comments=none --log-level=warning)
 esbuild main.js --bundle --format=iife --target=es2022 "${options[@]}" --outfile="$to/viewer.js"

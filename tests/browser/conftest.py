@@ -9,8 +9,8 @@ from urllib.parse import urlencode
 
 import pytest
 
-from pellucid.inspection.page import write_page
 from pellucid.tracing.trace import Trace
+from pellucid.views.page import write_page
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
 

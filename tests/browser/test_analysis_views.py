@@ -7,16 +7,16 @@ from typing import Any
 import numpy as np
 import pytest
 
+from pellucid.analysis.alignment import Extraction, align
+from pellucid.analysis.alignment_scores import Agreement, score_heads
+from pellucid.analysis.compare import compare, compare_heads, row_distances
+from pellucid.analysis.evolution import gathered
+from pellucid.analysis.flow import norm_weighted, rollout, share_of_rows
+from pellucid.analysis.pharaoh import Gold, write_links
 from pellucid.config import DecodeConfig
-from pellucid.inspection.alignment import Extraction, align
-from pellucid.inspection.alignment_scores import Agreement, score_heads
-from pellucid.inspection.compare import compare, compare_heads, row_distances
-from pellucid.inspection.evolution import gathered
-from pellucid.inspection.extras import view_extras
-from pellucid.inspection.flow import norm_weighted, rollout, share_of_rows
-from pellucid.inspection.pharaoh import Gold, write_links
 from pellucid.tasks.tracing import trace_search
 from pellucid.tracing.trace import Token, Trace
+from pellucid.views.extras import view_extras
 from tests.browser.conftest import Open, Opened
 from tests.browser.test_safety import CORPUS, strange
 from tests.browser.traces import made, model, traced, translation

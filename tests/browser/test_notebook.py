@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 import pellucid
-from pellucid.inspection.pictures.drawing import Drawing, Label
-from pellucid.inspection.pictures.painted import to_png
+from pellucid.views.canvas.drawing import Drawing, Label
+from pellucid.views.canvas.painted import to_png
 from tests.browser.traces import made
 
 pytestmark = pytest.mark.browser

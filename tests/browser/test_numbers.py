@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from pellucid.inspection.hide import hide_tokens, shown_tokens
-from pellucid.inspection.words import merge_words
+from pellucid.analysis.words import merge_words
 from pellucid.tracing.trace import Trace
+from pellucid.views.hide import hide_tokens, shown_tokens
 from tests.browser.conftest import Open, Opened
 from tests.browser.traces import made, pair, traced, translation
 
@@ -166,7 +166,7 @@ def test_the_neuron_view_takes_a_score_apart(open_page: Open) -> None:
 
 
 def test_the_model_view_tells_statistics(open_page: Open) -> None:
-    from pellucid.inspection.statistics import sink_columns, statistics
+    from pellucid.analysis.statistics import sink_columns, statistics
 
     trace = translation()
     opened = open_page(trace, view="model", state={"order": "entropy"})

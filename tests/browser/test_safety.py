@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-import pellucid.inspection.page as page_module
-from pellucid.inspection.page import page, write_page
+import pellucid.views.page as page_module
 from pellucid.tracing.trace import Token, Trace
+from pellucid.views.page import page, write_page
 from tests.browser.conftest import Open, Opened
 from tests.browser.traces import made
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from pellucid.inspection.page import page
+from pellucid.views.page import page
 from tests.browser.conftest import Open
 from tests.browser.traces import made, pair, traced, translation
 

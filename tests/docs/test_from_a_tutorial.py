@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from pellucid.conversion.tutorial import USUAL_NAMES
 from pellucid.weights.tutorials.layouts import LAYOUT_NAMES
-from pellucid.workflow.tutorial import USUAL_NAMES
 from tests.docs.pages import ROOT, Page
 from tests.parity.tutorials.seq2seq import Seq2Seq
 

@@ -19,7 +19,6 @@ from pellucid.cli.main import main
 from pellucid.config import DecodeConfig
 from pellucid.data.transfer import TransferError, transfer
 from pellucid.errors import DataError
-from pellucid.inspection.view import view
 from pellucid.tasks.tracing import trace, trace_search
 from pellucid.tasks.translator import Translator
 from pellucid.text.hugging_face import HuggingFaceTokenizer
@@ -28,6 +27,7 @@ from pellucid.text.tokenizers import Tokenizers
 from pellucid.text.vocabulary import Vocabulary
 from pellucid.tracing.file import load_trace
 from pellucid.training.log import RunLog
+from pellucid.views.view import view
 from pellucid.weights.folder import load_folder, save_description, save_weights
 from pellucid.weights.tensors import parameters, save_tensors, set_parameters
 from pellucid.weights.tutorials.files import load_state_dict

@@ -294,23 +294,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     import torch
 
-    from pellucid.workflow.train import train
+    from pellucid.run.train import train
     from tests.toy_task import reversed_letters, small_recipe, write_pairs
 
     torch.set_num_threads(1)
     for name in (
-        "align",
-        "classify",
-        "doctor",
-        "evaluate",
-        "generate",
-        "heads",
-        "inspect",
-        "plot",
-        "score",
-        "translate",
-    ):
-        importlib.import_module(f"pellucid.workflow.{name}")  # once for all children
+        "analysis.align", "analysis.heads", "data.doctor", "evaluation.evaluate", "streams.classify",
+        "streams.generate", "streams.score", "streams.translate", "views.heads_output", "views.inspect", "views.plot",
+    ):  # fmt: skip
+        importlib.import_module(f"pellucid.{name}")  # once for all children
     wrong: list[dict[str, Any]] = []
     kinds: Counter[str] = Counter()
     started = time.monotonic()

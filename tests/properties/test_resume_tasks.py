@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from pellucid.config import Recipe
+from pellucid.run.train import train
 from pellucid.training.log import RunLog
-from pellucid.workflow.train import train
 from tests.other_tasks import (
     CLASSIFY,
     GENERATE,

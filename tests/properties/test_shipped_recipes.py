@@ -8,12 +8,12 @@ import torch
 
 from pellucid.config import Recipe, shipped_recipes
 from pellucid.data.dates import split_dates
+from pellucid.data.locate import TEXT_FIELDS
 from pellucid.model.transformer import Transformer
+from pellucid.run.train import train
 from pellucid.tasks.classifier import Classifier
 from pellucid.tasks.language_model import LanguageModel
 from pellucid.tasks.translator import Translator
-from pellucid.workflow.locate import TEXT_FIELDS
-from pellucid.workflow.train import train
 
 WITH_TEXTS = [name for name in shipped_recipes() if Recipe.load(name).data.src]
 WMT = ["wmt14-en-de-base", "wmt14-en-de-big"]

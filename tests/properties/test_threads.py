@@ -15,9 +15,8 @@ import pytest
 import torch
 from torch import nn
 
+from pellucid.analysis.ablation import Head, switched_off
 from pellucid.config import DecodeConfig
-from pellucid.inspection.ablation import Head, switched_off
-from pellucid.inspection.walk import walk_pass
 from pellucid.model.transformer import Transformer
 from pellucid.tasks.classifier import Classifier
 from pellucid.tasks.language_model import LanguageModel
@@ -26,6 +25,7 @@ from pellucid.tasks.translator import Translator
 from pellucid.text.tokenizers import Tokenizers
 from pellucid.text.vocabulary import Vocabulary
 from pellucid.tracing.trace import Trace
+from pellucid.views.walk import walk_pass
 from pellucid.weights.folder import SavedModel
 from tests.unit.decoding.models import random_model
 from tests.unit.tracing.models import classifier, decoder, transformer

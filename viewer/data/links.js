@@ -1,4 +1,4 @@
-// Word alignments out of cross-attention, as inspection/alignment.py has them.
+// Word alignments out of cross-attention, as analysis/alignment.py has them.
 
 /** @typedef {import("./trace.js").Token} Token */
 /** @typedef {{method: string, threshold: number, reads: boolean, tokens: boolean}} How */

@@ -50,13 +50,13 @@ def align(
     from dataclasses import replace
     from typing import Any, get_args
 
+    from pellucid.analysis.align import ParallelLines, align_lines, choose_head, open_translator, report, score_lines
+    from pellucid.analysis.alignment import Extraction, Row
+    from pellucid.analysis.alignment_scores import Agreement
+    from pellucid.analysis.pharaoh import write_links
     from pellucid.errors import ConfigError
-    from pellucid.inspection.alignment import Extraction, Row
-    from pellucid.inspection.alignment_scores import Agreement
-    from pellucid.inspection.pharaoh import write_links
-    from pellucid.weights.files import writable
-    from pellucid.workflow.align import ParallelLines, align_lines, choose_head, open_translator, report, score_lines
-    from pellucid.workflow.streams import writer
+    from pellucid.files.writing import writable
+    from pellucid.streams.streams import writer
 
     if threshold is not None and method != "threshold":
         raise ConfigError(f"`--threshold` means nothing to `--method {method}`", "add --method threshold")

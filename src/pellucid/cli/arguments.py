@@ -83,7 +83,7 @@ def _as_setting(name: str, parameters: typing.Collection[str]) -> str:
     if "set" not in parameters:
         return ""
     from pellucid.config import KEYS
-    from pellucid.tables import split_override
+    from pellucid.config.tables import split_override
 
     try:
         split_override(f"{name.replace('-', '_')}=VALUE", KEYS)

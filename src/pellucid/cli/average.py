@@ -26,7 +26,7 @@ def average(
     """
     import sys
 
-    from pellucid.workflow.average import average_run
+    from pellucid.run.average import average_run
 
     out = out or f"{run.rstrip('/')}-average"
     count = average_run(run, out, last, of or "")

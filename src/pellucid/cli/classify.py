@@ -38,8 +38,8 @@ def classify(
 
     example: pellucid classify run < texts.txt > labels.txt
     """
-    from pellucid.workflow.classify import classify_stream
-    from pellucid.workflow.streams import text_stream
+    from pellucid.streams.classify import classify_stream
+    from pellucid.streams.streams import text_stream
 
     model = at_revision(model, revision)
 

@@ -73,11 +73,11 @@ def convert(
     example: pellucid convert model.pt translator --num-heads 8 --src-vocab src.txt --tgt-vocab tgt.txt
     example: pellucid convert run for-ctranslate2 --to ct2 --quantization int8
     """
+    from pellucid.conversion.convert import Sentences
+    from pellucid.conversion.convert import convert as convert_model
+    from pellucid.conversion.tutorial import TutorialOptions
     from pellucid.data.corpus import read_lines
     from pellucid.errors import ConfigError
-    from pellucid.workflow.convert import Sentences
-    from pellucid.workflow.convert import convert as convert_model
-    from pellucid.workflow.tutorial import TutorialOptions
 
     src = at_revision(src, revision)
 

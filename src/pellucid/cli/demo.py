@@ -20,7 +20,7 @@ def demo(
     """
     import sys
 
-    from pellucid.workflow.demo import run_demo
+    from pellucid.demo import run_demo
 
     result = run_demo(out, device)
     share = 100 * result.exact / result.total

@@ -30,8 +30,8 @@ def doctor(
     import sys
 
     from pellucid.config import Recipe
-    from pellucid.workflow.doctor import check_corpus
-    from pellucid.workflow.locate import locate
+    from pellucid.data.doctor import check_corpus
+    from pellucid.data.locate import locate
 
     data = with_texts(
         Recipe.load(recipe, list(set)).data,

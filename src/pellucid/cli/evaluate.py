@@ -18,9 +18,9 @@ from pellucid.cli.options import (
 )
 
 if TYPE_CHECKING:
+    from pellucid.evaluation.evaluate import HeldOutFiles
     from pellucid.evaluation.label_scores import LabelScores
     from pellucid.evaluation.text_scores import TextScores
-    from pellucid.workflow.evaluate import HeldOutFiles
 
 SYSTEM = "a run folder, a model folder, or a text file of translations; - is standard input"
 
@@ -83,11 +83,11 @@ def evaluate(
 
     from pellucid.errors import ConfigError
     from pellucid.evaluation.comparison import compare_outputs
+    from pellucid.evaluation.evaluate import HeldOutFiles, recipe_test, translate_test
+    from pellucid.evaluation.measure import task_in
     from pellucid.evaluation.scores import score_corpus
     from pellucid.evaluation.tokenization import AUTO, bleu_metric
-    from pellucid.workflow.evaluate import HeldOutFiles, recipe_test, translate_test
-    from pellucid.workflow.measure import task_in
-    from pellucid.workflow.process import keep_freed_memory
+    from pellucid.process import keep_freed_memory
 
     keep_freed_memory()
     if not model:
@@ -154,7 +154,7 @@ def _measured(
 ) -> "LabelScores | TextScores":
     """The scores of a model that does not translate."""
     from pellucid.errors import ConfigError
-    from pellucid.workflow.measure import measure_labels, measure_text
+    from pellucid.evaluation.measure import measure_labels, measure_text
 
     if files.src is None:
         raise ConfigError(f"`{model}` needs a text to be scored on", "name its file with --src")

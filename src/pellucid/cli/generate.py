@@ -45,8 +45,8 @@ def generate(
 
     example: pellucid generate run --max-new-tokens 300 --temperature 0.8 --seed 1 < prompts.txt
     """
-    from pellucid.workflow.generate import generate_stream
-    from pellucid.workflow.streams import text_stream
+    from pellucid.streams.generate import generate_stream
+    from pellucid.streams.streams import text_stream
 
     model = at_revision(model, revision)
 

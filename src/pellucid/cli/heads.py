@@ -35,9 +35,9 @@ def heads(
     """
     import sys
 
+    from pellucid.analysis.heads import Subject, ablate_heads, report
     from pellucid.errors import ConfigError
-    from pellucid.workflow.heads import Subject, ablate_heads, report
-    from pellucid.workflow.heads_output import check_output, take_statistics, write_ablation, write_statistics
+    from pellucid.views.heads_output import check_output, take_statistics, write_ablation, write_statistics
 
     if metric is not None and not ablate:
         raise ConfigError(f"`--metric {metric}` is of --ablate, which is not given", "add --ablate, or leave it out")

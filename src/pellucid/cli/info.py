@@ -25,9 +25,9 @@ def info(
     example: pellucid info run --walk "Ein Hund läuft."
     """
     from pellucid.errors import ConfigError
-    from pellucid.inspection.walk import list_parameters, walk_pass
+    from pellucid.run.described import describe
     from pellucid.tasks.saved import open_model
-    from pellucid.workflow.described import describe
+    from pellucid.views.walk import list_parameters, walk_pass
 
     given = {"--target": target, "--src-lang": src_lang, "--tgt-lang": tgt_lang}
     for option in (name for name, value in given.items() if value and not walk):

@@ -69,8 +69,8 @@ def inspect(
     example: pellucid inspect run "Ein Hund läuft." --view matrix --layer 2 --head 5 -o matrix.svg
     example: pellucid inspect bert "The cat sat." --second "It was tired." -o pair.html
     """
-    from pellucid.inspection.choice import Choice, read_heads
-    from pellucid.workflow.inspect import Reading, check_request, inspect_text, read_text
+    from pellucid.views.choice import Choice, read_heads
+    from pellucid.views.inspect import Reading, check_request, inspect_text, read_text
 
     model = at_revision(model, revision)
 

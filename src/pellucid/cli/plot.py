@@ -49,7 +49,7 @@ def plot(
     example: pellucid plot schedule multi30k-de-en dates -o schedule.png
     example: pellucid plot run run -o run.svg
     """
-    from pellucid.workflow.plot import plot_kind
+    from pellucid.views.plot import plot_kind
 
     given = {
         "lengths": lengths, "cross": cross or None, "targets": targets,

@@ -25,7 +25,7 @@ def recipes(
     files = shipped_recipes()
     if name:
         Recipe.load(name)  # says what is wrong where there is none
-        from pellucid.workflow.streams import writer
+        from pellucid.streams.streams import writer
 
         with writer("-") as file:  # it is to be copied, so it is UTF-8 whatever the terminal is
             file.write(files.get(name, Path(name)).read_text(encoding="utf-8"))
@@ -41,7 +41,7 @@ def recipes(
 def _data(recipe: "Recipe") -> str:
     """How much there is to fetch where its texts are not on this machine yet."""
     from pellucid.data.catalogue import catalogue, total_size
-    from pellucid.workflow.locate import TEXT_FIELDS
+    from pellucid.data.locate import TEXT_FIELDS
 
     texts = [path for field in TEXT_FIELDS for path in recipe.data.files(field)]
     files = {catalogue()[text].path: catalogue()[text] for text in texts if text in catalogue()}

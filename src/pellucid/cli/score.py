@@ -58,9 +58,9 @@ def score(
     example: pellucid score run --src test.de --tgt test.en --normalize mean
     """
     from pellucid.errors import ConfigError
-    from pellucid.workflow.measure import task_in
-    from pellucid.workflow.score import score_stream
-    from pellucid.workflow.streams import Stream
+    from pellucid.evaluation.measure import task_in
+    from pellucid.streams.score import score_stream
+    from pellucid.streams.streams import Stream
 
     model = at_revision(model, revision)
 

@@ -9,7 +9,7 @@ from pellucid.cli.options import Device, Settings, SourceLanguage, TargetLanguag
 from pellucid.cli.texts import DataDir, OnBadUtf8, Sources, Targets, ValidSource, ValidTarget, with_texts
 
 if TYPE_CHECKING:
-    from pellucid.workflow.run_folder import RunResult
+    from pellucid.run.folder import RunResult
 
 
 def train(
@@ -47,9 +47,9 @@ def train(
     from pathlib import Path
 
     from pellucid.config import Recipe
-    from pellucid.workflow.run_folder import RunFolder
-    from pellucid.workflow.train import plan as plan_training
-    from pellucid.workflow.train import train as run_training
+    from pellucid.run.folder import RunFolder
+    from pellucid.run.train import plan as plan_training
+    from pellucid.run.train import train as run_training
 
     _check(out, budget, plan)
     _check_recipe(recipe, src, tgt)

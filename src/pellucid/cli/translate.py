@@ -59,8 +59,8 @@ def translate(
     """
     from pellucid.decoding.sampling import SamplingConfig
     from pellucid.errors import ConfigError
-    from pellucid.workflow.streams import text_stream
-    from pellucid.workflow.translate import SearchOptions, translate_stream
+    from pellucid.streams.streams import text_stream
+    from pellucid.streams.translate import SearchOptions, translate_stream
 
     model = at_revision(model, revision)
 

@@ -8,15 +8,17 @@ from pellucid.config.data import DataConfig
 from pellucid.config.decode import DecodeConfig
 from pellucid.config.model import PRESETS, ModelConfig
 from pellucid.config.recipe import KEYS, SECTIONS, Recipe
+from pellucid.config.tables import shipped_recipes
 from pellucid.config.train import TrainConfig
-from pellucid.tables import shipped_recipes
 
 FORMAT = "pellucid/2"
 """The version of the model folder."""
 FIRST_FORMAT = "pellucid/1"
 """The version before, which is opened as well."""
+RECIPE = "recipe.toml"
+"""The file of a run folder that holds its recipe."""
 
 __all__ = [
-    "FIRST_FORMAT", "FORMAT", "KEYS", "PRESETS", "SECTIONS", "DataConfig", "DecodeConfig", "ModelConfig", "Recipe",
-    "TrainConfig", "shipped_recipes",
+    "FIRST_FORMAT", "FORMAT", "KEYS", "PRESETS", "RECIPE", "SECTIONS", "DataConfig", "DecodeConfig", "ModelConfig",
+    "Recipe", "TrainConfig", "shipped_recipes",
 ]  # fmt: skip

@@ -3,8 +3,8 @@
 from dataclasses import dataclass, fields
 from typing import Literal
 
+from pellucid.config.tables import Settings, check_at_least, check_fields, check_probabilities
 from pellucid.errors import ConfigError
-from pellucid.tables import Settings, check_at_least, check_fields, check_probabilities
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

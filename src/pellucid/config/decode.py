@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from pellucid.config.tables import Settings, check_at_least, check_at_most, check_fields
 from pellucid.errors import ConfigError
-from pellucid.reading import MOST_ID
-from pellucid.tables import Settings, check_at_least, check_at_most, check_fields
+from pellucid.files.reading import MOST_ID
 
 CEILINGS = {
     "beam_size": 2**10, "n_best": 2**10, "max_length": 2**20, "batch_tokens": 2**24, "max_source_length": 2**20,

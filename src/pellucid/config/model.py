@@ -4,9 +4,16 @@ import math
 from dataclasses import dataclass
 from typing import Any, Literal, Self
 
+from pellucid.config.tables import (
+    Settings,
+    check_at_least,
+    check_at_most,
+    check_fields,
+    check_probabilities,
+    from_table,
+)
 from pellucid.errors import ConfigError, did_you_mean
-from pellucid.reading import MOST_ID
-from pellucid.tables import Settings, check_at_least, check_at_most, check_fields, check_probabilities, from_table
+from pellucid.files.reading import MOST_ID
 
 CEILINGS = {
     "src_vocab_size": MOST_ID, "tgt_vocab_size": MOST_ID, "pad_id": MOST_ID - 1, "bos_id": MOST_ID - 1,

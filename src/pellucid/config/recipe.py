@@ -7,9 +7,9 @@ from typing import Any, Literal, Self
 from pellucid.config.data import DataConfig
 from pellucid.config.decode import DecodeConfig
 from pellucid.config.model import ModelConfig
+from pellucid.config.tables import Settings, check_fields, from_table, read_tables, split_override, to_table, toml_line
 from pellucid.config.train import TrainConfig
 from pellucid.errors import ConfigError
-from pellucid.tables import Settings, check_fields, from_table, read_tables, split_override, to_table, toml_line
 
 STACKS = {"translate": (True, True), "classify": (True, False), "generate": (False, True)}
 """Whether a task's model has an encoder, and a decoder."""

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import Literal
 
+from pellucid.config.tables import Settings, check_at_least, check_fields, check_probabilities
 from pellucid.errors import ConfigError, shown
-from pellucid.tables import Settings, check_at_least, check_fields, check_probabilities
 
 MOST_SEED = 2**63 - 1
 """What every generator of random numbers takes."""

@@ -24,11 +24,11 @@ from typing import Any, Protocol, Self
 import numpy as np
 import numpy.typing as npt
 
+from pellucid.config.tables import from_table, to_table
 from pellucid.data.concatenation import Concatenation
 from pellucid.data.framing import Framing
 from pellucid.data.sentences import Sentences, Texts
 from pellucid.errors import ConfigError, DataError
-from pellucid.tables import from_table, to_table
 from pellucid.text.tokenizers import Tokenizers
 from pellucid.text.training_text import Sample, TrainingText
 

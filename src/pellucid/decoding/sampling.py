@@ -11,11 +11,11 @@ import torch
 from torch import Tensor
 
 from pellucid.config import DecodeConfig
+from pellucid.config.tables import Settings, check_fields
 from pellucid.decoding.greedy import Preferences, greedy_search
 from pellucid.decoding.hypothesis import Found
 from pellucid.errors import DecodingError, shown
 from pellucid.model.transformer import Transformer
-from pellucid.tables import Settings, check_fields
 
 MOST = 2**63 - 1
 """The largest seed and the largest number of tokens to draw from: more is no number for a tensor."""

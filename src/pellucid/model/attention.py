@@ -17,9 +17,9 @@ from torch import Tensor, nn
 
 from pellucid.config import ModelConfig
 from pellucid.errors import ConfigError, DataError
-from pellucid.kernels.dropout import Dropout, dropout
-from pellucid.kernels.linear import Linear
 from pellucid.model.cache import LayerCache
+from pellucid.model.fast.dropout import Dropout, dropout
+from pellucid.model.fast.linear import Linear
 from pellucid.model.masks import check_mask
 from pellucid.model.norm import norm_of
 from pellucid.model.positions import Distances, rotate

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from pellucid.config import ModelConfig
 from pellucid.errors import DataError
-from pellucid.kernels.dropout import Dropout
+from pellucid.model.fast.dropout import Dropout
 from pellucid.model.norm import norm_of
 from pellucid.model.positions import LearnedPositions, SinusoidalPositions
 

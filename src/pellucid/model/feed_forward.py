@@ -8,8 +8,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from pellucid.config import ModelConfig
-from pellucid.kernels.dropout import Dropout
-from pellucid.kernels.linear import Linear
+from pellucid.model.fast.dropout import Dropout
+from pellucid.model.fast.linear import Linear
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "relu": F.relu,

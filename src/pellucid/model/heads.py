@@ -4,8 +4,8 @@ import torch
 from torch import Tensor, nn
 
 from pellucid.config import ModelConfig
-from pellucid.kernels.dropout import Dropout
-from pellucid.kernels.linear import Linear
+from pellucid.model.fast.dropout import Dropout
+from pellucid.model.fast.linear import Linear
 
 ACTIVATIONS = {"tanh": torch.tanh, "relu": torch.relu}
 

@@ -13,9 +13,9 @@ from typing import Self
 from torch import Tensor, nn
 
 from pellucid.config import ModelConfig
-from pellucid.kernels.dropout import Dropout
 from pellucid.model.attention import MultiHeadAttention
 from pellucid.model.cache import LayerCache
+from pellucid.model.fast.dropout import Dropout
 from pellucid.model.feed_forward import FeedForward
 from pellucid.model.norm import make_norm
 from pellucid.model.positions import Distances

@@ -5,10 +5,10 @@ from torch import Tensor, nn
 
 from pellucid.config import ModelConfig
 from pellucid.errors import ConfigError, DataError
-from pellucid.kernels.linear import Linear
 from pellucid.model.attention import MultiHeadAttention
 from pellucid.model.cache import DecoderCache
 from pellucid.model.embeddings import Embeddings, check_ids
+from pellucid.model.fast.linear import Linear
 from pellucid.model.heads import ClassificationHead
 from pellucid.model.masks import causal_mask, padding_mask
 from pellucid.model.stacks import Decoder, Encoder

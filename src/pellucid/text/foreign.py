@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from pellucid.errors import CheckpointError, did_you_mean, shown
-from pellucid.reading import ID, MOST_TOKENIZER_BYTES, parse_settings, read_bytes, read_text
+from pellucid.files.reading import ID, MOST_TOKENIZER_BYTES, parse_settings, read_bytes, read_text
 from pellucid.text.hugging_face import HUGGING_FACE_KIND, HuggingFaceTokenizer, calling_the_library, import_tokenizers
 from pellucid.text.languages import language_codes
 from pellucid.text.numbered import NumberedSubwords

@@ -10,7 +10,7 @@ from types import ModuleType
 from typing import Any
 
 from pellucid.errors import CheckpointError, ConfigError, install, shown
-from pellucid.reading import MOST_ID
+from pellucid.files.reading import MOST_ID
 from pellucid.text.special import SpecialIds, clean_up_spaces
 from pellucid.text.tokenizer_json import problem_of
 

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from pellucid.errors import CheckpointError, shown
-from pellucid.reading import ID
+from pellucid.files.reading import ID
 from pellucid.text.special import SpecialIds, clean_up_spaces
 from pellucid.text.subwords import open_sentencepiece
 

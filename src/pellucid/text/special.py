@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from pellucid.errors import CheckpointError
-from pellucid.reading import ID, NOTHING, SWITCH, TABLE, TEXT, Kind, check_kinds, list_of, read_settings
+from pellucid.files.reading import ID, NOTHING, SWITCH, TABLE, TEXT, Kind, check_kinds, list_of, read_settings
 
 SETTINGS = "tokenizer_config.json"
 _TABLES = (SETTINGS, "special_tokens_map.json")  # what the first says holds

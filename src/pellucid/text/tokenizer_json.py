@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pellucid.errors import shown
-from pellucid.reading import MOST_ID
+from pellucid.files.reading import MOST_ID
 from pellucid.text.patterns import is_own
 
 COMPONENTS: dict[str, tuple[str, ...]] = {

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Self
 
 from pellucid.errors import CheckpointError, shown
-from pellucid.reading import MOST_TOKENIZER_BYTES, read_bytes
+from pellucid.files.reading import MOST_TOKENIZER_BYTES, read_bytes
 from pellucid.text.hugging_face import HUGGING_FACE_KIND, HuggingFaceTokenizer
 from pellucid.text.numbered import NUMBERED_KIND, NumberedSubwords
 from pellucid.text.subwords import FOREIGN_KIND, SUBWORD_KINDS, Subwords

@@ -6,8 +6,8 @@ from typing import Self
 
 import numpy as np
 
+from pellucid.config.tables import check_at_least, check_fields
 from pellucid.errors import ConfigError
-from pellucid.tables import check_at_least, check_fields
 from pellucid.text.sentences import ends_as_sentence, script_of, sentences
 
 USUAL = 0.999

@@ -13,10 +13,10 @@ import numpy as np
 import numpy.typing as npt
 
 from pellucid.errors import DataError, quoted, shown
+from pellucid.files.writing import write_output
 from pellucid.tracing.checks import check_trace
 from pellucid.tracing.tensors import pack, unpack
 from pellucid.tracing.trace import AttentionTrace, SearchNode, SearchTrace, Token, Trace
-from pellucid.weights.files import write_output
 
 FORMAT = "pellucid-trace"
 VERSION = "1"

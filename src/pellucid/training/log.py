@@ -18,7 +18,7 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-from pellucid.weights.files import disk_trouble, flush, is_disk_failure, write_text
+from pellucid.files.writing import disk_trouble, flush, is_disk_failure, write_text
 
 MOST_WAITING = 10_000
 """Lines that wait in memory while the disk is full, a few megabytes; beyond it the oldest go."""

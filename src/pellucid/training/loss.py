@@ -11,7 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from pellucid.kernels.linear import Linear, in_blocks
+from pellucid.model.fast.linear import Linear, in_blocks
 
 CHUNK_LOGITS = 4_000_000  # numbers held at a time: 16 MB in single precision
 

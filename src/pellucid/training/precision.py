@@ -6,7 +6,7 @@ from contextlib import AbstractContextManager
 import torch
 from torch import nn
 
-from pellucid.kernels.linear import Linear
+from pellucid.model.fast.linear import Linear
 
 SIZE, ROUNDS = 512, 7  # of the products that are timed: a few milliseconds in all
 WORTHWHILE = 1.2

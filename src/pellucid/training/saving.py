@@ -11,9 +11,9 @@ from dataclasses import replace
 import torch
 from torch import nn
 
+from pellucid.files.writing import disk_trouble, is_disk_failure
 from pellucid.training.log import RunLog
 from pellucid.training.state import Checkpoints, RunState, Tensors, weights_of
-from pellucid.weights.files import disk_trouble, is_disk_failure
 
 
 class Saving:

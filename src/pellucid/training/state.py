@@ -23,7 +23,7 @@ import torch
 from torch import Tensor, nn
 
 from pellucid.errors import CheckpointError
-from pellucid.weights.files import flush
+from pellucid.files.writing import flush
 from pellucid.weights.tensors import load_tensors, parameters, save_tensors, set_parameters
 
 Tensors = dict[str, Tensor]

@@ -14,15 +14,15 @@ from typing import Any, Literal, get_args
 import torch
 
 from pellucid.config import FIRST_FORMAT, FORMAT, DecodeConfig, ModelConfig
+from pellucid.config.tables import from_table, to_table
 from pellucid.errors import CheckpointError, ConfigError, did_you_mean, quoted, shown
+from pellucid.files.reading import read_settings
+from pellucid.files.writing import move_into_place, temporary_folder, write_text
 from pellucid.model.transformer import Model
-from pellucid.reading import read_settings
-from pellucid.tables import from_table, to_table
 from pellucid.text.tokenizers import Tokenizers
 from pellucid.text.training_text import TrainingText
 from pellucid.weights.building import build_unfilled, outline
 from pellucid.weights.export.tokenizer_files import write_tokenizer_files
-from pellucid.weights.files import move_into_place, temporary_folder, write_text
 from pellucid.weights.tensors import (
     check_stored,
     load_tensors,

@@ -11,7 +11,7 @@ from safetensors import SafetensorError, safe_open
 from torch import Tensor, nn
 
 from pellucid.errors import CheckpointError, shown
-from pellucid.weights.files import replacing
+from pellucid.files.writing import replacing
 
 FLOATS = {"F16": torch.float16, "BF16": torch.bfloat16, "F32": torch.float32, "F64": torch.float64}
 """What parameters are stored in, by its name in a header. All else would be cast to something without a word."""

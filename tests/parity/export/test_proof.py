@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from pellucid.config import DecodeConfig, ModelConfig
+from pellucid.conversion.proof import own_sentences, prove
 from pellucid.model.transformer import Model
 from pellucid.text.tokenizers import Tokenizers
 from pellucid.weights import to_ctranslate2, to_hugging_face
 from pellucid.weights.export import architectures, ctranslate2
 from pellucid.weights.folder import save_description, save_weights
-from pellucid.workflow.proof import own_sentences, prove
 from tests.parity.export.shapes import DECODERS, ENCODERS, PAIRED, PAIRS, random_model
 from tests.unit.text.subword_models import subwords
 

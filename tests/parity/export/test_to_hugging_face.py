@@ -10,13 +10,13 @@ import pytest
 import torch
 
 from pellucid.config import DecodeConfig, ModelConfig
+from pellucid.conversion.proof import own_sentences
 from pellucid.decoding.engine import search
 from pellucid.model.transformer import Transformer
 from pellucid.text.tokenizers import Tokenizers
 from pellucid.text.training import train_tokenizer
 from pellucid.weights import from_hugging_face, to_hugging_face
 from pellucid.weights.hugging_face import open_folder
-from pellucid.workflow.proof import own_sentences
 from tests.parity.export.shapes import DECODERS, ENCODERS, PAIRED, PAIRS, random_model
 from tests.unit.text.subword_models import subwords
 

@@ -11,13 +11,13 @@ import pytest
 import torch
 
 from pellucid.config import DecodeConfig, ModelConfig
+from pellucid.conversion.proof import own_sentences, prove
 from pellucid.errors import ConfigError
 from pellucid.model.transformer import Transformer
 from pellucid.tasks.translator import Translator
 from pellucid.text.tokenizers import Tokenizers
 from pellucid.weights import to_onnx
 from pellucid.weights.folder import save_description, save_weights
-from pellucid.workflow.proof import own_sentences, prove
 from tests.parity.export.shapes import DECODER, ENCODERS, PAIRED, random_model
 from tests.unit.text.subword_models import subwords
 

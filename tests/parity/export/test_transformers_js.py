@@ -16,6 +16,7 @@ import pytest
 import torch
 
 from pellucid.config import DecodeConfig, ModelConfig
+from pellucid.conversion.proof import own_sentences
 from pellucid.model.transformer import DecoderOnly, Transformer
 from pellucid.tasks.classifier import Classifier
 from pellucid.tasks.language_model import LanguageModel
@@ -23,7 +24,6 @@ from pellucid.tasks.translator import Translator
 from pellucid.text.tokenizers import Tokenizers
 from pellucid.text.training import train_tokenizer
 from pellucid.weights import to_onnx
-from pellucid.workflow.proof import own_sentences
 from tests.parity.export.shapes import DECODER, PAIRED, SIZES, random_model
 from tests.unit.text.subword_models import CORPUS, subwords
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from pellucid.conversion.convert import Sentences, convert
 from pellucid.errors import ConfigError
-from pellucid.workflow.convert import Sentences, convert
 from tests.parity.foreign_tokenizers.test_translating_folders import LINES, make
 from tests.unit.cli.command_line import CommandLine
 

@@ -17,9 +17,9 @@ import pytest
 import torch
 
 from pellucid.errors import CheckpointError, ConfigError
+from pellucid.evaluation.evaluate import evaluate
 from pellucid.tasks.translator import Translator
 from pellucid.weights.folder import load_folder, save_description, save_weights
-from pellucid.workflow.evaluate import evaluate
 from tests.parity.foreign_tokenizers import folders
 from tests.parity.foreign_tokenizers.lines import varied_lines
 from tests.unit.cli.command_line import CommandLine

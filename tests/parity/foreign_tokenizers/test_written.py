@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from pellucid.config import DecodeConfig, ModelConfig
+from pellucid.conversion.proof import own_sentences
 from pellucid.errors import ConfigError
 from pellucid.text.hugging_face import HuggingFaceTokenizer
 from pellucid.text.special import SpecialIds
@@ -17,7 +18,6 @@ from pellucid.text.tokenizers import Tokenizers
 from pellucid.text.tokenizers_format import tokenizer_json
 from pellucid.text.training import train_tokenizer
 from pellucid.weights.export.tokenizer_files import write_tokenizer_files
-from pellucid.workflow.proof import own_sentences
 from tests.unit.text.subword_models import CORPUS, LINES, subwords
 
 pytestmark = pytest.mark.foreign

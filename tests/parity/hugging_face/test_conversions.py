@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from pellucid.workflow.convert import convert
+from pellucid.conversion.convert import convert
 from tests.parity.foreign_tokenizers import folders
 from tests.parity.hugging_face.outside import random_outside
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from pellucid.inspection.alignment import Extraction, align
-from pellucid.inspection.pharaoh import write_links
+from pellucid.analysis.alignment import Extraction, align
+from pellucid.analysis.pharaoh import write_links
 from pellucid.tasks.translator import Translator
 from tests.toy_task import reversed_letters, write_pairs
 from tests.unit.cli.command_line import CommandLine

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from pellucid.run.train import train
 from pellucid.tasks.classifier import Classifier
-from pellucid.workflow.train import train
 from tests.other_tasks import CLASSIFY, labelled_letters, small_recipe_for, write_labelled
 from tests.unit.cli.command_line import CommandLine
 

@@ -9,15 +9,15 @@ import pytest
 import torch
 
 from pellucid.config import DecodeConfig
+from pellucid.conversion import convert as workflow
+from pellucid.conversion.proof import Proof
 from pellucid.text.tokenizers import Tokenizers
 from pellucid.weights.folder import SavedModel, save_description, save_weights
-from pellucid.workflow import convert as workflow
-from pellucid.workflow.proof import Proof
 from tests.parity.tutorials.seq2seq import Seq2Seq
 from tests.tiny_model import tiny_model
 from tests.unit.cli.command_line import CommandLine
+from tests.unit.conversion.tutorial_models import SIZES, SOURCE, TARGET, tutorial, write_vocabularies
 from tests.unit.text.subword_models import subwords
-from tests.unit.workflow.tutorial_models import SIZES, SOURCE, TARGET, tutorial, write_vocabularies
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pellucid.workflow.doctor import Check
+from pellucid.data.doctor import Check
 from tests.unit.cli.command_line import CommandLine, start
 
 Lines = list[bytes]

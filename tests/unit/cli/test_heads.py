@@ -5,15 +5,15 @@ from pathlib import Path
 
 import pytest
 
+from pellucid.analysis.ablation import Head, switched_off
 from pellucid.config import DecodeConfig, ModelConfig
-from pellucid.inspection.ablation import Head, switched_off
 from pellucid.model.transformer import EncoderOnly
+from pellucid.run.train import train
 from pellucid.tasks.classifier import Classifier
 from pellucid.tasks.language_model import LanguageModel
 from pellucid.tasks.saved import open_model
 from pellucid.tasks.translator import Translator
 from pellucid.weights.folder import save_description, save_weights
-from pellucid.workflow.train import train
 from tests.other_tasks import (
     CLASSIFY,
     GENERATE,

@@ -8,8 +8,8 @@ from xml.etree import ElementTree
 import pytest
 
 import pellucid as package
-from pellucid.inspection.pictures.svg import to_svg
 from pellucid.tasks.translator import Translator
+from pellucid.views.canvas.svg import to_svg
 from tests.other_tasks import CLASSIFY, GENERATE, labelled_letters, small_recipe_for, write_alphabet, write_labelled
 from tests.unit.cli.command_line import CommandLine
 
@@ -88,7 +88,7 @@ def test_a_page_and_a_png(
     assert len(every) > small
     assert pellucid("inspect", finished_run, "a b", "--all-views", "-o", tmp_path / "a.html").status == 0
     assert (tmp_path / "a.html").read_bytes() == every
-    monkeypatch.setattr("pellucid.workflow.inspect.LARGEST_PAGE", len(every) - 1)
+    monkeypatch.setattr("pellucid.views.inspect.LARGEST_PAGE", len(every) - 1)
     large = pellucid("inspect", finished_run, "a b", "-o", tmp_path / "a.html")
     assert "all views would take more than 0 MB: --all-views\n" in large.err
     assert (tmp_path / "a.html").stat().st_size == small

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from pellucid.errors import DataError
+from pellucid.streams.source import LineSource, PairSource
+from pellucid.streams.streams import FIRST_STRETCH
 from pellucid.tasks.translator import Translator
-from pellucid.workflow.line_source import LineSource, PairSource
-from pellucid.workflow.streams import FIRST_STRETCH
 from tests.toy_task import reversed_letters, write_pairs
 from tests.unit.cli.command_line import CommandLine
 
@@ -168,7 +168,7 @@ def test_scores_go_on_where_they_were_stopped(
     src, tgt = write_pairs(tmp_path, reversed_letters(150))
     given = ["score", finished_run, "--src", src, "--tgt", tgt]
     expected = pellucid(*given).out
-    monkeypatch.setattr("pellucid.workflow.streams.STRETCH", 10)
+    monkeypatch.setattr("pellucid.streams.streams.STRETCH", 10)
     lines = Path(tgt).read_bytes()
     Path(tgt).write_bytes(lines + b"\xff\n")
     stopped = pellucid(*given, "--output", tmp_path / "out")

@@ -11,7 +11,7 @@ import pytest
 
 from pellucid.cli import main as module
 from pellucid.cli.stop_signals import STOP_SIGNALS
-from pellucid.workflow import convert
+from pellucid.conversion import convert
 from tests.toy_task import reversed_letters, small_arguments, write_pairs
 from tests.unit.cli.command_line import CommandLine
 
@@ -96,7 +96,7 @@ def test_a_training_says_a_word_before_its_first_step(
     pellucid: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     src, tgt = write_pairs(tmp_path, reversed_letters(50))
-    monkeypatch.setattr("pellucid.workflow.train.prepare", lambda *_: stop(signal.SIGTERM))
+    monkeypatch.setattr("pellucid.run.train.prepare", lambda *_: stop(signal.SIGTERM))
     outcome = pellucid(*small_arguments(src, tgt, tmp_path / "run"))
     assert outcome.status == 143
     assert outcome.err.endswith("stopped by SIGTERM; the same command does again what was not saved\n")

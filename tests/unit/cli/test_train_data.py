@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from pellucid.config import Recipe
+from pellucid.data import locate
 from pellucid.data.catalogue import read_catalogue
-from pellucid.workflow import locate
 from tests.toy_task import SMALL, reversed_letters
 from tests.unit.cli.command_line import CommandLine
 from tests.unit.data.file_server import FileServer, serving

@@ -7,7 +7,7 @@ import pytest
 
 from pellucid.config import Recipe, shipped_recipes
 from pellucid.data.catalogue import PublishedFile, catalogue, read_catalogue, total_size
-from pellucid.workflow.locate import TEXT_FIELDS
+from pellucid.data.locate import TEXT_FIELDS
 
 FILES = {file.path: file for file in catalogue().values()}
 

@@ -11,9 +11,9 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from pellucid.errors import ConfigError
-from pellucid.kernels.dropout import dropout
 from pellucid.model.attention import MultiHeadAttention, attention, attention_weights, observing
 from pellucid.model.cache import LayerCache
+from pellucid.model.fast.dropout import dropout
 from pellucid.model.masks import causal_mask
 from tests.rounding import DOUBLE_NETWORK, gamma
 

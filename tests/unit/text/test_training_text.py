@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pellucid.config.tables import from_table, to_table
 from pellucid.errors import ConfigError
-from pellucid.tables import from_table, to_table
 from pellucid.text.training_text import Sample, TrainingText
 
 

@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from pellucid.kernels.linear import Linear
+from pellucid.model.fast.linear import Linear
 from pellucid.training import loss
 from pellucid.training.loss import projected_cross_entropy, projected_r_drop, r_drop_loss, smoothed_cross_entropy
 

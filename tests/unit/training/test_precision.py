@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from pellucid.kernels.linear import Linear
+from pellucid.model.fast.linear import Linear
 from pellucid.training import precision
 from pellucid.training.interrupts import Interrupted
 from pellucid.training.precision import autocast, bfloat16_gain, multiply_in, warning

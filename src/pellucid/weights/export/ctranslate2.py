@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from pellucid.config import DecodeConfig, ModelConfig
 from pellucid.errors import ConfigError, install
+from pellucid.files.writing import move_into_place, temporary_folder, write_text
 from pellucid.model.transformer import DecoderOnly, Model, Transformer
 from pellucid.text.numbered import NumberedSubwords
 from pellucid.text.subwords import Subwords
@@ -18,7 +19,6 @@ from pellucid.text.tokenizers import Tokenizers
 from pellucid.text.tokenizers_format import token_names
 from pellucid.weights.export.card import export_card
 from pellucid.weights.export.tokenizer_files import save_tokenizer_files
-from pellucid.weights.files import move_into_place, temporary_folder, write_text
 
 Quantization = Literal["int8", "int8_float32", "int8_float16", "int8_bfloat16", "int16", "float16", "bfloat16"]
 

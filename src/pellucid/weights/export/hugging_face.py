@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from pellucid.config import DecodeConfig, ModelConfig
 from pellucid.errors import ConfigError
+from pellucid.files.writing import replacing, write_text
 from pellucid.model.attention import MultiHeadAttention
 from pellucid.model.transformer import Model
 from pellucid.text.tokenizer import Tokenizer
@@ -20,7 +21,6 @@ from pellucid.weights.export import architectures as classes
 from pellucid.weights.export.architectures import ACTIVATIONS, Architecture
 from pellucid.weights.export.card import export_card
 from pellucid.weights.export.tokenizer_files import save_tokenizer_files
-from pellucid.weights.files import replacing, write_text
 from pellucid.weights.hugging_face.names import foreign_names
 from pellucid.weights.tensors import parameters
 

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from pellucid.config import DecodeConfig, ModelConfig
 from pellucid.errors import ConfigError, install
+from pellucid.files.writing import replacing, write_text
 from pellucid.model.transformer import DecoderOnly, EncoderOnly, Model, Transformer
 from pellucid.text.tokenizer import Tokenizer
 from pellucid.text.tokenizers import Tokenizers
@@ -22,7 +23,6 @@ from pellucid.weights.export.hugging_face import generation_table
 from pellucid.weights.export.onnx_merging import merged_decoder
 from pellucid.weights.export.onnx_steps import MemoryReader, SourceReader, StateReader, TokenWriter, parted
 from pellucid.weights.export.tokenizer_files import save_tokenizer_files
-from pellucid.weights.files import replacing, write_text
 
 Quantization = Literal["int8"]
 GRAPHS = "onnx"

@@ -7,10 +7,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from pellucid.kernels.linear import Linear
 from pellucid.model.attention import MultiHeadAttention
 from pellucid.model.cache import DecoderCache, LayerCache
 from pellucid.model.embeddings import Embeddings
+from pellucid.model.fast.linear import Linear
 from pellucid.model.positions import LearnedPositions
 from pellucid.model.transformer import DecoderOnly, EncoderOnly, SequenceClassifier, Transformer
 

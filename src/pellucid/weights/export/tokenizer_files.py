@@ -7,13 +7,13 @@ from pathlib import Path
 
 from pellucid.config import DecodeConfig, ModelConfig
 from pellucid.errors import ConfigError
+from pellucid.files.writing import move_into_place, temporary_folder, write_text
 from pellucid.text.hugging_face import HUGGING_FACE_KIND, HuggingFaceTokenizer
 from pellucid.text.numbered import NumberedSubwords
 from pellucid.text.subwords import Subwords
 from pellucid.text.tokenizer import Tokenizer
 from pellucid.text.tokenizers import Tokenizers
 from pellucid.text.tokenizers_format import is_near, token_names, tokenizer_json
-from pellucid.weights.files import move_into_place, temporary_folder, write_text
 
 SETTINGS = "tokenizer_config.json"
 TARGET = "target"

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from pellucid.errors import CheckpointError, shown
-from pellucid.reading import read_settings
+from pellucid.files.reading import read_settings
 from pellucid.weights.archive import check_archive, check_views
 from pellucid.weights.tensors import FLOATS, load_tensors
 

@@ -6,10 +6,10 @@ from statistics import fmean
 from typing import Any
 
 from pellucid.config import DecodeConfig, ModelConfig
+from pellucid.config.tables import from_table
 from pellucid.errors import CheckpointError, ConfigError, shown
+from pellucid.files.reading import read_settings
 from pellucid.model.transformer import Model
-from pellucid.reading import read_settings
-from pellucid.tables import from_table
 from pellucid.text.foreign import load_foreign_tokenizer, starting_ids
 from pellucid.text.languages import codes_are_special, language_ids
 from pellucid.text.tokenizer import Tokenizer

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from pellucid.errors import CheckpointError, shown
-from pellucid.reading import (
+from pellucid.files.reading import (
     ID,
     NOTHING,
     NUMBER,

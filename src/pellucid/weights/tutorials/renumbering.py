@@ -7,8 +7,8 @@ import torch
 from torch import Tensor
 
 from pellucid.config import ModelConfig
+from pellucid.config.tables import from_table, to_table
 from pellucid.model.transformer import Model, Transformer
-from pellucid.tables import from_table, to_table
 from pellucid.weights.building import build_unfilled
 from pellucid.weights.tensors import parameters, set_parameters
 

@@ -1,0 +1,1 @@
+"""What attention weights tell: alignments, flow, statistics, what a head is worth."""

@@ -1,0 +1,1 @@
+"""Conversion between formats, each proved by comparing logits and outputs."""

@@ -1,0 +1,247 @@
+"""`pellucid convert`: a model from one place into the form of another, with the proof that it stayed the same."""
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, cast, get_args
+
+import torch
+
+from pellucid.conversion.counterparts import Kind
+from pellucid.conversion.languages import Languages
+from pellucid.conversion.proof import Proof, not_compared, prove
+from pellucid.conversion.tutorial import TutorialOptions, open_tutorial
+from pellucid.errors import CheckpointError, ConfigError, DataError, did_you_mean
+from pellucid.files.writing import flush, refusals_in_words, temporary_folder, write_text
+from pellucid.weights.card import PIPELINE_TAGS, card, kept, parted
+from pellucid.weights.export import ctranslate2, onnx
+from pellucid.weights.export.card import KEPT, export_card
+from pellucid.weights.folder import (
+    DESCRIPTION,
+    SavedModel,
+    description_of,
+    is_foreign,
+    load_folder,
+    save_description,
+    save_weights,
+)
+from pellucid.weights.hugging_face.hub import find_folder, is_hub_name
+from pellucid.weights.tutorials.files import KINDS as FILE_KINDS
+from pellucid.weights.tutorials.files import load_state_dict
+from pellucid.weights.tutorials.layouts import LAYOUT_NAMES, find_layout
+from pellucid.weights.tutorials.source import read_state_dict
+
+OURS, HUGGING_FACE = "pellucid", "hf"
+SOURCES = (OURS, HUGGING_FACE, *LAYOUT_NAMES)
+TARGETS = (OURS, HUGGING_FACE, "ct2", "onnx")
+QUANTIZATIONS = {"ct2": get_args(ctranslate2.Quantization), "onnx": get_args(onnx.Quantization)}
+"""The types in which each target's matrices may be stored."""
+OTHER_NAMES = {
+    "ctranslate2": "ct2",
+    "ctranslate": "ct2",
+    "huggingface": HUGGING_FACE,
+    "hugging-face": HUGGING_FACE,
+    "transformers": HUGGING_FACE,
+}
+"""What people call a kind that has a shorter name here."""
+
+
+@dataclass(frozen=True)
+class Sentences:
+    """What both sides are compared on."""
+
+    sentences: Sequence[str] | None = None
+    """None: twenty that come with the project."""
+    references: Sequence[str] | None = None
+    """A translation of each."""
+    tolerance: float | None = None
+    """None: 0.0001, which decides nothing where matrices are rounded."""
+    languages: Languages = (None, None)
+    """Codes of source and target, for a multilingual model; None: its default, else the first it knows."""
+
+
+def convert(
+    src: str | Path,
+    dst: str | Path,
+    kind: str | None = None,
+    target: str = OURS,
+    options: TutorialOptions | None = None,
+    quantization: str | None = None,
+    compared_on: Sentences | None = None,
+) -> Proof:
+    """Writes the model `src` into the new folder `dst`, compares both, and leaves what it found in conversion.json.
+
+    Args:
+        src: a model folder of ours or of Hugging Face's, a name on its hub, or a file with a tutorial's state dict.
+        kind: pellucid, hf, or a tutorial's layout; None: what `src` looks like.
+        target: pellucid, hf, ct2 or onnx.
+        options: of a tutorial: what no tensor tells.
+        quantization: of CTranslate2 and ONNX: the type of their matrices.
+
+    Nothing is left of a conversion that fails; one that was made but is not equal stays, for a look at it.
+
+    Raises ConfigError for what cannot be asked or expressed, DataError and CheckpointError for what cannot be read.
+    """
+    source, place = Path(src), Path(dst)
+    if os.path.lexists(place):
+        raise ConfigError(f"`{place}` is there already", "name a folder that does not exist yet")
+    _check_names(kind, target, quantization)
+    kind = kind or find_kind(source)
+    if kind == target == OURS:
+        raise ConfigError(f"`{source}` is a Pellucid model already", f"choose --to {', '.join(TARGETS[1:])}")
+    if options is not None and options != TutorialOptions() and kind not in LAYOUT_NAMES:
+        raise ConfigError(f"options of a tutorial are given, but `{source}` is of the kind `{kind}`", "leave them out")
+    if kind == HUGGING_FACE:
+        source = find_folder(source)
+    with _new_folder(place) as folder, TemporaryDirectory(prefix="pellucid-") as workspace:
+        saved = _opened(source, kind, options or TutorialOptions())
+        if kind in LAYOUT_NAMES and target != OURS:  # what the other side is compared with must be a folder
+            _write_ours(saved, Path(workspace), kind, source)
+            source = Path(workspace)
+        _write(saved, folder, target, kind, source, quantization)
+        proof = _proof(source, folder, kind, target, compared_on or Sentences(), quantization)
+        proof.save(folder)
+        if target != OURS:
+            text = export_card(
+                target, saved.model.config, tokenizers=saved.tokenizers, original=_card_of(source), proof=str(proof)
+            )
+            write_text(folder / "README.md", text)
+    return proof
+
+
+def find_kind(source: Path) -> str:
+    """What kind of model lies at a path: pellucid, hf, or a tutorial's layout. Raises DataError where it is unclear."""
+    if source.is_file():
+        found = find_layout(read_state_dict(load_state_dict(source)))
+        if found is None:
+            raise DataError(
+                f"`{source}` has the names of no tutorial that is known: {', '.join(LAYOUT_NAMES)}",
+                "rename its tensors as one of them has them (`pellucid convert --help`), or take them in by hand",
+            )
+        return found
+    if description_of(source).is_file():
+        return HUGGING_FACE if is_foreign(source) else OURS
+    if "/" in str(source) and is_hub_name(source) and source.suffix not in FILE_KINDS:
+        return HUGGING_FACE
+    reason = f"it has no {DESCRIPTION} or config.json" if source.is_dir() else "it does not exist"
+    raise DataError(f"no model at `{source}`: {reason}", "name a model folder, or a file with a state dict")
+
+
+def _check_names(kind: str | None, target: str, quantization: str | None) -> None:
+    """Raises ConfigError for a kind, a target or a type that there is not."""
+    types = QUANTIZATIONS.get(target, ())
+    if quantization is not None and target in TARGETS and not types:
+        raise ConfigError(
+            f"`--quantization {quantization}` means nothing to `--to {target}`", "choose --to ct2, or --to onnx"
+        )
+    for option, value, known in (
+        ("--from", kind, SOURCES),
+        ("--to", target, TARGETS),
+        ("--quantization", quantization, types),
+    ):
+        if value is not None and value not in known:
+            of = f" of `--to {target}`" if option == "--quantization" else ""
+            meant = OTHER_NAMES.get(value.lower(), value)
+            raise ConfigError(
+                f"unknown `{option} {value}`{of}{did_you_mean(meant, known)}", f"choose {', '.join(known)}"
+            )
+
+
+def _opened(source: Path, kind: str, options: TutorialOptions) -> SavedModel:
+    if kind in LAYOUT_NAMES:
+        return open_tutorial(load_state_dict(source), kind, options)
+    foreign = is_foreign(source)
+    if foreign != (kind == HUGGING_FACE):
+        raise ConfigError(f"`{source}` is not of the kind `{kind}`", f"leave --from out, or give {find_kind(source)}")
+    return load_folder(source, torch.device("cpu"))
+
+
+@contextmanager
+def _new_folder(place: Path) -> Iterator[Path]:
+    """A folder beside `place` to write into; on success it becomes `place`, else it is removed."""
+    with ExitStack() as stack:
+        with refusals_in_words(place, "folder"):
+            place.parent.mkdir(parents=True, exist_ok=True)
+            beside = stack.enter_context(temporary_folder(place))
+        folder = beside / "model"
+        folder.mkdir()
+        yield folder
+        folder.rename(place)
+    flush(place.parent)
+
+
+def _write(saved: SavedModel, folder: Path, target: str, kind: str, source: Path, quantization: str | None) -> None:
+    if target == OURS:
+        _write_ours(saved, folder, kind, source)
+    elif target == HUGGING_FACE:
+        from pellucid.weights import to_hugging_face
+
+        to_hugging_face(saved.model, saved.tokenizers, folder, decode=saved.decode, labels=saved.labels)
+    elif target == "ct2":
+        from pellucid.weights import to_ctranslate2
+
+        to_ctranslate2(saved.model, saved.tokenizers, folder, cast(Any, quantization), decode=saved.decode)
+    else:
+        from pellucid.weights import to_onnx
+
+        to_onnx(
+            saved.model, folder, saved.tokenizers, decode=saved.decode, labels=saved.labels,
+            quantization=cast(Any, quantization),
+        )  # fmt: skip
+
+
+def _write_ours(saved: SavedModel, folder: Path, kind: str, source: Path) -> None:
+    if saved.tokenizers is None:
+        raise CheckpointError(
+            f"the model in `{source}` has no tokenizer, so it cannot read text", "copy the tokenizer's files into it"
+        )
+    card = converted_card(saved, kind, _card_of(source))
+    about = saved.labels, saved.languages, saved.text
+    save_description(folder, saved.model.config, saved.tokenizers, saved.decode, card, *about)
+    save_weights(folder, saved.model)
+
+
+def _proof(
+    source: Path, folder: Path, kind: str, target: str, compared_on: Sentences, quantization: str | None
+) -> Proof:
+    """The comparison of the two sides; a tutorial's own code is not here to compare with."""
+    given = compared_on.sentences, compared_on.references, compared_on.tolerance, compared_on.languages
+    if target != OURS:
+        return prove(source, folder, cast(Kind, target), *given, quantization or "")
+    if kind == HUGGING_FACE:
+        return prove(folder, source, "hf", *given)
+    return not_compared(
+        f"the code that trained the model is not here; Pellucid's own tests compare the layout `{kind}` with its text"
+    )
+
+
+def _card_of(source: Path) -> str:
+    path = source / "README.md"
+    return path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
+
+
+def converted_card(saved: SavedModel, kind: str, original: str = "") -> str:
+    """The model card of a converted model, in Markdown; the original's card stands below, and its licence above.
+
+    It names no path, host or time.
+    """
+    config = saved.model.config
+    lines, body = parted(original)
+    rows = {
+        "converted from": "a Hugging Face folder" if kind == HUGGING_FACE else f"a state dict of `{kind}`",
+        "encoder / decoder layers": f"{config.num_encoder_layers} / {config.num_decoder_layers}",
+        "d_model, d_ff, heads": f"{config.d_model}, {config.d_ff}, {config.num_heads}",
+        "vocabulary": f"{config.src_vocab_size:,} / {config.tgt_vocab_size:,}",
+    }
+    table = "".join(f"| {name} | {value} |\n" for name, value in rows.items())
+    rest = f"\n## The original's card\n\n{body.strip()}\n" if body.strip() else ""
+    head: dict[str, Any] = {
+        "library_name": "pellucid",
+        "pipeline_tag": PIPELINE_TAGS.get(saved.task, "feature-extraction"),
+    }
+    if saved.languages and not any(line.startswith("language:") for line in lines):
+        head["language"] = sorted(saved.languages)
+    return card(head, f"# A converted model\n\n| | |\n| --- | --- |\n{table}{rest}", kept(lines, KEPT))

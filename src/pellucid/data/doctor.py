@@ -1,0 +1,110 @@
+"""`pellucid doctor`: each check of a corpus, passed or not."""
+
+import textwrap
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import chain
+from typing import Literal
+
+from pellucid.config import DataConfig
+from pellucid.data.faults import ADVICE, TITLES, Fault, Finding
+from pellucid.data.health import HeldOut, Inspection, inspect
+from pellucid.data.parallel import ParallelText, held_out_text, parallel_texts
+from pellucid.data.prepare import held_out_sources
+from pellucid.errors import DataError
+
+Level = Literal["ok", "note", "BAD"]
+GREEN, YELLOW, RED, PLAIN = "\x1b[32m", "\x1b[33m", "\x1b[31m", "\x1b[0m"
+COLOURS: dict[Level, str] = {"ok": GREEN, "note": YELLOW, "BAD": RED}
+INDENT = " " * 5
+
+SPOILS: Mapping[Fault, float] = {
+    "lines": 0.0, "shift": 0.0, "utf8": 0.01, "mojibake": 0.01, "lost": 0.01, "empty": 0.1, "too_long": 0.1,
+    "copy": 0.1, "duplicate": 0.5, "valid": 0.01, "test": 0.01,
+}  # fmt: skip
+"""A larger part than this of the pairs, or of the sentences held out, spoils a training or what it is measured by. What
+is not named here does not, however often it occurs."""
+
+
+@dataclass(frozen=True)
+class Check:
+    """A line of the report: what was looked at, what was found, and how bad that is.
+
+    "ok": nothing was found. "note": worth knowing. "BAD": it stops a training, or spoils it.
+    """
+
+    level: Level
+    text: str
+    advice: str = ""
+
+    def in_words(self, colour: bool, width: int = 0) -> str:
+        """Returns the line with what to do below it, in lines of at most `width` characters where that is above 0."""
+        mark = f"{COLOURS[self.level]}{self.level:<4}{PLAIN}" if colour else f"{self.level:<4}"
+        lines = [*self.text.split("\n"), *([f"-> {self.advice}"] if self.advice else [])]
+        if width > 0:
+            lines = list(chain.from_iterable(map(partial(_wrapped, width=width - len(INDENT)), lines)))
+        return f"{mark} {f'{chr(10)}{INDENT}'.join(lines)}"
+
+
+def _wrapped(line: str, width: int) -> list[str]:
+    """A line as several; one of a table stays as it is, since its columns mean something."""
+    if " | " in line:
+        return [line]
+    behind = "   " if line.startswith("-> ") else ""
+    return textwrap.wrap(line, max(width, 20), subsequent_indent=behind, break_long_words=False, break_on_hyphens=False)
+
+
+def check_corpus(data: DataConfig) -> Iterator[Check]:
+    """The checks of the training texts and, where one is given, of the validation text.
+
+    Raises ConfigError where a text is not named.
+    """
+    valid = held_out_text(data, "valid")
+    yield from _checks(parallel_texts(data), data, lambda: held_out_sources(data))
+    if valid:
+        yield from _checks([valid], replace(data, on_copy="keep", on_duplicate="keep"), dict)
+
+
+def _checks(texts: Sequence[ParallelText], data: DataConfig, held_out: Callable[[], HeldOut]) -> Iterator[Check]:
+    try:
+        sources = held_out()
+        # Bad lines are counted to the end, even if training would stop at the first one.
+        policy = "replace" if data.on_bad_utf8 == "error" else data.on_bad_utf8
+        seen = inspect(texts, replace(data, on_bad_utf8=policy), sources)
+    except DataError as error:
+        yield Check("BAD", str(error), error.hint)
+        return
+    names = " and ".join(map(str, texts))
+    if not len(seen.used):
+        yield Check("BAD", f"{names}: no pair in it", "give files with a sentence a line")
+        return
+    yield Check("ok", f"{len(seen.used):,} pairs in {names}")
+    for fault in TITLES:
+        finding = seen.of(fault)
+        if finding:
+            if fault == "utf8" and data.on_bad_utf8 == "error":
+                finding = replace(finding, effect="training stops there")
+            yield Check(_level(finding, data, seen, sources), str(finding), ADVICE[fault])
+        elif _applies(fault, texts, sources):
+            yield Check("ok", f"{TITLES[fault]}: none")
+
+
+def _level(finding: Finding, data: DataConfig, seen: Inspection, held_out: HeldOut) -> Level:
+    """How bad a finding is, by the part of the text that it is of."""
+    fault = finding.fault
+    if fault == "utf8" and data.on_bad_utf8 == "error":
+        return "BAD"
+    if fault not in SPOILS or (finding.effect == "left out" and fault in ("copy", "duplicate")):
+        return "note"
+    of = len(held_out[fault][1]) if fault in held_out else len(seen.used)
+    return "BAD" if finding.count > SPOILS[fault] * of else "note"
+
+
+def _applies(fault: Fault, texts: Sequence[ParallelText], held_out: HeldOut) -> bool:
+    """Whether a check has been made at all."""
+    if fault in ("lines", "shift"):
+        return any(text.tgt for text in texts)
+    if fault == "line_break":
+        return any(text.is_json for text in texts)
+    return fault not in ("valid", "test") or fault in held_out

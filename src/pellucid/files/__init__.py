@@ -1,0 +1,1 @@
+"""Reading and writing files: what strangers wrote, what must not be lost."""

@@ -1,0 +1,77 @@
+"""What a command with a time budget asks for: so long, with these settings, from that recipe."""
+
+import hashlib
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
+
+from pellucid.config import KEYS, Recipe
+from pellucid.config.tables import split_override
+from pellucid.data.locate import TEXT_FIELDS
+from pellucid.errors import ConfigError
+from pellucid.planning.duration import parse_duration, say_duration
+from pellucid.planning.rules import SHAPE_KEYS
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a plan is made for. Two are equal that ask for the same; where the texts lie is no part of it."""
+
+    seconds: float
+    settings: tuple[str, ...]
+    """The `section.key=value` settings that win over the plan."""
+    recipe: str
+    """A digest of the recipe before the plan."""
+    started: float = field(default=0.0, compare=False)
+    """When the budget began to run, as time.perf_counter() counts."""
+    starts_from: str = field(default="", compare=False)
+    """The folder of the model whose shape and vocabulary stay, where training starts from one."""
+
+    @classmethod
+    def of(cls, recipe: Recipe, budget: str, settings: Sequence[str], started: float | None = None) -> Self:
+        """The request to train `recipe`, with these settings in it, for as long as `budget` says.
+
+        Raises ConfigError where that is no length of time, or no translator is to be trained.
+        """
+        if recipe.task != "translate":
+            raise ConfigError(
+                f'--budget plans translators, and the recipe has `task = "{recipe.task}"`',
+                "leave --budget out: the recipe's own settings say how long training takes",
+            )
+        nowhere: dict[str, Any] = dict.fromkeys(TEXT_FIELDS, "")
+        text = replace(
+            recipe, data=replace(recipe.data, **nowhere), train=replace(recipe.train, init_from="")
+        ).to_toml()
+        return cls(
+            parse_duration(budget),
+            tuple(sorted(setting for setting in settings if _key(setting).removeprefix("data.") not in nowhere)),
+            hashlib.sha256(text.encode()).hexdigest(),
+            time.perf_counter() if started is None else started,
+            recipe.train.init_from,
+        )
+
+    @property
+    def fixed(self) -> frozenset[str]:
+        """The settings, as `section.key`, that a plan leaves alone."""
+        of_start = SHAPE_KEYS | {"model.norm", "data.vocab_size"} if self.starts_from else frozenset()
+        return of_start | {_key(setting) for setting in self.settings}
+
+    @property
+    def given(self) -> str:
+        """The same for a reader: the settings by their keys, the shape by the model that has it."""
+        keys = sorted({_key(setting) for setting in self.settings})
+        return ", ".join([*([f"the shape of {self.starts_from}"] if self.starts_from else []), *keys])
+
+    @property
+    def seconds_left(self) -> float:
+        """What is left of the budget now."""
+        return max(0.0, self.seconds - (time.perf_counter() - self.started))
+
+    def __str__(self) -> str:
+        return " ".join([f"--budget {say_duration(self.seconds)}", *(f"--set {setting}" for setting in self.settings)])
+
+
+def _key(setting: str) -> str:
+    section, key, _ = split_override(setting, KEYS)
+    return f"{section}.{key}"

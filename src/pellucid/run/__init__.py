@@ -1,0 +1,1 @@
+"""One training as a folder: opened, planned, trained, resumed, described."""

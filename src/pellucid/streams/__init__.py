@@ -1,0 +1,1 @@
+"""Lines in, lines out: translating, classifying, generating and scoring files, resumable."""

@@ -1,0 +1,197 @@
+"""An output that a stopped command leaves half-made, and the same command goes on after: `F.partial`, with a manifest.
+
+The partial file holds whole stretches of lines. The manifest beside it says of which command they are (verb, model,
+options), and of how many lines of which input: by their digest, so that what is finished is what an uninterrupted
+command would have written, byte for byte, or is begun anew.
+"""
+
+import hashlib
+import json
+import os
+import stat
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, BinaryIO, Protocol
+
+from pellucid.errors import ConfigError, shown
+from pellucid.files.writing import flush, move_into_place, refusals_in_words, sweep, write_text
+
+if sys.platform != "win32":
+    import fcntl
+
+FORMAT = "pellucid-partial/1"
+SECONDS_BETWEEN_RECORDS = 2.0
+"""What a kill can cost at most; writing the manifest after each of many small stretches would cost more."""
+
+
+class Countable(Protocol):
+    """What is read from: a LineSource."""
+
+    number: int
+
+    @property
+    def digest(self) -> str: ...
+
+    def skip(self, number: int, digest: str) -> bool: ...
+
+
+class PartialOutput:
+    """The half-made file, open to be written. What is written counts when it is recorded in the manifest."""
+
+    def __init__(self, target: Path, command: Mapping[str, Any], source: Countable) -> None:
+        self.target = target
+        self.path = target.with_name(f"{target.name}.partial")
+        self.manifest = target.with_name(f"{target.name}.partial.json")
+        self.command = {"pellucid": version("pellucid"), "torch": version("torch"), **command}
+        self.source = source
+        self._recorded_at = time.monotonic()
+        self._hash = hashlib.sha256()
+        self._bytes = 0
+        # What the bytes answer: of the source more may have been taken since.
+        self._lines, self._input = source.number, source.digest
+        self._file = self._held()
+
+    def begin(self, fresh: bool, say: Callable[[str], object]) -> None:
+        """Goes on after what is there, or begins anew, and says which where anything was there."""
+        table = self._stored()
+        reason = "`--fresh` was given" if fresh else self._other(table) or self._damage(table)
+        if table is not None and reason is None:
+            if self.source.skip(table["lines"], table["input_sha256"]):
+                self._file.truncate(table["bytes"])
+                self._file.seek(table["bytes"])
+                self._bytes, self._lines, self._input = table["bytes"], self.source.number, self.source.digest
+                say(f"going on after line {table['lines']:,}: `{shown(self.path)}` has those before it")
+                return
+            reason = "the input is another one"
+        if self.path.stat().st_size:
+            say(f"`{shown(self.path)}` is begun anew: {reason or 'nothing says what it is of'}")
+        self._hash = hashlib.sha256()
+        self.manifest.unlink(missing_ok=True)
+        self._file.seek(0)
+        self._file.truncate()
+
+    def write(self, text: str) -> None:
+        """Writes the lines for all that has been taken from the source, and records them now and then."""
+        data = text.encode()
+        self._file.write(data)
+        self._file.flush()
+        self._hash.update(data)
+        self._bytes += len(data)
+        self._lines, self._input = self.source.number, self.source.digest
+        if time.monotonic() - self._recorded_at >= SECONDS_BETWEEN_RECORDS:
+            self.record()
+
+    def record(self) -> None:
+        """Puts on the disk what has been written, then the manifest that counts it."""
+        os.fsync(self._file.fileno())
+        table = {
+            "format": FORMAT, "command": self.command, "lines": self._lines, "input_sha256": self._input,
+            "bytes": self._bytes, "output_sha256": self._hash.hexdigest(),
+        }  # fmt: skip
+        write_text(self.manifest, json.dumps(table, indent=1, ensure_ascii=False) + "\n")
+        self._recorded_at = time.monotonic()
+
+    def finish(self) -> None:
+        """Has the finished file take the place of the target."""
+        if self.target.exists():  # whoever may read it goes on to
+            self.path.chmod(stat.S_IMODE(self.target.stat().st_mode) & 0o777)
+        self._file.close()
+        move_into_place(self.path, self.target)
+        self.manifest.unlink(missing_ok=True)
+        sweep(self.manifest)
+        flush(self.target.parent)
+
+    def keep(self, say: Callable[[str], object]) -> None:
+        """Keeps what is whole of an output that was stopped, and says how much; of nothing nothing stays."""
+        if self._lines:
+            with suppress(OSError, ValueError):  # on a full disk what was recorded before counts; or it is closed
+                self.record()
+            say(f"kept: {self._lines:,} lines in `{shown(self.path)}`; the same command goes on after them")
+        else:
+            self.path.unlink(missing_ok=True)
+            self.manifest.unlink(missing_ok=True)
+        self._file.close()
+
+    def _stored(self) -> dict[str, Any] | None:
+        """The manifest, where there is one that can be read, and something that it is of."""
+        if not self.path.is_file():
+            return None
+        try:
+            table = json.loads(self.manifest.read_text(encoding="utf-8"))
+            is_whole = table["format"] == FORMAT and isinstance(table["command"], dict)
+            whole = is_whole and all(type(table[key]) is int and table[key] >= 0 for key in ("lines", "bytes"))
+        except (OSError, ValueError, KeyError, TypeError, RecursionError):
+            return None
+        return table if whole else None
+
+    def _other(self, table: dict[str, Any] | None) -> str | None:
+        """What differs between the command that left it and this one, in words."""
+        if table is None or table["command"] == self.command:
+            return None
+        stored = table["command"]
+        names = [name for name in {**stored, **self.command} if stored.get(name) != self.command.get(name)]
+        return f"it is of another command, whose {' and '.join(f'`{shown(name)}`' for name in names[:5])} differed"
+
+    def _damage(self, table: dict[str, Any] | None) -> str | None:
+        """Whether what the manifest counts is there, in words; its hash goes on from there."""
+        if table is None:
+            return None
+        self._file.seek(0)
+        left = table["bytes"]
+        while left and (data := self._file.read(min(left, 1 << 20))):
+            self._hash.update(data)
+            left -= len(data)
+        return None if self._hash.hexdigest() == table.get("output_sha256") else "it has been changed"
+
+    def _held(self) -> BinaryIO:
+        """The file, opened and locked; where disks know no locks, nobody is kept out.
+
+        Raises ConfigError where another process writes it now.
+        """
+        while True:
+            with suppress(FileExistsError):
+                self.path.open("xb").close()
+            file = self.path.open("r+b")
+            if sys.platform == "win32":
+                return file
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                file.close()
+                raise ConfigError(
+                    f"another process is writing `{shown(self.target)}`",
+                    "wait until it has ended, or name another file",
+                ) from None
+            except OSError:
+                return file
+            with suppress(FileNotFoundError):
+                if os.path.samestat(os.fstat(file.fileno()), self.path.stat()):
+                    return file
+            file.close()  # another process has finished it in the meantime
+
+
+@contextmanager
+def partial_output(
+    target: Path, command: Mapping[str, Any], source: Countable, *, fresh: bool, say: Callable[[str], object]
+) -> Iterator[PartialOutput]:
+    """An output that becomes `target` when its context ends well, and else stays to be gone on with.
+
+    Args:
+        command: what decides the output beside the input, as JSON has it.
+        fresh: begins anew whatever is there.
+
+    Raises DataError where nothing can be written there, ConfigError where another process does so now.
+    """
+    with refusals_in_words(target):
+        partial = PartialOutput(target, command, source)
+        try:
+            partial.begin(fresh, say)
+            yield partial
+            partial.finish()
+        except BaseException:
+            partial.keep(say)
+            raise

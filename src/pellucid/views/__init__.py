@@ -1,0 +1,1 @@
+"""Pictures and pages of attention, of masks, positions and schedules."""

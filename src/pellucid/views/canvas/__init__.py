@@ -1,0 +1,1 @@
+"""Drawing: rectangles, text and colours, as SVG and PNG."""

@@ -1,0 +1,301 @@
+"""`pellucid inspect`: one text through a model, or a trace that was kept, as a page, a picture or a trace file."""
+
+import math
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import Any
+
+from pellucid.analysis.align import with_line_words
+from pellucid.analysis.evolution import evolution
+from pellucid.analysis.pharaoh import Gold, read_gold
+from pellucid.analysis.statistics import sink_columns, statistics
+from pellucid.data.corpus import origin, read_lines
+from pellucid.errors import ConfigError, DataError
+from pellucid.evaluation.measure import task_in
+from pellucid.model.transformer import EncoderOnly
+from pellucid.tasks.classifier import Classifier
+from pellucid.tasks.language_model import LanguageModel
+from pellucid.tasks.saved import open_model
+from pellucid.tasks.tracing import trace_text
+from pellucid.tasks.translator import Translator
+from pellucid.tracing.file import load_trace
+from pellucid.tracing.trace import Trace
+from pellucid.views.canvas.text import labels
+from pellucid.views.choice import Choice
+from pellucid.views.plot import check_suffix
+from pellucid.views.view import View, check_view
+from pellucid.views.view_options import Options, check_options
+
+SUFFIXES = (".html", ".svg", ".png", ".trace")
+TRACE = ".trace"
+LARGEST_PAGE = 8_000_000
+"""Bytes of a page that has every view unasked."""
+OF_TRANSLATORS = ("target", "beam_size", "source_language", "target_language")
+SPELLED = {"source_language": "src-lang", "target_language": "tgt-lang"}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Reading:
+    """What is read, and how."""
+
+    text: str | None
+    """None: the model is a trace file, which holds its own."""
+    target: str | None = None
+    second: str | None = None
+    beam_size: int | None = None
+    source_language: str | None = None
+    target_language: str | None = None
+    device: str = "auto"
+    dtype: str | None = None
+
+    def given(self, names: Sequence[str]) -> Iterator[str]:
+        """Those of the fields that are not None."""
+        return (name for name in names if getattr(self, name) is not None)
+
+
+def read_text(text: str) -> str:
+    """The text; of "-" the first line of standard input. Raises DataError where there is none."""
+    if text != "-":
+        return text
+    line = next(iter(read_lines("-")), None)
+    if line is None:
+        raise DataError("standard input is empty: there is no text to look at", "give it a line")
+    return line
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """What was recorded."""
+
+    trace: Trace
+    written: str | None = None
+    """The translation as text, by a translator that made it."""
+
+
+def record(model: str, reading: Reading) -> Recorded:
+    """The trace of a text by a model, or of a trace file.
+
+    Raises ConfigError for options that the model has no use for, CheckpointError for a folder that holds no model.
+    """
+    if is_trace_file(model):
+        for name in reading.given(("text", "second", *OF_TRANSLATORS)):
+            raise ConfigError(
+                f"{_spelled(name)} means nothing to the trace `{model}`, which holds its text", "leave it out"
+            )
+        return Recorded(load_trace(model))
+    if reading.text is None:
+        raise ConfigError(f"there is no text for the model `{model}`", "give one, or - for standard input")
+    task = task_in(model)
+    refused = {"translate": (), "generate": ("second", *OF_TRANSLATORS)}.get(task, OF_TRANSLATORS)
+    _refuse(model, task, reading, refused)
+    return _by_task(task, model, reading, reading.text)
+
+
+def _refuse(model: str, task: str, reading: Reading, names: Sequence[str]) -> None:
+    for name in reading.given(names):
+        raise ConfigError(f"{_spelled(name)} means nothing to `{model}`, which is for `{task}`", "leave it out")
+
+
+def _by_task(task: str, model: str, reading: Reading, text: str) -> Recorded:
+    place = (reading.device, reading.dtype)
+    if task == "classify":
+        given = text if reading.second is None else (text, reading.second)
+        return Recorded(Classifier.load(model, *place).trace(given))
+    if task == "generate":
+        return Recorded(LanguageModel.load(model, *place).trace(text))
+    if task == "encode":
+        saved = open_model(model, *place)
+        if saved.tokenizers is None:
+            raise DataError(
+                f"the model in `{model}` has no tokenizer, so it cannot read text", "copy the tokenizer's files into it"
+            )
+        assert isinstance(saved.model, EncoderOnly), "an encoder is for nothing else"
+        return Recorded(trace_text(saved.model, saved.tokenizers.source, text, reading.second))
+    if reading.target is not None and reading.beam_size is not None:
+        raise ConfigError("`--beam-size` means nothing where `--target` is given: nothing is searched", "leave one out")
+    translator = Translator.load(model, *place, reading.source_language, reading.target_language)
+    _refuse(model, task, reading, ("second",))  # now that it is known to be a translator
+    options: dict[str, Any] = {} if reading.beam_size is None else {"beam_size": reading.beam_size}
+    trace = translator.trace(text, reading.target, **options)
+    ids = [token.id for token in trace.sequences["out"] if not token.special and token.id is not None]
+    return Recorded(trace, reading.target or translator.tokenizers.target.decode(ids))
+
+
+def is_trace_file(model: str) -> bool:
+    """Whether a model's name is that of a trace file."""
+    return Path(model).suffix.lower() == TRACE and not Path(model).is_dir()
+
+
+def check_request(output: str, view: str | None) -> str:
+    """The ending of the output, before anything is loaded. Raises ConfigError for another one, or an unknown view."""
+    if view is not None:
+        check_view(view)
+    suffix = check_suffix(output, SUFFIXES)
+    if suffix == TRACE and view is not None:
+        raise ConfigError(
+            f"a trace holds what every view needs, so `--view {view}` means nothing to it", "leave it out"
+        )
+    return suffix
+
+
+def inspect_text(
+    model: str,
+    reading: Reading,
+    output: str,
+    view: str | None,
+    choice: Choice,
+    looks: dict[str, Any],
+    *,
+    compare: str | None,
+    gold: str | None,
+    all_views: bool,
+    one_view: bool,
+    scale: float,
+) -> None:
+    """Records, tells on standard error what was recorded, and writes what the ending of `output` says."""
+    suffix = check_request(output, view)
+    name = view or ("compare" if compare is not None else "alignment" if gold is not None else "heads")
+    if compare is not None and name != "compare":
+        raise ConfigError(f"`--compare` means nothing to the view `{name}`", "leave one out")
+    if suffix == TRACE:
+        beside = {
+            "--compare": compare is not None, "--gold": gold is not None, "--all-views": all_views,
+            "--one-view": one_view,
+        }  # fmt: skip
+        for option in (option for option, is_given in beside.items() if is_given):
+            raise ConfigError(f"a trace is of one model and one text: `{option}` means nothing to it", "leave it out")
+        for option in _asked_of_a_view(choice, looks):
+            raise ConfigError(f"a trace holds all that a view can show: `{option}` means nothing to it", "leave it out")
+    for option, is_given in (("--all-views", all_views), ("--one-view", one_view)):
+        if is_given and suffix in (".svg", ".png"):
+            raise ConfigError(f"`{option}` is of a page, and `{output}` is a picture", "leave it out, or write .html")
+    if all_views and one_view:
+        raise ConfigError("`--all-views` and `--one-view` exclude each other", "leave one out")
+    recorded = record(model, reading)
+    if suffix == TRACE:
+        recorded.trace.save(output)
+    else:
+        trace, options = _with_company(recorded, model, reading, name, looks, compare, gold)
+        check_options(name, options)
+        _write(
+            View(trace, name, choice, options),
+            suffix,
+            output,
+            scale,
+            None if one_view else LARGEST_PAGE if not all_views else math.inf,
+        )
+    for line in summary(recorded.trace):
+        print(line, file=sys.stderr)
+    print(f"wrote {output}", file=sys.stderr)
+
+
+def _asked_of_a_view(choice: Choice, looks: dict[str, Any]) -> list[str]:
+    """The options that say what a view shows, as the command line spells them."""
+    spelled = {"special": "--hide-special", "sink": "--hide-sink"}
+    plain = {f.name: f.default for f in fields(Choice)}
+    chosen = [spelled.get(name, f"--{name}") for name, value in plain.items() if getattr(choice, name) != value]
+    return chosen + [f"--{name}" for name, value in looks.items() if value is not None]
+
+
+def _with_company(
+    recorded: Recorded,
+    model: str,
+    reading: Reading,
+    view: str,
+    looks: dict[str, Any],
+    compare: str | None,
+    gold: str | None,
+) -> tuple[Trace, Options]:
+    """The trace, and what the view shows beside it."""
+    trace = recorded.trace
+    if compare is not None:
+        names = (Path(model).name, Path(compare).name)
+        return trace, Options(**looks, other=record(compare, _same_text(recorded, compare, reading)).trace, names=names)
+    if gold is not None:
+        links = _gold(gold)
+        if reading.text is not None and recorded.written is not None:
+            trace = with_line_words(trace, reading.text, recorded.written)
+        return trace, Options(**looks, gold=links)
+    if view == "evolution":
+        if reading.text is None:
+            raise ConfigError("the view evolution is of a run's checkpoints, not of a trace", "name the run and a text")
+        found = evolution(model, reading.text, reading.target, reading.device)
+        return trace, Options(**looks, evolution=found)
+    return trace, Options(**looks)
+
+
+def _same_text(recorded: Recorded, model: str, reading: Reading) -> Reading:
+    """The same reading for another model; a translator's target is what the first one wrote."""
+    if is_trace_file(model):
+        return Reading(text=None)
+    if recorded.written is None:
+        return reading
+    if (task := task_in(model)) != "translate":
+        raise ConfigError(
+            f"a translator cannot be compared with `{model}`, which is for `{task}`", "name another translator"
+        )
+    return replace(reading, target=recorded.written, beam_size=None)
+
+
+def _gold(path: str) -> Gold:
+    """The first line of a file of alignments, or of a text that is one."""
+    lines = read_lines(path) if path == "-" or Path(path).is_file() else [path]
+    found = next(read_gold(lines), None)
+    if found is None:
+        raise DataError(f"{origin(path)} is empty: there is no gold alignment", "write links as in `0-0 1-2`")
+    return found
+
+
+def _write(view: View, suffix: str, output: str, scale: float, most_of_all_views: float | None) -> None:
+    """Writes the file. A page has every view while it has no more bytes than that; None: the one view alone."""
+    if suffix == ".html":
+        if most_of_all_views is not None:
+            view.html(output, "all")
+        if most_of_all_views is None or Path(output).stat().st_size > most_of_all_views:
+            view.html(output)
+            if most_of_all_views is not None:
+                print(f"all views would take more than {LARGEST_PAGE // 10**6} MB: --all-views", file=sys.stderr)
+    elif suffix == ".svg":
+        view.svg(output)
+    else:
+        view.png(output, scale)
+
+
+def summary(trace: Trace) -> Iterator[str]:
+    """What was recorded: texts, sizes, faithfulness, and the heads that stand out."""
+    for name, tokens in trace.sequences.items():
+        if name in ("src", "out") or (name == "tgt" and "src" not in trace.sequences and "out" not in trace.sequences):
+            text = " ".join(labels(tokens))
+            print_name = {"src": "read", "out": "wrote" if "src" in trace.sequences else "read", "tgt": "read"}[name]
+            yield f"{print_name} {len(tokens)} tokens: {text}"
+    for attention in trace.attentions.values():
+        layers, heads = f"{attention.num_layers} layers", f"{attention.num_heads} heads"
+        rows, columns = attention.size
+        line = f"{attention.name}: {layers} x {heads}, {rows} x {columns} tokens"
+        yield line if attention.name.startswith("search") else f"{line}; {_standing_out(trace, attention.name)}"
+    if trace.search is not None:
+        nodes = trace.search.nodes
+        ends = sum(node.status in ("finished", "best") for node in nodes)
+        yield f"search: beam {trace.search.beam_size}, {len(nodes):,} hypotheses weighed, {ends} kept to their end"
+    if trace.is_recorded:
+        yield f"faithfulness: {trace.faithfulness:.1e}, the largest difference from what the model computed with"
+
+
+def _standing_out(trace: Trace, name: str) -> str:
+    """The head nearest to the diagonal, and the one with most weight on the sink."""
+    attention = trace[name]
+    found = statistics(attention, sink_columns(trace.sequences[attention.keys]))
+    words = []
+    for statistic, what in (("diagonality", "most diagonal"), ("sink", "most on the sink")):
+        place = int(found[statistic].argmax())
+        layer, head = divmod(place, attention.num_heads)
+        words.append(f"{what} layer {layer} head {head} ({found[statistic][layer, head]:.2f})")
+    return ", ".join(words)
+
+
+def _spelled(name: str) -> str:
+    if name == "text":
+        return "a text"
+    return f"`--{SPELLED.get(name, name).replace('_', '-')}`"

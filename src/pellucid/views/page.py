@@ -1,0 +1,100 @@
+"""A page that shows attention: one HTML file with the viewer and its data, which needs no network and may use none."""
+
+import base64
+import hashlib
+import html
+import os
+import unicodedata
+import zlib
+from collections.abc import Mapping, Sequence
+from functools import cache
+from importlib.resources import files
+from string import Template
+from typing import Any
+
+from pellucid.errors import ConfigError
+from pellucid.files.writing import write_output
+from pellucid.tracing.trace import Trace
+from pellucid.views.payload import VIEWS, payload
+
+
+def page(
+    traces: Sequence[Trace],
+    *,
+    view: str = "heads",
+    views: Sequence[str] | None = None,
+    state: Mapping[str, Any] | None = None,
+    extras: Mapping[str, Any] | None = None,
+    title: str = "Attention",
+) -> str:
+    """The HTML of a page that opens with `view` and offers `views`; it carries what these need, and nothing else.
+
+    Scripts and style are named by their SHA-256 in a policy that allows nothing else: no network, no frames, no other
+    script. All data, tokens included, is base64 of deflated bytes, whose alphabet cannot end an element. So is the
+    viewer, to save room: a loader of one statement inflates it, and the policy's hash says what it may be.
+
+    Args:
+        traces: what is shown; several can be chosen between.
+        view: the view that opens.
+        views: the views that are offered; None: `view` alone.
+        state: what is chosen at first, as the page's address spells it: attention, layer, head, heads, scale, ...
+        extras: what single views show beside the traces, by view: JSON, with numpy arrays where there are many numbers.
+        title: what the page is called, for instance the sentence.
+
+    Raises ConfigError for views that there are not, or without any trace.
+    """
+    offered = tuple(name for name in VIEWS if name in {view, *(views or ())})
+    for name in (view, *(views or ())):
+        if name not in VIEWS:
+            raise ConfigError(f"there is no view `{name}`", f"choose among {', '.join(VIEWS)}")
+    if not traces:
+        raise ConfigError("a page needs at least one trace; `traces` is empty")
+    islands = payload(traces, view=view, views=offered, state=state or {}, extras=extras or {}, title=title)
+    loader, script, style = (_shipped(name) for name in ("loader.js", "viewer.js", "viewer.css"))
+    return Template(_shipped("page.html")).substitute(
+        title=html.escape(_in_one_line(title)),
+        loader_hash=_hash(loader),
+        script_hash=_hash(script),
+        style_hash=_hash(style),
+        loader=loader,
+        script=_packed(script.encode("utf-8")),
+        style=style,
+        data="\n".join(_island(name, content) for name, content in islands.items()),
+    )
+
+
+def write_page(
+    path: str | os.PathLike[str],
+    traces: Sequence[Trace],
+    *,
+    view: str = "heads",
+    views: Sequence[str] | None = None,
+    state: Mapping[str, Any] | None = None,
+    extras: Mapping[str, Any] | None = None,
+    title: str = "Attention",
+) -> None:
+    """Writes page() to a file, which is replaced in one piece, or to a device or pipe. Raises what page() raises;
+    DataError where nothing can be written."""
+    write_output(os.fspath(path), page(traces, view=view, views=views, state=state, extras=extras, title=title))
+
+
+@cache
+def _shipped(name: str) -> str:
+    return (files("pellucid.views") / "viewer" / name).read_text(encoding="utf-8").rstrip("\n")
+
+
+def _hash(text: str) -> str:
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode("utf-8")).digest()).decode("ascii")
+
+
+def _island(name: str, content: bytes) -> str:
+    return f'<script type="application/octet-stream" id="data-{name}">{_packed(content)}</script>'
+
+
+def _packed(content: bytes) -> str:
+    return base64.b64encode(zlib.compress(content, 6)).decode("ascii")
+
+
+def _in_one_line(text: str) -> str:
+    """Without controls, which could reorder a browser's tab."""
+    return "".join(" " if unicodedata.category(c) in {"Cc", "Cf", "Cs", "Zl", "Zp"} else c for c in text[:200])

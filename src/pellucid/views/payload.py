@@ -1,0 +1,205 @@
+"""What a page of the viewer carries: traces as islands of bytes, one for each layer, and a manifest that names them."""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from pellucid.analysis.statistics import sink_columns, statistics
+from pellucid.tracing.trace import Array, AttentionTrace, Token, Trace
+from pellucid.views.thumbnails import layer_weights, thumbnails
+
+Store = Literal["weights", "vectors"]
+Digits = Literal["u8", "u16", "f16", "f32"]
+
+VIEWS = ("heads", "matrix", "model", "neuron", "beam", "alignment", "compare", "evolution", "flow")
+"""All views, in the order in which a page offers them."""
+
+SEARCH = "search.cross"
+WITH_WEIGHTS = {"heads", "matrix", "beam", "alignment", "compare", "evolution", "flow"}
+FEW_WEIGHTS = 100_000
+LARGEST_ERROR = 1e-3
+"""Of a weight that is rebuilt from half-precision queries and keys; where it is larger, a layer keeps all digits."""
+
+
+def payload(
+    traces: Sequence[Trace],
+    *,
+    view: str,
+    views: Sequence[str],
+    state: Mapping[str, Any],
+    extras: Mapping[str, Any],
+    title: str,
+) -> dict[str, bytes]:
+    """The islands by name, not yet deflated; "manifest" is JSON and names all others.
+
+    What no view of the page needs is left out. Arrays in `extras` become islands, too.
+    """
+    islands: dict[str, bytes] = {}
+    manifest = {
+        "title": title,
+        "view": view,
+        "views": list(views),
+        "state": {name: _state(value) for name, value in state.items()},
+        "traces": [_trace(trace, f"{number}", set(views), islands) for number, trace in enumerate(traces)],
+        "extras": _with_islands(extras, "extras", islands),
+    }
+    islands["manifest"] = json.dumps(manifest, separators=(",", ":"), allow_nan=False).encode("ascii")
+    return islands
+
+
+def _trace(trace: Trace, prefix: str, views: set[str], islands: dict[str, bytes]) -> dict[str, Any]:
+    wanted = [name for name in trace if name != SEARCH or "beam" in views]
+    return {
+        "model": dict(trace.model),
+        "provenance": dict(trace.provenance),
+        "faithfulness": trace.faithfulness if trace.is_recorded else None,
+        "sequences": {name: _tokens(tokens) for name, tokens in trace.sequences.items()},
+        "attentions": [
+            _attention(trace, trace[name], f"{prefix}.{number}", views, islands) for number, name in enumerate(wanted)
+        ],
+        "search": asdict(trace.search) if trace.search is not None and "beam" in views else None,
+    }
+
+
+def _tokens(tokens: Iterable[Token]) -> dict[str, list[Any]]:
+    """Column by column, which is shorter than token by token."""
+    listed = list(tokens)
+    return {name: [getattr(token, name) for token in listed] for name in Token.__dataclass_fields__}
+
+
+def _attention(
+    trace: Trace, attention: AttentionTrace, prefix: str, views: set[str], islands: dict[str, bytes]
+) -> dict[str, Any]:
+    store = _store(attention, views)
+    described: dict[str, Any] = {
+        "name": attention.name,
+        "queries": attention.queries,
+        "keys": attention.keys,
+        "layers": attention.num_layers,
+        "heads": attention.num_heads,
+        "kv_heads": attention.num_kv_heads,
+        "width": attention.head_width,
+        "rotary_base": attention.rotary_base,
+        "store": store,
+    }
+    if store is not None:
+        described["stored"] = []
+        for layer in range(attention.num_layers):
+            pack = pack_vectors if store == "vectors" else pack_weights
+            packed, digits = pack(attention, layer)
+            islands[f"{prefix}.{layer}"] = packed
+            described["stored"].append({"island": f"{prefix}.{layer}", "digits": digits})
+        if attention.mask is not None and not attention.mask.all():
+            islands[f"{prefix}.mask"] = np.packbits(attention.mask).tobytes()
+            described["mask"] = f"{prefix}.mask"
+    if store == "vectors" and attention.bias is not None:
+        described["bias"] = _bias(attention.bias, prefix, islands)
+    if "model" in views and attention.name != SEARCH:
+        islands[f"{prefix}.thumbnails"] = thumbnails(attention).tobytes()
+        described["thumbnails"] = f"{prefix}.thumbnails"
+        found = statistics(attention, sink_columns(trace.sequences[attention.keys]))
+        described["statistics"] = {name: np.round(values.astype(float), 5).tolist() for name, values in found.items()}
+    return described
+
+
+def _store(attention: AttentionTrace, views: set[str]) -> Store | None:
+    """What the views need of an attention, in its smaller form; None: nothing."""
+    vectors = attention.q is not None and attention.k is not None
+    if attention.name == SEARCH:
+        return "weights"
+    if "neuron" in views and vectors:
+        return "vectors"
+    if not views & WITH_WEIGHTS:
+        return None
+    L, M = attention.size
+    shared = attention.num_kv_heads / attention.num_heads
+    of_vectors = 2 * attention.head_width * (L + M * shared)
+    return "vectors" if vectors and attention.bias is None and of_vectors < L * M else "weights"
+
+
+def pack_weights(attention: AttentionTrace, layer: int) -> tuple[bytes, Digits]:
+    """A layer's weights, H x L x M whole numbers u = round(m sqrt(w)), so that (u / m)^2 is close to w.
+
+    m is 255 for one byte, which is off by 0.004 at most; where there are few weights they have two bytes each, high
+    bytes first, m = 65535.
+    """
+    L, M = attention.size
+    roots = np.sqrt(layer_weights(attention, layer).clip(0, 1))
+    if attention.num_layers * attention.num_heads * L * M > FEW_WEIGHTS:
+        return np.rint(255 * roots).astype(np.uint8).tobytes(), "u8"
+    return _byte_planes(np.rint(65535 * roots).astype("<u2")), "u16"
+
+
+def pack_vectors(attention: AttentionTrace, layer: int) -> tuple[bytes, Digits]:
+    """A layer's queries, its keys less their mean over the positions, and that mean in single precision.
+
+    Keys often have a few large coordinates that are the same everywhere. They change no weight, since the softmax does
+    not see what is added to a whole row of scores, but would leave half precision few digits for the differences. Where
+    a weight would still be off by more than 0.001, all digits are kept.
+    """
+    assert attention.q is not None
+    assert attention.k is not None
+    q, k = attention.q[layer].astype(np.float32), attention.k[layer].astype(np.float32)  # (H, L, K), (Hkv, M, K)
+    mean = k.mean(axis=1, keepdims=True)
+    differences = k - mean
+    tail = np.ascontiguousarray(mean, dtype="<f4").tobytes()
+    with np.errstate(over="ignore"):
+        halves = [values.astype("<f2") for values in (q, differences)]
+    if _error(attention, layer, *halves) <= LARGEST_ERROR:
+        return b"".join([*(_byte_planes(values) for values in halves), tail]), "f16"
+    singles = (np.ascontiguousarray(values, dtype="<f4").tobytes() for values in (q, differences))
+    return b"".join([*singles, tail]), "f32"
+
+
+def _error(attention: AttentionTrace, layer: int, q: npt.NDArray[Any], k: npt.NDArray[Any]) -> float:
+    """How far the weights of these queries and keys are off at most."""
+    if not (np.isfinite(q).all() and np.isfinite(k).all()):
+        return float("inf")
+    bias = None if attention.bias is None else attention.bias[layer % attention.bias.shape[0]][None]
+    stored = AttentionTrace(
+        name=attention.name, queries=attention.queries, keys=attention.keys,
+        q=q[None].astype(np.float32), k=k[None].astype(np.float32), mask=attention.mask, bias=bias,
+    )  # fmt: skip
+    return float(np.abs(layer_weights(stored, 0) - layer_weights(attention, layer)).max())
+
+
+def _byte_planes(values: npt.NDArray[Any]) -> bytes:
+    """All high bytes, then all low bytes: signs and exponents deflate well by themselves."""
+    both = np.ascontiguousarray(values).view(np.uint8).reshape(-1, 2)
+    return both[:, 1].tobytes() + both[:, 0].tobytes()
+
+
+def _bias(bias: Array, prefix: str, islands: dict[str, bytes]) -> dict[str, Any]:
+    """One island for each layer that has its own; single precision, since scores are large and deflate sees rows."""
+    names = [f"{prefix}.bias{layer}" for layer in range(bias.shape[0])]
+    for name, of_layer in zip(names, bias, strict=True):
+        islands[name] = np.ascontiguousarray(of_layer, dtype="<f4").tobytes()
+    return {"heads": bias.shape[1], "islands": names}
+
+
+def _with_islands(value: Any, path: str, islands: dict[str, bytes]) -> Any:
+    """JSON of what a view's Python side hands over; arrays become islands and are decoded when a view asks for them."""
+    if isinstance(value, Mapping):
+        return {str(key): _with_islands(one, f"{path}.{key}", islands) for key, one in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_with_islands(one, f"{path}.{place}", islands) for place, one in enumerate(value)]
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, float) and not np.isfinite(value):
+        return None
+    if not isinstance(value, np.ndarray):
+        return value
+    kinds = {"b": "uint8", "i": "int32", "f": "float32"}
+    dtype = "uint8" if value.dtype == np.uint8 else kinds[value.dtype.kind]
+    name = f"x{sum(given.startswith('x') for given in islands)}"
+    islands[name] = np.ascontiguousarray(value).astype(np.dtype(dtype).newbyteorder("<")).tobytes()
+    return {"array": name, "dtype": dtype, "shape": list(value.shape)}
+
+
+def _state(value: Any) -> str:
+    """A choice as the page's address spells it."""
+    return ("1" if value else "") if isinstance(value, bool) else str(value)

@@ -1,0 +1,112 @@
+"""The matrix view: a head's weights as a heat map, or all heads of a layer side by side."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import ceil, sqrt
+
+import numpy as np
+import numpy.typing as npt
+
+from pellucid.tracing.trace import Array, Token
+from pellucid.views.canvas.colours import FAINT_INK, hatched, sequential
+from pellucid.views.canvas.drawing import PAGE, Drawing, Label, Pixels
+from pellucid.views.canvas.grid import MARGIN, SMALL_SIZE, Grid, finish, heading, scale_bar, swatch, widest
+from pellucid.views.canvas.text import isolated, labels
+
+PANEL_GAP = 14.0
+MOST_TOLD = 60
+"""Rows and columns that a description names: a reader of a long text wants an end."""
+Mask = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Heading:
+    """What stands above a picture."""
+
+    title: str
+    note: str = ""
+    """What is not to be overlooked: tokens that are hidden, words that are merged."""
+
+
+def draw_matrix(
+    weights: Array,
+    rows: Sequence[Token],
+    columns: Sequence[Token],
+    head: Heading,
+    names: Sequence[str] = ("",),
+    mask: Mask | None = None,
+    width: float | None = None,
+    across: int | None = None,
+    meaning: str = "attention weight",
+) -> Drawing:
+    """Weights (P, L, M) as P panels, `names` below them; `mask` (L, M) hatches what may not be attended to.
+
+    `across`: how many panels stand side by side; None: as fill a page evenly. `meaning`: of the colours.
+
+    `width`: how wide the picture is to appear, in pixels; None: as it comes out, at most a page.
+    """
+    room = (width or PAGE) - 2 * MARGIN
+    row_labels, column_labels = labels(rows), labels(columns)
+    across = across or _across(len(weights), len(rows) / len(columns))
+    # The labels stand once: a panel's share of the room is without them.
+    label_room = min(0.4 * room, widest(row_labels) * 8 + 5) if across > 1 else 0.0
+    share = (room - label_room - (across - 1) * PANEL_GAP) / across + label_room
+    grid = Grid.fit(row_labels, column_labels, share, largest=26 if len(weights) == 1 else 18)
+    drawing = Drawing(head.title, _description(weights, row_labels, column_labels, names))
+    top = heading(drawing, head.title, head.note, width or PAGE) + grid.top
+    left, caption = MARGIN + grid.left, SMALL_SIZE + 6 if any(names) else 0.0
+    step_right, step_down = grid.width + PANEL_GAP, grid.height + caption + PANEL_GAP
+    for number, (panel, name) in enumerate(zip(weights, names, strict=True)):
+        down, right = divmod(number, across)
+        x, y = left + right * step_right, top + down * step_down
+        grid.draw(drawing, x, y, hatched(sequential(panel), mask))
+        if right == 0:
+            grid.draw_row_labels(drawing, x, y)
+        if down == 0:
+            grid.draw_column_labels(drawing, x, y)
+        if name:
+            place = (x + grid.width / 2, y + grid.height + SMALL_SIZE + 3)
+            drawing.add(Label(name, *place, SMALL_SIZE, "middle", FAINT_INK))
+    bottom = top + ceil(len(weights) / across) * step_down
+    _legend(drawing, bottom, meaning, mask)
+    return finish(drawing, width)
+
+
+def _across(panels: int, height: float) -> int:
+    """How many panels side by side, `height` times as high as wide: as few as fill the lines evenly."""
+    lines = ceil(panels / ceil(sqrt(panels * 1.6 * height)))
+    return ceil(panels / lines)
+
+
+def _legend(drawing: Drawing, y: float, meaning: str, mask: Mask | None) -> None:
+    reach = scale_bar(drawing, MARGIN, y, meaning)
+    if mask is not None and not mask.all():
+        swatch(drawing, reach + 20, y, masked_swatch(), "masked")
+
+
+def masked_swatch() -> Pixels:
+    """What a masked cell looks like."""
+    return hatched(np.zeros((1, 1, 3), np.uint8), np.zeros((1, 1), np.bool_))
+
+
+def _description(weights: Array, rows: list[str], columns: list[str], names: Sequence[str]) -> str:
+    """Each row's strongest column, of the mean over the panels."""
+    of = f" in each of {len(names)} heads" if len(names) > 1 else ""
+    mean = weights.mean(axis=0)
+    strongest = (
+        f"{isolated(row)} → {isolated(columns[int(w.argmax())])} {w.max():.2f}"
+        for row, w in zip(rows[:MOST_TOLD], mean, strict=False)
+    )
+    average = ", of the mean" if len(names) > 1 else ""
+    return (
+        f"How much each row attends to each column{of}, from 0 (light) to 1 (dark). Rows: {_listed(rows)}. "
+        f"Columns: {_listed(columns)}. The largest weight of each row{average}: {'; '.join(strongest)}{_rest(rows)}."
+    )
+
+
+def _listed(labels: list[str]) -> str:
+    return " ".join(map(isolated, labels[:MOST_TOLD])) + _rest(labels)
+
+
+def _rest(labels: list[str]) -> str:
+    return f" and {len(labels) - MOST_TOLD} more" if len(labels) > MOST_TOLD else ""

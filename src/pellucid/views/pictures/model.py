@@ -1,0 +1,86 @@
+"""The model view: all heads of all layers as small pictures, one image a kind of attention."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from pellucid.views.canvas.colours import FAINT_INK, HUE, INK, RULE, rgb, sequential
+from pellucid.views.canvas.drawing import PAGE, Box, Drawing, Label, Pixels, Raster
+from pellucid.views.canvas.grid import MARGIN, SMALL_SIZE, finish, heading, scale_bar
+from pellucid.views.pictures.matrix import Heading
+
+Thumbnails = npt.NDArray[np.uint8]
+
+LARGEST_SIDE, SMALLEST_SIDE = 52.0, 14.0
+SPACE = 2
+"""Pixels of an image between two thumbnails."""
+LABELS, NAME_SIZE = 30.0, 11.5
+IN_WORDS = {
+    "encoder.self": "encoder: self-attention",
+    "decoder.self": "decoder: self-attention",
+    "cross": "decoder: cross-attention",
+    "search.cross": "search: cross-attention",
+}
+
+
+def draw_model(
+    thumbnails: Mapping[str, Thumbnails],
+    head: Heading,
+    marked: Mapping[str, Sequence[tuple[int, int]]] | None = None,
+    width: float | None = None,
+) -> Drawing:
+    """Thumbnails (N, H, 32, 32) by the name of their attention, a line a layer, the first at the top.
+
+    `marked`: (layer, head) pairs to draw a frame around.
+    """
+    room = (width or PAGE) - 2 * MARGIN - LABELS
+    side = max(SMALLEST_SIDE, min(LARGEST_SIDE, room / max(part.shape[1] for part in thumbnails.values())))
+    drawing = Drawing(head.title, _description(thumbnails))
+    y = heading(drawing, head.title, head.note, width or PAGE)
+    for name, part in thumbnails.items():
+        y += 26
+        drawing.add(Label(IN_WORDS.get(name, name), MARGIN, y - 8, NAME_SIZE, fill=INK, bold=True))
+        y = _draw_part(drawing, part, y + 8, side, (marked or {}).get(name, ()))
+    y += 16
+    note = "largest weight under a pixel; rows top to bottom, columns left to right"
+    scale_bar(drawing, MARGIN, y, note)
+    return finish(drawing, width)
+
+
+def _draw_part(drawing: Drawing, part: Thumbnails, y: float, side: float, marked: Sequence[tuple[int, int]]) -> float:
+    """One kind of attention with its numbers; returns where it ends."""
+    num_layers, num_heads = part.shape[:2]
+    x, space = MARGIN + LABELS, side * SPACE / (part.shape[2] + SPACE)
+    drawing.add(
+        Raster(x, y, num_heads * side, num_layers * side, mosaic(part)),
+        *(
+            Label(f"{'head ' if n == 0 and side > 34 else ''}{n}", x + (n + 0.5) * side - space / 2, y - 4, SMALL_SIZE,
+                  "middle", FAINT_INK)
+            for n in range(num_heads)
+        ),
+        *(
+            Label(f"{'layer ' if n < 0 else ''}{n}", x - 6, y + (n + 0.5) * side + 3, SMALL_SIZE, "end", FAINT_INK)
+            for n in range(num_layers)
+        ),
+        Label("layer", MARGIN, y - 4, SMALL_SIZE, fill=FAINT_INK),
+    )  # fmt: skip
+    for layer, number in marked:
+        frame = Box(x + number * side, y + layer * side, side - space, side - space, stroke=HUE, stroke_width=2)
+        drawing.add(frame)
+    return float(y + num_layers * side)
+
+
+def mosaic(part: Thumbnails) -> Pixels:
+    """All thumbnails (N, H, s, s) in one image (N * (s + 2), H * (s + 2), 3), thin rules around each."""
+    num_layers, num_heads, side, _ = part.shape
+    step = side + SPACE
+    tiles = np.full((num_layers, num_heads, step, step, 3), 255, np.uint8)
+    tiles[:, :, :side, :side] = sequential(part / np.float32(255))
+    tiles[:, :, side, : side + 1] = tiles[:, :, : side + 1, side] = rgb(RULE)
+    return tiles.transpose(0, 2, 1, 3, 4).reshape(num_layers * step, num_heads * step, 3)
+
+
+def _description(thumbnails: Mapping[str, Thumbnails]) -> str:
+    kinds = (f"{IN_WORDS.get(name, name)}, {part.shape[0]} x {part.shape[1]}" for name, part in thumbnails.items())
+    return f"A small heat map of every head, a line a layer: {'; '.join(kinds)}."

@@ -1,0 +1,92 @@
+"""What a run's log says: losses, scores, learning rate, gradients and speed over its steps."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from pellucid.errors import DataError
+from pellucid.views.canvas.chart import Panel, Series, draw_panel
+from pellucid.views.canvas.drawing import PAGE, Drawing, picture_width
+from pellucid.views.canvas.grid import MARGIN, finish, heading
+from pellucid.views.canvas.picture import Picture
+from pellucid.views.plots.metrics import column, read_metrics
+
+CHARTS: tuple[tuple[str, tuple[tuple[str, str, str], ...], bool], ...] = (
+    ("Loss", (("train", "loss", "training"), ("validation", "loss", "validation")), True),
+    ("BLEU", (("validation", "bleu", ""),), False),
+    ("Accuracy", (("validation", "accuracy", ""),), False),
+    ("Learning rate", (("train", "learning_rate", ""),), False),
+    ("Gradient norm", (("train", "gradient_norm", ""),), True),
+    ("Tokens a second", (("train", "tokens_per_second", ""),), False),
+)
+"""Title, the (event, key, name) of each line, and whether the axis is logarithmic."""
+FROM_ZERO = {"Learning rate", "Tokens a second"}
+GAP = 18.0
+
+
+def plot_run(
+    *runs: str | Path, names: Sequence[str] = (), title: str = "", width: str | float | None = None
+) -> Picture:
+    """The metrics of a run, or of several side by side: a chart for each that their logs hold.
+
+    Args:
+        runs: run folders, or metrics.jsonl files.
+        names: of the runs; without them those of the folders.
+
+    Raises DataError for a run without a log, or whose log holds no step yet.
+    """
+    shown = picture_width(width)
+    page = shown or PAGE
+    if not runs:
+        raise DataError("no run is given", "name a run folder")
+    logs = dict(zip(_names(runs, names), map(read_metrics, runs), strict=True))
+    panels = [panel for chart in CHARTS if (panel := _panel(chart, logs)) is not None]
+    if not panels:
+        raise DataError(f"the log of `{runs[0]}` holds no step yet", "wait until `train.log_every` steps are done")
+    drawing = Drawing(title or f"Training of {', '.join(logs)}", _description(panels))
+    room = page - 2 * MARGIN
+    across = 2 if room > 420 else 1
+    share, y = (room - (across - 1) * GAP) / across, heading(drawing, drawing.title, "", page) + 4
+    for first in range(0, len(panels), across):
+        line = panels[first : first + across]
+        y = 8 + max(draw_panel(drawing, panel, MARGIN + n * (share + GAP), y, share) for n, panel in enumerate(line))
+    return Picture(finish(drawing, shown))
+
+
+def _names(runs: Sequence[str | Path], given: Sequence[str]) -> list[str]:
+    """What the runs are called: as given, else by their folder, and by the one above it where two are alike."""
+    paths = [Path(run).resolve() for run in runs]
+    own = [path.name for path in paths]
+    longer = [
+        name if own.count(name) == 1 else f"{path.parent.name}/{name}" for name, path in zip(own, paths, strict=True)
+    ]
+    found = [given[number] if number < len(given) else name for number, name in enumerate(longer)]
+    return [name if found.count(name) == 1 else f"{name} ({number + 1})" for number, name in enumerate(found)]
+
+
+def _panel(
+    chart: tuple[str, tuple[tuple[str, str, str], ...], bool], logs: dict[str, list[dict[str, Any]]]
+) -> Panel | None:
+    """The chart, or None where no log has anything for it."""
+    title, keys, logarithmic = chart
+    lines = []
+    for run, log in logs.items():
+        for event, key, kind in keys:
+            steps, values = column(log, event, key)
+            name = ", ".join(filter(None, (run if len(logs) > 1 else "", kind)))
+            if len(steps):
+                lines.append(Series(name, steps, values, dots=event == "validation" and len(steps) <= 40))
+    if not lines:
+        return None
+    logarithmic = logarithmic and all((line.y > 0).all() for line in lines)
+    return Panel(title, "step", tuple(lines), logarithmic, title in FROM_ZERO)
+
+
+def _description(panels: Sequence[Panel]) -> str:
+    lines = (
+        f"{panel.title}{f' ({line.name})' if line.name else ''} {line.y[0]:.4g} at step {line.x[0]:,.0f}, "
+        f"{line.y[-1]:.4g} at step {line.x[-1]:,.0f}"
+        for panel in panels
+        for line in panel.lines
+    )
+    return f"Charts over the steps of training. {'; '.join(lines)}."

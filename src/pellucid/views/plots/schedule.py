@@ -1,0 +1,95 @@
+"""The learning rate over the steps, as training computes it."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pellucid.config import KEYS, Recipe
+from pellucid.config.tables import split_override
+from pellucid.errors import DataError
+from pellucid.training.schedule import Ending, learning_rate
+from pellucid.views.canvas.chart import Panel, Series, draw_panel
+from pellucid.views.canvas.drawing import PAGE, Drawing, picture_width
+from pellucid.views.canvas.grid import MARGIN, finish, heading
+from pellucid.views.canvas.picture import Picture
+from pellucid.views.plots.metrics import METRICS, read_metrics
+
+MOST_STEPS = 1_000
+"""Steps at which the rate is computed; bends lie within one of them."""
+
+
+def plot_schedule(
+    *recipes: str | Path | Recipe,
+    names: Sequence[str] = (),
+    settings: Sequence[str] = (),
+    title: str = "",
+    width: str | float | None = None,
+) -> Picture:
+    """The learning rate of each step, by recipes: a shipped one's name, a file, a run's folder, or a Recipe.
+
+    Settings are a recipe as well: `model.d_model=512,train.warmup_steps=4000` differs from the defaults in these two.
+    Without any recipe the curve is that of `settings` alone.
+
+    Of a run whose clock decided when the rate falls, the curve is the one that it took. `settings`, such as
+    `train.warmup_steps=8000`, win over every recipe. Raises ConfigError for a recipe that there is not.
+    """
+    shown = picture_width(width)
+    page = shown or PAGE
+    if not recipes and not settings:
+        raise DataError("a schedule is of a recipe: none is given", "name one, or a run, or settings")
+    curves: dict[str, tuple[Recipe, Ending | None]] = {}
+    for number, given in enumerate(recipes or (",".join(settings),)):
+        recipe, ending = _loaded(given, settings)
+        name = names[number] if number < len(names) else _name(given, recipe)
+        curves[name if name not in curves else f"{name} ({number + 1})"] = (recipe, ending)
+    lines = tuple(_curve(name, *curve) for name, curve in curves.items())
+    panel = Panel(title or "Learning rate", "step", lines, from_zero=True)
+    drawing = Drawing(panel.title, _description(curves, lines))
+    y = heading(drawing, "", "", page)
+    draw_panel(drawing, panel, MARGIN, y - 4, page - 2 * MARGIN)
+    return Picture(finish(drawing, shown))
+
+
+def _loaded(given: str | Path | Recipe, settings: Sequence[str]) -> tuple[Recipe, Ending | None]:
+    if isinstance(given, Recipe):
+        return given, None
+    folder = Path(given)
+    if "=" in str(given) and not folder.exists():
+        return _of_settings([*settings, *str(given).split(",")]), None
+    if not (folder / "recipe.toml").is_file():
+        return Recipe.load(given, list(settings)), None
+    clock = [line for line in read_metrics(folder) if line["event"] == "clock"] if (folder / METRICS).is_file() else []
+    ending = Ending(clock[-1]["step"], clock[-1]["last_step"]) if clock else None
+    return Recipe.load(folder / "recipe.toml", list(settings)), ending
+
+
+def _of_settings(settings: Sequence[str]) -> Recipe:
+    """The defaults with these settings."""
+    tables: dict[str, Any] = {}
+    for section, key, value in (split_override(setting, KEYS) for setting in settings):
+        (tables.setdefault(section, {}) if section else tables)[key] = value
+    return Recipe.from_tables(tables)
+
+
+def _name(given: str | Path | Recipe, recipe: Recipe) -> str:
+    if isinstance(given, str) and "=" in given and not Path(given).exists():
+        return given.replace("model.", "").replace("train.", "").replace(",", ", ")
+    return Path(given).name if isinstance(given, str | Path) else recipe.name
+
+
+def _curve(name: str, recipe: Recipe, ending: Ending | None) -> Series:
+    last = ending.last_step if ending else recipe.train.steps
+    bends = [recipe.train.warmup_steps] + ([ending.falls_at] if ending else [])
+    steps = np.unique(np.concatenate([np.linspace(1, last, MOST_STEPS), [b for b in bends if b <= last]]).round())
+    rates = [learning_rate(int(step), recipe.train, recipe.model.d_model, ending) for step in steps]
+    return Series(name, steps, np.array(rates))
+
+
+def _description(curves: Mapping[str, tuple[Recipe, Ending | None]], lines: Sequence[Series]) -> str:
+    of_each = (
+        f"{name}: {recipe.train.schedule}, {recipe.train.warmup_steps} steps of warm-up, at most {line.y.max():.3g}"
+        for (name, (recipe, _)), line in zip(curves.items(), lines, strict=True)
+    )
+    return f"The learning rate of each step. {'; '.join(of_each)}."

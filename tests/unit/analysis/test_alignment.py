@@ -1,0 +1,195 @@
+"""Links read off weights that are known, and what they score against gold."""
+
+import numpy as np
+import pytest
+
+from pellucid.analysis.aligning_head import aligning_head, alignment_state
+from pellucid.analysis.alignment import Extraction, align, extract_links, soft_alignment
+from pellucid.analysis.alignment_scores import Agreement, HeadAgreement, best_head, score_heads
+from pellucid.analysis.mixture import all_weights, mixed_weights
+from pellucid.analysis.pharaoh import Gold, read_gold, write_links
+from pellucid.analysis.self_agreement import find_head
+from pellucid.errors import ConfigError, DataError
+from pellucid.tracing.trace import AttentionTrace, Token, Trace
+from tests.unit.views.drawn import translation
+
+END = Token("</s>", "</s>", special=True)
+SRC = (Token("ein", "▁ein", word=0), Token("Hund", "▁Hund", word=1), Token("e", "e", word=1), END)
+OUT = (Token("two", "▁two", word=0), Token("dog", "▁dog", word=1), Token("s", "s", word=1), END)
+# What each step looks at while it writes; END is where it looks when it knows what comes.
+WRITES = np.array([[0.6, 0.1, 0.1, 0.2], [0.1, 0.2, 0.1, 0.6], [0.1, 0.1, 0.5, 0.3], [0.0, 0.3, 0.2, 0.5]], np.float32)
+DIAGONAL = np.eye(4, dtype=np.float32)
+BACKWARDS = np.array([[0, 1, 0, 0], [1, 0, 0, 0], [1, 0, 0, 0], [0, 0, 0, 1]], np.float32)
+GOLD = Gold(frozenset({(0, 0), (1, 1)}), frozenset({(0, 0), (1, 1)}))
+
+
+def trace_of(*heads, layers=1):
+    weights = np.stack(heads).reshape(layers, -1, 4, 4)
+    cross = AttentionTrace(name="cross", queries="out", keys="src", ready=weights)
+    return Trace(model={}, sequences={"src": SRC, "out": OUT}, attentions={"cross": cross}, faithfulness=0.0)
+
+
+def test_a_word_is_the_mean_of_its_rows_on_the_sum_of_its_columns():
+    soft = soft_alignment(WRITES, OUT, SRC, Extraction(row="writes"))
+    np.testing.assert_allclose(soft.weights, [[0.6, 0.2], [0.1, 0.45]], atol=1e-6)
+    assert (soft.targets, soft.sources) == ([0, 1], [0, 1])
+
+
+def test_the_row_that_reads_a_token_is_the_one_after_it():
+    soft = soft_alignment(WRITES, OUT, SRC, Extraction(row="reads"))
+    np.testing.assert_allclose(soft.weights, [[0.1, 0.3], [0.05, 0.55]], atol=1e-6)
+
+
+def test_a_text_without_an_end_token_ends_with_the_row_that_writes():
+    soft = soft_alignment(WRITES[:3], OUT[:3], SRC, Extraction(row="reads", level="tokens"))
+    np.testing.assert_allclose(soft.weights, [[0.1, 0.2, 0.1], [0.1, 0.1, 0.5], [0.1, 0.1, 0.5]], atol=1e-6)
+
+
+def test_tokens_are_numbered_without_the_special_ones():
+    out = (END, *OUT)
+    soft = soft_alignment(np.concatenate([DIAGONAL[:1], DIAGONAL]), out, SRC, Extraction(row="writes", level="tokens"))
+    assert extract_links(soft, Extraction()) == {(0, 0), (1, 1), (2, 2)}
+
+
+@pytest.mark.parametrize(
+    ("method", "threshold", "links"),
+    [
+        ("argmax", 0.2, "0-0 0-1 1-2"),
+        ("mutual", 0.2, "0-0 1-2"),
+        ("threshold", 0.35, "0-0 0-1 1-1 1-2"),
+        ("threshold", 0.9, ""),
+    ],
+)
+def test_methods(method, threshold, links):
+    weights = np.array([[0.7, 0.3], [0.4, 0.35], [0.1, 0.4]], np.float32)
+    tokens = [Token(str(n), str(n), word=n) for n in range(3)]
+    how = Extraction(method=method, threshold=threshold, row="writes")
+    assert write_links(extract_links(soft_alignment(weights, tokens, tokens[:2], how), how)) == links
+
+
+def test_a_head_a_layer_or_all():
+    trace = trace_of(DIAGONAL, BACKWARDS, DIAGONAL, DIAGONAL, layers=2)
+    how = Extraction(row="writes")
+    assert write_links(align(trace, 0, 1, how)) == "1-0 0-1"
+    assert write_links(align(trace, 1, None, how)) == write_links(align(trace, None, None, how)) == "0-0 1-1"
+    np.testing.assert_array_equal(mixed_weights(trace["cross"], 0), (DIAGONAL + BACKWARDS) / 2)
+    assert all_weights(trace["cross"]).shape == (2, 2, 4, 4)
+    with pytest.raises(DataError, match=r"`head` \(1\) needs a `layer`"):
+        mixed_weights(trace["cross"], None, 1)
+    with pytest.raises(DataError, match=r"`layer` \(2\) of `cross` must be in 0..1"):
+        align(trace, 2)
+
+
+def test_options_that_there_are_not():
+    with pytest.raises(ConfigError, match="`method` 'both' is unknown"):
+        Extraction(method="both")
+    with pytest.raises(ConfigError, match=r"`threshold` \(0\) must be above 0"):
+        Extraction(threshold=0)
+
+
+def test_tokens_without_words():
+    tokens = [Token("17", "17"), END]
+    with pytest.raises(DataError, match="make no words"):
+        soft_alignment(np.eye(2, dtype=np.float32), tokens, tokens, Extraction())
+
+
+def test_gold_as_the_tools_write_it():
+    sure, possible = frozenset({(0, 0), (1, 2)}), frozenset({(0, 0), (1, 2), (3, 4), (5, 6)})
+    assert list(read_gold(["0-0 1-2 3?4 5p6", ""])) == [Gold(sure, possible), Gold(frozenset(), frozenset())]
+    assert next(read_gold(["1-1 2-3 4?5 6p7"], one_based=True)) == Gold(sure, possible)
+    with pytest.raises(DataError, match="line 2 of the alignments holds `0:1`"):
+        list(read_gold(["0-0", "0:1"]))
+    with pytest.raises(DataError, match="line 1 of the alignments holds `0-1`, but its words count from 1"):
+        list(read_gold(["0-1"], one_based=True))
+
+
+def test_scores_of_a_case_by_hand():
+    # A = {a, b, c}, S = {a, d}, P = {a, d, b}: precision 2/3, recall 1/2, AER 1 - 3/5.
+    links = frozenset({(0, 0), (1, 1), (2, 2)})
+    gold = Gold(frozenset({(0, 0), (3, 3)}), frozenset({(0, 0), (3, 3), (1, 1)}))
+    found = Agreement.of(links, gold)
+    assert (found.precision, found.recall) == (pytest.approx(2 / 3), pytest.approx(1 / 2))
+    assert (found.f1, found.aer) == (pytest.approx(4 / 7), pytest.approx(2 / 5))
+    twice = found + found
+    assert twice == Agreement(6, 4, 2, 4)
+    assert twice.to_json()["aer"] == pytest.approx(2 / 5)
+    assert (Agreement().precision, Agreement().recall, Agreement().f1, Agreement().aer) == (0, 0, 0, 0)
+
+
+def test_the_best_head_is_found():
+    trace = trace_of(BACKWARDS, WRITES, DIAGONAL, BACKWARDS, layers=2)
+    rows = score_heads([trace, trace], [GOLD, GOLD], Extraction(row="writes"))
+    best = best_head(rows)
+    assert (best.layer, best.head, best.agreement.aer) == (0, 1, 0)
+    assert [(row.layer, row.head) for row in rows] == [
+        (0, 0),
+        (0, 1),
+        (1, 0),
+        (1, 1),
+        (0, None),
+        (1, None),
+        (None, None),
+    ]
+    assert rows[0].agreement == Agreement(4, 4, 0, 0)
+    assert (rows[0].name, rows[-2].name) == (
+        "layer 0, head 0, row that writes",
+        "layer 1, mean of the heads, row that writes",
+    )
+
+
+def test_of_equal_error_rates_the_better_f1_counts():
+    rows = [HeadAgreement(0, 0, Agreement(2, 2, 0, 2)), HeadAgreement(0, 1, Agreement(2, 2, 1, 1))]
+    assert rows[0].agreement.aer == rows[1].agreement.aer
+    assert best_head(rows).head == 1
+    with pytest.raises(DataError, match="no head to choose from"):
+        best_head([HeadAgreement(0, None, Agreement())])
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_gold_for_other_sentences(count):
+    trace = trace_of(DIAGONAL)
+    with pytest.raises(DataError, match="gold alignments do not belong to"):
+        score_heads([trace, trace], [GOLD] * count)
+
+
+def test_without_gold_the_head_is_found_that_agrees_with_itself():
+    fixed, late = np.zeros((4, 4), np.float32), np.roll(np.eye(4, dtype=np.float32), 1, axis=0)
+    fixed[:, 0] = 1
+    found = find_head([trace_of(fixed, DIAGONAL)], Extraction(level="tokens"))
+    assert (found.layer, found.head, found.row, found.share) == (0, 1, "writes", 1)
+    assert found.name == "layer 0, head 1, row that writes"
+    found = find_head([trace_of(fixed, late)], Extraction(level="tokens"))
+    assert (found.head, found.row, found.mutual, found.links) == (1, "reads", 3, 3)
+    assert find_head([trace_of(fixed, late)], Extraction(level="tokens"), rows=("writes",)).share < 1
+    with pytest.raises(DataError, match="no head to choose from"):
+        find_head([])
+
+
+def test_of_heads_that_agree_with_themselves_the_surer_one_is_found():
+    found = find_head([trace_of(0.6 * DIAGONAL + 0.1, 0.8 * DIAGONAL + 0.05)], rows=("writes",))
+    assert (found.head, found.share) == (1, 1)
+
+
+def test_a_sentence_is_shown_by_the_head_that_agrees_best():
+    late = np.roll(np.eye(4, dtype=np.float32), 1, axis=0)
+    trace = trace_of(BACKWARDS, WRITES, BACKWARDS, late, layers=2)
+    layer, head, extraction = aligning_head(trace, None, GOLD)
+    assert (layer, head, extraction.row) == (0, 1, "writes")
+    trace = trace_of(BACKWARDS, BACKWARDS, BACKWARDS, late, layers=2)
+    layer, head, extraction = aligning_head(trace, None, GOLD)
+    assert (layer, head, extraction.row) == (1, 1, "reads")
+    assert aligning_head(trace, Extraction(row="reads", method="mutual"), None)[2] == Extraction(
+        row="reads", method="mutual"
+    )
+    assert alignment_state(layer, head, extraction) == {
+        "layer": "1", "head": "1", "alignment.by": "head", "alignment.row": "reads", "alignment.level": "words",
+        "alignment.method": "argmax", "alignment.threshold": "0.2",
+    }  # fmt: skip
+    assert alignment_state(None, None, extraction)["alignment.by"] == "all"
+
+
+def test_a_single_word_is_aligned_by_its_tokens() -> None:
+    found = translation(["1", "##8", "##3"], ["2016", "-", "18", "<e>"])
+    assert aligning_head(found, None, None)[2].level == "tokens"
+    assert aligning_head(found, Extraction(), None)[2].level == "words"
+    assert aligning_head(translation(), None, None)[2].level == "words"

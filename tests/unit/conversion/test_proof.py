@@ -1,0 +1,276 @@
+"""The comparison itself, with a counterpart that is our own model, sound or spoiled."""
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from pellucid.config import DecodeConfig, ModelConfig
+from pellucid.conversion import languages as proof_languages
+from pellucid.conversion import proof as proofs
+from pellucid.conversion.proof import Proof, not_compared, own_sentences, prove
+from pellucid.errors import ConfigError, DataError
+from pellucid.model.transformer import EncoderOnly, Transformer
+from pellucid.text.tokenizers import Tokenizers
+from pellucid.weights.folder import SavedModel, save_description, save_weights
+from tests.parity.export.shapes import DECODER, ENCODER, PAIRED, random_model
+from tests.unit.text.subword_models import subwords
+
+
+class Double:
+    """Our own model as the other side; `spoil` changes what it says."""
+
+    def __init__(self, model: Any, spoil: Callable[[Any], Any] | None = None, logits: bool = True) -> None:
+        self.model, self.spoil, self.logits = model, spoil or (lambda numbers: numbers), logits
+        self.written: Callable[[list[int]], list[int]] = lambda ids: ids
+        self.cut: Callable[[list[list[int]]], list[list[int]] | None] = lambda ids: ids
+
+    def token_ids(self, texts: Sequence[str]) -> list[list[int]] | None:
+        return self.cut(subwords("bpe").encode_lines(list(texts)))
+
+    def outputs(self, ids: Sequence[int], tgt_in: Sequence[int]) -> Any:
+        return self._numbers(ids, tgt_in) if self.logits else None
+
+    def log_probs(self, ids: Sequence[int], tgt_in: Sequence[int], tgt_out: Sequence[int]) -> list[float]:
+        numbers = torch.tensor(self._numbers(ids, tgt_in)).log_softmax(-1)
+        return numbers.gather(1, torch.tensor(list(tgt_out))[:, None])[:, 0].tolist()
+
+    def greedy(self, ids: Sequence[int], tgt_in: Sequence[int], suppressed: Sequence[int], max_new: int) -> list[int]:
+        tokens: list[int] = list(tgt_in)
+        for _ in range(max_new):
+            logits = np.array(self._numbers(ids, tokens))[-1]
+            logits[list(suppressed)] = -np.inf
+            if (token := int(logits.argmax())) == self.model.config.eos_id:
+                break
+            tokens.append(token)
+        return self.written(tokens[len(tgt_in) :])
+
+    @torch.inference_mode()
+    def _numbers(self, ids: Sequence[int], tgt_in: Sequence[int]) -> Any:
+        given = torch.tensor([list(ids)]), torch.tensor([list(tgt_in)])
+        if isinstance(self.model, Transformer):
+            return self.spoil(self.model(*given)[0].numpy())
+        return self.spoil(self.model(given[0] if isinstance(self.model, EncoderOnly) else given[1])[0].numpy())
+
+
+@pytest.fixture
+def proved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Proof]:
+    """Proves a model of a shape against its double."""
+
+    def run(config: ModelConfig | None = None, change: Callable[[Double], None] | None = None, **options: Any) -> Proof:
+        tokenizer = subwords("bpe")
+        size = tokenizer.size
+        torch.manual_seed(1)
+        paired = PAIRED | {"src_vocab_size": size, "tgt_vocab_size": size, "max_positions": 60}
+        model = random_model(config or ModelConfig(**paired))
+        decode = DecodeConfig(beam_size=2, max_length=6, source_suffix=(9,), target_prefix=(8,), suppress=(7,))
+        save_description(tmp_path, model.config, Tokenizers(tokenizer, tokenizer), decode, "")
+        save_weights(tmp_path, model)
+        double = Double(model)
+        if change is not None:
+            change(double)
+        monkeypatch.setattr(proofs, "library", lambda kind: "double 1.0")
+        monkeypatch.setattr(proofs, "open_counterpart", lambda *_: double)
+        return prove(tmp_path, tmp_path, "hf", **({"sentences": own_sentences()[:4]} | options))
+
+    return run
+
+
+def test_equal_sides_pass(proved: Callable[..., Proof]) -> None:
+    proof = proved()
+    assert proof.passed
+    assert (proof.measure, proof.greedy_equal, proof.tokenized_equal) == ("logits", 4, 4)
+    assert proof.largest_difference < 1e-6
+    assert proof.beam_difference is not None
+    assert proof.beam_difference < 1e-5
+    assert "4 of 4 equal token by token" in str(proof)
+    assert str(proof).endswith("equal within a tolerance of 0.0001")
+
+
+def test_without_logits_log_probabilities_are_compared(proved: Callable[..., Proof]) -> None:
+    def hide(double: Double) -> None:
+        double.logits = False
+
+    proof = proved(change=hide)
+    assert proof.measure == "log-probabilities"
+    assert proof.passed
+
+
+SPOILED: dict[str, Callable[[Any], Any]] = {
+    "scaled": lambda numbers: numbers * 1.001,
+    "not a number": lambda numbers: numbers * np.nan,
+    "another shape": lambda numbers: np.concatenate([numbers, numbers[..., :1]], axis=-1),
+    "turned round": lambda numbers: numbers[..., ::-1].copy(),
+}
+
+
+@pytest.mark.parametrize("name", SPOILED)
+def test_other_numbers_fail(proved: Callable[..., Proof], name: str) -> None:
+    def spoil(double: Double) -> None:
+        double.spoil = SPOILED[name]
+
+    proof = proved(change=spoil)
+    assert not proof.passed
+    assert "NOT equal within" in str(proof)
+    json.dumps(proof.to_dict(), allow_nan=False)
+
+
+def test_the_tolerance_is_the_users(proved: Callable[..., Proof]) -> None:
+    def spoil(double: Double) -> None:
+        double.spoil = SPOILED["scaled"]
+
+    assert proved(change=spoil, tolerance=0.01).passed
+
+
+def test_other_greedy_outputs_fail(proved: Callable[..., Proof]) -> None:
+    def lengthen(double: Double) -> None:
+        double.written = lambda ids: [*ids, 5]
+
+    proof = proved(change=lengthen)
+    assert proof.greedy_equal == 0
+    assert not proof.passed
+
+
+def test_other_tokens_fail_and_no_tokenizer_does_not(proved: Callable[..., Proof]) -> None:
+    def cut(double: Double) -> None:
+        double.cut = lambda ids: [*ids[:-1], [3]]
+
+    def lack(double: Double) -> None:
+        double.cut = lambda ids: None
+
+    assert proved(change=cut).tokenized_equal == 3
+    assert not proved(change=cut).passed
+    assert proved(change=lack).passed
+
+
+CODES = {"xx": 9, "yy": 8, "zz": 7}
+BETWEEN = [
+    ({}, (None, None), "xx to yy (the first that it knows)", ((9,), (8,))),
+    ({"source_prefix": (7,), "target_prefix": (8,)}, (None, None), "zz to yy", ((7,), (8,))),
+    ({"source_prefix": (9,)}, (None, "zz"), "xx to zz", ((9,), (7,))),
+    ({}, (None, "xx"), "yy to xx (the first that it knows)", ((8,), (9,))),
+]
+
+
+@pytest.mark.parametrize(("settings", "given", "said", "prefixes"), BETWEEN, ids=["first", "own", "given", "one"])
+def test_which_languages_are_compared(
+    settings: dict[str, Any], given: Any, said: str, prefixes: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(proof_languages, "codes_are_special", lambda *_: True)
+    tokenizer = subwords("bpe")
+    model = random_model(ModelConfig(**PAIRED))
+    saved = SavedModel(model, Tokenizers(tokenizer, tokenizer), DecodeConfig(**settings), languages=CODES)
+    found, named = proof_languages.between(saved, given)
+    assert named == said
+    assert (found.decode.source_prefix, found.decode.target_prefix) == prefixes
+    with pytest.raises(ConfigError, match=r"^unknown `source_language` `qq`"):
+        proof_languages.between(saved, ("qq", None))
+    with pytest.raises(ConfigError, match=r"^languages are given \(`xx`\), but the model knows none$"):
+        proof_languages.between(replace(saved, languages={}), ("xx", None))
+
+
+def test_a_near_tie_is_counted_apart() -> None:
+    writing = proofs._Writing(1e-4)
+    logits = torch.tensor([[0.0, 5.0, 5.0005], [0.0, 9.0, 1.0]])
+    writing.add([2], [1], logits)
+    writing.add([2, 1], [2, 2], logits)
+    writing.add([2], [2, 1], logits)
+    assert (writing.equal, writing.near_ties) == (0, 1)
+
+
+def test_references_give_both_scores(proved: Callable[..., Proof]) -> None:
+    proof = proved(references=own_sentences()[:4])
+    assert proof.bleu is not None
+    assert proof.bleu[0] == proof.bleu[1]
+    assert "nrefs:1" in proof.bleu_signature
+    assert "BLEU (greedy)" in str(proof)
+
+
+@pytest.mark.parametrize("family", ["decoder", "encoder"])
+def test_the_other_families(proved: Callable[..., Proof], family: str) -> None:
+    size = {"vocab_size": subwords("bpe").size, "max_positions": 60}
+    config = ModelConfig.decoder(**DECODER | size) if family == "decoder" else ModelConfig.encoder(**ENCODER | size)
+
+    def spoil(double: Double) -> None:
+        double.spoil = SPOILED["turned round"]
+
+    proof = proved(config)
+    assert proof.passed
+    assert (proof.measure, proof.greedy_equal) == (("logits", 4) if family == "decoder" else ("states", None))
+    assert not proved(config, spoil).passed
+
+
+def test_conversion_json_says_no_time_path_or_host(proved: Callable[..., Proof], tmp_path: Path) -> None:
+    proof = proved()
+    proof.save(tmp_path)
+    text = (tmp_path / "conversion.json").read_text(encoding="utf-8")
+    assert json.loads(text) == proof.to_dict()
+    assert str(tmp_path) not in text
+    assert set(proof.to_dict()) == {
+        "passed", "compared", "engine", "tolerance", "sentences", "measure", "largest_difference", "greedy_equal",
+        "greedy_near_ties", "beam_difference", "tokenized_equal", "blank_tokens", "megabytes",
+    }  # fmt: skip
+
+
+def test_a_folder_without_tokenizer_is_not_equal(proved: Callable[..., Proof], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(proofs, "has_tokenizer", lambda folder: False)
+    proof = proved(change=lambda double: setattr(double, "cut", lambda ids: None))
+    assert not proof.passed
+    assert "the other folder has no tokenizer: it can read ids alone" in str(proof)
+    assert proof.to_dict()["lacks_tokenizer"] is True
+
+
+def test_a_blank_line_is_told(proved: Callable[..., Proof]) -> None:
+    proof = proved()
+    assert proof.blank_tokens > 0
+    assert f"blank lines      {proof.blank_tokens} tokens for one, where Pellucid writes none" in str(proof)
+    assert not proved(change=lambda double: setattr(double, "written", lambda ids: [])).blank_tokens
+
+
+def test_what_is_rounded_is_told_and_not_judged(proved: Callable[..., Proof]) -> None:
+    def spoil(double: Double) -> None:
+        double.spoil = SPOILED["scaled"]
+
+    proof = proved(change=spoil, rounded_to="int8")
+    assert proof.passed
+    assert "NOT equal" not in str(proof)
+    assert str(proof).endswith("rounded to int8: how far that is from ours stands above; --tolerance X would decide")
+    assert f"weights          {proof.megabytes[1]:,.1f} MB, ours" in str(proof)  # type: ignore[index]
+    assert not proved(change=spoil, rounded_to="int8", tolerance=1e-5).passed
+
+
+def test_without_the_library_it_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = random_model(ModelConfig(**PAIRED))
+    tokenizer = subwords("bpe")
+    save_description(tmp_path, model.config, Tokenizers(tokenizer, tokenizer), DecodeConfig(), "")
+    save_weights(tmp_path, model)
+    monkeypatch.setattr("pellucid.conversion.counterparts.LIBRARIES", {"onnx": "no-such-library"})
+    proof = prove(tmp_path, tmp_path, "onnx")
+    assert not proof.compared
+    assert proof.passed
+    assert "extra `onnx`" in str(proof)
+    assert str(proof).startswith("not compared: ")
+    assert proof.to_dict() == {"compared": False, "reason": proof.reason}
+
+
+def test_a_reason_of_ones_own() -> None:
+    assert str(not_compared("a tutorial has no library")) == "not compared: a tutorial has no library"
+
+
+def test_twenty_sentences_come_with_it() -> None:
+    assert len(own_sentences()) == 20
+    assert len(set(own_sentences())) == 20
+
+
+def test_wrong_requests(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="2 sentences and 1 references"):
+        prove(tmp_path, tmp_path, "hf", ["a", "b"], ["c"])
+    with pytest.raises(DataError, match="no sentences to compare on"):
+        prove(tmp_path, tmp_path, "hf", ["", " "])
+    with pytest.raises(ConfigError, match=r"`tolerance` \(0\) must be above 0"):
+        prove(tmp_path, tmp_path, "hf", tolerance=0)

@@ -1,0 +1,204 @@
+"""A tutorial's state dict with its vocabularies: what its model would write, ours writes as text."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from pellucid.conversion.tutorial import TutorialOptions, open_tutorial
+from pellucid.errors import CheckpointError, ConfigError, DataError
+from pellucid.model.transformer import SequenceClassifier, Transformer
+from pellucid.tasks.translator import Translator
+from pellucid.weights.folder import SavedModel
+from tests.parity.tutorials.classifier import Classifier
+from tests.unit.conversion.tutorial_models import (
+    LINES,
+    SIZES,
+    SOURCE,
+    TARGET,
+    Logits,
+    tutorial,
+    write,
+    write_vocabularies,
+)
+
+
+@pytest.fixture
+def vocabularies(tmp_path: Path) -> dict[str, str]:
+    """The options that name both files."""
+    return write_vocabularies(tmp_path)
+
+
+def written(logits: Logits, line: str, start: bool = True, end: bool = True) -> list[str]:
+    """What greedy search by the tutorial's model writes, in tokens of the target's list."""
+    ids = [SOURCE.index(token) if token in SOURCE else 0 for token in line.split()]
+    src = torch.tensor([[*([2] if start else []), *ids, *([3] if end else [])]])
+    tgt = [TARGET.index("<s>")]
+    while len(tgt) <= 2 * len(ids) + 50:
+        last = logits(src, torch.tensor([tgt]))[0, -1].clone()
+        last[[TARGET.index("<s>"), TARGET.index("[PAD]")]] = -torch.inf
+        if int(last.argmax()) == TARGET.index("</S>"):
+            break
+        tgt.append(int(last.argmax()))
+    return ["<unk>" if TARGET[i] == "<UNK>" else TARGET[i] for i in tgt[1:]]
+
+
+def translator_of(saved: SavedModel) -> Translator:
+    assert isinstance(saved.model, Transformer)
+    assert saved.tokenizers is not None
+    return Translator(saved.model, saved.tokenizers, saved.decode)
+
+
+@pytest.mark.parametrize(("bare", "unended"), [(False, False), (True, False), (False, True), (True, True)])
+@pytest.mark.parametrize(
+    "layout",
+    ["annotated-transformer", "keras-transformer", "pytorch-seq2seq", "aladdin-persson", "pytorch-transformer"],
+)
+def test_it_writes_what_the_tutorial_writes(
+    layout: str, bare: bool, unended: bool, vocabularies: dict[str, str]
+) -> None:
+    state, logits = tutorial(layout)
+    around = {"bare_source": bare, "unended_source": unended}
+    options = TutorialOptions(num_heads=2, max_positions=80, **around, **vocabularies)
+    translator = translator_of(open_tutorial(state, layout, options))
+    with torch.no_grad():
+        expected = [written(logits, line, not bare, not unended) for line in LINES]
+    assert [found.tokens for found in translator.translate(LINES, beam_size=1)] == expected
+    assert len({tuple(tokens) for tokens in expected}) > 1
+    assert translator.model.config.max_positions == (
+        {"annotated-transformer": 100, "aladdin-persson": 100}.get(layout, 80)
+    )
+
+
+def test_special_ids_are_the_usual_ones(vocabularies: dict[str, str]) -> None:
+    saved = open_tutorial(tutorial("aladdin-persson")[0], "aladdin-persson", TutorialOptions(**vocabularies))
+    config = saved.model.config
+    assert (config.pad_id, config.bos_id, config.eos_id, config.num_heads) == (0, 1, 2, 2)
+    assert (config.src_vocab_size, config.tgt_vocab_size) == (len(SOURCE), len(TARGET))
+    assert saved.decode.source_prefix == (1,)
+    assert saved.tokenizers is not None
+    assert saved.tokenizers.target.encode("A zz I") == [4, 3, 12]
+
+
+def test_a_source_without_a_start_token(tmp_path: Path, vocabularies: dict[str, str]) -> None:
+    """Its embedding has no row for one, so a row is added that nothing reads."""
+    words = [token for token in SOURCE if token != "<sos>"]
+    state = dict(tutorial("pytorch-seq2seq")[0])
+    name = "encoder.tok_embedding.weight"
+    whole = open_tutorial(state, "pytorch-seq2seq", TutorialOptions(num_heads=2, bare_source=True, **vocabularies))
+    state[name] = torch.cat([state[name][:2], state[name][3:]])
+    options = TutorialOptions(num_heads=2, **vocabularies | {"src_vocab": write(tmp_path / "bare.txt", words)})
+    saved = open_tutorial(state, "pytorch-seq2seq", options)
+    assert saved.decode.source_prefix == ()
+    first, second = (translator_of(each).score(LINES, ["A B C"] * 4) for each in (whole, saved))
+    assert first == pytest.approx(second, abs=1e-5)
+
+
+def test_a_source_without_an_end_token(tmp_path: Path, vocabularies: dict[str, str]) -> None:
+    """Its vocabulary may have none; the target's must."""
+    words = [token for token in SOURCE if token != "<eos>"]
+    state = dict(tutorial("pytorch-seq2seq")[0])
+    name = "encoder.tok_embedding.weight"
+    options = {"num_heads": 2, "unended_source": True}
+    whole = open_tutorial(state, "pytorch-seq2seq", TutorialOptions(**options, **vocabularies))
+    state[name] = torch.cat([state[name][:3], state[name][4:]])
+    options |= vocabularies | {"src_vocab": write(tmp_path / "unended.txt", words)}
+    saved = open_tutorial(state, "pytorch-seq2seq", TutorialOptions(**options))
+    first, second = (translator_of(each).score(LINES, ["A B C"] * 4) for each in (whole, saved))
+    assert first == pytest.approx(second, abs=1e-5)
+    with pytest.raises(DataError, match="no special token for end"):
+        open_tutorial(state, "pytorch-seq2seq", TutorialOptions(**options | {"unended_source": False}))
+    targets = write(tmp_path / "targets.txt", [token for token in TARGET if token != "</S>"])
+    with pytest.raises(DataError, match="no special token for end"):
+        open_tutorial(state, "pytorch-seq2seq", TutorialOptions(**options | {"tgt_vocab": targets}))
+
+
+def test_text_that_is_lower_cased_and_cut_into_words(vocabularies: dict[str, str]) -> None:
+    options = TutorialOptions(num_heads=2, tokenizer="words", lowercase=True, **vocabularies)
+    saved = open_tutorial(tutorial("pytorch-seq2seq")[0], "pytorch-seq2seq", options)
+    assert saved.tokenizers is not None
+    assert saved.tokenizers.source.encode("A, b.") == [4, 3, 5, 3]
+
+
+def test_a_classifier(tmp_path: Path) -> None:
+    words = ["the", "film", "[UNK]", "[CLS]", "good", "[PAD]", "bad", "[SEP]"]
+    plain = Classifier(len(words), 3, *SIZES, length=30).eval()
+    options = TutorialOptions(
+        src_vocab=write(tmp_path / "v.txt", words), labels=write(tmp_path / "l.txt", ["no", "so", "yes"])
+    )
+    saved = open_tutorial(plain.state_dict(), "nlp-with-transformers", options)
+    assert (saved.task, saved.labels) == ("classify", ("no", "so", "yes"))
+    assert isinstance(saved.model, SequenceClassifier)
+    assert saved.tokenizers is not None
+    encode = saved.tokenizers.source.encode
+    rows = [torch.tensor([1, *encode(text), 2]) for text in ("the good film", "bad")]
+    theirs = torch.tensor([[3, 0, 4, 1, 7], [3, 6, 7, 5, 5]])
+    with torch.no_grad():
+        torch.testing.assert_close(
+            saved.model(nn.utils.rnn.pad_sequence(rows, batch_first=True)), plain(theirs, 5), rtol=0, atol=1e-4
+        )
+    numbered = open_tutorial(plain.state_dict(), "nlp-with-transformers", TutorialOptions(src_vocab=options.src_vocab))
+    assert numbered.labels == ("0", "1", "2")
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["<pad>", "a", "<unk>", "<s>"], r"no special token for end; the names that are known: end: `<eos>`, `</s>`"),
+        (["a", "b"], r"no special token for pad and end and unknown; .*pad: `<pad>`"),
+        ([*SOURCE, "a"], r"has the token `a` twice, in lines 5 and 16"),
+        ([*SOURCE, "<s>"], r"has 2 tokens that could be that for start: `<sos>`, `<s>`"),
+        (SOURCE[:-1], r"has 14 tokens, but the source's embedding 15 rows"),
+    ],
+)
+def test_a_vocabulary_that_does_not_fit(
+    tmp_path: Path, vocabularies: dict[str, str], words: list[str], message: str
+) -> None:
+    options = TutorialOptions(num_heads=2, **vocabularies | {"src_vocab": write(tmp_path / "wrong.txt", words)})
+    with pytest.raises((DataError, CheckpointError), match=message):
+        open_tutorial(tutorial("pytorch-seq2seq")[0], "pytorch-seq2seq", options)
+
+
+def test_a_target_needs_a_start_token(tmp_path: Path, vocabularies: dict[str, str]) -> None:
+    words = [token for token in TARGET if token != "<s>"]
+    options = TutorialOptions(num_heads=2, **vocabularies | {"tgt_vocab": write(tmp_path / "wrong.txt", words)})
+    with pytest.raises(DataError, match="no special token for start"):
+        open_tutorial(tutorial("pytorch-seq2seq")[0], "pytorch-seq2seq", options)
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"num_heads": None}, "`--num-heads` is needed"),
+        ({"num_heads": 3}, r"`num_heads` \(3\) must divide the model's width \(16\)"),
+        ({"src_vocab": ""}, "`--src-vocab` is needed"),
+        ({"tgt_vocab": ""}, "`--tgt-vocab` is needed"),
+        ({"tokenizer": "word"}, "unknown tokenizer `word` for a list of tokens; did you mean `words`"),
+        ({"labels": "l.txt"}, "`--labels` is for a classifier"),
+    ],
+)
+def test_options_that_do_not_fit(changed: dict[str, Any], message: str, vocabularies: dict[str, str]) -> None:
+    options = TutorialOptions(**{"num_heads": 2, **vocabularies, **changed})
+    with pytest.raises(ConfigError, match=message):
+        open_tutorial(tutorial("pytorch-seq2seq")[0], "pytorch-seq2seq", options)
+
+
+def test_labels_in_another_number(tmp_path: Path) -> None:
+    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]"]
+    vocab, labels = write(tmp_path / "v.txt", words), write(tmp_path / "l.txt", ["no", "yes"])
+    state = Classifier(4, 3, *SIZES, length=9).state_dict()
+    with pytest.raises(DataError, match="names 2 classes, but the model tells 3 apart"):
+        open_tutorial(state, "nlp-with-transformers", TutorialOptions(src_vocab=vocab, labels=labels))
+
+
+def test_arrays_become_no_part_of_the_model(vocabularies: dict[str, str]) -> None:
+    """NumPy's arrays are the caller's: the model has its own memory."""
+    weights = {name: np.array(value) for name, value in tutorial("keras-transformer")[0].items()}
+    saved = open_tutorial(weights, "keras-transformer", TutorialOptions(num_heads=2, max_positions=9, **vocabularies))
+    before = {name: value.clone() for name, value in saved.model.named_parameters()}
+    for value in weights.values():
+        value.fill(0)
+    assert all(torch.equal(value, before[name]) for name, value in saved.model.named_parameters())

@@ -1,0 +1,426 @@
+"""The plan of a time budget: what it decides, what it leaves alone, how it uses a measured pace."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from pellucid.config import ModelConfig, Recipe, TrainConfig
+from pellucid.data.batching import BatchOrder, Indices
+from pellucid.data.prepare import Corpus, open_corpus, train_tokenizers
+from pellucid.data.shards import Shard
+from pellucid.errors import DataError
+from pellucid.planning import budget, rules
+from pellucid.planning.budget import Plan, plan_budget, with_vocabulary
+from pellucid.planning.duration import say_duration
+from pellucid.planning.pace import Pace, sample_shard, training_pace
+from pellucid.planning.request import Request
+from pellucid.planning.resolved import resolved_model
+from pellucid.run.train import plan
+from pellucid.text.inventory import Inventory
+from pellucid.text.subwords import Subwords
+from pellucid.text.tokenizers import Tokenizers
+from pellucid.text.training import train_tokenizer
+from tests.toy_task import reversed_letters, write_pairs
+
+CPU = torch.device("cpu")
+PAIRS = 300
+ROOT = Path(__file__).parents[3]
+SHAPE = ("model.d_model=64", "model.d_ff=128")
+
+
+def training_flops(config: ModelConfig) -> float:
+    """Operations to train on one target token and its share of the source: forward and twice back."""
+    return 6.0 * (rules.layer_parameters(config) + config.d_model * config.tgt_vocab_size)
+
+
+class Machine:
+    """Stands for the measurement: so many operations a second, in bfloat16 so many times as many."""
+
+    def __init__(self, flops: float, gain: float = 1.0) -> None:
+        self.flops = flops
+        self.gain = gain
+        self.measured: list[tuple[int, str]] = []
+
+    def __call__(self, model: ModelConfig, train: TrainConfig, *_: object) -> Pace:
+        self.measured.append((model.d_model, train.precision))
+        gain = self.gain if train.precision == "bfloat16" else 1.0
+        return Pace(gain * self.flops / training_flops(model), 0.8 * train.batch_tokens)
+
+
+@pytest.fixture
+def corpus(tmp_path: Path) -> tuple[Corpus, Tokenizers]:
+    src, tgt = write_pairs(tmp_path, reversed_letters(PAIRS))
+    opened = open_corpus(
+        Recipe.load("default", [f'data.src="{src}"', f'data.tgt="{tgt}"', "data.tokenizer=spaces"]).data
+    )
+    return opened, train_tokenizers(opened)
+
+
+def planned(
+    corpus: tuple[Corpus, Tokenizers], monkeypatch: pytest.MonkeyPatch, machine: Machine, seconds: float, *settings: str
+) -> Plan:
+    monkeypatch.setattr(budget, "training_pace", machine)
+    opened, tokenizers = corpus
+    recipe = Recipe.load("default", list(settings))
+    asked = Request.of(recipe, say_duration(seconds), settings)
+    return plan_budget(replace(recipe, data=opened.data), asked, opened, tokenizers, None, CPU)
+
+
+def test_the_steps_fill_the_time(corpus: tuple[Corpus, Tokenizers], monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = planned(corpus, monkeypatch, Machine(1e10), 900)
+    train = plan.recipe.train
+    pace = plan.paces[train.precision]
+    assert train.steps * pace.tokens_per_batch / pace.tokens_per_second == pytest.approx(
+        900 * (1 - budget.OVERHEAD), rel=0.02
+    )
+    assert (train.schedule, train.budget) == ("stable", 900)
+    assert plan.tokens == pytest.approx(train.steps * 0.8 * train.batch_tokens)
+
+
+def test_the_facts_are_those_of_the_corpus(corpus: tuple[Corpus, Tokenizers], monkeypatch: pytest.MonkeyPatch) -> None:
+    opened, tokenizers = corpus
+    pairs = list(opened.train())
+    plan = planned(corpus, monkeypatch, Machine(1e10), 900)
+    assert plan.facts.pairs == len(pairs)
+    assert plan.facts.tokens == sum(len(ids) + 1 for ids in tokenizers.target.encode_lines([t for _, t in pairs]))
+
+
+@pytest.mark.parametrize(("pairs", "said"), [(14_999, "not known: of fewer than 15,000 pairs"), (15_000, "about 3")])
+def test_a_score_is_expected_where_one_was_measured(
+    corpus: tuple[Corpus, Tokenizers], monkeypatch: pytest.MonkeyPatch, pairs: int, said: str
+) -> None:
+    found = planned(corpus, monkeypatch, Machine(2e10), 900)
+    assert f"\n  expected  {said}" in str(replace(found, facts=rules.Facts(pairs, 20 * pairs)))
+
+
+def test_a_faster_machine_trains_a_larger_model(
+    corpus: tuple[Corpus, Tokenizers], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rules, "PARAMETERS_PER_TOKEN", 1e9)
+    sizes = [planned(corpus, monkeypatch, Machine(flops), 900).recipe.model.d_model for flops in (1e8, 1e11, 1e15)]
+    assert sizes == sorted(sizes)
+    assert sizes[0] < sizes[-1] == 512
+
+
+@pytest.mark.parametrize(("gain", "precision"), [(1.2, "bfloat16"), (1.02, "float32"), (0.1, "float32")])
+def test_bfloat16_is_taken_where_it_is_clearly_faster(
+    corpus: tuple[Corpus, Tokenizers], monkeypatch: pytest.MonkeyPatch, gain: float, precision: str
+) -> None:
+    assert planned(corpus, monkeypatch, Machine(1e10, gain), 900).recipe.train.precision == precision
+
+
+@pytest.mark.parametrize(
+    ("setting", "section", "value"),
+    [
+        ("model.dropout=0.45", "model", 0.45),
+        ("model.norm=post", "model", "post"),
+        ("train.batch_tokens=777", "train", 777),
+        ("train.steps=12", "train", 12),
+        ("train.precision=float32", "train", "float32"),
+        ("train.average=3", "train", 3),
+    ],
+)
+def test_what_is_set_stays(
+    corpus: tuple[Corpus, Tokenizers], monkeypatch: pytest.MonkeyPatch, setting: str, section: str, value: object
+) -> None:
+    plan = planned(corpus, monkeypatch, Machine(1e10, 2.0), 900, setting)
+    key = setting.partition("=")[0]
+    assert getattr(getattr(plan.recipe, section), key.partition(".")[2]) == value
+    assert f"given     {key}" in str(plan)
+
+
+@pytest.mark.parametrize("setting", ["model.d_model=96", "model.num_encoder_layers=2", "model.preset=tiny"])
+def test_a_shape_that_is_set_stays_whole(
+    corpus: tuple[Corpus, Tokenizers], monkeypatch: pytest.MonkeyPatch, setting: str
+) -> None:
+    before = Recipe.load("default", [setting]).model
+    after = planned(corpus, monkeypatch, Machine(1e15), 900, setting).recipe.model
+    assert all(getattr(after, key) == getattr(before, key) for key in rules.SHAPES[0])
+
+
+def test_steps_that_are_set_are_not_the_clock_s(
+    corpus: tuple[Corpus, Tokenizers], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert planned(corpus, monkeypatch, Machine(1e10), 900).recipe.train.budget == 900
+    for setting in ("train.steps=12", "train.schedule=linear"):
+        assert planned(corpus, monkeypatch, Machine(1e10), 900, setting).recipe.train.budget == 0
+
+
+def test_what_follows_from_the_steps_follows_from_those_that_are_set(
+    corpus: tuple[Corpus, Tokenizers], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    train = planned(corpus, monkeypatch, Machine(1e10), 900, "train.steps=200").recipe.train
+    assert train.warmup_steps == rules.warmup_steps(200)
+    assert train.validate_every == 200 // rules.validations(900)
+    assert max(train.save_every, train.log_every) < 20
+
+
+def test_a_schedule_with_a_rate_of_its_own_keeps_it(
+    corpus: tuple[Corpus, Tokenizers], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = ("train.schedule=noam", "train.learning_rate=none")
+    plan = planned(corpus, monkeypatch, Machine(1e10), 900, *settings)
+    assert plan.recipe.train.learning_rate is None
+    assert "\n  rate      the paper's, noam\n" in str(plan)
+    noam = replace(Recipe.load("default", list(settings)), data=corpus[0].data)
+    asked = Request.of(noam, "15m", settings[:1])
+    assert plan_budget(noam, asked, *corpus, None, CPU).recipe.train.learning_rate is None
+
+
+def test_a_corpus_without_a_usable_pair_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    src, tgt = write_pairs(tmp_path, reversed_letters(PAIRS))
+    settings = [f'data.src="{src}"', f'data.tgt="{tgt}"', "data.tokenizer=spaces"]
+    opened = open_corpus(Recipe.load("default", settings).data)
+    tokenizers = train_tokenizers(opened)
+    short = replace(opened, data=replace(opened.data, max_length=1))
+    one_letter = [pair for pair in opened.train() if len(pair[0]) == 1]
+    assert one_letter
+    monkeypatch.setattr(Corpus, "train", lambda self: iter([("a b", "b a")] * 7))
+    with pytest.raises(DataError, match=r"^none of 7 pairs looked at can be used: .* more than 1 tokens$"):
+        planned((short, tokenizers), monkeypatch, Machine(1e10), 900)
+
+
+@pytest.mark.parametrize(("tokenizer", "size"), [("bpe", 1000), ("unigram", 1000), ("words", 8000)])
+def test_the_vocabulary_is_planned_where_pieces_are_learnt(
+    corpus: tuple[Corpus, Tokenizers], tokenizer: str, size: int
+) -> None:
+    recipe = Recipe.load("default", [f"data.tokenizer={tokenizer}", "data.vocab_size=8000"])
+    assert with_vocabulary(recipe, (), corpus[0]).data.vocab_size == size
+    assert with_vocabulary(recipe, ("data.vocab_size",), corpus[0]).data.vocab_size == 8000
+
+
+def test_korean_keeps_its_syllables_and_leaves_room_for_pieces() -> None:
+    """Our own Korean pages: some 600 characters in as many lines."""
+    pages = [*(ROOT / "docs" / "ko").rglob("*.md"), ROOT / "README.ko.md"]
+    lines = [line for page in pages for line in page.read_text(encoding="utf-8").splitlines() if line]
+    inventory = Inventory.of(lines)
+    size = rules.vocab_size(len(lines), inventory)
+    assert size <= 2000
+    tokenizer = train_tokenizer(
+        "bpe", lines, vocab_size=size, lowercase=False, min_frequency=1, byte_fallback=True, normalization="nfc"
+    )
+    assert isinstance(tokenizer, Subwords)
+    single = {piece for piece in tokenizer.pieces() if len(piece) == 1}
+    assert len(single) <= 0.4 * size
+    assert sum(inventory.counts[character] for character in single) >= 0.99 * inventory.counts.total()
+
+
+def test_an_alphabet_has_the_vocabulary_of_its_pairs() -> None:
+    letters = Inventory.of(["The quick brown fox jumps over the lazy dog, äöüß!"])
+    assert [rules.vocab_size(pairs, letters) for pairs in (900, 5_000, 29_000, 150_000)] == [1000, 2000, 4000, 8000]
+
+
+@pytest.mark.parametrize(
+    ("fixed", "apart", "sizes"),
+    [
+        ((), True, (3000, 1000)),
+        (("data.vocab_size",), True, (8000, 0)),
+        (("data.joint",), False, (3000, 0)),
+        (("model.tie_embeddings",), False, (3000, 0)),
+    ],
+)
+def test_two_scripts_have_a_vocabulary_each(
+    fixed: tuple[str, ...], apart: bool, sizes: tuple[int, int], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """1,200 characters on one side, all equally frequent: at most 40 % of the pieces."""
+    src, tgt = write_pairs(
+        tmp_path, [("".join(chr(0x4E00 + i + j) for j in range(3)), "ab") for i in range(0, 1200, 3)]
+    )
+    settings = [f'data.src="{src}"', f'data.tgt="{tgt}"', "data.vocab_size=8000", 'model.tie_embeddings="all"']
+    recipe = Recipe.load("default", settings)
+    planned = with_vocabulary(recipe, fixed, open_corpus(recipe.data))
+    assert planned.data.joint is not apart
+    assert planned.model.tie_embeddings == ("decoder" if apart else "all")
+    assert abs(planned.data.vocab_size - sizes[0]) <= 400
+    assert planned.data.target_vocab_size == sizes[1]
+
+
+def test_the_pace_is_of_real_batches() -> None:
+    config = ModelConfig.preset("tiny", src_vocab_size=50, tgt_vocab_size=50, d_model=16, d_ff=32, num_heads=2)
+    ids = [[5 + i % 9] * (1 + i % 7) for i in range(200)]
+    shard = sample_shard(ids, ids, [""] * len(ids), [""] * len(ids))
+    train = TrainConfig(batch_tokens=100)
+    before = torch.random.get_rng_state()
+    pace = training_pace(config, train, shard, None, CPU, seconds=0.05)
+    assert torch.equal(before, torch.random.get_rng_state())
+    batches = BatchOrder(shard.source.lengths, shard.target.lengths, 100, seed=0).epoch(0)
+    mean = sum(len(i) + 1 for i in ids) / len(batches)
+    assert pace.tokens_per_second > 0
+    assert pace.tokens_per_batch == pytest.approx(mean, rel=0.5)
+
+
+def test_the_pace_is_of_the_pieces_that_are_drawn() -> None:
+    """Ten pieces for one: the steps have as many tokens more, but what is counted stays the text."""
+    config = ModelConfig.preset("tiny", src_vocab_size=50, tgt_vocab_size=50, d_model=16, d_ff=32, num_heads=2)
+    ids, texts = [[5, 6]] * 60, ["some text"] * 60
+    shard = sample_shard(ids, ids, texts, texts)
+    seen: list[tuple[int, int]] = []
+
+    class Longer:
+        """Draws each piece ten times."""
+
+        def draw(self, shard: Shard, epoch: int, draws: Indices) -> Any:
+            seen.append((epoch, len(draws)))
+            assert {shard.source.texts[i] for i in draws} == {"some text"}  # type: ignore[index]
+            return [np.repeat(shard.source[i], 10) for i in draws], [np.repeat(shard.target[i], 10) for i in draws]
+
+    pace = training_pace(config, TrainConfig(batch_tokens=60), shard, Longer(), CPU, seconds=0.05)  # type: ignore[arg-type]
+    assert pace.tokens_per_batch == 20 * 3
+    batches_an_epoch = len(BatchOrder(shard.source.lengths, shard.target.lengths, 60, seed=0).epoch(0))
+    assert [epoch for epoch, _ in seen] == [number // batches_an_epoch for number in range(len(seen))]
+
+
+def test_what_is_measured_is_cut_as_in_training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    src, tgt = write_pairs(tmp_path, reversed_letters(PAIRS))
+    settings = [f'data.src="{src}"', f'data.tgt="{tgt}"', "data.vocab_size=300", "data.subword_sampling=0.2"]
+    given: list[Any] = []
+
+    def measured(model: ModelConfig, train: TrainConfig, shard: Shard, *rest: Any) -> Pace:
+        given.append((shard, rest[0]))
+        return Pace(1000.0, 100.0)
+
+    monkeypatch.setattr(budget, "training_pace", measured)
+    found = plan(Recipe.load("default", settings), "15m", overrides=settings[2:], device="cpu")
+    assert "data.subword_sampling" in found.request.given
+    for shard, sampling in given:
+        drawn, _ = sampling.draw(shard, 0, np.arange(len(shard)))
+        assert sum(map(len, drawn)) > shard.source.lengths.sum()
+
+
+def test_a_plan_for_trained_weights_is_gentle(
+    corpus: tuple[Corpus, Tokenizers], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(budget, "training_pace", Machine(1e10))
+    opened, tokenizers = corpus
+    rates = []
+    for start in ("", "base"):
+        recipe = Recipe.load("default", [f'train.init_from="{start}"', *SHAPE])
+        shaped = replace(recipe, model=resolved_model(recipe.model, tokenizers), data=opened.data)
+        found = plan_budget(shaped, Request.of(shaped, "15m", SHAPE), opened, tokenizers, None, CPU).recipe.train
+        rates.append((found.learning_rate, found.warmup_steps))
+    (rate, warmup), gentle = rates
+    assert gentle == (pytest.approx((rate or 0) / rules.GENTLER), warmup // rules.SHORTER)
+
+
+@pytest.mark.parametrize(("share", "best"), [(1.0, 128), (0.5, 64)])
+def test_each_size_is_judged_by_its_own_speed(
+    corpus: tuple[Corpus, Tokenizers], monkeypatch: pytest.MonkeyPatch, share: float, best: int
+) -> None:
+    """A machine that trains d_model 128 as fast as 64, against all arithmetic, gets it; one that crawls does not."""
+    monkeypatch.setattr(rules, "PARAMETERS_PER_TOKEN", 1e9)
+    enough = rules.TOKENS_PER_PARAMETER * rules.layer_parameters(rules.shaped(ModelConfig.preset("tiny"), 1)) / 800
+    speeds = {64: enough, 128: share * enough}
+
+    class Uneven(Machine):
+        def __call__(self, model: ModelConfig, train: TrainConfig, *rest: object) -> Pace:
+            super().__call__(model, train, *rest)
+            return Pace(speeds.get(model.d_model, 1.0), 0.8 * train.batch_tokens)
+
+    machine = Uneven(0)
+    assert planned(corpus, monkeypatch, machine, 900).recipe.model.d_model == best
+    assert {d_model for d_model, _ in machine.measured} == {64, 128}, "256 is out of reach by any measure"
+
+
+@pytest.mark.parametrize(("seconds", "each"), [(60, 0.3), (900, 1.0)])
+def test_a_short_budget_is_measured_shortly(
+    corpus: tuple[Corpus, Tokenizers], monkeypatch: pytest.MonkeyPatch, seconds: float, each: float
+) -> None:
+    given: list[float] = []
+
+    def measured(model: ModelConfig, train: TrainConfig, *rest: Any) -> Pace:
+        given.append(rest[-1])
+        return Pace(1e4, 800.0)
+
+    planned(corpus, monkeypatch, measured, seconds)  # type: ignore[arg-type]
+    assert set(given) == {each}
+
+
+def test_measuring_that_takes_its_part_of_the_time_goes_no_further(
+    corpus: tuple[Corpus, Tokenizers], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rules, "PARAMETERS_PER_TOKEN", 1e9)
+    monkeypatch.setattr(budget, "MEASURING", 0.0)
+    machine = Machine(1e15)
+    assert planned(corpus, monkeypatch, machine, 900).recipe.model.d_model == 64
+    assert {d_model for d_model, _ in machine.measured} == {64}
+
+
+def test_a_gpu_gets_the_batch_that_fills_it(corpus: tuple[Corpus, Tokenizers], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Up to 8,192 tokens a step takes as long as one of 2,048; from there on it takes its share."""
+    monkeypatch.setattr(rules, "BATCHES", 0.001)
+
+    def launch_bound(model: ModelConfig, train: TrainConfig, *_: object) -> Pace:
+        tokens = 0.8 * train.batch_tokens
+        return Pace(tokens / (0.04 * max(1.0, train.batch_tokens / 8192)), tokens)
+
+    monkeypatch.setattr(budget, "training_pace", launch_bound)
+    opened, tokenizers = corpus
+    recipe = replace(Recipe.load("default"), data=opened.data)
+    asked = Request.of(recipe, "15m", ())
+    sizes = [
+        plan_budget(recipe, asked, opened, tokenizers, None, torch.device(name)).recipe.train.batch_tokens
+        for name in ("cuda", "cpu")
+    ]
+    assert sizes == [8192, 2048]
+
+
+def two_corpora(folder: Path, weights: str) -> tuple[Corpus, Tokenizers]:
+    """900 short pairs and 450 that are three times as long."""
+    first = write_pairs(folder, [("a b", "b a")] * 900, "first")
+    second = write_pairs(folder, [("a b c d e f", "f e d c b a")] * 450, "second")
+    sides = [f'["{one}", "{other}"]' for one, other in zip(first, second, strict=True)]
+    valid = write_pairs(folder, [("c d", "d c")], "valid")
+    settings = [f"data.src={sides[0]}", f"data.tgt={sides[1]}", f"data.weights={weights}", "data.tokenizer=spaces"]
+    settings += [f'data.valid_src="{valid[0]}"', f'data.valid_tgt="{valid[1]}"']
+    opened = open_corpus(Recipe.load("default", settings).data)
+    assert isinstance(opened, Corpus)
+    return opened, train_tokenizers(opened)
+
+
+@pytest.mark.parametrize(
+    ("weights", "pairs", "tokens"),
+    [
+        ("[1, 1]", 1350, 900 * 3 + 450 * 7),
+        ("[1, 20]", 900 + 9000, 900 * 3 + 9000 * 7),
+        ("[0.5, 2]", 1350, 450 * 3 + 900 * 7),
+    ],
+)
+def test_the_facts_are_those_of_an_epoch(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, weights: str, pairs: int, tokens: int
+) -> None:
+    found = planned(two_corpora(tmp_path, weights), monkeypatch, Machine(1e10), 900)
+    assert (found.facts.pairs, found.facts.tokens) == (pairs, tokens)
+    assert f"{pairs:,} pairs, {tokens:,} target tokens an epoch (`data.weights`)" in str(found)
+
+
+def test_weights_count_where_not_every_pair_is_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(budget, "SAMPLE", 135)
+    found = planned(two_corpora(tmp_path, "[1, 20]"), monkeypatch, Machine(1e10), 900)
+    assert (found.facts.pairs, found.facts.tokens) == (9900, 900 * 3 + 9000 * 7)
+
+
+@pytest.mark.parametrize(("how", "pairs", "left_out"), [("skip", 360, 180), ("cut", 540, 0)])
+def test_pairs_that_are_too_long_are_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str, pairs: int, left_out: int
+) -> None:
+    src, tgt = write_pairs(tmp_path, [("a b", "b a"), ("a", "b"), ("a b c d e f", "f e d c b a")] * 180)
+    valid = write_pairs(tmp_path, [("c d", "d c")], "valid")
+    settings = [f'data.src="{src}"', f'data.tgt="{tgt}"', "data.tokenizer=spaces", "data.max_length=4"]
+    settings += [f'data.valid_src="{valid[0]}"', f'data.valid_tgt="{valid[1]}"', f"data.on_too_long={how}"]
+    opened = open_corpus(Recipe.load("default", settings).data)
+    assert isinstance(opened, Corpus)
+    found = planned((opened, train_tokenizers(opened)), monkeypatch, Machine(1e10), 900)
+    assert (found.facts.pairs, found.facts.left_out) == (pairs, left_out)
+    assert ("(about 180 more are too long)" in str(found)) == bool(left_out)
+
+
+def test_the_budget_is_a_maximum(corpus: tuple[Corpus, Tokenizers], monkeypatch: pytest.MonkeyPatch) -> None:
+    found = planned(corpus, monkeypatch, Machine(1e10), 900)
+    assert found.recipe.train.patience == rules.PATIENCE
+    assert "training  at most about" in str(found)
+    for setting in ("train.steps=12", "train.schedule=linear", "train.patience=0"):
+        assert planned(corpus, monkeypatch, Machine(1e10), 900, setting).recipe.train.patience == 0

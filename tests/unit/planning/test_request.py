@@ -1,0 +1,37 @@
+"""What a command with a time budget asks for: what of it stays as it is."""
+
+from dataclasses import replace
+
+from pellucid.config import Recipe
+from pellucid.planning.request import Request
+
+
+def request(*settings: str, init_from: str = "") -> Request:
+    recipe = Recipe.load("default", list(settings))
+    return Request.of(replace(recipe, train=replace(recipe.train, init_from=init_from)), "15m", settings)
+
+
+def test_what_is_set_is_fixed() -> None:
+    asked = request("train.seed=3", "model.dropout=0.3")
+    assert asked.fixed == {"train.seed", "model.dropout"}
+    assert asked.given == "model.dropout, train.seed"
+
+
+def test_what_comes_from_a_trained_model_is_fixed() -> None:
+    asked = request("train.seed=3", init_from="some/model")
+    assert {"model.d_model", "model.norm", "data.vocab_size", "train.seed"} <= asked.fixed
+    assert asked.given == "the shape of some/model, train.seed"
+
+
+def test_requests_are_equal_that_ask_for_the_same() -> None:
+    assert request("train.seed=3") == request("train.seed=3", init_from="some/model"), (
+        "the weights are compared by hash"
+    )
+    assert request("train.seed=3") != request("train.seed=4")
+    assert request('data.src="a"') == request('data.src="b"')
+
+
+def test_the_time_that_is_left_ends_at_none() -> None:
+    asked = request()
+    assert 0 < asked.seconds_left <= 900
+    assert replace(asked, started=asked.started - 1000).seconds_left == 0

@@ -1,0 +1,53 @@
+"""The demo, in small: the whole way, with too few steps to learn anything."""
+
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from pellucid import demo
+from pellucid.config import Recipe
+from pellucid.errors import ConfigError
+
+
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    load = Recipe.load
+    settings = [
+        "train.steps=2",
+        "train.validate_every=2",
+        "train.save_every=2",
+        "train.validate_decode=2",
+        "decode.max_length=10",
+    ]
+    monkeypatch.setattr(demo, "PAIRS", 300)
+    monkeypatch.setattr(demo, "HELD_OUT", 10)
+    monkeypatch.setattr(demo.Recipe, "load", lambda name, overrides: load(name, [*overrides, *settings]))
+
+
+@pytest.mark.usefixtures("small")
+def test_the_demo_leaves_corpus_run_and_picture(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    result = demo.run_demo(tmp_path / "demo", "cpu")
+    assert result.total == 10
+    assert 0 <= result.exact <= 10
+    corpus = tmp_path / "demo" / "corpus"
+    assert len((corpus / "train.written").read_text(encoding="utf-8").splitlines()) == 290
+    assert len((corpus / "test.iso").read_text(encoding="utf-8").splitlines()) == 10
+    assert (tmp_path / "demo" / "run" / "model.safetensors").is_file()
+    assert ElementTree.parse(tmp_path / "demo" / "attention.svg").getroot().tag.endswith("svg")
+    assert capsys.readouterr().out.count("  ->  ") == demo.SHOWN
+
+
+@pytest.mark.usefixtures("small")
+def test_a_second_demo_uses_the_finished_run(tmp_path: Path) -> None:
+    demo.run_demo(tmp_path / "demo", "cpu")
+    before = (tmp_path / "demo" / "run" / "model.safetensors").stat().st_mtime_ns
+    demo.run_demo(tmp_path / "demo", "cpu")
+    assert (tmp_path / "demo" / "run" / "model.safetensors").stat().st_mtime_ns == before
+
+
+def test_a_file_in_the_place_of_the_folder_stays(tmp_path: Path) -> None:
+    (tmp_path / "demo").write_text("mine", encoding="utf-8")
+    with pytest.raises(ConfigError, match="is a file, not a folder for the demo"):
+        demo.run_demo(tmp_path / "demo", "cpu")
+    assert (tmp_path / "demo").read_text(encoding="utf-8") == "mine"

@@ -1,0 +1,86 @@
+"""What holds for the picture of every view."""
+
+from dataclasses import replace
+
+import pytest
+
+from pellucid.analysis.evolution import gathered
+from pellucid.analysis.pharaoh import Gold
+from pellucid.tracing.trace import Trace
+from pellucid.views.canvas.drawing import COLUMN, PAGE, Drawing
+from pellucid.views.canvas.svg import to_svg
+from pellucid.views.choice import Choice
+from pellucid.views.payload import VIEWS
+from pellucid.views.pictured import PICTURES, can_serve, picture
+from pellucid.views.view_options import Options
+from tests.unit.views.drawn import HOSTILE, encoder, outside, parsed, renamed, translation
+
+
+def draw(view: str, trace: Trace, width: str | None = None) -> Drawing:
+    options = Options(width=width)
+    if view == "compare":
+        options = replace(options, other=renamed(trace, "other"))
+    if view == "evolution":
+        options = replace(options, evolution=gathered([10, 200_000], [trace, trace]))
+    if view == "alignment":
+        options = replace(options, gold=Gold(frozenset({(0, 0)}), frozenset({(0, 0), (1, 0)})))
+    return picture(view, trace, Choice(), options)
+
+
+def hostile() -> Trace:
+    return translation([*HOSTILE, "<e>"], [*HOSTILE[::-1], "<e>"])
+
+
+def many() -> Trace:
+    return translation([f"word{n}" for n in range(60)], [f"Wort{n}" for n in range(70)])
+
+
+def single() -> Trace:
+    return translation(["a"], ["b"])
+
+
+TRACES = {"usual": translation, "hostile": hostile, "many": many, "single": single}
+
+
+def test_each_view_has_a_picture() -> None:
+    assert tuple(PICTURES) == VIEWS
+
+
+@pytest.mark.parametrize("view", VIEWS)
+@pytest.mark.parametrize("kind", TRACES)
+@pytest.mark.parametrize("width", [None, "column"])
+def test_everything_lies_on_a_page_that_is_valid(view: str, kind: str, width: str | None) -> None:
+    drawing = draw(view, TRACES[kind](), width)
+    assert outside(drawing) == []
+    root = parsed(to_svg(drawing))
+    limit = COLUMN if width else 10_000
+    assert float(root.attrib["width"]) <= limit + 0.01
+    assert drawing.title
+    assert drawing.description.endswith(".")
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_equal_traces_give_equal_pictures(view: str) -> None:
+    assert to_svg(draw(view, translation())) == to_svg(draw(view, translation()))
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_a_usual_sentence_fits_a_page(view: str) -> None:
+    drawing = draw(view, translation([f"w{n}" for n in range(14)], [f"v{n}" for n in range(12)]))
+    assert drawing.width <= PAGE + 30
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_a_title_of_ones_own(view: str) -> None:
+    options = Options(title="Mine", other=translation() if view == "compare" else None)
+    if view == "evolution":
+        options = replace(options, evolution=gathered([1], [translation()]))
+    assert picture(view, translation(), Choice(), options).title == "Mine"
+
+
+def test_what_a_trace_can_serve() -> None:
+    everything = {"heads", "matrix", "model", "neuron", "beam", "alignment", "flow"}
+    assert {view for view in VIEWS if can_serve(view, translation(), Options())} == everything
+    assert {view for view in VIEWS if can_serve(view, encoder(), Options())} == {
+        "heads", "matrix", "model", "neuron", "flow",
+    }  # fmt: skip

@@ -1,0 +1,239 @@
+import re
+from dataclasses import replace
+from html import unescape
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import pellucid
+from pellucid.analysis.evolution import gathered
+from pellucid.errors import ConfigError, DataError
+from pellucid.views import notebook
+from pellucid.views.canvas.svg import to_svg
+from pellucid.views.payload import VIEWS
+from tests.unit.views.drawn import encoder, parsed, texts, translation
+
+
+def test_a_view_writes_svg_png_and_html(tmp_path: Path) -> None:
+    view = pellucid.view(translation(), "matrix", layer=0, head=1)
+    for name in ("a.svg", "a.png", "a.html"):
+        (tmp_path / name).write_text("old", encoding="utf-8")
+    view.svg(tmp_path / "a.svg")
+    view.png(tmp_path / "a.png", scale=1)
+    view.html(tmp_path / "a.html")
+    assert (tmp_path / "a.svg").read_text(encoding="utf-8") == to_svg(view.drawing)
+    assert (tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")
+    assert (tmp_path / "a.html").read_text(encoding="utf-8").lower().startswith("<!doctype html>")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.html", "a.png", "a.svg"]
+
+
+@pytest.mark.parametrize("kind", ["svg", "png", "html"])
+def test_where_no_file_can_be_nothing_is_written(kind: str, tmp_path: Path) -> None:
+    write = getattr(pellucid.view(encoder(), "matrix"), kind)
+    with pytest.raises(DataError, match=r"cannot write to .*: it is a folder"):
+        write(tmp_path)
+    with pytest.raises(DataError, match=r"there is no folder"):
+        write(tmp_path / "none" / "x")
+
+
+def test_a_path_of_a_trace(tmp_path: Path) -> None:
+    trace = encoder()
+    trace.save(tmp_path / "a.trace")
+    assert to_svg(pellucid.view(tmp_path / "a.trace", "heads").drawing) == to_svg(pellucid.view(trace, "heads").drawing)
+
+
+def test_weights_of_another_library_with_their_tokens() -> None:
+    weights = np.full((2, 1, 3, 4, 4), 0.25, np.float32)
+    tokens = ["[CLS]", "a", "b", "c"]
+    view = pellucid.view(tuple(weights), tokens, sentence_b_start=2, layer=1)
+    assert view.name == "heads"
+    assert [token.segment for token in view.trace.sequences["src"]] == [0, 0, 1, 1]
+    assert pellucid.view(tuple(weights), tokens, name="matrix", head=2).drawing.title.endswith("layer 1, head 2")
+    cross = pellucid.view(
+        cross_attention=tuple(np.full((1, 1, 2, 2, 3), 1 / 3, np.float32)), encoder_tokens=["x", "y", "z"],
+        decoder_tokens=["u", "v"],
+    )  # fmt: skip
+    assert {"x", "y", "z", "u", "v"} <= set(texts(cross.drawing))
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"view": "matrx"}, "unknown view `matrx`; did you mean `matrix`"),
+        ({"view": "heads", "rows": 3}, "unknown option `rows` of a view; did you mean `row`"),
+        ({"view": "heads", "row": 3}, "`row` means nothing to the view `heads`"),
+        ({"view": "matrix", "top_k": 3}, "`top_k` means nothing to the view `matrix`"),
+        ({"view": ["a", "b"]}, "`tokens` are of weights from elsewhere; a trace has its own"),
+    ],
+)
+def test_unknown_names(given: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        pellucid.view(encoder(), **given)
+
+
+def test_weights_and_tokens_by_name() -> None:
+    weights, tokens = tuple(np.full((2, 1, 3, 4, 4), 0.25, np.float32)), ["[CLS]", "a", "b", "c"]
+    view = pellucid.view(weights, "matrix", tokens=tokens, head=np.int64(1))
+    assert view.drawing.title.endswith("layer 1, head 1")
+    assert pellucid.view(attention=weights, tokens=tokens).name == "heads"
+    cross = {"cross_attention": weights, "encoder_tokens": tokens, "decoder_tokens": tokens}
+    assert pellucid.view(**cross, name="alignment").name == "alignment"
+    with pytest.raises(ConfigError, match="unknown option `heads` of a view; did you mean `head`"):
+        pellucid.view(weights, tokens, heads=[0])
+    with pytest.raises(ConfigError, match="`head` is empty"):
+        pellucid.view(weights, tokens, head=[])
+
+
+def test_the_other_trace_may_be_a_path(tmp_path: Path) -> None:
+    encoder().save(tmp_path / "a.trace")
+    assert pellucid.view(encoder(), "compare", other=tmp_path / "a.trace").drawing.shapes
+
+
+def test_what_cannot_be_written_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.replace", full)
+    monkeypatch.setattr("pathlib.Path.replace", full)
+    view = pellucid.view(encoder(), "matrix")
+    for write in (view.svg, view.png, view.html):
+        with pytest.raises(DataError, match=r"cannot write to .*: No space left on device"):
+            write(tmp_path / "a")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_title_may_hold_what_a_file_cannot() -> None:
+    drawing = pellucid.view(encoder(), "matrix", title="a\x00\udcff<").drawing
+    assert "a␀�&lt;" in to_svg(drawing)
+
+
+def test_layers_heads_and_rows_that_are_not_there() -> None:
+    with pytest.raises(DataError, match=r"`layer` \(7\) of `encoder.self` must be in 0..1"):
+        _ = pellucid.view(encoder(), "heads", layer=7).drawing
+    with pytest.raises(DataError, match=r"`row` \(9\) of `encoder.self` must be in 0..3"):
+        _ = pellucid.view(encoder(), "neuron", row=9).drawing
+    with pytest.raises(DataError, match="the view neuron is of one head, not of `head` 'mean'"):
+        _ = pellucid.view(encoder(), "neuron", head="mean").drawing
+    with pytest.raises(DataError, match="the view heads tells heads apart"):
+        _ = pellucid.view(encoder(), "heads", head="mean").drawing
+
+
+@pytest.mark.parametrize(
+    ("view", "message"),
+    [
+        ("neuron", "holds ready-made weights: there are no queries and keys"),
+        ("beam", "the trace holds no search"),
+        ("alignment", "the trace has no attention `cross`"),
+        ("compare", "nothing to compare with"),
+        ("evolution", "is of one checkpoint"),
+    ],
+)
+def test_a_view_that_a_trace_cannot_serve_says_why(view: str, message: str) -> None:
+    trace = pellucid.trace_from_weights(tuple(np.full((1, 1, 2, 3, 3), 1 / 3)), ["a", "b", "c"])
+    with pytest.raises(DataError, match=message):
+        _ = pellucid.view(trace, view).drawing
+
+
+@pytest.mark.parametrize("width", ["wide", 3, "5000"])
+def test_a_width_that_no_picture_has(width: Any) -> None:
+    with pytest.raises(DataError, match=rf"`width` \({width}\) must be column, page, or a number of millimetres"):
+        _ = pellucid.view(encoder(), "matrix", width=width).drawing
+
+
+def test_all_views_are_those_that_the_trace_can_serve() -> None:
+    assert pellucid.view(encoder(), "heads").page_views("all") == ["heads", "matrix", "model", "neuron", "flow"]
+    both = pellucid.view(translation(), "compare", other=translation())
+    assert set(both.page_views("all")) == set(VIEWS) - {"evolution"}
+    assert pellucid.view(encoder(), "heads").page_views() == ["heads"]
+    assert pellucid.view(encoder(), "heads").page_views(["matrix"]) == ["heads", "matrix"]
+    with pytest.raises(ConfigError, match="unknown view `x`"):
+        pellucid.view(encoder(), "heads").page_views(["x"])
+
+
+def test_a_page_opens_with_the_choice() -> None:
+    view = pellucid.view(translation(), "heads", layer=0, head=[1, 2], special=False, words=True)
+    assert view.state() == {
+        "attention": "cross", "layer": "0", "head": "1", "heads": "1,2", "words": "1", "special": "1", "pair": "",
+    }  # fmt: skip
+    assert "heads" not in pellucid.view(translation(), "matrix").state()
+
+
+def test_a_page_is_called_by_its_text_since_layers_change() -> None:
+    assert pellucid.view(translation(), "heads").page_parts(["heads"])["title"] == "ein Hund → a dog runs"
+    assert pellucid.view(translation(), "heads", title="Mine").page_parts(["heads"])["title"] == "Mine"
+
+
+def test_a_comparison_opens_with_the_head_of_its_picture() -> None:
+    a, cross = translation(), translation()["cross"]
+    assert cross.k is not None
+    k = cross.k.copy()
+    k[0, 2] *= -1
+    k[1, 1] *= 0.9
+    other = replace(a, attentions={**a.attentions, "cross": replace(cross, k=k)})
+    view = pellucid.view(a, "compare", other=other, names=("a", "b"))
+    parts = view.page_parts(["compare"])
+    assert (parts["state"]["layer"], parts["state"]["head"]) == ("0", "2")
+    assert parts["extras"]["names"] == ["a", "b"]
+    assert view.drawing.title.endswith("layer 0, head 2")
+    below = pellucid.view(a, "compare", other=other, layer=1)
+    assert (below.page_parts(["compare"])["state"]["layer"], below.page_parts(["compare"])["state"]["head"]) == (
+        "1",
+        "1",
+    )
+    assert below.drawing.title.endswith("layer 1, head 1")
+
+
+def test_the_checkpoints_of_a_run_can_be_compared() -> None:
+    first, last = translation(), translation(["zwei", "Hunde", "<e>"])
+    view = pellucid.view(last, "evolution", evolution=gathered([10, 20], [first, last]))
+    assert set(view.page_views("all")) == set(VIEWS)
+    parts = view.page_parts(["evolution", "compare"])
+    assert parts["extras"]["names"] == ["step 10", "step 20"]
+    assert parts["state"]["trace"] == "1"
+    assert "distances" in parts["extras"]["compare"]
+
+
+def test_a_page_of_what_there_is_not_says_so(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="search"):
+        pellucid.view(encoder(), "beam").html(tmp_path / "a.html")
+
+
+def test_a_notebook_shows_a_frame_that_reaches_nothing_and_a_picture() -> None:
+    bundle = pellucid.view(encoder(), "matrix")._repr_mimebundle_()
+    assert set(bundle) == {"text/html", "text/plain", "image/png"}
+    frame = re.fullmatch(
+        r'<iframe sandbox="([^"]*)" srcdoc="([^"]*)" title="[^"]*" style="[^"]*"></iframe>', bundle["text/html"]
+    )
+    assert frame is not None
+    assert frame[1].split() == ["allow-scripts", "allow-downloads"]
+    assert "Content-Security-Policy" in unescape(frame[2])
+    assert bundle["text/plain"].startswith("Encoder: self-attention, layer 1. ")
+
+
+def test_without_matplotlib_the_picture_is_svg(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pellucid.views.canvas.picture.find_spec", lambda name: None)
+    bundle = pellucid.view(encoder(), "matrix")._repr_mimebundle_()
+    parsed(bundle["image/svg+xml"])
+    assert "image/png" not in bundle
+
+
+def test_what_is_too_much_for_a_notebook_becomes_thumbnails_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    pages = {"heads": "x" * 900, "model": "y" * 90}
+    monkeypatch.setattr(notebook, "page", lambda traces, *, view, **rest: pages[view])
+    monkeypatch.setattr(notebook, "LARGEST", 500)
+    html = pellucid.view(encoder(), "heads")._repr_mimebundle_()["text/html"]
+    assert "y" * 90 in html
+    assert ".html(path)" in html
+    monkeypatch.setattr(notebook, "LARGEST", 50)
+    html = pellucid.view(encoder(), "heads")._repr_mimebundle_()["text/html"]
+    assert "<iframe" not in html
+    assert html.startswith("<svg")
+    assert ".html(path)" in html
+
+
+def test_a_hostile_title_stays_within_its_attribute() -> None:
+    html = pellucid.view(encoder(), "matrix", title='"><script>alert(1)</script>')._repr_mimebundle_()["text/html"]
+    assert "<script" not in html
+    assert html.count("<iframe") == 1
