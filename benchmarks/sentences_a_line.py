@@ -8,9 +8,11 @@
     done; done
     python benchmarks/sentences_a_line.py runs/* > benchmarks/results/DATE-sentences.json
 
-BLEU of each given run on its own validation pairs, one, two, three and five a line, read whole (`off`) and sentence by
-sentence (`auto`). Neighbouring pairs are joined with a space, in the order of the file; what is left at its end is not
-used. The search is greedy. JSON goes to standard output.
+BLEU of each given run on its own validation pairs, or on those of --src and --ref, one, two, three and five a line,
+read whole (`off`) and sentence by sentence (`auto`). Neighbouring pairs are joined with a space, in the order of the
+file; what is left at its end is not used. With --spellings the pairs are also typed in other ways, one a line, which
+must not change a translation: the count of those that change. The search is greedy unless --beam-size says otherwise.
+JSON goes to standard output.
 """
 
 import argparse
@@ -22,6 +24,7 @@ from typing import Any
 
 from report import circumstances, print_json
 from sacrebleu import corpus_bleu
+from scripts import SPELLINGS
 
 from pellucid.data.corpus import read_pairs
 from pellucid.run.folder import RunFolder, stored_recipe
@@ -33,10 +36,14 @@ SENTENCES = (1, 2, 3, 5)
 def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("runs", nargs="+", type=Path, help="finished run folders of translators")
-    parser.add_argument("--limit", type=int, help="only the first validation pairs")
+    parser.add_argument("--src", type=Path, help="sources; without them the run's own validation pairs")
+    parser.add_argument("--ref", type=Path, help="their references")
+    parser.add_argument("--limit", type=int, help="only the first pairs")
+    parser.add_argument("--beam-size", type=int, default=1)
+    parser.add_argument("--spellings", action="store_true", help="count translations that other spaces change")
     arguments = parser.parse_args(argv)
     warnings.simplefilter("ignore", LongText)
-    rows = [measured(run, arguments.limit) for run in arguments.runs]
+    rows = [measured(run, arguments) for run in arguments.runs]
     given = sys.argv[1:] if argv is None else list(argv)
     print_json(circumstances(__file__, given, ()) | {"runs": rows})
     return 0
@@ -48,19 +55,27 @@ def lines_of(pairs: Sequence[tuple[str, str]], sentences: int) -> list[tuple[str
     return [(" ".join(s.strip() for s, _ in group), " ".join(t.strip() for _, t in group)) for group in groups]
 
 
-def measured(run: Path, limit: int | None) -> dict[str, Any]:
-    """Returns what a run was trained with, its validation loss, and its BLEU by sentences a line."""
+def measured(run: Path, arguments: argparse.Namespace) -> dict[str, Any]:
+    """Returns what a run was trained with, its validation loss, its BLEU by sentences a line, and by spelling how many
+    translations are others."""
     recipe, result = stored_recipe(run), RunFolder(run).result
     assert result is not None, f"{run} has not finished"
-    pairs = list(read_pairs(recipe.data.valid_src, recipe.data.valid_tgt))[:limit]
+    texts = (arguments.src, arguments.ref) if arguments.src else (recipe.data.valid_src, recipe.data.valid_tgt)
+    pairs = list(read_pairs(*map(str, texts)))[: arguments.limit]
     translator = Translator.load(run, device="cpu")
     bleu: dict[str, dict[int, float]] = {"off": {}, "auto": {}}
     for segment, scores in bleu.items():
         for sentences in SENTENCES:
             sources, references = zip(*lines_of(pairs, sentences), strict=True)
-            found = translator.translate(sources, beam_size=1, segment=segment)
+            found = translator.translate(sources, beam_size=arguments.beam_size, segment=segment)
             scores[sentences] = round(corpus_bleu([t.text for t in found], [references]).score, 2)
             print(f"{run.name}, {segment}, {sentences} a line: {scores[sentences]}", file=sys.stderr)
+    sources = [source for source, _ in pairs]
+    texts_of = {"as written": lambda line: line} | SPELLINGS if arguments.spellings else {}
+    found_for = {
+        name: [t.text for t in translator.translate([*map(change, sources)], beam_size=arguments.beam_size)]
+        for name, change in texts_of.items()
+    }
     return {
         "concatenate": recipe.data.concatenate,
         "seed": recipe.train.seed,
@@ -69,6 +84,10 @@ def measured(run: Path, limit: int | None) -> dict[str, Any]:
         "valid_loss": round(result.valid_loss, 4),
         "pairs": len(pairs),
         "bleu": bleu,
+        "other translations": {
+            name: sum(a != b for a, b in zip(found, found_for["as written"], strict=True))
+            for name, found in found_for.items()
+        },
     }
 
 
