@@ -1,4 +1,4 @@
-"""How heads become what they are: their statistics on one text, by the checkpoints of a run."""
+"""Follows how heads become what they are: their statistics on one text, by the checkpoints of a run."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -7,23 +7,20 @@ from typing import Any
 
 import numpy as np
 
-from pellucid.analysis.head_table import statistics_of
-from pellucid.analysis.statistics import STATISTICS
+from pellucid.analysis.heads import BareEncoder, Reader, open_reader
+from pellucid.analysis.statistics import STATISTICS, statistics_of
 from pellucid.errors import CheckpointError
-from pellucid.tasks.classifier import Classifier
-from pellucid.tasks.language_model import LanguageModel
-from pellucid.tasks.saved import model_folder, open_model
+from pellucid.tasks.saved import model_folder
 from pellucid.tasks.translator import Translator
-from pellucid.tracing.trace import Array, Trace
+from pellucid.tracing.attention import Array
+from pellucid.tracing.trace import Trace
 from pellucid.training.state import read_weights
 from pellucid.weights.tensors import set_parameters
-
-Reader = Translator | Classifier | LanguageModel
 
 
 @dataclass(frozen=True)
 class Evolution:
-    """A text's traces by the checkpoints of a run, oldest first."""
+    """Holds a text's traces by the checkpoints of a run, oldest first."""
 
     steps: Sequence[int]
     traces: Sequence[Trace]
@@ -31,12 +28,12 @@ class Evolution:
     """By attention and statistic, (checkpoints, N, H) each."""
 
     def extras(self) -> dict[str, Any]:
-        """What the viewer's view "evolution" is given beside the traces."""
+        """Returns what the viewer's view "evolution" is given beside the traces."""
         return {"steps": list(self.steps), "statistics": self.statistics}
 
 
 def evolution(run: str | Path, source: str, target: str | None = None, device: str = "cpu") -> Evolution:
-    """The traces of a text by each checkpoint that a run has kept.
+    """Traces a text by each checkpoint that a run has kept.
 
     Args:
         run: the folder of a run. It keeps as many checkpoints as its recipe's `train.average`, and at least two.
@@ -45,7 +42,9 @@ def evolution(run: str | Path, source: str, target: str | None = None, device: s
     Raises CheckpointError where the run has no checkpoint, or a damaged one.
     """
     folder = model_folder(run)
-    reader = _reader(folder, device)
+    _, reader = open_reader(str(folder), device, None)
+    if isinstance(reader, BareEncoder):
+        raise CheckpointError(f"`{folder}` holds an encoder without a head, which no run trains", "name a run")
     if isinstance(reader, Translator) and target is None:
         target = reader.translate([source], segment="off")[0].text  # what is traced is the whole line
     found = list(_traces(folder, reader, lambda: _trace(reader, source, target)))
@@ -53,7 +52,7 @@ def evolution(run: str | Path, source: str, target: str | None = None, device: s
 
 
 def gathered(steps: Sequence[int], traces: Sequence[Trace]) -> Evolution:
-    """The statistics of traces of one text that were made at different steps."""
+    """Returns the traces of one text, made at different steps, with the statistics of their heads."""
     by_trace = [statistics_of(trace) for trace in traces]
     statistics = {
         attention: {name: np.stack([found[attention][name] for found in by_trace]) for name in STATISTICS}
@@ -63,7 +62,7 @@ def gathered(steps: Sequence[int], traces: Sequence[Trace]) -> Evolution:
 
 
 def _traces(folder: Path, reader: Reader, trace: Callable[[], Trace]) -> Iterator[tuple[int, Trace]]:
-    """The step and the trace of each checkpoint; the reader's model is left with the last one's weights."""
+    """Yields the step and the trace of each checkpoint; the reader's model is left with the last one's weights."""
     places = sorted(path for path in (folder / "checkpoints").glob("step-*") if path.name[5:].isdigit())
     if not places:
         raise CheckpointError(
@@ -72,17 +71,6 @@ def _traces(folder: Path, reader: Reader, trace: Callable[[], Trace]) -> Iterato
     for path in places:
         set_parameters(reader.model, read_weights(path), f"`{path}`")
         yield int(path.name[5:]), trace()
-
-
-def _reader(folder: Path, device: str) -> Reader:
-    saved = open_model(folder, device)
-    if saved.task == "translate":
-        return Translator.load(folder, device)
-    if saved.task == "classify":
-        return Classifier.load(folder, device)
-    if saved.task == "generate":
-        return LanguageModel.load(folder, device)
-    raise CheckpointError(f"`{folder}` holds an encoder without a head, which no run trains", "name a run")
 
 
 def _trace(reader: Reader, source: str, target: str | None) -> Trace:

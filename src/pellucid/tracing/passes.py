@@ -13,8 +13,8 @@ from pellucid.errors import DataError
 from pellucid.model.attention import observing
 from pellucid.model.transformer import EncoderOnly, Model, Transformer
 from pellucid.tracing.apart import in_evaluation
+from pellucid.tracing.attention import AttentionTrace
 from pellucid.tracing.recorder import Recorder, sites_of
-from pellucid.tracing.trace import AttentionTrace
 
 SAMPLED = 256  # numbers of each parameter that its checksum is made of
 

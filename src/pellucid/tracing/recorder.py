@@ -9,7 +9,7 @@ from torch import Tensor
 from pellucid.errors import DataError
 from pellucid.model.attention import MultiHeadAttention
 from pellucid.model.transformer import DecoderOnly, EncoderOnly, Model, Transformer
-from pellucid.tracing.trace import Array, AttentionTrace
+from pellucid.tracing.attention import Array, AttentionTrace
 
 Site = tuple[str, MultiHeadAttention]
 """A block of a model, and which kind of attention it is."""
