@@ -49,7 +49,7 @@ _HOMES = {
     "attention": "pellucid.model.attention",
     "attention_weights": "pellucid.model.attention",
     "causal_mask": "pellucid.model.masks",
-    "evaluate": "pellucid.evaluation.evaluate",
+    "evaluate": "pellucid.tasks.evaluate",
     "load_trace": "pellucid.tracing.file",
     "learning_rate": "pellucid.training.schedule",
     "padding_mask": "pellucid.model.masks",

@@ -9,6 +9,7 @@ from pellucid.config.decode import DecodeConfig
 from pellucid.config.model import PRESETS, ModelConfig
 from pellucid.config.recipe import KEYS, SECTIONS, Recipe
 from pellucid.config.tables import shipped_recipes
+from pellucid.config.tasks import TASKS, Task
 from pellucid.config.train import TrainConfig
 
 FORMAT = "pellucid/2"
@@ -19,6 +20,6 @@ RECIPE = "recipe.toml"
 """The file of a run folder that holds its recipe."""
 
 __all__ = [
-    "FIRST_FORMAT", "FORMAT", "KEYS", "PRESETS", "RECIPE", "SECTIONS", "DataConfig", "DecodeConfig", "ModelConfig",
-    "Recipe", "TrainConfig", "shipped_recipes",
+    "FIRST_FORMAT", "FORMAT", "KEYS", "PRESETS", "RECIPE", "SECTIONS", "TASKS", "DataConfig", "DecodeConfig",
+    "ModelConfig", "Recipe", "Task", "TrainConfig", "shipped_recipes",
 ]  # fmt: skip

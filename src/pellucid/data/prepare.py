@@ -14,7 +14,8 @@ from typing import Literal, Self
 import numpy as np
 import numpy.typing as npt
 
-from pellucid.config import DataConfig, DecodeConfig, ModelConfig
+from pellucid.config import TASKS, DataConfig, DecodeConfig, ModelConfig
+from pellucid.config.tasks import TrainedTask
 from pellucid.data.classified import Labels
 from pellucid.data.concatenation import Concatenation
 from pellucid.data.corpus import fingerprint
@@ -35,9 +36,6 @@ Side = Literal["source", "target", "both"]
 TEXTS = ("src", "tgt", "valid_src", "valid_tgt")
 SPLIT_SEED = 20170612  # any fixed number: the pairs held out must be the same in each run
 RECORD = "corpus.json"
-Task = Literal["translate", "classify", "generate"]
-NOUNS: dict[Task, str] = {"translate": "pairs", "classify": "texts with labels", "generate": "texts"}
-"""What a corpus consists of."""
 AROUND_TEXTS = ("source_prefix", "source_end", "source_suffix", "target_prefix", "suppress")
 """What of [decode] decides the ids that a model reads and may write, whatever the search."""
 NEWER = ("concatenate",)
@@ -57,7 +55,7 @@ class Corpus:
     """Of the validation text; where none is given, of the training text, off which some pairs are cut."""
     valid_used: npt.NDArray[np.bool_]
     """Which of the inspected pairs `valid` are."""
-    task: Task = "translate"
+    task: TrainedTask = "translate"
     """What the pairs are of: a sentence and its translation, a text and its label, or a text twice."""
 
     def __len__(self) -> int:
@@ -78,7 +76,7 @@ class Corpus:
     def report(self) -> str:
         """What was read, and what was found in it, a line each."""
         texts, counts, found = self.inspection.texts, self.inspection.counts, self.findings
-        read = [f"{count:,} {NOUNS[self.task]} in {text}" for text, count in zip(texts, counts, strict=True)]
+        read = [f"{count:,} {TASKS[self.task].trained_on} in {text}" for text, count in zip(texts, counts, strict=True)]
         head = f"texts: {', '.join(read)}" + ("" if found else "; no fault found")
         return "\n".join([head, *(f"  {finding}".replace("\n", "\n    ") for finding in found)])
 
@@ -117,7 +115,7 @@ class Prepared:
         return replace(self, train=replace(train, concatenation=joining))
 
 
-def open_corpus(data: DataConfig, task: Task = "translate") -> Corpus | RunningCorpus:
+def open_corpus(data: DataConfig, task: TrainedTask = "translate") -> Corpus | RunningCorpus:
     """The texts of `data`, looked at from the first line to the last.
 
     Raises ConfigError where a text is not named, DataError for what cannot be trained on: a missing or damaged file, a
@@ -126,7 +124,7 @@ def open_corpus(data: DataConfig, task: Task = "translate") -> Corpus | RunningC
     _check_rereadable_all(data)
     if task == "generate" and data.text == "running":
         return open_running(data)
-    alone = task == "generate"
+    alone = not TASKS[task].targets
     texts, valid_text = parallel_texts(data, alone=alone), held_out_text(data, "valid", alone=alone)
     inspection = inspect(texts, data, held_out_sources(data))
     inspection.check()
@@ -213,7 +211,7 @@ def prepare(
     if isinstance(corpus, RunningCorpus):
         return _prepare_running(corpus, tokenizers, folder, say, mark)
     encoders = Encoders(tokenizers.source, labels) if labels else tokenizers
-    alone = corpus.task == "generate"
+    alone = not TASKS[corpus.task].targets
     write = partial(
         open_or_write, tokenizers=encoders, max_length=data.max_length, fingerprint=mark, cut=cut, alone=alone
     )
@@ -263,17 +261,17 @@ def _prepare_running(
     return Prepared(tokenizers, train, valid, [], valid_bytes=size, mark=mark)
 
 
-def _with_validation_cut_off(inspection: Inspection, data: DataConfig, task: Task) -> Corpus:
+def _with_validation_cut_off(inspection: Inspection, data: DataConfig, task: TrainedTask) -> Corpus:
     """Some pairs from all over the texts, at most a tenth, are held out of the training with all pairs that have one of
     their sources: a sentence that was seen with another target is no new one."""
     numbers = np.flatnonzero(inspection.used)
     size = min(data.valid_size, len(numbers) // 10)
     if size == 0:
-        single = task == "generate"
+        single = not TASKS[task].targets
         one = len(inspection.texts) == 1 and not inspection.texts[0].tgt
         raise DataError(
             f"{' and '.join(map(str, inspection.texts))} {'has' if one else 'have'} {len(numbers)} usable "
-            f"{NOUNS[task]}: too few to hold a tenth out for validation",
+            f"{TASKS[task].trained_on}: too few to hold a tenth out for validation",
             "give a validation text by `--valid-src`"
             if single
             else "give validation texts by `--valid-src` and `--valid-tgt`",
@@ -306,14 +304,18 @@ def _too_long(shard: Shard, data: DataConfig, inspection: Inspection, used: npt.
     return [Finding("too_long", shard.too_long, path, line, "", f"pairs beyond {data.max_length} tokens", effect)]
 
 
-def _size_of(name: str, shard: Shard, task: Task) -> str:
+def _size_of(name: str, shard: Shard, task: str) -> str:
     source, target = len(shard.source.ids), len(shard.target.ids)
-    tokens = f"{source:,} source and {target:,} target tokens" if task == "translate" else f"{source:,} tokens"
+    tokens = (
+        f"{source:,} source and {target:,} target tokens"
+        if TASKS[task].family == "encoder-decoder"
+        else f"{source:,} tokens"
+    )
     drawn = sum(size * weight for size, weight in shard.corpora)
     return (
-        f"{name}: {len(shard):,} {NOUNS[task]}, {tokens}"
+        f"{name}: {len(shard):,} {TASKS[task].trained_on}, {tokens}"
         + (f"; {shard.empty:,} more without a token on a side" if shard.empty else "")
-        + (f"; an epoch draws {drawn:,.0f} {NOUNS[task]}" if shard.corpora else "")
+        + (f"; an epoch draws {drawn:,.0f} {TASKS[task].trained_on}" if shard.corpora else "")
     )
 
 

@@ -15,7 +15,7 @@ from pellucid.planning.request import Request
 from pellucid.run.folder import RunFolder
 from pellucid.run.planned import stored_plan
 from pellucid.run.start import Languages, with_gentle_rate, with_start
-from pellucid.tasks.devices import find_device
+from pellucid.tasks.task import find_device
 from pellucid.training import precision
 
 

@@ -15,22 +15,19 @@ from typing import Any
 
 import torch
 
-from pellucid.config import KEYS, DecodeConfig, ModelConfig, Recipe, TrainConfig
-from pellucid.config.recipe import NEEDS
+from pellucid.config import KEYS, TASKS, DecodeConfig, ModelConfig, Recipe, TrainConfig
 from pellucid.config.tables import split_override, toml_line
 from pellucid.errors import CheckpointError, ConfigError
 from pellucid.planning.rules import GENTLER, SHORTER
 from pellucid.run.folder import RunFolder
 from pellucid.tasks.languages import check_languages, speaking
-from pellucid.tasks.saved import model_folder
+from pellucid.tasks.task import model_folder, tokenizers_of
 from pellucid.text.tokenizers import Tokenizers
 from pellucid.weights.folder import WEIGHTS, SavedModel, load_folder, read_config
 
 DROPOUTS = ("dropout", "attention_dropout", "feed_forward_dropout")
 OF_HEADS = ("classifier_activation", "pooling")
 """Of a classifier's head: where the model to start from has none, the recipe's count."""
-STARTS = {"translate": ("translate",), "classify": ("classify", "encode"), "generate": ("generate",)}
-"""What a model may have been for that starts a task."""
 FOREIGN_WEIGHTS = ("*.safetensors", "pytorch_model*.bin")
 OF_THE_RECIPE = ("n_best", "batch_tokens", "max_source_length")
 """Of [decode]: what is not taken from the model to start from."""
@@ -180,17 +177,14 @@ def _decode(own: DecodeConfig, recipe: DecodeConfig, given: Collection[str]) -> 
 
 def _check_task(saved: SavedModel, recipe: Recipe, folder: Path) -> None:
     """Raises ConfigError for a model that cannot learn the recipe's task, CheckpointError for one without tokenizer."""
-    if saved.task not in STARTS[recipe.task]:
+    if saved.task not in TASKS[recipe.task].starts_from:
         raise ConfigError(
-            f'`{folder}` holds a model of another family: `task = "{recipe.task}"` needs {NEEDS[recipe.task]}, and it '
-            f"has {saved.model.config.num_encoder_layers} encoder and {saved.model.config.num_decoder_layers} decoder "
-            "layers",
+            f'`{folder}` holds a model of another family: `task = "{recipe.task}"` needs {TASKS[recipe.task].stacks}, '
+            f"and it has {saved.model.config.num_encoder_layers} encoder and {saved.model.config.num_decoder_layers} "
+            "decoder layers",
             "choose another recipe, or another model to start from",
         )
-    if saved.tokenizers is None:
-        raise CheckpointError(
-            f"the model in `{folder}` has no tokenizer, so it cannot read text", "copy the tokenizer's files into it"
-        )
+    tokenizers_of(saved, folder)
 
 
 def load_start(recipe: Recipe, run: RunFolder, resuming: bool) -> SavedModel | None:

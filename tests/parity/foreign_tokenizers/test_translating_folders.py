@@ -17,7 +17,7 @@ import pytest
 import torch
 
 from pellucid.errors import CheckpointError, ConfigError
-from pellucid.evaluation.evaluate import evaluate
+from pellucid.tasks.evaluate import evaluate
 from pellucid.tasks.translator import Translator
 from pellucid.weights.folder import load_folder, save_description, save_weights
 from tests.parity.foreign_tokenizers import folders

@@ -5,8 +5,9 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from pellucid.config import DecodeConfig, ModelConfig
+from pellucid.config import DecodeConfig, ModelConfig, Task
 from pellucid.config.tables import from_table
+from pellucid.config.tasks import task_of, task_of_family
 from pellucid.errors import CheckpointError, ConfigError, shown
 from pellucid.files.reading import read_settings
 from pellucid.model.transformer import Model
@@ -16,7 +17,7 @@ from pellucid.text.tokenizer import Tokenizer
 from pellucid.text.tokenizers import Tokenizers
 from pellucid.text.training_text import TrainingText
 from pellucid.weights.building import build_unfilled, outline
-from pellucid.weights.folder import TASK_OF_FAMILY, SavedModel, Task, task_of
+from pellucid.weights.folder import SavedModel
 from pellucid.weights.hugging_face.catalogue import FAMILIES
 from pellucid.weights.hugging_face.family import ACTIVATIONS, Family
 from pellucid.weights.hugging_face.files import read_weights
@@ -76,7 +77,7 @@ def open_folder(folder: Path) -> SavedModel:
         model.eval(),
         tokenizers,
         _decode(settings, generation, family, tokenizers, model.config, languages),
-        task_of(model.config),
+        task_of(model.config).name,
         _labels(table, model.config.num_classes),
         languages,
         unused,
@@ -105,7 +106,7 @@ def foreign_task(folder: Path) -> Task:
 
     Raises CheckpointError for a family that is unknown.
     """
-    return TASK_OF_FAMILY[_family(folder / CONFIG, read_settings(folder / CONFIG)).kind]
+    return task_of_family(_family(folder / CONFIG, read_settings(folder / CONFIG)).kind)
 
 
 def _build(
