@@ -63,12 +63,13 @@ def generate(
         writer = LanguageModel.load(model, device, dtype)
         options: GenerateOptions = {
             "max_new_tokens": max_new_tokens, "temperature": temperature, "top_k": top_k, "top_p": top_p, "seed": seed,
+            "batch_tokens": batch_tokens,
         }  # fmt: skip
         settings = {**to_table(writer.decode), **options, "as_json": json}
         command = partial(identity, "generate", writer, settings)
         with answering(stream, source, command=command, nothing=("", "null" if json else "")) as answers:
             for place, lines in answers:
-                found = writer.answer(lines, place, batch_tokens=batch_tokens, **options)
+                found = writer.answer(lines, place, **options)
                 answers.write(
                     dumps(one.to_json(), ensure_ascii=False) if json else one.prompt + one.text for one in found
                 )

@@ -103,7 +103,8 @@ class TextModel(ABC, Generic[M]):
                 f"{model.config.num_decoder_layers} decoder layers and {model.config.num_classes} classes",
                 "give a model of that shape",
             )
-        self.model: M = model.eval()
+        model.eval()
+        self.model = model
         self.tokenizers = tokenizers
         self.decode = decode or DecodeConfig()
         self.labels = tuple(labels)
