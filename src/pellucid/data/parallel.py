@@ -89,7 +89,7 @@ class ParallelText:
             note("line_break", self.src, number, f"in `{'` and `'.join(broken)}`")
         # What reads the model's output takes lines.
         lines = (text.replace("\r\n", " ").replace("\n", " ") for text in found)
-        source, target = (_whole(text, self.src, number, on_bad_utf8, note) for text in lines)
+        source, target = (without_halves(text, self.src, number, on_bad_utf8, note) for text in lines)
         return source, target
 
 
@@ -153,8 +153,8 @@ def _lines(path: str, on_bad_utf8: OnBadUtf8, note: Note) -> Iterator[Side]:
     return read_mended_lines(path, on_bad_utf8, lambda number, error: note("utf8", path, number, bad_byte(error)))
 
 
-def _whole(text: str, path: str, number: int, on_bad_utf8: OnBadUtf8, note: Note) -> Side:
-    r"""Text without half of a UTF-16 pair, such as "\ud800", which JSON can write and UTF-8 cannot."""
+def without_halves(text: str, path: str, number: int, on_bad_utf8: OnBadUtf8, note: Note) -> Side:
+    r"""Returns text without half of a UTF-16 pair, such as "\ud800", which JSON can write and UTF-8 cannot."""
     try:
         text.encode()
         return text

@@ -98,7 +98,7 @@ def test_the_whole_text_is_checked(tmp_path: Path) -> None:
 
 
 def test_what_can_be_read_only_once_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=re.escape(f"`{os.devnull}` is no file: a pipe can be read once")):
+    with pytest.raises(DataError, match=re.escape(f"`{os.devnull}` is not a file: a pipe can be read once")):
         open_corpus(replace(data(tmp_path), tgt=os.devnull))
 
 

@@ -1,4 +1,4 @@
-"""What follows from a recipe as soon as there are tokenizers."""
+"""Settings that are known once there are tokenizers: the model's sizes, how it is used, the longest sentence."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -11,8 +11,8 @@ from pellucid.text.tokenizer import Tokenizer
 from pellucid.text.tokenizers import Tokenizers
 
 
-def resolved_model(config: ModelConfig, tokenizers: Tokenizers) -> ModelConfig:
-    """The model's shape with the sizes and special ids of its tokenizers."""
+def fit_to_tokenizers(config: ModelConfig, tokenizers: Tokenizers) -> ModelConfig:
+    """Returns the model's shape with the sizes and special ids of its tokenizers."""
     target = tokenizers.target
     return replace(
         config,
@@ -24,12 +24,12 @@ def resolved_model(config: ModelConfig, tokenizers: Tokenizers) -> ModelConfig:
     )
 
 
-def model_of(recipe: Recipe, tokenizers: Tokenizers, labels: Sequence[str] = ()) -> ModelConfig:
-    """The model's shape as it is trained: with what tokenizers, labels and a running text make of the recipe's.
+def find_model_config(recipe: Recipe, tokenizers: Tokenizers, labels: Sequence[str] = ()) -> ModelConfig:
+    """Returns the shape of the model that is trained: the recipe's, fitted to tokenizers, labels and a running text.
 
     A model that training starts from has its sizes and special ids already.
     """
-    model = recipe.model if recipe.train.init_from else resolved_model(recipe.model, tokenizers)
+    model = recipe.model if recipe.train.init_from else fit_to_tokenizers(recipe.model, tokenizers)
     if recipe.task == "classify":
         return replace(model, num_classes=len(labels))
     if recipe.task == "generate" and recipe.data.text == "running" and not recipe.train.init_from:
@@ -39,17 +39,21 @@ def model_of(recipe: Recipe, tokenizers: Tokenizers, labels: Sequence[str] = ())
 
 
 def _start_of_running(tokenizer: Tokenizer) -> int:
-    """What a piece of running text starts behind: a line's end; where that is no id of its own, the start token."""
+    """Returns what a piece of running text starts behind: a line's end, or else the start token.
+
+    A line's end has no id of its own in every vocabulary.
+    """
     line_end = tokenizer.encode("\n")
     return line_end[0] if len(line_end) == 1 and line_end[0] != tokenizer.unk_id else tokenizer.bos_id
 
 
-def decode_of(recipe: Recipe, model: ModelConfig) -> DecodeConfig:
-    """How the trained model is used: no longer texts than it has seen, and with the same around them.
+def find_decode_config(recipe: Recipe, model: ModelConfig) -> DecodeConfig:
+    """Returns how the trained model is used: on texts no longer than it has seen, with the same ids around them.
 
-    Of a language model each line of text has a start before it, a start token where nothing else is known, and an end.
+    A language model's lines have a start before them, the start token where nothing else is known, and an end.
     """
-    decode = replace(recipe.decode, max_source_length=min(recipe.decode.max_source_length, longest_trained_on(recipe)))
+    longest = min(recipe.decode.max_source_length, find_longest(recipe))
+    decode = replace(recipe.decode, max_source_length=longest)
     if recipe.task == "generate" and recipe.data.text == "lines":
         return replace(decode, source_prefix=decode.source_prefix or (model.bos_id,), source_end=True)
     if recipe.task == "generate" and decode.source_prefix:  # it is used as it was, but lines do not end
@@ -57,45 +61,43 @@ def decode_of(recipe: Recipe, model: ModelConfig) -> DecodeConfig:
     return decode
 
 
-def longest_trained_on(recipe: Recipe) -> int:
-    """The most tokens of a training sentence, without what the model has around it."""
+def find_longest(recipe: Recipe) -> int:
+    """Returns the most tokens of a training sentence, without what the model has around it."""
     framing = Framing.of(recipe.decode, recipe.model)
     room = recipe.model.max_positions - max(1, framing.of_source, framing.of_target)
     return max(1, min(recipe.data.max_length, room))
 
 
-def subword_sampling(recipe: Recipe, tokenizers: Tokenizers) -> SubwordSampling | None:
-    """How training sentences are cut anew, if they are; ConfigError for tokenizers that know one way only."""
+def make_subword_sampling(recipe: Recipe, tokenizers: Tokenizers) -> SubwordSampling | None:
+    """Returns what cuts training sentences anew each time; None where nothing does.
+
+    Raises ConfigError for another task than translation, and for tokenizers that know one way alone.
+    """
     strength, seed = recipe.data.subword_sampling, recipe.train.seed
     if strength and recipe.task != "translate":
         raise ConfigError(
             f'`data.subword_sampling` ({strength}) is for `task = "translate"`, not for "{recipe.task}"',
             "leave it out",
         )
-    return SubwordSampling.of(tokenizers, strength, seed, longest_trained_on(recipe))
+    return SubwordSampling.of(tokenizers, strength, seed, find_longest(recipe))
 
 
-def check_concatenation(recipe: Recipe) -> None:
-    """Raises ConfigError where there are no pairs of sentences to join."""
-    part = recipe.data.concatenate
+def check_settings(recipe: Recipe) -> None:
+    """Raises ConfigError for settings that do not go together.
+
+    They are: joined sentences where there are no pairs, R-Drop without dropout, and texts without the end token that
+    the model is trained with.
+    """
+    part, model, r_drop = recipe.data.concatenate, recipe.model, recipe.train.r_drop
     if part and recipe.task != "translate":
         raise ConfigError(
             f'`data.concatenate` ({part}) is for `task = "translate"`, not for "{recipe.task}"', "leave it out"
         )
-
-
-def check_r_drop(recipe: Recipe) -> None:
-    """Raises ConfigError where R-Drop has nothing to compare."""
-    model, r_drop = recipe.model, recipe.train.r_drop
     if r_drop and not (model.dropout or model.attention_dropout or model.feed_forward_dropout):
         raise ConfigError(
             f"`train.r_drop` ({r_drop}) compares two passes with different dropout, but the model's dropout is 0",
             "set `model.dropout`, or `train.r_drop = 0`",
         )
-
-
-def check_source_end(recipe: Recipe) -> None:
-    """Raises ConfigError where the model would be used on texts without the end token that it is trained with."""
     if not recipe.decode.source_end and recipe.task != "translate" and not recipe.train.init_from:
         raise ConfigError(
             "`decode.source_end` is false, but training puts the end token behind every text", "leave it out"

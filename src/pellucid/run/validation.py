@@ -1,4 +1,4 @@
-"""Validation within training: the loss of what is held out, and how good the model's own outputs are."""
+"""Validation within a run: the loss of what is held out, and how good the model's own outputs are."""
 
 import math
 import re
@@ -10,7 +10,7 @@ import torch
 
 from pellucid.config import TrainConfig
 from pellucid.data.batching import Batch, batch_order, make_batch
-from pellucid.data.prepare import Prepared
+from pellucid.data.prepare import TrainingData
 from pellucid.evaluation.scores import corpus_scores
 from pellucid.model.transformer import Model, SequenceClassifier, Transformer
 from pellucid.tasks.translator import Translator
@@ -26,38 +26,40 @@ MOST_CHARACTERS = 300
 
 @dataclass(frozen=True)
 class Validator:
-    """Called by the loop with the model in evaluation mode."""
+    """Looks at a model on what is held out; the loop calls it with the model in evaluation mode."""
 
     model: Model
-    prepared: Prepared
+    texts: TrainingData
     config: TrainConfig
 
     def __call__(self) -> Validation:
-        """Loss without label smoothing, by the token and by the byte; of a translator BLEU and chrF, too, of a
-        classifier accuracy."""
+        """Returns the cross-entropy, by the token and by the byte, whatever the loss that training minimises.
+
+        For a translator it also has BLEU and chrF, for a classifier accuracy.
+        """
         if isinstance(self.model, SequenceClassifier):
             return self._classified(self.model)
         nats, tokens = self._loss()
-        size = self.prepared.valid_bytes
+        size = self.texts.valid_bytes
         found = Validation(nats / tokens, bits_per_byte=nats / math.log(2) / size if size else None)
         if not math.isfinite(nats):  # with such weights nothing can be translated
             return found
-        if isinstance(self.model, Transformer) and self.config.validate_decode and self.prepared.valid_pairs:
+        if isinstance(self.model, Transformer) and self.config.validate_decode and self.texts.valid_pairs:
             return self._translated(self.model, found)
         return found
 
     def of_all(self) -> Self:
         """Returns a validator that translates all of the validation text, of a run with a time budget a sentence for
         each two of its seconds."""
-        config, count = self.config, len(self.prepared.valid_pairs)
+        config, count = self.config, len(self.texts.valid_pairs)
         if config.budget:
             count = min(count, max(config.validate_decode, int(config.budget / 2)))
         return replace(self, config=replace(config, validate_decode=count if config.validate_decode else 0))
 
     def _translated(self, model: Transformer, found: Validation) -> Validation:
-        """With BLEU and chrF of the first `validate_decode` sentences, translated greedily."""
-        sources, references = zip(*self.prepared.valid_pairs[: self.config.validate_decode], strict=True)
-        translator = Translator(model, self.prepared.tokenizers, self.prepared.decode)
+        """Adds BLEU and chrF of the first `validate_decode` sentences, translated greedily."""
+        sources, references = zip(*self.texts.valid_pairs[: self.config.validate_decode], strict=True)
+        translator = Translator(model, self.texts.tokenizers, self.texts.decode)
         outputs = [t.text for t in translator.translate(sources, beam_size=1)]
         source, reference, output = map(_shown, (sources[0], references[0], outputs[0]))
         sample = f"  source     {source}\n  reference  {reference}\n  output     {output}"
@@ -65,7 +67,7 @@ class Validator:
         return replace(found, bleu=bleu, chrf=chrf, tokenizer=tokenizer, sample=sample)
 
     def _classified(self, model: SequenceClassifier) -> Validation:
-        """With the part of the texts whose most probable label is theirs."""
+        """Returns the loss of a classifier, and the part of the texts whose most probable label is theirs."""
         total, right, texts = 0.0, 0, 0
         for batch in self._batches():
             with autocast(model):
@@ -77,7 +79,7 @@ class Validator:
         return Validation(total / texts, accuracy=right / texts)
 
     def _loss(self) -> tuple[float, int]:
-        """The sum over target tokens, in nats, and their number."""
+        """Returns the sum over target tokens, in nats, and their number."""
         total, tokens = torch.zeros((), dtype=torch.float64), 0
         for batch in self._batches():
             total += batch_loss(self.model, batch, label_smoothing=0.0).cpu()
@@ -85,12 +87,12 @@ class Validator:
         return float(total), tokens
 
     def _batches(self) -> Iterator[Batch]:
-        shard, device = self.prepared.valid, next(self.model.parameters()).device
+        shard, device = self.texts.valid, next(self.model.parameters()).device
         for drawn in batch_order(shard, self.config.batch_tokens, seed=0).epoch(0):
             yield make_batch(shard, drawn, self.model.config).to(device)
 
 
 def _shown(text: str) -> str:
-    """A sentence for the reader, with what is repeated and what is too long cut."""
+    """Returns a sentence for the reader, with what is repeated and what is too long cut."""
     cut = REPEATED.sub(lambda found: f"{found[1]}{found[1]}… ({len(found[0]) // len(found[1])} times) ", text[:2000])
     return cut.rstrip() if len(cut) <= MOST_CHARACTERS else cut[: MOST_CHARACTERS - 1] + "…"
