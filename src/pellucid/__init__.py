@@ -35,7 +35,7 @@ _HOMES = {
     "MultiHeadAttention": "pellucid.model.attention",
     "PellucidError": "pellucid.errors",
     "Recipe": "pellucid.config",
-    "SamplingConfig": "pellucid.decoding.sampling",
+    "SamplingConfig": "pellucid.config",
     "SequenceClassifier": "pellucid.model.transformer",
     "RunResult": "pellucid.run.folder",
     "Scores": "pellucid.evaluation.scores",

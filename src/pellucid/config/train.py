@@ -3,11 +3,9 @@
 from dataclasses import dataclass
 from typing import Literal
 
+from pellucid.config.decode import BATCH_TOKENS, MOST_SEED
 from pellucid.config.tables import Settings, check_at_least, check_fields, check_probabilities
 from pellucid.errors import ConfigError, shown
-
-MOST_SEED = 2**63 - 1
-"""What every generator of random numbers takes."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -16,7 +14,7 @@ class TrainConfig(Settings):
 
     steps: int = 100_000
     """Optimizer steps."""
-    batch_tokens: int = 4096
+    batch_tokens: int = BATCH_TOKENS
     """Target (or source, if longer) tokens of a batch, padding included."""
     accumulate: int = 1
     """Batches whose gradients make one step."""

@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, cast
 
-from pellucid.config import DecodeConfig
+from pellucid.config import MAX_POSITIONS, DecodeConfig
 from pellucid.data.corpus import read_lines
 from pellucid.errors import CheckpointError, ConfigError, DataError, did_you_mean
 from pellucid.model.embeddings import Embeddings
@@ -50,7 +50,7 @@ class TutorialOptions:
     """Sources had no end token."""
     labels: str = ""
     """The file of a classifier's classes, one a line; without: their numbers."""
-    max_positions: int = 5000
+    max_positions: int = MAX_POSITIONS
     """Positions of a model that computes them."""
     as_written: bool = False
     """A slip in the tutorial's text is computed as it is written, not as it was meant."""

@@ -9,9 +9,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import IO, Self
 
-from pellucid.data.cache import record_sha256, sha256_of
+from pellucid.data.cache import record_sha256
 from pellucid.data.transfer import writing
 from pellucid.errors import shown
+from pellucid.files.reading import sha256_of
 
 MOST_UNPACKED = 2**31
 """Bytes of an archive, unpacked. Where nobody has published a checksum, anything may have come."""

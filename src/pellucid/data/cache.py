@@ -3,12 +3,12 @@
 Beside each file NAME lies NAME.sha256, as `sha256sum` writes it.
 """
 
-import hashlib
 import os
 from collections.abc import Mapping
 from pathlib import Path
 
 from pellucid.errors import ConfigError
+from pellucid.files.reading import sha256_of
 
 ENVIRONMENT = "PELLUCID_CACHE"
 
@@ -29,12 +29,6 @@ def _at_home(path: str) -> Path:
             "there is no home directory for a cache: HOME is not set, and this user has none",
             f"name a folder by {ENVIRONMENT}",
         ) from error
-
-
-def sha256_of(path: Path) -> str:
-    """The SHA-256 of a file."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def recorded_sha256(path: Path) -> str:

@@ -1,7 +1,6 @@
 """Lines of text files, plain or gzip: UTF-8, ended by LF or CR LF and by nothing else."""
 
 import gzip
-import hashlib
 import io
 import sys
 import zlib
@@ -11,6 +10,7 @@ from pathlib import Path
 from typing import BinaryIO, Literal, cast
 
 from pellucid.errors import DataError, shown
+from pellucid.files.reading import sha256_of
 
 GZIP_MAGIC = b"\x1f\x8b"
 # In this order: the first mark begins with the third.
@@ -116,8 +116,7 @@ def unequal(src: str | Path, tgt: str | Path, sources: int, targets: int) -> str
 
 def fingerprint(path: str | Path) -> str:
     """The SHA-256 of the file as it lies there."""
-    with _existing(Path(path)).open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    return sha256_of(_existing(Path(path)))
 
 
 def origin(path: str | Path) -> str:

@@ -10,11 +10,12 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from pellucid.data.archive import ArchiveError, unpack
-from pellucid.data.cache import damage, record_sha256, recorded_sha256, sha256_of
+from pellucid.data.cache import damage, record_sha256, recorded_sha256
 from pellucid.data.catalogue import PublishedFile, Source, total_size
 from pellucid.data.progress import say, shown
 from pellucid.data.transfer import TransferError, transfer, writing
 from pellucid.errors import DataError
+from pellucid.files.reading import sha256_of
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,6 @@ The files of a shard's folder:
     index.json                       counts, SHA-256 of each file, the fingerprint of what they were made from
 """
 
-import hashlib
 import json
 import os
 import shutil
@@ -29,6 +28,7 @@ from pellucid.data.concatenation import Concatenation
 from pellucid.data.framing import Framing
 from pellucid.data.sentences import Sentences, Texts
 from pellucid.errors import ConfigError, DataError
+from pellucid.files.reading import sha256_of
 from pellucid.text.tokenizers import Tokenizers
 from pellucid.text.training_text import Sample, TrainingText
 
@@ -121,7 +121,8 @@ def _open(folder: Path, fingerprint: str) -> Shard | None:
         return None
     index = json.loads((folder / "index.json").read_text(encoding="utf-8"))
     try:
-        if any(_sha256(folder / name) != digest for name, digest in index["sha256"].items()):
+        files = {folder / name: digest for name, digest in index["sha256"].items()}
+        if not all(path.is_file() and sha256_of(path) == digest for path, digest in files.items()):
             return None
         sides = {side: _mapped(folder / side, dtype) for side, dtype in index["dtype"].items()}
         source, target = sides.get("source", sides["target"]), sides["target"]
@@ -169,7 +170,7 @@ def _write(
         **asdict(counts),
         **({"text": to_table(TrainingText.of(source.lengths, target.lengths, sample))} if source else {}),
         "dtype": ({"source": source.dtype.name} if source else {}) | {"target": target.dtype.name},
-        "sha256": {path.name: _sha256(path) for path in sorted(temporary.iterdir())},
+        "sha256": {path.name: sha256_of(path) for path in sorted(temporary.iterdir())},
     }
     (temporary / "index.json").write_text(json.dumps(index, indent=2) + "\n", encoding="utf-8")
     shutil.rmtree(folder, ignore_errors=True)
@@ -265,10 +266,3 @@ def _array(path: Path, dtype: str) -> npt.NDArray[Any]:
     if not path.stat().st_size:  # cannot be mapped
         return np.zeros(0, np.dtype(dtype))
     return np.asarray(np.memmap(path, dtype=np.dtype(dtype), mode="r"))  # slicing a memmap itself is slow
-
-
-def _sha256(path: Path) -> str:
-    if not path.is_file():
-        return ""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -4,6 +4,7 @@ A folder may come from anybody, so its names prove nothing: `config.json` may be
 larger than memory.
 """
 
+import hashlib
 import json
 import math
 import os
@@ -72,6 +73,12 @@ def parse_settings(data: bytes, name: str) -> dict[str, Any]:
     if not isinstance(table, dict):
         raise CheckpointError(f"`{name}` is damaged: it holds no table of settings", "copy the file again")
     return table
+
+
+def sha256_of(path: Path) -> str:
+    """Returns the SHA-256 of a file, in hexadecimal digits."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 @dataclass(frozen=True)

@@ -15,10 +15,10 @@ from typing import Any
 
 from pellucid.config import RECIPE
 from pellucid.errors import CheckpointError, ConfigError
+from pellucid.files.reading import sha256_of
 from pellucid.run.folder import OWN, RunFolder
 from pellucid.run.lock import LOCK
 from pellucid.text.tokenizers import Tokenizers
-from pellucid.training.state import sha256_of
 from pellucid.weights.folder import CONFIG, DESCRIPTION, WEIGHTS, read_config, save_description
 
 FILES = "files"

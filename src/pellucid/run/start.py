@@ -19,6 +19,7 @@ from pellucid.config import KEYS, DecodeConfig, ModelConfig, Recipe, TrainConfig
 from pellucid.config.recipe import NEEDS
 from pellucid.config.tables import split_override, toml_line
 from pellucid.errors import CheckpointError, ConfigError
+from pellucid.files.reading import sha256_of
 from pellucid.planning.rules import GENTLER, SHORTER
 from pellucid.run.folder import RunFolder
 from pellucid.tasks.languages import check_languages, speaking
@@ -243,13 +244,8 @@ def _check_settings(overrides: Sequence[str], shape: ModelConfig, folder: Path) 
 def weights_digest(folder: Path) -> str:
     """The SHA-256 of a folder's weights; of several files, as foreign folders may have them, that of all in order."""
     if (folder / WEIGHTS).is_file():
-        return _sha256(folder / WEIGHTS)
+        return sha256_of(folder / WEIGHTS)
     files = sorted(path for pattern in FOREIGN_WEIGHTS for path in folder.glob(pattern))
     if len(files) == 1:
-        return _sha256(files[0])
-    return hashlib.sha256("".join(f"{path.name} {_sha256(path)}\n" for path in files).encode()).hexdigest()
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+        return sha256_of(files[0])
+    return hashlib.sha256("".join(f"{path.name} {sha256_of(path)}\n" for path in files).encode()).hexdigest()

@@ -17,6 +17,7 @@ from pellucid.data.subword_sampling import SubwordSampling
 from pellucid.decoding.hypothesis import NotANumberError
 from pellucid.errors import PellucidError
 from pellucid.evaluation.scores import bleu_signature
+from pellucid.files.reading import sha256_of
 from pellucid.files.writing import is_disk_failure, write_text
 from pellucid.model.transformer import Model, build_model
 from pellucid.planning.budget import Plan
@@ -34,7 +35,7 @@ from pellucid.training.clock import Clock
 from pellucid.training.log import RunLog
 from pellucid.training.loop import Trainer
 from pellucid.training.memory import is_out_of_memory
-from pellucid.training.state import Tensors, sha256_of
+from pellucid.training.state import Tensors
 from pellucid.weights.folder import WEIGHTS, is_described, save_description
 from pellucid.weights.tensors import parameters, save_tensors, set_parameters
 

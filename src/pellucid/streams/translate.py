@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from functools import partial
 
 from pellucid.config.tables import to_table
-from pellucid.decoding.sampling import SamplingConfig
+from pellucid.config import SamplingConfig
 from pellucid.process import keep_freed_memory
 from pellucid.streams.identity import identity
 from pellucid.streams.streams import Stream, answer_lines, opened

@@ -7,7 +7,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from pellucid.config import ModelConfig
+from pellucid.config import MAX_POSITIONS, ModelConfig
 from pellucid.config.tables import from_table
 from pellucid.errors import ConfigError, did_you_mean
 from pellucid.model.transformer import SequenceClassifier, Transformer
@@ -37,7 +37,7 @@ def import_tutorial(
     num_heads: int,
     pad_id: int | None = 0,
     tgt_pad_id: int | None = None,
-    max_positions: int = 5000,
+    max_positions: int = MAX_POSITIONS,
     *,
     as_written: bool = False,
     norm_first: bool = False,

@@ -14,7 +14,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from pellucid.config import ModelConfig
+from pellucid.config import MAX_POSITIONS, ModelConfig
 from pellucid.errors import CheckpointError, ConfigError, did_you_mean
 from pellucid.model.stacks import Decoder, Encoder
 from pellucid.model.transformer import Transformer
@@ -105,7 +105,7 @@ def import_torch_transformer(
     tensors: Mapping[str, Tensor],
     num_heads: int,
     pad_id: int | None = 0,
-    max_positions: int = 5000,
+    max_positions: int = MAX_POSITIONS,
     around: Surroundings | None = None,
 ) -> Transformer:
     """Returns the model of a state dict: a `torch.nn.Transformer` between embeddings and a projection.
@@ -143,7 +143,7 @@ def from_torch(
     module: nn.Module,
     *,
     pad_id: int | None = 0,
-    max_positions: int = 5000,
+    max_positions: int = MAX_POSITIONS,
     scale_embeddings: bool = True,
     src_embedding: str = "",
     tgt_embedding: str = "",
