@@ -24,11 +24,11 @@ from pellucid.weights.folder import (
     SavedModel,
     description_of,
     is_foreign,
-    load_folder,
     save_description,
     save_weights,
 )
 from pellucid.weights.hugging_face.hub import find_folder, is_hub_name
+from pellucid.weights.opening import open_folder
 from pellucid.weights.tutorials.files import KINDS as FILE_KINDS
 from pellucid.weights.tutorials.files import load_state_dict
 from pellucid.weights.tutorials.layouts import LAYOUT_NAMES, find_layout
@@ -156,7 +156,7 @@ def _opened(source: Path, kind: str, options: TutorialOptions) -> SavedModel:
     foreign = is_foreign(source)
     if foreign != (kind == HUGGING_FACE):
         raise ConfigError(f"`{source}` is not of the kind `{kind}`", f"leave --from out, or give {find_kind(source)}")
-    return load_folder(source, torch.device("cpu"))
+    return open_folder(source, torch.device("cpu"))
 
 
 @contextmanager

@@ -19,7 +19,8 @@ from pellucid.evaluation.scores import score_corpus
 from pellucid.files.writing import write_text
 from pellucid.model.transformer import DecoderOnly, Transformer
 from pellucid.text.tokenizers import Tokenizers
-from pellucid.weights.folder import SavedModel, load_folder
+from pellucid.weights.folder import SavedModel
+from pellucid.weights.opening import open_folder
 
 FILE = "conversion.json"
 WEIGHTS = ("*.safetensors", "model.bin", "pytorch_model*.bin", "onnx/*.onnx")
@@ -170,7 +171,7 @@ def prove(
     decides, tolerance = tolerance is not None or not rounded_to, TOLERANCE if tolerance is None else tolerance
     if not tolerance > 0:
         raise ConfigError(f"`tolerance` ({tolerance}) must be above 0", f"the default is {TOLERANCE:g}")
-    saved, spoken = between(load_folder(model_folder, torch.device("cpu"), torch.float32), languages)
+    saved, spoken = between(open_folder(model_folder, torch.device("cpu"), torch.float32), languages)
     try:
         name, theirs = library(kind), open_counterpart(kind, other, saved.model.config)
     except ImportError:

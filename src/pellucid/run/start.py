@@ -25,7 +25,8 @@ from pellucid.run.folder import RunFolder
 from pellucid.tasks.languages import check_languages, speaking
 from pellucid.tasks.saved import model_folder
 from pellucid.text.tokenizers import Tokenizers
-from pellucid.weights.folder import WEIGHTS, SavedModel, load_folder, read_config
+from pellucid.weights.folder import WEIGHTS, SavedModel, read_config
+from pellucid.weights.opening import open_folder
 
 DROPOUTS = ("dropout", "attention_dropout", "feed_forward_dropout")
 OF_HEADS = ("classifier_activation", "pooling")
@@ -153,7 +154,7 @@ def _described(
             tokenizers = Tokenizers.load(run.path, table["tokenizer"])
             decode = speaking(decode, stored.model, tokenizers, table.get("languages", {}), *languages)
         return _Start(stored.model, stored.data.tokenizer, stored.train.init_sha256, decode)
-    saved, digest = load_folder(folder, torch.device("cpu")), weights_digest(folder)
+    saved, digest = open_folder(folder, torch.device("cpu")), weights_digest(folder)
     _check_task(saved, recipe, folder)
     if recipe.train.init_sha256 not in ("", digest):
         raise ConfigError(
@@ -202,7 +203,7 @@ def load_start(recipe: Recipe, run: RunFolder, resuming: bool) -> SavedModel | N
     if not recipe.train.init_from or (resuming and run.has_checkpoints):
         return None
     folder = model_folder(recipe.train.init_from)
-    saved = load_folder(folder, torch.device("cpu"))
+    saved = open_folder(folder, torch.device("cpu"))
     if weights_digest(folder) != recipe.train.init_sha256:
         raise CheckpointError(f"the weights in `{folder}` have just changed", "give the same command again")
     return saved

@@ -45,12 +45,12 @@ def from_hugging_face(
 
     Raises CheckpointError for a folder that is none, is damaged, or holds what our model cannot express.
     """
-    saved = open_folder(find_folder(folder_or_name, revision, offline))
+    saved = open_foreign_folder(find_folder(folder_or_name, revision, offline))
     both = saved.tokenizers
     return saved.model, both.source if both is not None and both.joint else both
 
 
-def open_folder(folder: Path) -> SavedModel:
+def open_foreign_folder(folder: Path) -> SavedModel:
     """The model of a folder that transformers wrote, in eval mode, with all that a task needs of it.
 
     Raises CheckpointError as `from_hugging_face` does.
