@@ -6,8 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from pellucid.data.order import Indices
-from pellucid.data.sentences import Sentences
+from pellucid.data.sentences import Indices, Sentences
 from pellucid.text.joining import space_between
 from pellucid.text.tokenizers import Tokenizers
 
