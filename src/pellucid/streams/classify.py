@@ -11,7 +11,7 @@ from pellucid.streams.identity import identity
 from pellucid.streams.streams import Stream, answer_lines, opened
 from pellucid.tasks.classifier import Classification, Classifier, Text
 from pellucid.text.tokenizers import Tokenizers
-from pellucid.text.unknown import UnknownShare
+from pellucid.text.tokenizer import UnknownShare
 
 
 def classify_stream(

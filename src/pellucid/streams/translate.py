@@ -14,7 +14,7 @@ from pellucid.streams.identity import identity
 from pellucid.streams.streams import Stream, answer_lines, opened
 from pellucid.tasks.translator import LongText, Translation, Translator, too_long_text
 from pellucid.text.training_text import TrainingText
-from pellucid.text.unknown import UnknownShare
+from pellucid.text.tokenizer import UnknownShare
 
 
 @dataclass(frozen=True)

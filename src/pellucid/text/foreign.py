@@ -12,7 +12,7 @@ from pellucid.text.languages import language_codes
 from pellucid.text.numbered import NumberedSubwords
 from pellucid.text.special import SETTINGS, cleans_up, content, find_special_ids, read_json
 from pellucid.text.subwords import FOREIGN_KIND, Subwords
-from pellucid.text.tokenizer import Tokenizer
+from pellucid.text.tokenizer import CompleteTokenizer
 from pellucid.text.tokenizers import Tokenizers
 
 _FAIRSEQ = ("<s>", "<pad>", "</s>", "<unk>")  # what fairseq numbers first; its models' own first three are left out
@@ -56,10 +56,10 @@ def load_foreign_tokenizer(folder: Path) -> Tokenizers | None:
     if {"source.spm", "target.spm"} & there:
         return _marian(folder)
     tokenizer = _single(folder, there)
-    return None if tokenizer is None else Tokenizers(tokenizer, tokenizer)
+    return None if tokenizer is None else Tokenizers(tokenizer)
 
 
-def starting_ids(folder: Path, tokenizer: Tokenizer) -> tuple[int, ...]:
+def starting_ids(folder: Path, tokenizer: CompleteTokenizer) -> tuple[int, ...]:
     """What the tokenizer of such a folder puts before every text for a decoder alone.
 
     A tokenizer.json says it itself. Without one, `add_bos_token` in the settings does; Qwen2 has no such token.
@@ -70,7 +70,7 @@ def starting_ids(folder: Path, tokenizer: Tokenizer) -> tuple[int, ...]:
     return (tokenizer.bos_id,) if adds and read_json(folder / "config.json").get("model_type") != "qwen2" else ()
 
 
-def _single(folder: Path, there: set[str]) -> Tokenizer | None:
+def _single(folder: Path, there: set[str]) -> CompleteTokenizer | None:
     if HUGGING_FACE_KIND in there:
         return _from_json(folder, _read(folder, HUGGING_FACE_KIND), HUGGING_FACE_KIND)
     if {"sentencepiece.bpe.model", "vocab.json"} <= there:

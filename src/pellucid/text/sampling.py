@@ -19,7 +19,7 @@ from random import Random
 from pellucid.errors import ConfigError
 from pellucid.text.pieces import Pieces, read_pieces
 from pellucid.text.subwords import SUBWORD_KINDS, Subwords
-from pellucid.text.tokenizer import Tokenizer
+from pellucid.text.tokenizer import CompleteTokenizer
 
 _NEVER = 1 << 60
 _LEAST_FLATNESS = 1e-9
@@ -36,7 +36,7 @@ Exceptions = tuple[tuple[int, int], ...]
 class SubwordSampler:
     """Draws the pieces of texts for one tokenizer."""
 
-    def __init__(self, tokenizer: Tokenizer, strength: float) -> None:
+    def __init__(self, tokenizer: CompleteTokenizer, strength: float) -> None:
         """`strength` is the probability of leaving a merge out (bpe), or the flatness of the distribution (unigram).
 
         Raises ConfigError for a tokenizer that has no pieces to choose from.

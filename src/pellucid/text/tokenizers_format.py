@@ -16,7 +16,7 @@ from pellucid.text.normalization import SPACE_MARK, SPACES, unseen
 from pellucid.text.patterns import final_sigma, unspaced, word
 from pellucid.text.pieces import Model, read_model
 from pellucid.text.subwords import ESCAPE, Subwords
-from pellucid.text.tokenizer import Tokenizer
+from pellucid.text.tokenizer import CompleteTokenizer, OwnTokenizer
 from pellucid.text.vocabulary import BYTE_TOKENS, Vocabulary
 
 Table = dict[str, Any]
@@ -25,7 +25,7 @@ _PAIR = f"{ESCAPE}\0"
 """Stands for an escaped escape while other escapes are resolved; no text that was encoded has it behind them."""
 
 
-def tokenizer_json(tokenizer: Tokenizer, before: Sequence[int] = (), after: Sequence[int] = ()) -> Table:
+def tokenizer_json(tokenizer: CompleteTokenizer, before: Sequence[int] = (), after: Sequence[int] = ()) -> Table:
     """Returns the tokenizer as `tokenizers` reads it from JSON; `before` and `after` stand around every text.
 
     Text that spells a special token, as `<s>`, stays text where the reader is told to split special tokens (in
@@ -34,7 +34,8 @@ def tokenizer_json(tokenizer: Tokenizer, before: Sequence[int] = (), after: Sequ
     transformers.js writes no bytes for what a unigram model lacks. A SentencePiece model that came from elsewhere keeps
     its table of normalisation, which the library applies a grapheme at a time.
 
-    Raises ConfigError for a tokenizer that the format cannot express: one whose pieces have ids of their own.
+    Raises ConfigError for a tokenizer that the format cannot express: one whose pieces have ids of their own, or one of
+    somebody's own making.
     """
     if isinstance(tokenizer, HuggingFaceTokenizer):
         raise ConfigError("a tokenizer that came as `tokenizer.json` is written as it came", "save() does that")
@@ -42,6 +43,11 @@ def tokenizer_json(tokenizer: Tokenizer, before: Sequence[int] = (), after: Sequ
         table = _vocabulary(tokenizer)
     elif isinstance(tokenizer, Subwords):
         table = _subwords(tokenizer)
+    elif isinstance(tokenizer, OwnTokenizer):
+        raise ConfigError(
+            f"the tokenizer `{tokenizer.name}` is of your own, and cannot be written as `tokenizer.json`",
+            "give the other program ids",
+        )
     else:
         raise ConfigError(
             f"a tokenizer of the kind `{tokenizer.kind}` cannot be written as `tokenizer.json`: its SentencePiece "
@@ -58,14 +64,14 @@ def tokenizer_json(tokenizer: Tokenizer, before: Sequence[int] = (), after: Sequ
     return head | table | {"post_processor": _template(names, before, after)}
 
 
-def is_near(tokenizer: Tokenizer) -> bool:
+def is_near(tokenizer: CompleteTokenizer) -> bool:
     """Tells whether a model normalises by a compiled table of characters, which the format has only nearly."""
     if not isinstance(tokenizer, Subwords) or tokenizer.normalization == "nfc":
         return False
     return bool(read_model(tokenizer.proto).character_map)
 
 
-def token_names(tokenizer: Tokenizer) -> list[str]:
+def token_names(tokenizer: CompleteTokenizer) -> list[str]:
     """Returns what `tokenizer_json` calls each id."""
     if isinstance(tokenizer, Vocabulary):
         return _names_of(tokenizer)

@@ -19,6 +19,7 @@ from pellucid.errors import CheckpointError, ConfigError, did_you_mean, quoted, 
 from pellucid.files.reading import read_settings
 from pellucid.files.writing import move_into_place, temporary_folder, write_text
 from pellucid.model.transformer import Model
+from pellucid.text.tokenizer import Tokenizer
 from pellucid.text.tokenizers import Tokenizers
 from pellucid.text.training_text import TrainingText
 from pellucid.weights.building import build_unfilled, outline
@@ -106,11 +107,17 @@ def save_weights(folder: Path, model: Model) -> None:
     save_tensors(folder / WEIGHTS, parameters(model))
 
 
-def load_folder(folder: Path, device: torch.device, dtype: torch.dtype | None = None) -> SavedModel:
+def load_folder(
+    folder: Path,
+    device: torch.device,
+    dtype: torch.dtype | None = None,
+    *,
+    tokenizer: Tokenizers | Tokenizer | None = None,
+) -> SavedModel:
     """Returns the model of a folder in our own format, ready to use; `open_folder` opens those of any.
 
     Anybody may have written it: what the description asks for is compared with the header of the weights before memory
-    is taken for either.
+    is taken for either. `tokenizer` is one of one's own, for a folder that was saved with it.
 
     Raises CheckpointError where the folder is none, or is damaged, or holds what cannot be expressed here.
     """
@@ -121,7 +128,7 @@ def load_folder(folder: Path, device: torch.device, dtype: torch.dtype | None = 
         text = from_table(TrainingText, table["text"], "`text`") if "text" in table else None
     except ConfigError as error:
         raise CheckpointError(f"`{description_of(folder)}` is damaged: {error}", "copy the folder again") from error
-    tokenizers = Tokenizers.load(folder, table["tokenizer"])
+    tokenizers = Tokenizers.load(folder, table["tokenizer"], tokenizer)
     if table["task"] != task_of(config):
         raise CheckpointError(
             f"`{description_of(folder)}` is damaged: its task is {table['task']!r}, "

@@ -5,19 +5,31 @@ from pathlib import Path
 
 import torch
 
-from pellucid.errors import CheckpointError
+from pellucid.errors import CheckpointError, ConfigError
+from pellucid.text.tokenizer import Tokenizer
+from pellucid.text.tokenizers import Tokenizers
 from pellucid.weights.folder import DESCRIPTION, SavedModel, is_foreign, load_folder
 
 
-def open_folder(folder: Path, device: torch.device, dtype: torch.dtype | None = None) -> SavedModel:
+def open_folder(
+    folder: Path,
+    device: torch.device,
+    dtype: torch.dtype | None = None,
+    *,
+    tokenizer: Tokenizers | Tokenizer | None = None,
+) -> SavedModel:
     """Returns the model of a folder, ours or one of Hugging Face's transformers, ready to use.
+
+    `tokenizer` is one of one's own, for a folder of ours that was saved with it.
 
     Raises CheckpointError where it is not a model's folder, is damaged, was written for another engine, or holds what
     cannot be expressed here.
     """
     _refuse_exported(folder)
     if not is_foreign(folder):
-        return load_folder(folder, device, dtype)
+        return load_folder(folder, device, dtype, tokenizer=tokenizer)
+    if tokenizer is not None:
+        raise ConfigError(f"`tokenizer` is given, but `{folder}` is not a folder of Pellucid's own", "leave `tokenizer` out")
     # Here, so that whoever opens a folder of our own does not wait for the foreign families.
     from pellucid.weights.hugging_face.opening import open_foreign_folder
 

@@ -151,7 +151,7 @@ def test_a_text_is_normalised_by_the_file_alone(normalization: str, tmp_path: Pa
 
     lines = own_sentences()
     tokenizer = train_tokenizer(
-        "bpe", lines, vocab_size=500, lowercase=False, min_frequency=1, byte_fallback=True, normalization=normalization
+        "bpe", lines, vocab_size=500, lowercase=False, min_frequency=1, byte_fallback=True, normalize=normalization
     )
     sizes = {"src_vocab_size": tokenizer.size, "tgt_vocab_size": tokenizer.size}
     config = ModelConfig(**PAIRED | sizes | {"tie_embeddings": "decoder"})

@@ -65,7 +65,7 @@ def subwords(kind: str) -> Subwords:
         model = io.BytesIO()
         SentencePieceTrainer.train(sentence_iterator=iter(CORPUS), model_writer=model, **SIZES | FOREIGN[kind])
         return Subwords(model.getvalue(), "sentencepiece")
-    tokenizer = train_tokenizer(kind, CORPUS, vocab_size=600, lowercase=False, min_frequency=1, byte_fallback=True)
+    tokenizer = train_tokenizer(kind, CORPUS, vocab_size=600, normalize="none")
     assert isinstance(tokenizer, Subwords)
     return tokenizer
 

@@ -35,7 +35,7 @@ ODD += [
 
 @cache
 def trained(kind: str, byte_fallback: bool = True) -> Tokenizer:
-    return train_tokenizer(kind, CORPUS, vocab_size=340, lowercase=False, min_frequency=1, byte_fallback=byte_fallback)
+    return train_tokenizer(kind, CORPUS, vocab_size=340, byte_fallback=byte_fallback, normalize="none")
 
 
 def foreign_model(**options: Any) -> bytes:

@@ -15,7 +15,7 @@ LINES = ["the dog runs", "ein Hund läuft ▁"]
 
 
 def train(kind: str) -> Tokenizer:
-    return train_tokenizer(kind, LINES, vocab_size=8000, lowercase=False, min_frequency=1, byte_fallback=True)
+    return train_tokenizer(kind, LINES, normalize="none")
 
 
 def saved(folder: Path, source: str = "bpe", target: str | None = None) -> tuple[Tokenizers, dict[str, Any]]:

@@ -14,7 +14,7 @@ from pellucid.files.writing import move_into_place, temporary_folder, write_text
 from pellucid.model.transformer import DecoderOnly, Model, Transformer
 from pellucid.text.numbered import NumberedSubwords
 from pellucid.text.subwords import Subwords
-from pellucid.text.tokenizer import Tokenizer
+from pellucid.text.tokenizer import CompleteTokenizer, Tokenizer
 from pellucid.text.tokenizers import Tokenizers
 from pellucid.text.tokenizers_format import token_names
 from pellucid.weights.export.card import export_card
@@ -61,9 +61,7 @@ def to_ctranslate2(
     if isinstance(model, Transformer | DecoderOnly):
         _fill_stack(model.decoder, model.tgt_embedding, spec.decoder, spec.decoder.embeddings, model.config)
         _fill_linear(model.output_projection, spec.decoder.projection)
-    both = (
-        tokenizers if tokenizers is None or isinstance(tokenizers, Tokenizers) else Tokenizers(tokenizers, tokenizers)
-    )
+    both = Tokenizers.of(tokenizers)
     _fill_words(spec, both, model.config)
     decode, engine_ends = decode or DecodeConfig(), False
     if model.config.family == "encoder-decoder":
@@ -218,7 +216,7 @@ def _fill_words(spec: Any, tokenizers: Tokenizers | None, config: ModelConfig) -
     spec.config.unk_token = target[tokenizers.target.unk_id if tokenizers else config.eos_id]
 
 
-def words_of(tokenizer: Tokenizer | None, size: int) -> list[str]:
+def words_of(tokenizer: CompleteTokenizer | None, size: int) -> list[str]:
     """A name for each id: its token, with the id where another looks the same; without a tokenizer the id."""
     words = token_names(tokenizer)[:size] if tokenizer else []
     seen: dict[str, int] = {}

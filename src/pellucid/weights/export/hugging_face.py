@@ -65,7 +65,7 @@ def to_hugging_face(
         temporary.write_bytes(safetensors.torch.save(tensors, metadata={"format": "pt"}))
     if model.config.family != "encoder":
         _write_json(folder / "generation_config.json", generation_table(model.config, decode))
-    both = tokenizer if tokenizer is None or isinstance(tokenizer, Tokenizers) else Tokenizers(tokenizer, tokenizer)
+    both = Tokenizers.of(tokenizer)
     if both is not None:
         save_tokenizer_files(both, folder, model.config, decode, marian=True)
     dtype = str(next(model.parameters()).dtype).removeprefix("torch.")

@@ -79,9 +79,7 @@ classifier's `logits` (B, C) |
     finally:
         model.train(was_training)
     decode = decode or DecodeConfig()
-    both = (
-        tokenizers if tokenizers is None or isinstance(tokenizers, Tokenizers) else Tokenizers(tokenizers, tokenizers)
-    )
+    both = Tokenizers.of(tokenizers)
     if both is not None:
         save_tokenizer_files(both, folder, model.config, decode)
     if model.config.family != "encoder":

@@ -11,7 +11,7 @@ from pellucid.files.writing import move_into_place, temporary_folder, write_text
 from pellucid.text.hugging_face import HUGGING_FACE_KIND, HuggingFaceTokenizer
 from pellucid.text.numbered import NumberedSubwords
 from pellucid.text.subwords import Subwords
-from pellucid.text.tokenizer import Tokenizer
+from pellucid.text.tokenizer import CompleteTokenizer
 from pellucid.text.tokenizers import Tokenizers
 from pellucid.text.tokenizers_format import is_near, token_names, tokenizer_json
 
@@ -76,7 +76,7 @@ def around(config: ModelConfig, decode: DecodeConfig) -> tuple[tuple[int, ...], 
 
 
 def save_fast_tokenizer(
-    tokenizer: Tokenizer, folder: Path, config: ModelConfig, before: Sequence[int] = (), after: Sequence[int] = ()
+    tokenizer: CompleteTokenizer, folder: Path, config: ModelConfig, before: Sequence[int] = (), after: Sequence[int] = ()
 ) -> None:
     """Writes `tokenizer.json` and the settings with which transformers opens it as PreTrainedTokenizerFast.
 
@@ -133,7 +133,7 @@ def _vocabulary(tokenizer: SentencePiece) -> dict[str, int]:
     return {piece: i for i, piece in enumerate(tokenizer.tokens(range(tokenizer.size)))}
 
 
-def _save_as(tokenizer: Tokenizer, path: Path) -> None:
+def _save_as(tokenizer: CompleteTokenizer, path: Path) -> None:
     with temporary_folder(path) as beside:
         move_into_place(tokenizer.save(beside / "tokenizer"), path)
 
