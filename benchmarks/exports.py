@@ -20,7 +20,7 @@ import torch
 from report import circumstances, print_json
 
 from pellucid.conversion.counterparts import CTranslate2, Onnx
-from pellucid.data.corpus import read_lines
+from pellucid.data.lines import read_lines
 from pellucid.decoding.engine import search
 from pellucid.decoding.hypothesis import suppressed_ids
 from pellucid.evaluation.scores import score_corpus

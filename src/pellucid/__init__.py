@@ -63,15 +63,15 @@ _HOMES = {
     "plot_schedule": "pellucid.views.plots.schedule",
     "plot_smoothing": "pellucid.views.plots.smoothing",
     "projected_cross_entropy": "pellucid.training.loss",
-    "read_lines": "pellucid.data.corpus",
-    "read_pairs": "pellucid.data.corpus",
+    "read_lines": "pellucid.data.lines",
+    "read_pairs": "pellucid.data.lines",
     "sinusoids": "pellucid.model.positions",
     "smoothed_cross_entropy": "pellucid.training.loss",
     "trace": "pellucid.tasks.tracing",
     "trace_from_weights": "pellucid.tracing.ready",
     "trace_hugging_face": "pellucid.tracing.foreign",
     "train": "pellucid.run.train",
-    "train_tokenizer": "pellucid.text.training",
+    "train_tokenizer": "pellucid.text.tokenizer_training",
     "view": "pellucid.views.view",
 }
 

@@ -4,18 +4,23 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, cast
 
-from pellucid.config import MAX_POSITIONS, DecodeConfig
-from pellucid.data.corpus import read_lines
+import torch
+from torch import Tensor
+
+from pellucid.config import MAX_POSITIONS, DecodeConfig, ModelConfig
+from pellucid.config.tables import from_table, to_table
+from pellucid.data.lines import read_lines
 from pellucid.errors import CheckpointError, ConfigError, DataError, did_you_mean
 from pellucid.model.embeddings import Embeddings
-from pellucid.model.transformer import SequenceClassifier, Transformer
+from pellucid.model.transformer import Model, SequenceClassifier, Transformer
 from pellucid.text.tokenizer import BOS_ID, EOS_ID, PAD_ID, SPECIAL_TOKENS
 from pellucid.text.tokenizers import Tokenizers
 from pellucid.text.vocabulary import Vocabulary
+from pellucid.weights.building import build_unfilled
 from pellucid.weights.folder import SavedModel, task_of
+from pellucid.weights.tensors import parameters, set_parameters
 from pellucid.weights.tutorials.importing import import_tutorial
 from pellucid.weights.tutorials.reading import heads_of
-from pellucid.weights.tutorials.renumbering import renumbered
 from pellucid.weights.tutorials.slips import AsWritten
 from pellucid.weights.tutorials.source import read_state_dict
 
@@ -205,3 +210,34 @@ def _labels(path: str, model: object) -> tuple[str, ...]:
     if len(labels) != model.config.num_classes:
         raise DataError(f"`{path}` names {len(labels)} classes, but the model tells {model.config.num_classes} apart")
     return labels
+
+
+def renumbered(
+    model: Model, src_ids: Sequence[int | None] | None, tgt_ids: Sequence[int | None] | None, **fields: Any
+) -> Model:
+    """The model in which word i is what word `src_ids[i]` was, or `tgt_ids[i]` on the target's side.
+
+    None in the place of an id: a new word, of zeros, which must not occur. None in the place of a list: as it was.
+    `fields` are those of the config that say the new numbers, and `max_positions`, which may be fewer than before.
+    Embeddings that both sides share must have one order.
+    """
+    config, tensors = model.config, parameters(model)
+    sides = {"src_embedding.tokens.": src_ids, "tgt_embedding.tokens.": tgt_ids, "output_projection.": tgt_ids}
+    for name, tensor in tensors.items():
+        ids = next((ids for before, ids in sides.items() if name.startswith(before)), None)
+        if ids is not None:
+            tensors[name] = _rows(tensor.detach(), ids)
+        elif name.endswith("_embedding.positions.weight"):
+            tensors[name] = tensor[: fields.get("max_positions")]
+    sizes = {"src_vocab_size": src_ids, "tgt_vocab_size": tgt_ids if isinstance(model, Transformer) else src_ids}
+    changed = {name: len(ids) for name, ids in sizes.items() if ids is not None} | fields
+    new = build_unfilled(from_table(ModelConfig, to_table(config) | changed, "[model]"))
+    set_parameters(new, tensors, "the model")
+    return new.eval()
+
+
+def _rows(table: Tensor, ids: Sequence[int | None]) -> Tensor:
+    rows = table.new_zeros(len(ids), *table.shape[1:])
+    known = [place for place, number in enumerate(ids) if number is not None]
+    rows[known] = table[torch.tensor([number for number in ids if number is not None])]
+    return rows

@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pellucid.data.sentences import Indices, Sentences
-from pellucid.text.joining import space_between
+from pellucid.text.sentences import space_between
 from pellucid.text.tokenizers import Tokenizers
 
 Ids = npt.NDArray[np.int64]

@@ -1,6 +1,7 @@
 """From a publisher, or a mirror of theirs, into the cache: each file whole and as it should be, or not at all."""
 
 import os
+import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -8,14 +9,59 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from filelock import FileLock, Timeout
+from rich import filesize
+from rich.console import Console
+from rich.progress import BarColumn, DownloadColumn, TextColumn, TimeRemainingColumn, TransferSpeedColumn
+from rich.progress import Progress as Bars
 
 from pellucid.data.archive import ArchiveError, unpack
 from pellucid.data.cache import damage, record_sha256, recorded_sha256
 from pellucid.data.catalogue import PublishedFile, Source, total_size
-from pellucid.data.progress import say, shown
-from pellucid.data.transfer import TransferError, transfer, writing
+from pellucid.data.transfer import Progress, TransferError, transfer, writing
 from pellucid.errors import DataError
 from pellucid.files.reading import sha256_of
+
+STEP = 20_000_000
+"""Bytes between two lines."""
+
+
+def say(text: str) -> None:
+    """A line for the reader."""
+    print(text, file=sys.stderr)
+
+
+@contextmanager
+def showing_progress(name: str) -> Iterator[Progress]:
+    """What a transfer reports its progress to, while it lasts."""
+    console = Console(stderr=True)
+    if console.is_terminal:
+        with _bar(name, console) as progress:
+            yield progress
+    else:
+        yield _lines(name)
+
+
+@contextmanager
+def _bar(name: str, console: Console) -> Iterator[Progress]:
+    columns = (
+        TextColumn("  {task.description}", markup=False), BarColumn(), DownloadColumn(), TransferSpeedColumn(),
+        TimeRemainingColumn(),
+    )  # fmt: skip
+    with Bars(*columns, console=console, transient=True) as bars:
+        task = bars.add_task(name, total=None)
+        yield lambda done, total: bars.update(task, completed=done, total=total)
+
+
+def _lines(name: str) -> Progress:
+    last = 0
+
+    def progress(done: int, total: int | None) -> None:
+        nonlocal last
+        if done - last >= STEP:
+            last = done
+            say(f"  {name}: {filesize.decimal(done)}{f' of {filesize.decimal(total)}' if total else ''}")
+
+    return progress
 
 
 @dataclass(frozen=True)
@@ -110,7 +156,7 @@ def _fetch_from(source: Source, file: PublishedFile, target: Path, patience: Pat
             partial.unlink(missing_ok=True)
         had_beginning, is_last = partial.exists(), attempt == patience.attempts
         try:
-            with shown(file.name) as progress:
+            with showing_progress(file.name) as progress:
                 transfer(source.url, partial, progress, size=file.bytes, timeout=patience.timeout)
             _take(partial, file, target)
             return

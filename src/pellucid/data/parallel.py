@@ -1,15 +1,66 @@
 """A parallel corpus in its files: two with a line for each sentence, or one with both sides."""
 
-from collections.abc import Iterator
+import json
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
-from typing import Protocol
+from typing import Any, Protocol
 
 from pellucid.config import DataConfig
-from pellucid.data.corpus import OnBadUtf8, bad_byte, read_mended_lines
 from pellucid.data.faults import Fault
-from pellucid.data.formats import BOTH_SIDES, JSON_LINES, from_columns, from_json, holds_both_sides
+from pellucid.data.lines import OnBadUtf8, bad_byte, read_mended_lines
 from pellucid.errors import ConfigError, DataError
+
+BOTH_SIDES = (".tsv", ".tsv.gz", ".jsonl", ".jsonl.gz")
+JSON_LINES = (".jsonl", ".jsonl.gz")
+
+
+def holds_both_sides(path: str) -> bool:
+    """Whether a file, by its name, may hold source and target."""
+    return path.lower().endswith(BOTH_SIDES)
+
+
+def from_columns(line: str, place: str, columns: Sequence[int]) -> list[str]:
+    """The sides in those columns, counted from 1. Tabs separate them; nothing is quoted.
+
+    Raises DataError at `place`, "line 5 of `x.tsv`", where there are too few.
+    """
+    cells = line.split("\t")
+    if len(cells) < max(columns):
+        raise DataError(
+            f"{place} has {len(cells)} column{'s' * (len(cells) > 1)}, but source and target are columns "
+            f"{columns[0]} and {columns[1]}",
+            "columns are separated by tabs; `data.tsv_columns` says which ones are read",
+        )
+    return [cells[column - 1] for column in columns]
+
+
+def from_json(line: str, place: str, keys: Sequence[str]) -> list[str]:
+    """The strings under those keys of an object. Raises DataError at `place` where it has none."""
+    try:
+        table = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise DataError(f"{place} is not JSON: {error}", "each line must be an object of its own") from error
+    return [_string(table, key, place) for key in keys]
+
+
+def _string(table: Any, key: str, place: str) -> str:
+    """The string under a key, dots leading into tables within the table."""
+    value = table
+    for part in [key] if isinstance(table, dict) and key in table else key.split("."):
+        if not isinstance(value, dict) or part not in value:
+            found = f"its keys: {', '.join(value)}" if isinstance(value, dict) else f"it is {_shown(value)}"
+            raise DataError(f"{place} has no `{key}`; {found}", "`data.jsonl_keys` says which ones are read")
+        value = value[part]
+    if not isinstance(value, str):
+        raise DataError(f"`{key}` in {place} is {_shown(value)}, not a string", "give both sides as JSON strings")
+    return value
+
+
+def _shown(value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= 40 else f"{text[:40]}..."
+
 
 END = "\n"
 """Stands for a line that the shorter of two files lacks; no line is equal to it."""

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from pellucid.config import DataConfig, DecodeConfig, ModelConfig
 from pellucid.data.classified import Labels
 from pellucid.data.concatenation import Concatenation
-from pellucid.data.corpus import fingerprint
+from pellucid.data.lines import fingerprint
 from pellucid.data.faults import Fault, Finding
 from pellucid.data.framing import Framing
 from pellucid.data.health import HeldOut, Inspection, inspect
@@ -28,7 +28,7 @@ from pellucid.errors import ConfigError, DataError
 from pellucid.files.writing import write_text
 from pellucid.text.tokenizer import CompleteTokenizer
 from pellucid.text.tokenizers import Tokenizers
-from pellucid.text.training import train_tokenizer
+from pellucid.text.tokenizer_training import train_tokenizer
 
 Pair = tuple[str, str]
 Side = Literal["source", "target", "both"]

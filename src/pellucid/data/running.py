@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from pellucid.config import DataConfig
-from pellucid.data.corpus import read_mended_lines
+from pellucid.data.lines import read_mended_lines
 from pellucid.data.faults import Finding
 from pellucid.errors import ConfigError, DataError
 

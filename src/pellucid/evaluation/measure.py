@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from pellucid.data.corpus import read_lines
+from pellucid.data.lines import read_lines
 from pellucid.errors import CheckpointError, ConfigError, DataError
 from pellucid.evaluation.evaluate import HeldOutFiles
 from pellucid.evaluation.label_scores import LabelScores, score_labels

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 from pellucid.config import DataConfig
-from pellucid.data.corpus import fingerprint
+from pellucid.data.lines import fingerprint
 from pellucid.data.locate import locate
 from pellucid.data.prepare import RECORD
 from pellucid.errors import DataError

@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator, Sequence
 from functools import partial
 
-from pellucid.data.corpus import origin
+from pellucid.data.lines import origin
 from pellucid.errors import DataError
 from pellucid.process import keep_freed_memory
 from pellucid.streams.identity import identity

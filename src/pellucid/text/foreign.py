@@ -8,9 +8,9 @@ from typing import Any
 from pellucid.errors import CheckpointError, did_you_mean, shown
 from pellucid.files.reading import ID, MOST_TOKENIZER_BYTES, parse_settings, read_bytes, read_text
 from pellucid.text.hugging_face import HUGGING_FACE_KIND, HuggingFaceTokenizer, calling_the_library, import_tokenizers
-from pellucid.text.languages import language_codes
+from pellucid.text.language_codes import language_codes
 from pellucid.text.numbered import NumberedSubwords
-from pellucid.text.special import SETTINGS, cleans_up, content, find_special_ids, read_json
+from pellucid.text.special_ids import SETTINGS, cleans_up, content, find_special_ids, read_json
 from pellucid.text.subwords import FOREIGN_KIND, Subwords
 from pellucid.text.tokenizer import CompleteTokenizer
 from pellucid.text.tokenizers import Tokenizers

@@ -11,8 +11,8 @@ from typing import Any
 
 from pellucid.errors import CheckpointError, ConfigError, install, shown
 from pellucid.files.reading import MOST_ID
-from pellucid.text.special import SpecialIds, clean_up_spaces
-from pellucid.text.tokenizer_json import problem_of
+from pellucid.text.special_ids import SpecialIds, clean_up_spaces
+from pellucid.text.tokenizer_json_checks import problem_of
 
 HUGGING_FACE_KIND = "tokenizer.json"
 _ANOTHER = "copy the file again, or upgrade tokenizers; where that does not help, its author has to mend it"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pellucid.errors import CheckpointError, shown
 from pellucid.files.reading import ID
-from pellucid.text.special import SpecialIds, clean_up_spaces
+from pellucid.text.special_ids import SpecialIds, clean_up_spaces
 from pellucid.text.subwords import open_sentencepiece
 
 NUMBERED_KIND = "sentencepiece-numbered"

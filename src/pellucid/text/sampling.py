@@ -17,7 +17,7 @@ from math import exp, inf, log, log1p
 from random import Random
 
 from pellucid.errors import ConfigError
-from pellucid.text.pieces import Pieces, read_pieces
+from pellucid.text.sentencepiece_file import Pieces, read_pieces
 from pellucid.text.subwords import SUBWORD_KINDS, Subwords
 from pellucid.text.tokenizer import CompleteTokenizer
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from sentencepiece import SentencePieceProcessor
 
 from pellucid.errors import CheckpointError
-from pellucid.text.charsmap import normalization_of
+from pellucid.text.normalization_rules import normalization_of
 from pellucid.text.normalization import SPACE_MARK, normalize
 from pellucid.text.tokenizer import SPECIAL_TOKENS
 

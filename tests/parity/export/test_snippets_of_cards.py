@@ -13,7 +13,7 @@ from pellucid.config import DecodeConfig, ModelConfig
 from pellucid.model.transformer import Transformer
 from pellucid.tasks.translator import Translator
 from pellucid.text.tokenizers import Tokenizers
-from pellucid.text.training import train_tokenizer
+from pellucid.text.tokenizer_training import train_tokenizer
 from pellucid.weights import to_ctranslate2, to_hugging_face, to_onnx
 from tests.parity.export.shapes import DECODERS, ENCODERS, PAIRED, random_model
 from tests.parity.export.test_transformers_js import LIBRARY

@@ -23,7 +23,7 @@ from pellucid.run.train import plan
 from pellucid.text.inventory import Inventory
 from pellucid.text.subwords import Subwords
 from pellucid.text.tokenizers import Tokenizers
-from pellucid.text.training import train_tokenizer
+from pellucid.text.tokenizer_training import train_tokenizer
 from tests.toy_task import reversed_letters, write_pairs
 
 CPU = torch.device("cpu")

@@ -8,7 +8,7 @@ from random import Random
 from sentencepiece import SentencePieceProcessor, SentencePieceTrainer
 
 from pellucid.text.subwords import Subwords
-from pellucid.text.training import train_tokenizer
+from pellucid.text.tokenizer_training import train_tokenizer
 
 SYLLABLES = ["lo", "we", "st", "er", "sl", "ow", "ne", "wi", "de", "in", "g", "un", "ha", *"강아지가공을놀이"]
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pellucid.text.tokenizer import Tokenizer
-from pellucid.text.training import train_tokenizer
+from pellucid.text.tokenizer_training import train_tokenizer
 from pellucid.tracing.tokens import tokens_of, tokens_of_ids, tokens_of_pieces
 from pellucid.tracing.trace import Token
 

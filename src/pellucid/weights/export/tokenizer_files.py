@@ -13,7 +13,7 @@ from pellucid.text.numbered import NumberedSubwords
 from pellucid.text.subwords import Subwords
 from pellucid.text.tokenizer import CompleteTokenizer
 from pellucid.text.tokenizers import Tokenizers
-from pellucid.text.tokenizers_format import is_near, token_names, tokenizer_json
+from pellucid.text.tokenizer_json_writing import is_near, token_names, tokenizer_json
 
 SETTINGS = "tokenizer_config.json"
 TARGET = "target"

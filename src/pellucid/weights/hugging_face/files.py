@@ -12,7 +12,7 @@ from torch import Tensor
 
 from pellucid.errors import CheckpointError, shown
 from pellucid.files.reading import read_settings
-from pellucid.weights.archive import check_archive, check_views
+from pellucid.weights.pickles import check_archive, check_views
 from pellucid.weights.tensors import FLOATS, load_tensors
 
 SAFETENSORS = "model.safetensors"

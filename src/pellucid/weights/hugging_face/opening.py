@@ -11,7 +11,7 @@ from pellucid.errors import CheckpointError, ConfigError, shown
 from pellucid.files.reading import read_settings
 from pellucid.model.transformer import Model
 from pellucid.text.foreign import load_foreign_tokenizer, starting_ids
-from pellucid.text.languages import codes_are_special, language_ids
+from pellucid.text.language_codes import codes_are_special, language_ids
 from pellucid.text.tokenizer import Tokenizer
 from pellucid.text.tokenizers import Tokenizers
 from pellucid.text.training_text import TrainingText

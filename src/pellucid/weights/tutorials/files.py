@@ -13,7 +13,7 @@ import numpy.typing as npt
 import torch
 
 from pellucid.errors import CheckpointError, DataError, PellucidError, shown
-from pellucid.weights.archive import check_archive, check_views
+from pellucid.weights.pickles import check_archive, check_views
 from pellucid.weights.tensors import load_tensors
 
 KINDS = {

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pellucid.data.corpus import bad_byte, fingerprint, raw_lines, read_lines, read_mended_lines, read_pairs
+from pellucid.data.lines import bad_byte, fingerprint, raw_lines, read_lines, read_mended_lines, read_pairs
 from pellucid.errors import DataError
 
 Writer = Callable[[str, bytes], Path]

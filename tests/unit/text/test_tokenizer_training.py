@@ -18,7 +18,7 @@ import pellucid
 from pellucid.errors import CheckpointError, ConfigError, DataError
 from pellucid.text.subwords import Subwords
 from pellucid.text.tokenizer import BOS_ID, EOS_ID, PAD_ID, UNK_ID, Tokenizer
-from pellucid.text.training import TOKENIZER_KINDS, train_tokenizer
+from pellucid.text.tokenizer_training import TOKENIZER_KINDS, train_tokenizer
 
 LINES = ["the dog runs", "the cat runs", "a dog, a cat", "The end"]
 WITH_BYTES = ["bpe", "unigram", "characters", "bytes"]
@@ -90,7 +90,7 @@ def test_equal_text_gives_equal_files_in_another_process(kind: str, tmp_path: Pa
     program = f"""
 import sys
 from pathlib import Path
-from pellucid.text.training import train_tokenizer
+from pellucid.text.tokenizer_training import train_tokenizer
 train_tokenizer({kind!r}, {LINES!r}, normalize="none").save(
     Path({str(tmp_path / "theirs")!r}))
 assert "torch" not in sys.modules

@@ -13,7 +13,7 @@ from sentencepiece import SentencePieceTrainer
 
 from pellucid.config import DataConfig
 from pellucid.errors import ConfigError, DataError, did_you_mean
-from pellucid.text.charsmap import with_normalizer
+from pellucid.text.normalization_rules import with_normalizer
 from pellucid.text.inventory import COVERAGE, MOST, Inventory
 from pellucid.text.normalization import SPACE_MARK
 from pellucid.text.normalization import normalize as normalized

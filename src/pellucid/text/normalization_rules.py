@@ -22,7 +22,7 @@ from pellucid.text.normalization import (
     SPACES,
     nmt_nfkc,
 )
-from pellucid.text.pieces import MALFORMED, fields, message, unreadable
+from pellucid.text.sentencepiece_file import MALFORMED, fields, message, unreadable
 
 Rules = dict[str, str]
 

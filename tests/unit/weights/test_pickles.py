@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from pellucid.errors import CheckpointError
-from pellucid.weights.archive import check_archive, check_views
+from pellucid.weights.pickles import check_archive, check_views
 from pellucid.weights.tutorials.files import load_state_dict
 
 BOMB = 2**27

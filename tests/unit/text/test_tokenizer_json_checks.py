@@ -8,7 +8,7 @@ import pytest
 
 from pellucid.errors import CheckpointError
 from pellucid.text.hugging_face import HuggingFaceTokenizer
-from pellucid.text.tokenizer_json import problem_of
+from pellucid.text.tokenizer_json_checks import problem_of
 
 IDS = {"pad_id": 0, "bos_id": 0, "eos_id": 0, "unk_id": 1}
 WORDS = {"type": "WordLevel", "vocab": {"[PAD]": 0, "[UNK]": 1, "a": 2, "b": 3}, "unk_token": "[UNK]"}

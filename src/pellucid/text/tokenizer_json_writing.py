@@ -10,11 +10,11 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from pellucid.errors import ConfigError
-from pellucid.text.charsmap import nmt_nfkc_map
+from pellucid.text.normalization_rules import nmt_nfkc_map
 from pellucid.text.hugging_face import HuggingFaceTokenizer, byte_characters
 from pellucid.text.normalization import SPACE_MARK, SPACES, unseen
 from pellucid.text.patterns import final_sigma, unspaced, word
-from pellucid.text.pieces import Model, read_model
+from pellucid.text.sentencepiece_file import Model, read_model
 from pellucid.text.subwords import ESCAPE, Subwords
 from pellucid.text.tokenizer import CompleteTokenizer, OwnTokenizer
 from pellucid.text.vocabulary import BYTE_TOKENS, Vocabulary
