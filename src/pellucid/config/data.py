@@ -86,7 +86,7 @@ class DataConfig(Settings):
         self._check_lists()
 
     def files(self, name: str) -> tuple[str, ...]:
-        """The files of a text field, say "src": none, one or several."""
+        """Returns the files of a text field, say "src": none, one or several."""
         value: str | tuple[str, ...] = getattr(self, name)
         return value if isinstance(value, tuple) else (value,) if value else ()
 

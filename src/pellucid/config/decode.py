@@ -69,11 +69,11 @@ class DecodeConfig(Settings):
 
     @property
     def added(self) -> int:
-        """The tokens that every source has beside its own."""
+        """Returns the tokens that every source has beside its own."""
         return len(self.source_prefix) + self.source_end + len(self.source_suffix)
 
     def whole_source(self, ids: Sequence[int], eos_id: int) -> list[int]:
-        """A source's own ids with all that stands around them: what the model reads."""
+        """Returns a source's own ids with all that stands around them: what the model reads."""
         return [*self.source_prefix, *ids, *([eos_id] if self.source_end else []), *self.source_suffix]
 
 

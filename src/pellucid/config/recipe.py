@@ -51,7 +51,8 @@ class Recipe(Settings):
 
     @classmethod
     def from_tables(cls, tables: dict[str, Any]) -> Self:
-        """The recipe of nested tables; [model] may start from a `preset`. Raises ConfigError for unknown keys."""
+        """Returns the recipe of nested tables; [model] may start from a `preset`. Raises ConfigError for unknown keys.
+        """
         values: dict[str, Any] = {}
         for key, value in tables.items():
             if key == "model" and isinstance(value, dict):
@@ -65,7 +66,7 @@ class Recipe(Settings):
 
     @classmethod
     def load(cls, name_or_path: str | Path, overrides: list[str] | None = None) -> Self:
-        """The recipe of a TOML file or of a shipped name, with `section.key=value` overrides."""
+        """Returns the recipe of a TOML file or of a shipped name, with `section.key=value` overrides."""
         tables = read_tables(name_or_path)
         for override in overrides or []:
             section, key, value = split_override(override, KEYS)
@@ -75,7 +76,7 @@ class Recipe(Settings):
         return cls.from_tables(tables)
 
     def to_toml(self) -> str:
-        """The recipe as TOML; from_tables() reads it back equal."""
+        """Returns the recipe as TOML; from_tables() reads it back equal."""
         lines = [toml_line(key, getattr(self, key)) for key in KEYS[""]]
         for section, cls in SECTIONS.items():
             defaults = {f.name: f.default for f in fields(cls)}

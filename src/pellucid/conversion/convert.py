@@ -113,7 +113,9 @@ def convert(
 
 
 def find_kind(source: Path) -> str:
-    """What kind of model lies at a path: pellucid, hf, or a tutorial's layout. Raises DataError where it is unclear."""
+    """Returns what kind of model lies at a path: pellucid, hf, or a tutorial's layout. Raises DataError where it is
+    unclear.
+    """
     if source.is_file():
         found = find_layout(read_state_dict(load_state_dict(source)))
         if found is None:
@@ -161,7 +163,7 @@ def _opened(source: Path, kind: str, options: TutorialOptions) -> SavedModel:
 
 @contextmanager
 def _new_folder(place: Path) -> Iterator[Path]:
-    """A folder beside `place` to write into; on success it becomes `place`, else it is removed."""
+    """Yields a folder beside `place` to write into; on success it becomes `place`, else it is removed."""
     with ExitStack() as stack:
         with refusals_in_words(place, "folder"):
             place.parent.mkdir(parents=True, exist_ok=True)
@@ -207,7 +209,7 @@ def _write_ours(saved: SavedModel, folder: Path, kind: str, source: Path) -> Non
 def _proof(
     source: Path, folder: Path, kind: str, target: str, compared_on: Sentences, quantization: str | None
 ) -> Proof:
-    """The comparison of the two sides; a tutorial's own code is not here to compare with."""
+    """Returns the comparison of the two sides; a tutorial's own code is not here to compare with."""
     given = compared_on.sentences, compared_on.references, compared_on.tolerance, compared_on.languages
     if target != OURS:
         return prove(source, folder, cast(Kind, target), *given, quantization or "")
@@ -224,7 +226,8 @@ def _card_of(source: Path) -> str:
 
 
 def converted_card(saved: SavedModel, kind: str, original: str = "") -> str:
-    """The model card of a converted model, in Markdown; the original's card stands below, and its licence above.
+    """Returns the model card of a converted model, in Markdown; the original's card stands below, and its licence
+    above.
 
     It names no path, host or time.
     """

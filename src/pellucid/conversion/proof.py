@@ -28,7 +28,7 @@ Languages = tuple[str | None, str | None]
 
 
 def with_languages(saved: SavedModel, languages: Languages = (None, None)) -> tuple[SavedModel, str]:
-    """`saved` as it translates between two languages, and which ones, as in "de to fr"; "" where it knows none.
+    """Returns `saved` as it translates between two languages, and which ones, as in "de to fr"; "" where it knows none.
 
     A language that is not given is the folder's default; where it has none, the first of its codes that the other side
     does not have. Raises ConfigError for a language that is unknown, or means nothing to the model.
@@ -56,7 +56,7 @@ def with_languages(saved: SavedModel, languages: Languages = (None, None)) -> tu
 
 
 def _code(languages: Mapping[str, int], ids: Sequence[int]) -> str | None:
-    """The language whose code is among ids."""
+    """Returns the language whose code is among ids."""
     return next((code for code, number in languages.items() if number in ids), None)
 
 
@@ -112,7 +112,7 @@ class Proof:
 
     @property
     def passed(self) -> bool:
-        """Whether nothing that was compared differs by more than the tolerance."""
+        """Tells whether nothing that was compared differs by more than the tolerance."""
         written = self.greedy_equal is None or self.greedy_equal + self.greedy_near_ties == self.sentences
         if not self.decides:
             return not self.lacks_tokenizer and self.tokenized_equal in (None, self.sentences)
@@ -126,7 +126,7 @@ class Proof:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """The fields and `passed`, as JSON takes them; without the ones that do not apply."""
+        """Returns the fields and `passed`, as JSON takes them; without the ones that do not apply."""
         if not self.compared:
             return {"compared": False, "reason": self.reason}
         plain = {"lacks_tokenizer": False, "blank_tokens": 0, "decides": True}
@@ -236,7 +236,7 @@ def prove(
 
 
 def _written_for_nothing(saved: SavedModel, theirs: Counterpart) -> int:
-    """How many tokens the other side writes for an empty source."""
+    """Returns how many tokens the other side writes for an empty source."""
     if not isinstance(saved.model, Transformer):
         return 0
     config, decode = saved.model.config, saved.decode
@@ -245,18 +245,18 @@ def _written_for_nothing(saved: SavedModel, theirs: Counterpart) -> int:
 
 
 def _megabytes(folder: Path) -> float:
-    """The size of a folder's weights."""
+    """Returns the size of a folder's weights."""
     files = (path for pattern in WEIGHTS for path in folder.glob(pattern))
     return round(sum(path.stat().st_size for path in files) / 1e6, 1)
 
 
 def not_compared(reason: str) -> Proof:
-    """The proof of a conversion whose other side cannot be run here."""
+    """Returns the proof of a conversion whose other side cannot be run here."""
     return Proof(compared=False, reason=reason)
 
 
 def own_sentences() -> list[str]:
-    """The twenty sentences that come with the project."""
+    """Returns the twenty sentences that come with the project."""
     return files("pellucid.conversion").joinpath("proof_sentences.txt").read_text(encoding="utf-8").splitlines()
 
 
@@ -288,7 +288,7 @@ class _Largest:
 
 
 def _ids_of(saved: SavedModel, sentences: Sequence[str]) -> list[list[int]]:
-    """The tokens of each sentence, without start and end; of a model without tokenizer as many random ids."""
+    """Returns the tokens of each sentence, without start and end; of a model without tokenizer as many random ids."""
     config = saved.model.config
     limit = max(1, min(saved.decode.max_source_length, config.max_positions // 2 - 1))
     if saved.tokenizers is not None:
@@ -301,7 +301,7 @@ def _ids_of(saved: SavedModel, sentences: Sequence[str]) -> list[list[int]]:
 
 
 def _cut_alike(saved: SavedModel, theirs: Counterpart, sentences: Sequence[str]) -> int | None:
-    """Sentences that both sides cut into the same tokens; None where one side has no tokenizer."""
+    """Returns sentences that both sides cut into the same tokens; None where one side has no tokenizer."""
     other = theirs.token_ids(sentences) if saved.tokenizers is not None else None
     if saved.tokenizers is None or other is None:
         return None
@@ -346,7 +346,7 @@ def _compare_translations(saved: SavedModel, theirs: Counterpart, sources: list[
 
 
 def _limit(saved: SavedModel, source_tokens: int) -> int:
-    """The most tokens of an output, as our own search has it."""
+    """Returns the most tokens of an output, as our own search has it."""
     room = saved.model.config.max_positions - 1 - len(saved.decode.target_prefix)
     return min(saved.decode.max_length or 2 * source_tokens + 50, room)
 
@@ -367,7 +367,7 @@ def _compare_continuations(saved: SavedModel, theirs: Counterpart, texts: list[l
 
 
 def _continued(model: DecoderOnly, prompt: list[int], suppressed: list[int], count: int) -> list[int]:
-    """What greedy search with the cache adds to a prompt."""
+    """Returns what greedy search with the cache adds to a prompt."""
     tokens, written = torch.tensor([prompt]), list[int]()
     cache, last = model.start(tokens), tokens[:, -1:]
     while len(written) < count:
@@ -398,7 +398,7 @@ class _Writing:
         self.written: list[tuple[list[int], list[int]]] = []
 
     def add(self, ours: list[int], theirs: list[int], logits: torch.Tensor) -> None:
-        """`logits` (T + 1, V): ours, before each token of ours and before the end."""
+        """Takes `logits` (T + 1, V), ours, before each token of ours and before the end."""
         self.written.append((ours, theirs))
         self.equal += ours == theirs
         place = next((i for i, (a, b) in enumerate(zip(ours, theirs, strict=False)) if a != b), None)

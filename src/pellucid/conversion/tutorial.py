@@ -74,7 +74,7 @@ class TutorialOptions:
 
 
 def open_tutorial(state_dict: Mapping[str, Any], layout: str, options: TutorialOptions) -> SavedModel:
-    """The model of a state dict with its vocabularies, ready for text.
+    """Returns the model of a state dict with its vocabularies, ready for text.
 
     Its words are numbered anew, the special tokens first, as all vocabularies of ours are: rows of the embeddings and
     of the output change places, and nothing else does.
@@ -126,7 +126,9 @@ class WordList:
 
     @classmethod
     def read(cls, path: str, needed: Collection[str]) -> "WordList":
-        """The tokens of a file. Raises DataError for one that stands twice, and for special ones that are missing."""
+        """Returns the tokens of a file. Raises DataError for one that stands twice, and for special ones that are
+        missing.
+        """
         tokens = list(read_lines(path))
         places: dict[str, int] = {}
         for number, token in enumerate(tokens):
@@ -148,7 +150,7 @@ class WordList:
 
     @property
     def order(self) -> list[int | None]:
-        """The old id of each new one: the special ones first, then all others as they stood."""
+        """Returns the old id of each new one: the special ones first, then all others as they stood."""
         special = [self.ids.get(use) for use in USUAL_NAMES]
         return [*special, *(number for number in range(len(self.tokens)) if number not in special)]
 
@@ -161,13 +163,13 @@ class WordList:
             )
 
     def tokenizer(self, options: TutorialOptions) -> Vocabulary:
-        """The tokenizer of the list, in its new order."""
+        """Returns the tokenizer of the list, in its new order."""
         others = [self.tokens[old] for old in self.order[len(SPECIAL_TOKENS) :] if old is not None]
         return Vocabulary(options.tokenizer, tuple(others), lowercase=options.lowercase)
 
 
 def _special(path: str, tokens: Sequence[str], use: str) -> int | None:
-    """The id of the token for a use. Raises DataError where several could be it."""
+    """Returns the id of the token for a use. Raises DataError where several could be it."""
     found = [number for number, token in enumerate(tokens) if token.lower() in USUAL_NAMES[use]]
     if len(found) > 1:
         listed = ", ".join(f"`{tokens[number]}`" for number in found)
@@ -197,13 +199,14 @@ def _check(options: TutorialOptions, is_classifier: bool) -> None:
 
 
 def _positions(model: Transformer | SequenceClassifier) -> int:
-    """How many positions both sides have: a folder knows one number, and beyond its own a side learned nothing."""
+    """Returns how many positions both sides have: a folder knows one number, and beyond its own a side learned nothing.
+    """
     sides = [module for module in model.modules() if isinstance(module, Embeddings)]
     return min(side.max_positions for side in sides)
 
 
 def _labels(path: str, model: object) -> tuple[str, ...]:
-    """What the classes are called."""
+    """Returns what the classes are called."""
     if not isinstance(model, SequenceClassifier):
         return ()
     labels = tuple(read_lines(path)) if path else tuple(map(str, range(model.config.num_classes)))
@@ -215,7 +218,7 @@ def _labels(path: str, model: object) -> tuple[str, ...]:
 def renumbered(
     model: Model, src_ids: Sequence[int | None] | None, tgt_ids: Sequence[int | None] | None, **fields: Any
 ) -> Model:
-    """The model in which word i is what word `src_ids[i]` was, or `tgt_ids[i]` on the target's side.
+    """Returns the model in which word i is what word `src_ids[i]` was, or `tgt_ids[i]` on the target's side.
 
     None in the place of an id: a new word, of zeros, which must not occur. None in the place of a list: as it was.
     `fields` are those of the config that say the new numbers, and `max_positions`, which may be fewer than before.

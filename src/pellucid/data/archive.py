@@ -33,7 +33,7 @@ class _Member(tarfile.TarInfo):
 
     @classmethod
     def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> Self:
-        """The member of a header. Raises ArchiveError where its name or attributes are longer than any are."""
+        """Returns the member of a header. Raises ArchiveError where its name or attributes are longer than any are."""
         found = super().frombuf(buf, encoding, errors)
         if found.type in _NAMES and found.size > MOST_NAME:
             raise ArchiveError(f"an archive with a name of {found.size:,} bytes; at most {MOST_NAME:,} are read")
@@ -84,7 +84,7 @@ def _blocks(file: IO[bytes]) -> Iterator[bytes]:
 
 
 def _segments(file: IO[bytes]) -> Iterator[bytes]:
-    """What stands in the <seg> of each line, with single spaces."""
+    """Yields what stands in the <seg> of each line, with single spaces."""
     while line := file.readline(MOST_LINE):
         if segment := _SEGMENT.match(line):
             yield b" ".join(segment[1].split()) + b"\n"

@@ -107,7 +107,8 @@ class BatchOrder(Order):
         return [batches[i] for i in generator.permutation(len(batches))]
 
     def _draws(self, generator: np.random.Generator) -> Indices:
-        """What an epoch draws: of a corpus of weight 2.3 each sentence twice, and three tenths of them once more.
+        """Returns what an epoch draws: of a corpus of weight 2.3 each sentence twice, and three tenths of them once
+        more.
 
         Which ones, the generator chooses anew each epoch. The k-th draw of sentence i is i + k * (number of sentences).
         """

@@ -23,7 +23,7 @@ _FRENCH = re.compile("\xa0(?=[»!?:;])|(?<=«)\xa0")
 
 
 def control_character(line: str) -> str:
-    """The first control character of a line as "U+0000", or an empty string. A tab is none."""
+    """Returns the first control character of a line as "U+0000", or an empty string. A tab does not count."""
     if line.isprintable():
         return ""
     found = _CONTROL.search(line)
@@ -31,7 +31,7 @@ def control_character(line: str) -> str:
 
 
 def is_encoded_twice(line: str) -> bool:
-    """Whether UTF-8 has been read as Latin-1 or Windows-1252 and written as UTF-8 again: `fÃ¼r`.
+    """Tells whether UTF-8 has been read as Latin-1 or Windows-1252 and written as UTF-8 again: `fÃ¼r`.
 
     It is where the characters above ASCII, as bytes, all make up UTF-8, which text hardly does by chance; or where a
     sequence stands that text in no language has.
@@ -123,7 +123,7 @@ class Spellings:
 
 
 def _named(character: str) -> str:
-    """A character that cannot be seen, as "U+00A0"; plain spaces in words."""
+    """Returns a character that cannot be seen, as "U+00A0"; plain spaces in words."""
     if character == "  ":
         return "two spaces"
     return "at an end" if character == " " else f"U+{ord(character):04X}"

@@ -26,13 +26,13 @@ STEP = 20_000_000
 
 
 def say(text: str) -> None:
-    """A line for the reader."""
+    """Writes a line for the reader to stderr."""
     print(text, file=sys.stderr)
 
 
 @contextmanager
 def showing_progress(name: str) -> Iterator[Progress]:
-    """What a transfer reports its progress to, while it lasts."""
+    """Shows how far a transfer is: yields what it reports its progress to."""
     console = Console(stderr=True)
     if console.is_terminal:
         with _bar(name, console) as progress:
@@ -124,7 +124,7 @@ def _alone(target: Path) -> Iterator[None]:
 
 
 def _take_what_lies_there(file: PublishedFile, target: Path) -> None:
-    """An archive that somebody has fetched by hand."""
+    """Takes an archive that somebody has fetched by hand."""
     try:
         _take(target, file, target)
     except WrongFileError as error:
@@ -195,5 +195,5 @@ def _take(path: Path, file: PublishedFile, target: Path) -> None:
 
 
 def _published(file: PublishedFile) -> str:
-    """The checksum that somebody has published for the text itself."""
+    """Returns the checksum that somebody has published for the text itself."""
     return "" if file.members else file.sha256

@@ -76,5 +76,5 @@ class Finding:
         return f"{what}; first in line {self.line:,} of `{self.path}`" + (f": {self.detail}" if self.detail else "")
 
     def to_json(self) -> dict[str, Any]:
-        """As corpus.json has it."""
+        """Returns the finding as corpus.json has it."""
         return asdict(self)

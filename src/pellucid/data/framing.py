@@ -19,7 +19,9 @@ class Framing:
 
     @classmethod
     def of(cls, decode: DecodeConfig, model: ModelConfig) -> Self:
-        """Of a model that is used with `decode`; what stands before a decoder's texts is its `source_prefix`."""
+        """Returns the framing of a model that is used with `decode`; what stands before a decoder's texts is its
+        `source_prefix`.
+        """
         if model.family == "decoder":
             return cls((), (), decode.source_prefix or (model.bos_id,))
         end = (model.eos_id,) if decode.source_end else ()
@@ -27,10 +29,11 @@ class Framing:
 
     @property
     def of_source(self) -> int:
-        """How many ids a source has beside its own."""
+        """Returns how many ids a source has beside its own."""
         return len(self.before_source) + len(self.behind_source)
 
     @property
     def of_target(self) -> int:
-        """How many ids the decoder reads beside a target's own; as many as it writes, the end token among them."""
+        """Returns how many ids the decoder reads beside a target's own; as many as it writes, the end token among them.
+        """
         return len(self.before_target)

@@ -45,7 +45,7 @@ class Inspection:
     """How the text is typed. A tokenizer makes most of it one, so only who asks is told."""
 
     def of(self, fault: Fault) -> Finding | None:
-        """The finding of a kind, if there is one."""
+        """Returns the finding of a kind, if there is one."""
         return next((finding for finding in (*self.findings, *self.spellings) if finding.fault == fault), None)
 
     def check(self) -> None:
@@ -58,7 +58,7 @@ class Inspection:
             raise DataError(f"{texts} {verb} empty", "give two files with a sentence a line")
 
     def pairs(self, used: npt.NDArray[np.bool_], on_bad_utf8: OnBadUtf8) -> Iterator[tuple[str, str]]:
-        """The texts once more from disk: the pairs for which `used` is true."""
+        """Reads the texts once more from disk, and yields the pairs for which `used` is true."""
         number = 0
         for text, count in zip(self.texts, self.counts, strict=True):
             for pair in islice(text.pairs(on_bad_utf8), count):
@@ -70,7 +70,7 @@ class Inspection:
                 number += 1
 
     def place(self, number: int) -> tuple[str, int]:
-        """The source file of a pair, and its line there, from 1."""
+        """Returns the source file of a pair, and its line there, from 1."""
         for text, count in zip(self.texts, self.counts, strict=True):
             if number < count:
                 return text.src, number + 1
@@ -149,14 +149,14 @@ class _Pass:
         self.found.setdefault(finding.fault, replace(finding, effect=self.effects.get(finding.fault, "")))
 
     def findings(self) -> tuple[Finding, ...]:
-        """All that was found, in the order of TITLES."""
+        """Returns all that was found, in the order of TITLES."""
         for fault, leaked in self.leaked.items():  # each sentence once, however often it stands there
             sentences = len(self.held_out[fault][1])
             self.found[fault] = replace(self.found[fault], count=len(leaked), of=f"of {sentences:,} sentences")
         return tuple(self.found[fault] for fault in TITLES if fault in self.found)
 
     def _use(self, text: ParallelText, line: int, source: Side, target: Side) -> bool:
-        """Whether a pair is used, as far as it can be told by itself."""
+        """Tells whether a pair is used, as far as it can be told by itself."""
         if source is None or target is None:
             return False
         for side, path in ((source, text.src), (target, text.tgt_file))[: 1 if text.alone else 2]:
@@ -192,7 +192,7 @@ class _Pass:
         self.leaked.setdefault(fault, set()).add(number)
 
     def _compare(self, text: ParallelText, sources: npt.NDArray[np.uint32], targets: npt.NDArray[np.uint32]) -> None:
-        """Whether the files have as many lines as each other, and lines that belong together, by their lengths."""
+        """Notes where the files do not have equally many lines, or lines that belong together by their lengths."""
         place = find_break(sources, targets)
         sentence = f"{_of_break(text, place)}\n{_lines_around(text, place)}" if place else ""
         if len(sources) != len(targets):
@@ -204,7 +204,7 @@ class _Pass:
 
 
 def _repeated(used: npt.NDArray[np.bool_], hashes: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """The used pairs that are equal to a used one before, in any order."""
+    """Returns the used pairs that are equal to a used one before, in any order."""
     numbers = np.flatnonzero(used)
     numbers = numbers[np.argsort(hashes[numbers], kind="stable")]
     equal: npt.NDArray[np.bool_] = hashes[numbers[1:]] == hashes[numbers[:-1]]
@@ -220,7 +220,7 @@ def _of_repeated(seen: Inspection, repeated: npt.NDArray[np.int64]) -> Finding:
 
 
 def _of_break(text: ParallelText, place: Break) -> str:
-    """What the lengths of the lines say of a place."""
+    """Returns what the lengths of the lines say of a place."""
     lacking, other = (text.src, text.tgt) if (place.lacking == "src") == (place.lines > 0) else (text.tgt, text.src)
     lines, between = abs(place.lines), f" (or any from {place.earliest:,} to {place.latest:,})"
     return (
@@ -237,7 +237,7 @@ def _of_break(text: ParallelText, place: Break) -> str:
 
 
 def _lines_around(text: ParallelText, place: Break) -> str:
-    """The lines of both files around a place, side by side."""
+    """Returns the lines of both files around a place, side by side."""
     first = max(place.line - MOST_AROUND, min(place.earliest, place.line - AROUND), 1) - 1
     last = min(place.line + MOST_AROUND, max(place.latest, place.line + AROUND))
     pairs = islice(text.pairs("replace"), first, last)
@@ -250,7 +250,7 @@ def _lines_around(text: ParallelText, place: Break) -> str:
 
 
 def _short(line: str) -> str:
-    """A line, or its beginning, as it can be shown."""
+    """Returns a line, or its beginning, as it can be shown."""
     shown = "".join(character if character.isprintable() else " " for character in line[:SHOWN].strip())
     return shown + ("..." if len(line) > SHOWN else "")
 
@@ -260,13 +260,13 @@ def _left_out(choice: str) -> str:
 
 
 def _numbered(sources: Sequence[str]) -> dict[str, int]:
-    """The line, from 1, of each sentence that is not empty."""
+    """Returns the line, from 1, of each sentence that is not empty."""
     lines = enumerate(sources, start=1)
     return {source.strip(): number for number, source in lines if source.strip()}
 
 
 def _fewest_tokens(tokenizer: str) -> Callable[[str], int]:
-    """A lower bound of a line's tokens, before there is a tokenizer."""
+    """Returns a lower bound of a line's tokens, before there is a tokenizer."""
     if tokenizer == "bytes":
         return lambda line: len(line.encode())
     return len if tokenizer == "characters" else lambda line: len(line.split())

@@ -32,7 +32,7 @@ Told = Callable[[int, UnicodeDecodeError], object]
 
 
 def read_lines(path: str | Path) -> Iterator[str]:
-    """The lines of a text file, or of standard input for "-", without their ends and without a byte order mark.
+    """Yields the lines of a text file, or of standard input for "-", without their ends and without a byte order mark.
 
     Raises DataError where there is no such file, where it is a folder, a broken gzip file, UTF-16, or not UTF-8 (with
     the line and the byte).
@@ -43,7 +43,9 @@ def read_lines(path: str | Path) -> Iterator[str]:
 
 
 def read_mended_lines(path: str | Path, on_bad_utf8: OnBadUtf8, told: Told) -> Iterator[str | None]:
-    """The same, but a line that is not UTF-8 may come with U+FFFD for its bad bytes, or as None; `told` hears of it."""
+    """Yields the same, but a line that is not UTF-8 may come with U+FFFD for its bad bytes, or as None; `told` hears of
+    it.
+    """
     file = standard_input() if str(path) == "-" else _existing(Path(path)).open("rb")
     try:
         for number, raw in enumerate(raw_lines(file, path), start=1):
@@ -70,7 +72,9 @@ def decode_line(raw: bytes, number: int, path: str | Path, on_bad_utf8: OnBadUtf
 
 
 def _ways_out(raw: bytes) -> str:
-    """What to do about a line that is not UTF-8. Which encoding it has its bytes do not tell: some can be excluded."""
+    """Returns what to do about a line that is not UTF-8. Its bytes do not tell which encoding it has: some can be
+    excluded.
+    """
     possible = [f"{name} ({script})" for name, script in LIKELY_ENCODINGS.items() if _could_be(raw, name)]
     if not possible:
         return "it is damaged, or no text; `on_bad_utf8` says what becomes of single lines"
@@ -88,12 +92,13 @@ def _could_be(raw: bytes, encoding: str) -> bool:
 
 
 def bad_byte(error: UnicodeDecodeError) -> str:
-    """Which byte of a line is wrong, in words."""
+    """Returns which byte of a line is wrong, in words."""
     return f"byte {error.start + 1} is 0x{error.object[error.start]:02x}"
 
 
 def read_pairs(src: str | Path, tgt: str | Path) -> Iterator[tuple[str, str]]:
-    """The lines of two files side by side. Raises DataError where they are empty or differ in length."""
+    """Yields the lines of two files side by side, as pairs. Raises DataError where they are empty or differ in length.
+    """
     count = 0
     pairs = zip_longest(read_lines(src), read_lines(tgt))
     for source, target in pairs:
@@ -108,19 +113,19 @@ def read_pairs(src: str | Path, tgt: str | Path) -> Iterator[tuple[str, str]]:
 
 
 def unequal(src: str | Path, tgt: str | Path, sources: int, targets: int) -> str:
-    """That two files differ in their number of lines, in words: the shorter one first."""
+    """Returns a sentence that says that two files differ in their number of lines: the shorter one first."""
     (few, shorter), (many, longer) = sorted(((sources, str(src)), (targets, str(tgt))))
     sizes = f"`{shorter}` has {few:,} and `{longer}` {many:,}"
     return f"`{src}` and `{tgt}` must have as many lines as each other, but {sizes}"
 
 
 def fingerprint(path: str | Path) -> str:
-    """The SHA-256 of the file as it lies there."""
+    """Returns the SHA-256 of the file as it lies there."""
     return sha256_of(_existing(Path(path)))
 
 
 def origin(path: str | Path) -> str:
-    """A file's name in a message."""
+    """Returns a file's name in a message."""
     return "standard input" if str(path) == "-" else f"`{shown(Path(path))}`"
 
 
@@ -156,7 +161,7 @@ def raw_lines(file: BinaryIO, path: str | Path, most_bytes: int = MOST_LINE_BYTE
 
 
 def standard_input() -> BinaryIO:
-    """Standard input as bytes."""
+    """Returns standard input as bytes."""
     return sys.stdin.buffer
 
 

@@ -16,12 +16,12 @@ JSON_LINES = (".jsonl", ".jsonl.gz")
 
 
 def holds_both_sides(path: str) -> bool:
-    """Whether a file, by its name, may hold source and target."""
+    """Tells whether a file, by its name, may hold source and target."""
     return path.lower().endswith(BOTH_SIDES)
 
 
 def from_columns(line: str, place: str, columns: Sequence[int]) -> list[str]:
-    """The sides in those columns, counted from 1. Tabs separate them; nothing is quoted.
+    """Returns the sides in those columns, counted from 1. Tabs separate them; nothing is quoted.
 
     Raises DataError at `place`, "line 5 of `x.tsv`", where there are too few.
     """
@@ -36,7 +36,7 @@ def from_columns(line: str, place: str, columns: Sequence[int]) -> list[str]:
 
 
 def from_json(line: str, place: str, keys: Sequence[str]) -> list[str]:
-    """The strings under those keys of an object. Raises DataError at `place` where it has none."""
+    """Returns the strings under those keys of an object. Raises DataError at `place` where it has none."""
     try:
         table = json.loads(line)
     except (ValueError, RecursionError) as error:
@@ -45,7 +45,7 @@ def from_json(line: str, place: str, keys: Sequence[str]) -> list[str]:
 
 
 def _string(table: Any, key: str, place: str) -> str:
-    """The string under a key, dots leading into tables within the table."""
+    """Returns the string under a key, dots leading into tables within the table."""
     value = table
     for part in [key] if isinstance(table, dict) and key in table else key.split("."):
         if not isinstance(value, dict) or part not in value:
@@ -76,7 +76,7 @@ class Note(Protocol):
 
 
 def unheard(fault: Fault, path: str, line: int, detail: str) -> None:
-    """For a reader who knows the faults already."""
+    """Takes note of nothing, for a reader who knows the faults already."""
 
 
 @dataclass(frozen=True)
@@ -95,16 +95,17 @@ class ParallelText:
 
     @property
     def tgt_file(self) -> str:
-        """The file in which the targets stand."""
+        """Returns the file in which the targets stand."""
         return self.tgt or self.src
 
     @property
     def is_json(self) -> bool:
-        """Whether `src` holds both sides as JSON lines."""
+        """Tells whether `src` holds both sides as JSON lines."""
         return not self.tgt and not self.alone and self.src.lower().endswith(JSON_LINES)
 
     def pairs(self, on_bad_utf8: OnBadUtf8, note: Note = unheard) -> Iterator[tuple[Side, Side]]:
-        """The pairs in their order, as many as the longer file has lines, with END for what the shorter one lacks.
+        """Yields the pairs in their order, as many as the longer file has lines, with END for what the shorter one
+        lacks.
 
         Raises DataError for a file that is not there or damaged, and for a line that is not of its format.
         """
@@ -127,7 +128,7 @@ class ParallelText:
                 yield source, target
 
     def sources(self) -> Iterator[str]:
-        """The sources alone, with U+FFFD for what is not UTF-8; the targets need not be there."""
+        """Yields the sources alone, with U+FFFD for what is not UTF-8; the targets need not be there."""
         if self.tgt or self.alone or not holds_both_sides(self.src):
             sides: Iterator[Side] = _lines(self.src, "replace", unheard)
         else:
@@ -145,7 +146,7 @@ class ParallelText:
 
 
 def parallel_texts(data: DataConfig, *, alone: bool = False) -> tuple[ParallelText, ...]:
-    """The corpora to train on. Raises ConfigError where their files, or their weights, do not go together.
+    """Returns the corpora to train on. Raises ConfigError where their files, or their weights, do not go together.
 
     `alone` says that there are no targets: each text is its own.
     """
@@ -159,7 +160,8 @@ def parallel_texts(data: DataConfig, *, alone: bool = False) -> tuple[ParallelTe
 
 
 def held_out_text(data: DataConfig, name: str, *, alone: bool = False) -> ParallelText | None:
-    """The text named "valid" or "test"; None where there is none. Raises ConfigError where a side is missing."""
+    """Returns the text named "valid" or "test"; None where there is none. Raises ConfigError where a side is missing.
+    """
     src, tgt = f"{name}_src", f"{name}_tgt"
     if not (data.files(src) or data.files(tgt)):
         return None
@@ -167,7 +169,7 @@ def held_out_text(data: DataConfig, name: str, *, alone: bool = False) -> Parall
 
 
 def _alone(data: DataConfig, src: str, tgt: str) -> tuple[ParallelText, ...]:
-    """Each source file by itself. Raises ConfigError where there is none, or a target."""
+    """Returns each source file by itself. Raises ConfigError where there is none, or a target."""
     if data.files(tgt) or not data.files(src):
         reason = f"is given ({', '.join(data.files(tgt))})" if data.files(tgt) else "is not given"
         raise ConfigError(
@@ -178,7 +180,7 @@ def _alone(data: DataConfig, src: str, tgt: str) -> tuple[ParallelText, ...]:
 
 
 def _paired(data: DataConfig, src: str, tgt: str) -> tuple[ParallelText, ...]:
-    """Each source file with its target: the targets go, in their order, to the sources that need one.
+    """Returns each source file with its target: the targets go, in their order, to the sources that need one.
 
     As many targets as sources go one to one, so that two files which happen to be called .tsv are lines of text.
     """
@@ -205,7 +207,7 @@ def _lines(path: str, on_bad_utf8: OnBadUtf8, note: Note) -> Iterator[Side]:
 
 
 def _whole(text: str, path: str, number: int, on_bad_utf8: OnBadUtf8, note: Note) -> Side:
-    r"""Text without half of a UTF-16 pair, such as "\ud800", which JSON can write and UTF-8 cannot."""
+    r"""Returns a text without half of a UTF-16 pair, such as "\ud800", which JSON can write and UTF-8 cannot."""
     try:
         text.encode()
         return text

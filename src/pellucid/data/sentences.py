@@ -38,5 +38,5 @@ class Sentences:
 
     @property
     def lengths(self) -> npt.NDArray[np.int64]:
-        """Tokens of each sentence."""
+        """Returns the tokens of each sentence."""
         return np.diff(self.offsets)

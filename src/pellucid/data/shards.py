@@ -69,10 +69,10 @@ class Encoder(Protocol):
 
     @property
     def size(self) -> int:
-        """How many ids there are."""
+        """Returns how many ids there are."""
 
     def encode_lines(self, lines: Sequence[str]) -> list[list[int]]:
-        """The ids of each line."""
+        """Returns the ids of each line."""
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ def open_or_write(
     cut: bool = False,
     alone: bool = False,
 ) -> Shard:
-    """The shard in `folder` if it is whole and was made from the same text (`fingerprint`); else it is written.
+    """Opens the shard in `folder` if it is whole and was made from the same text (`fingerprint`); else writes it.
 
     Pairs with an empty side, or more than `max_length` tokens on a side, are left out and counted; with `cut`, a side
     that is too long is cut, and has no text. With `alone` the second side is all that is stored, and stands for both.
@@ -108,7 +108,7 @@ def open_or_write(
 
 
 def stored_fingerprint(folder: Path) -> str | None:
-    """The fingerprint of the shard in `folder`; None where there is none, or its index is damaged."""
+    """Returns the fingerprint of the shard in `folder`; None where there is none, or its index is damaged."""
     try:
         index = json.loads((folder / "index.json").read_text(encoding="utf-8"))
         return str(index["fingerprint"]) if index["format"] == FORMAT else None
@@ -262,7 +262,7 @@ def _mapped(stem: Path, dtype: str) -> Sentences:
 
 
 def _array(path: Path, dtype: str) -> npt.NDArray[Any]:
-    """The file's contents, read when they are used."""
+    """Returns the file's contents, read when they are used."""
     if not path.stat().st_size:  # cannot be mapped
         return np.zeros(0, np.dtype(dtype))
     return np.asarray(np.memmap(path, dtype=np.dtype(dtype), mode="r"))  # slicing a memmap itself is slow

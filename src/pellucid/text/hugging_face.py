@@ -38,7 +38,8 @@ class HuggingFaceTokenizer:
         clean_up: bool = False,
         name: str = HUGGING_FACE_KIND,
     ) -> None:
-        """
+        """Reads the bytes of a file and tries it.
+
         Args:
             data: the bytes of the file.
             find_special: tells the special ids, given the ids of all tokens.
@@ -73,7 +74,7 @@ class HuggingFaceTokenizer:
         return self._as_text(ids)
 
     def encode_lines(self, lines: Sequence[str]) -> list[list[int]]:
-        """encode() of each line, on all cores. Raises CheckpointError that names the line which it fails on."""
+        """Returns encode() of each line, on all cores. Raises CheckpointError that names the line which it fails on."""
         try:
             with self._working_on(""):
                 found = self._tokenizer.encode_batch_fast([_sound(line) for line in lines], add_special_tokens=False)
@@ -97,7 +98,7 @@ class HuggingFaceTokenizer:
         return [self._visible(self._tokenizer.id_to_token(int(i)), int(i)) for i in ids]
 
     def starting_ids(self) -> tuple[int, ...]:
-        """What the file has the library put before every text that is encoded with its special tokens."""
+        """Returns what the file has the library put before every text that is encoded with its special tokens."""
         with self._working_on("a"):
             found = self._tokenizer.encode("a", add_special_tokens=True)
         words = [place for place, added in enumerate(found.special_tokens_mask) if not added]
@@ -110,12 +111,12 @@ class HuggingFaceTokenizer:
         return file
 
     def options(self) -> dict[str, Any]:
-        """What the file does not say, as from_options() takes it."""
+        """Returns what the file does not say, as from_options() takes it."""
         return asdict(self.special) | {"clean_up": self.clean_up}
 
     @classmethod
     def from_options(cls, data: bytes, options: Any, name: str) -> "HuggingFaceTokenizer":
-        """The tokenizer of a file and of what options() said. Raises CheckpointError for anything else."""
+        """Returns the tokenizer of a file and of what options() said. Raises CheckpointError for anything else."""
         known = {"pad_id", "bos_id", "eos_id", "unk_id"}
         ids = {key: value for key, value in options.items() if key in known} if isinstance(options, dict) else {}
         if set(ids) != known or not all(type(i) is int and 0 <= i < MOST_ID for i in ids.values()):
@@ -126,7 +127,7 @@ class HuggingFaceTokenizer:
         return cls(data, lambda _: SpecialIds(**ids), options.get("clean_up") is True, name)
 
     def _as_text(self, ids: list[int]) -> list[int]:
-        """The ids where special tokens that the model's vocabulary lists as pieces are spelled out."""
+        """Returns the ids where special tokens that the model's vocabulary lists as pieces are spelled out."""
         if self._never.isdisjoint(ids):
             return ids
         return [part for i in ids for part in (self._spelled(i) if i in self._never else (i,))]
@@ -147,7 +148,7 @@ class HuggingFaceTokenizer:
 
 
 def import_tokenizers() -> ModuleType:
-    """The library `tokenizers`. Raises ConfigError that names the extra where it is not installed."""
+    """Returns the library `tokenizers`. Raises ConfigError that names the extra where it is not installed."""
     try:
         return import_module("tokenizers")
     except ImportError as error:
@@ -192,7 +193,7 @@ def _has_decoder(data: bytes, kind: str) -> bool:
 
 
 def byte_characters() -> dict[str, int]:
-    """The bytes that the characters of byte-level pieces stand for.
+    """Returns the bytes that the characters of byte-level pieces stand for.
 
     Source: GPT-2's encoder. A printable character of Latin-1 stands for itself; the other bytes, in their order, are
     written as the characters from U+0100 on.
@@ -203,5 +204,5 @@ def byte_characters() -> dict[str, int]:
 
 
 def _sound(text: str) -> str:
-    """`text` in which half of a surrogate pair is `?`: the library takes Unicode alone."""
+    """Returns `text` in which half of a surrogate pair is `?`: the library takes Unicode alone."""
     return text.encode("utf-8", "replace").decode("utf-8")

@@ -58,7 +58,7 @@ def _counts_for_nothing(character: str) -> bool:
 
 @cache
 def _class(holds: Callable[[str], bool]) -> str:
-    """The characters of which something holds, as ranges inside the brackets of a regular expression."""
+    """Returns the characters of which something holds, as ranges inside the brackets of a regular expression."""
     found: list[list[int]] = []
     for code in _ASSIGNED:
         if holds(chr(code)):

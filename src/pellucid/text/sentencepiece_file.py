@@ -32,7 +32,7 @@ class Pieces:
     unk_id: int
 
     def ids_of(self, piece: str) -> tuple[int, ...]:
-        """One id, or those of the bytes of an unknown character."""
+        """Returns one id, or those of the bytes of an unknown character."""
         known = self.ids.get(piece)
         if known is not None:
             return (known,)
@@ -148,7 +148,7 @@ def _written(number: int) -> bytes:
 
 
 def _number(message: bytes, place: int) -> tuple[int, int]:
-    """The number that starts at `place`, seven bits a byte, the lowest first, and the place behind it."""
+    """Returns the number that starts at `place`, seven bits a byte, the lowest first, and the place behind it."""
     number = shift = 0
     while message[place] & 0x80:
         number |= (message[place] & 0x7F) << shift

@@ -38,7 +38,7 @@ class Tokenizer(Protocol):
 
     @property
     def size(self) -> int:
-        """Ids in the vocabulary, special ids included; an id is below it."""
+        """Returns how many ids are in the vocabulary, special ids included; an id is below it."""
 
     @property
     def pad_id(self) -> int: ...
@@ -67,7 +67,9 @@ class CompleteTokenizer(Tokenizer, Protocol):
 
     @property
     def kind(self) -> str:
-        """bpe, unigram, words, characters, bytes, spaces; sentencepiece for a model that came from elsewhere; own."""
+        """Returns one of bpe, unigram, words, characters, bytes, spaces; sentencepiece for a model that came from
+        elsewhere; own.
+        """
 
     def encode_lines(self, lines: Sequence[str]) -> list[list[int]]:
         """Returns encode() of each line; the fast way for many."""

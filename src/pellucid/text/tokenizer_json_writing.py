@@ -82,7 +82,7 @@ def token_names(tokenizer: CompleteTokenizer) -> list[str]:
 
 
 def _template(names: Sequence[str], before: Sequence[int], after: Sequence[int]) -> Table | None:
-    """What puts tokens around a text."""
+    """Returns what puts tokens around a text."""
     if not before and not after:
         return None
 
@@ -101,7 +101,7 @@ def _replace(pattern: str, content: str, *, regex: bool = False) -> Table:
 
 
 def _sequence(kind: str, parts: Iterable[Table]) -> Table | None:
-    """One part alone, or several in a row; `kind` is what the format calls them."""
+    """Returns one part alone, or several in a row; `kind` is what the format calls them."""
     listed = list(parts)
     return None if not listed else listed[0] if len(listed) == 1 else {"type": "Sequence", kind: listed}
 
@@ -121,7 +121,7 @@ def _names_of(vocabulary: Vocabulary) -> list[str]:
 
 
 def _unlike(name: str, others: set[str]) -> str:
-    """`name`, in as many brackets more as make it none of the others."""
+    """Returns `name` in as many more brackets as make it unlike all the others."""
     while name in others:
         name = f"<{name}>"
     return name
@@ -176,12 +176,14 @@ def _unnamed(names: Sequence[str], other: str) -> list[Table]:
 
 
 def _lowercase() -> list[Table]:
-    """Lower case as Python has it: the library's own knows no sigma at the end of a word."""
+    """Returns lower case as Python has it: the library's own does not know the sigma at the end of a word."""
     return [_replace(final_sigma(), "ς", regex=True), {"type": "Lowercase"}]
 
 
 def _spaces_between() -> Table:
-    """A space before each word but the first. No word begins with one, so none counts as the other's continuation."""
+    """Returns a space before each word but the first. No word begins with one, so none counts as the other's
+    continuation.
+    """
     return {"type": "WordPiece", "prefix": " ", "cleanup": False}
 
 
@@ -229,13 +231,13 @@ def _subwords(tokenizer: Subwords) -> Table:
 
 
 def _own_normalizers(model: Model) -> list[Table]:
-    """What SentencePiece does to a text before it cuts it."""
+    """Returns what SentencePiece does to a text before it cuts it."""
     parts = [_character_map(model.character_map)] if model.character_map else []
     return [*parts, *_without_spaces(" ")] if model.removes_spaces else parts
 
 
 def _normalization(form: str) -> list[Table]:
-    """What normalize() does, as far as two turns do it: more are for what no keyboard writes."""
+    """Returns what normalize() does, as far as two turns do it: more are for what no keyboard writes."""
     if form == "none":
         return []
     if form == "nmt_nfkc":
@@ -246,7 +248,7 @@ def _normalization(form: str) -> list[Table]:
 
 
 def _without_spaces(characters: str) -> list[Table]:
-    """One space for a run of some characters, and none at the ends."""
+    """Returns rules for one space in place of a run of some characters, and none at the ends."""
     return [_replace(f"[{characters}]+", " ", regex=True), _replace("^ +| +$", "", regex=True)]
 
 
@@ -255,7 +257,7 @@ def _character_map(table: bytes) -> Table:
 
 
 def _bpe_pieces(model: Model, names: Sequence[str]) -> Table:
-    """The merges in the order in which SentencePiece makes them: that of the scores of what comes out.
+    """Returns the merges in the order in which SentencePiece makes them: that of the scores of what comes out.
 
     It joins any two neighbours whose letters together are a piece; so each piece has as many merges as it can be cut
     in two pieces.
@@ -272,7 +274,9 @@ def _bpe_pieces(model: Model, names: Sequence[str]) -> Table:
 
 
 def _unigram_pieces(model: Model, names: Sequence[str]) -> Table:
-    """The pieces with their scores. What is no piece of text is so improbable that text spelled like it never wins."""
+    """Returns the pieces with their scores. What is not a piece of text is so improbable that text spelled like it
+    never wins.
+    """
     lowest = min(model.scores.values(), default=0.0)
     never = (max(map(len, names)) + 1) * min(lowest, -1.0)
     scores = [[name, model.scores[name] if model.ids.get(name) == i else never] for i, name in enumerate(names)]
@@ -280,7 +284,7 @@ def _unigram_pieces(model: Model, names: Sequence[str]) -> Table:
 
 
 def _unknown_in_names(model: Model, names: Sequence[str]) -> str:
-    """Where text spells a special token or a byte with a character that is no piece: the pattern of that character.
+    """Returns the pattern of characters that have no piece, where text spells a special token or a byte with them.
 
     However improbable the token, it would be found in such a text, where unknown characters are more so; it is not,
     where the text is cut there. No piece has the character, so nothing else changes.

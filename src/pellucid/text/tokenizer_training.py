@@ -85,7 +85,9 @@ def train_tokenizer(
 
 
 def _check_options(kind: str, options: Mapping[str, object]) -> None:
-    """An option that a kind does not have is an error, unless it is at its default: nobody asked for it then."""
+    """Raises ConfigError for an option that a kind does not have, unless it is at its default: nobody asked for it
+    then.
+    """
     for option, value in options.items():
         if kind not in _APPLIES_TO[option] and value != getattr(_DEFAULTS, option):
             raise ConfigError(
@@ -135,7 +137,7 @@ def _train_vocabulary(
     byte_fallback: bool,
     normalization: str,
 ) -> Vocabulary:
-    """The most frequent entries, the alphabet deciding between equals."""
+    """Returns the most frequent entries, the alphabet deciding between equals."""
     has_bytes = kind == "bytes" or (kind == "characters" and byte_fallback)
     places = vocab_size - len(tokens_before_entries(has_bytes))
     wanted = 0 if kind == "bytes" else 1
@@ -231,7 +233,9 @@ class _Sentences:
 
 
 def _rare(text: _Sentences, vocab_size: int, say: Callable[[str], object]) -> str:
-    """The characters that are written as bytes because others need the room, if SentencePiece's own choice has none."""
+    """Returns the characters that are written as bytes because others need the room, if SentencePiece's own choice has
+    none.
+    """
     inventory = Inventory.of(text)
     most = min(int(MOST * vocab_size), vocab_size - len(tokens_before_entries(byte_fallback=True)))
     if most < 1 or inventory.needed(COVERAGE) < most or len(inventory) <= most:

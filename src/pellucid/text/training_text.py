@@ -62,7 +62,7 @@ class TrainingText:
 
     @property
     def is_sentences(self) -> bool:
-        """Whether the lines were made of sentences; dates, names and the like are not."""
+        """Tells whether the lines were made of sentences; dates, names and the like are not."""
         return self.sentence_ends is not None and self.sentence_ends >= MOSTLY
 
     def is_unlike(self, length: int) -> bool:

@@ -36,7 +36,7 @@ def kept(lines: list[str], keys: tuple[str, ...]) -> list[str]:
 
 
 def _yaml(value: Any) -> list[str]:
-    """The lines of a table or a list."""
+    """Returns the lines of a table or a list."""
     lines = []
     for key, entry in value.items() if isinstance(value, Mapping) else enumerate(value):
         lead = f"{key}:" if isinstance(value, Mapping) else "-"

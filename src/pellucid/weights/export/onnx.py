@@ -89,7 +89,8 @@ classifier's `logits` (B, C) |
 
 
 def config_table(config: ModelConfig, labels: tuple[str, ...], quantization: str | None) -> dict[str, Any]:
-    """What config.json says: the class that transformers.js opens the graphs with, and the sizes that it asks for.
+    """Returns what config.json says: the class that transformers.js opens the graphs with, and the sizes that it asks
+    for.
 
     The class decides only what the graphs' inputs are called. So pre-norm pairs are a "marian", too, although the class
     of that name in Python is post-norm, and "pegasus" is what transformers.js does not have.
@@ -139,7 +140,7 @@ def _check(quantization: str | None) -> None:
 
 
 def _graphs(model: Model, quantization: str | None) -> Iterator[tuple[str, Any]]:
-    """The model's graphs and their names."""
+    """Yields the model's graphs and their names."""
 
     def graph(module: nn.Module, signature: Signature) -> Any:
         return _quantized(_exported(module, *signature), quantization)
@@ -199,13 +200,13 @@ def _token_writer(config: ModelConfig) -> Signature:
 
 
 def _both(kind: str, config: ModelConfig) -> list[str]:
-    """The names of keys and values of each decoder layer."""
+    """Returns the names of keys and values of each decoder layer."""
     own = ".decoder" if config.family == "encoder-decoder" and kind != "memory" else ""
     return [f"{kind}.{n}{own}.{what}" for n in range(config.num_decoder_layers) for what in ("key", "value")]
 
 
 def _exported(module: nn.Module, inputs: dict[str, Tensor], outputs: list[str], free: list[dict[int, str]]) -> Any:
-    """The graph of a module."""
+    """Returns the graph of a module."""
     examples = tuple(inputs.values())
     dims: dict[str, Any] = {
         name: torch.export.Dim(name, min=0 if name == "past_sequence_length" else 1)
@@ -224,7 +225,7 @@ def _exported(module: nn.Module, inputs: dict[str, Tensor], outputs: list[str], 
 
 
 def _quantized(proto: Any, quantization: str | None) -> Any:
-    """The graph with matrices of 8 bits: unsigned, since signed ones overflow on processors without VNNI."""
+    """Returns the graph with matrices of 8 bits: unsigned, since signed ones overflow on processors without VNNI."""
     if quantization is None:
         return proto
     import onnx
@@ -237,7 +238,8 @@ def _quantized(proto: Any, quantization: str | None) -> Any:
 
 
 def _without_traces(proto: Any) -> Any:
-    """The graph without what the exporter noted on its origin: lines of code, with the paths of this machine."""
+    """Returns the graph without what the exporter noted on its origin: lines of code, with the paths of this machine.
+    """
     del proto.metadata_props[:], proto.graph.metadata_props[:]
     for part in (*proto.graph.node, *proto.graph.value_info, *proto.graph.input, *proto.graph.output):
         del part.metadata_props[:]
@@ -257,7 +259,7 @@ def _write_json(path: Path, table: dict[str, Any]) -> None:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """What the exporter says of its own insides is not for whoever converts a model."""
+    """Keeps what the exporter says of its own insides from whoever converts a model."""
     loggers = [logging.getLogger(name) for name in ("", "torch.onnx", "onnxscript", "onnx_ir")]
     levels = [logger.level for logger in loggers]
     with warnings.catch_warnings():

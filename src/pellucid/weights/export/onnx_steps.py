@@ -41,7 +41,7 @@ class GivenCache(DecoderCache):
 
     @property
     def positions(self) -> Tensor:
-        """The position of each key, the new ones' included: (P + T,)."""
+        """Returns the position of each key, the new ones' included: (P + T,)."""
         return self.key_positions
 
 
@@ -63,7 +63,7 @@ class PartedProjection(nn.Module):
             self.parts.append(part)
 
     def some_rows(self, x: Tensor, rows: slice) -> Tensor:
-        """As Linear has it, for the rows of either part."""
+        """Computes as Linear does, for the rows of either part."""
         found: Tensor = self.parts[0 if rows.start is None else 1](x)
         return found
 
@@ -156,8 +156,9 @@ class StateReader(nn.Module):
 
 
 def _embedded(embedding: Embeddings, ids: Tensor, positions: Tensor) -> Tensor:
-    """Embeddings of ids (B, T) that stand at positions (B, T) or (1, T): (B, T, D). As Embeddings, where each row of a
-    batch has positions of its own."""
+    """Returns the embeddings of ids (B, T) that stand at positions (B, T) or (1, T): (B, T, D). As Embeddings, where
+    each row of a batch has positions of its own.
+    """
     x: Tensor = embedding.tokens(ids) * embedding.scale  # (B, T, D)
     if embedding.positions is not None:
         known = embedding.positions

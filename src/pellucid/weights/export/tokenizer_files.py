@@ -30,7 +30,7 @@ def save_tokenizer_files(
     marian: bool = False,
     engine_ends: bool = False,
 ) -> None:
-    """As write_tokenizer_files(), for an export: warns of a tokenizer that the format cannot express.
+    """Writes as write_tokenizer_files() does, for an export: warns of a tokenizer that the format cannot express.
 
     Args:
         marian: SentencePiece models are written as MarianTokenizer has them, too: it is both sides in one where they
@@ -109,7 +109,7 @@ def save_fast_tokenizer(
 
 
 def _save_marian_tokenizers(source: SentencePiece, target: SentencePiece, folder: Path, max_length: int) -> None:
-    """SentencePiece models for MarianTokenizer, whose ids are then ours.
+    """Writes SentencePiece models for MarianTokenizer, whose ids are then ours.
 
     A text's `▁` (U+2581) is a space to it; where we keep it apart, the ids differ.
     """
@@ -127,7 +127,7 @@ def _save_marian_tokenizers(source: SentencePiece, target: SentencePiece, folder
 
 
 def _vocabulary(tokenizer: SentencePiece) -> dict[str, int]:
-    """The id of each piece."""
+    """Returns the id of each piece."""
     if isinstance(tokenizer, NumberedSubwords):
         return tokenizer.ids
     return {piece: i for i, piece in enumerate(tokenizer.tokens(range(tokenizer.size)))}

@@ -27,7 +27,7 @@ def is_hub_name(name: str | Path) -> bool:
 
 
 def find_folder(folder_or_name: str | Path, revision: str | None = None, offline: bool | None = None) -> Path:
-    """The folder itself, or the one in the cache that holds the model of this name.
+    """Returns the folder itself, or the one in the cache that holds the model of this name.
 
     Raises CheckpointError where there is neither.
     """
@@ -44,7 +44,7 @@ def find_folder(folder_or_name: str | Path, revision: str | None = None, offline
 
 
 def fetch(name: str, revision: str | None = None, offline: bool | None = None) -> Path:
-    """The cached folder of the model `name`, with its settings, its tokenizer's files and one kind of weights.
+    """Returns the cached folder of the model `name`, with its settings, its tokenizer's files and one kind of weights.
 
     Raises CheckpointError where it cannot be had, ConfigError where the extra `hf` is not installed, or two revisions
     are named.

@@ -109,18 +109,18 @@ class Settings:
         raise CheckpointError(f"`{self.path}` has no `{name}`", "copy the folder again")
 
     def get(self, name: str, default: Any = None) -> Any:
-        """The setting, or `default` where it is left out."""
+        """Returns the setting, or `default` where it is left out."""
         return self.table.get(name, self.defaults.get(name, default))
 
     def needed_id(self, name: str) -> int:
-        """An id that the family cannot do without. Raises CheckpointError where it is null or -1."""
+        """Returns an id that the family cannot do without. Raises CheckpointError where it is null or -1."""
         found = self[name]
         if not ID.fits(found):
             raise CheckpointError(f"`{self.path}` has `{name}` = {shown(found)}; it must be {ID.words}")
         return int(found)
 
     def refuse(self, name: str, value: Any, reason: str) -> CheckpointError:
-        """The error for a setting that cannot be expressed."""
+        """Returns the error for a setting that cannot be expressed."""
         return CheckpointError(f"`{self.path}` has `{name}` = {shown(json.dumps(value))}, {reason}")
 
     def check_only(self, only: Mapping[str, Any]) -> None:
@@ -133,7 +133,7 @@ class Settings:
                 raise self.refuse(name, value, f"which Pellucid's model cannot express; it knows {json.dumps(allowed)}")
 
     def same(self, first: str, second: str) -> Any:
-        """The one value of two settings. Raises CheckpointError where they differ."""
+        """Returns the one value of two settings. Raises CheckpointError where they differ."""
         if self[first] != self[second]:
             raise CheckpointError(
                 f"`{self.path}` has `{first}` = {self[first]} and `{second}` = {self[second]}; "
@@ -143,7 +143,7 @@ class Settings:
 
 
 def read_generation(folder: Path) -> dict[str, Any]:
-    """The settings in generation_config.json, none where a folder lacks it.
+    """Returns the settings in generation_config.json, none where a folder lacks it.
 
     Raises CheckpointError where it is damaged, or one that is read is of the wrong kind (`SEARCH_KINDS`).
     """

@@ -25,7 +25,7 @@ _HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.r
 
 
 def load_state_dict(path: Path) -> Mapping[str, Any]:
-    """What a file holds, tensors or arrays by name, as it is.
+    """Returns what a file holds, tensors or arrays by name, as it is.
 
     A pickle is read by PyTorch's restricted loader, which builds tensors and plain values and nothing else.
 
@@ -64,7 +64,8 @@ def _load_arrays(path: Path) -> Mapping[str, Any]:
 
 
 def _read_array(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> npt.NDArray[Any] | None:
-    """An array of an archive; None where it holds no numbers. Raises ValueError where shape and bytes do not fit.
+    """Returns an array of an archive; None where it holds no numbers. Raises ValueError where shape and bytes do not
+    fit.
 
     NumPy itself takes memory for the shape that the header says, and then finds out that the bytes are missing.
     """
@@ -111,7 +112,7 @@ def _load_pickle(path: Path) -> Mapping[str, Any]:
 
 
 def _walk(table: Mapping[Any, Any]) -> Iterator[tuple[Any, Any]]:
-    """What is in a checkpoint, with what is in its tables."""
+    """Yields what is in a checkpoint, with what is in its tables."""
     for name, value in table.items():
         if isinstance(value, Mapping):
             yield from ((f"{name}.{inner}", each) for inner, each in _walk(value))

@@ -66,11 +66,11 @@ class Layout:
 
     @property
     def token_table(self) -> str:
-        """The name of the source's embedding, by which a layout is known."""
+        """Returns the name of the source's embedding, by which a layout is known."""
         return self.embeddings["src_embedding.tokens"]
 
     def names(self) -> set[str]:
-        """What the modules of a first layer are called, by which two spellings are told apart."""
+        """Returns what the modules of a first layer are called, by which two spellings are told apart."""
         layers = [(self.encoder, self.encoder_layer), (self.decoder, self.decoder_layer)]
         names = {f"{before}0{self.separator}{theirs}" for before, table in layers for theirs in table.values()}
         attention = f"{self.encoder}0{self.separator}{self.encoder_layer['self_attn']}"
@@ -240,7 +240,7 @@ LAYOUT_NAMES = (*LAYOUTS, PYTORCH_TRANSFORMER)
 
 
 def find_layout(names: Iterable[str]) -> str | None:
-    """The layout that a state dict's names belong to; None where they are of no tutorial."""
+    """Returns the layout that a state dict's names belong to; None where they are of no tutorial."""
     known = set(names)
     if any(name.endswith("layers.0.multihead_attn.in_proj_weight") for name in known):
         return PYTORCH_TRANSFORMER
@@ -248,7 +248,7 @@ def find_layout(names: Iterable[str]) -> str | None:
 
 
 def nearest_spelling(layout: str, names: Iterable[str]) -> Layout:
-    """The spelling of a layout with the most of its modules among `names`."""
+    """Returns the spelling of a layout with the most of its modules among `names`."""
     separator = LAYOUTS[layout][0].separator
     modules = {name.rpartition(separator)[0] for name in names}
     return max(LAYOUTS[layout], key=lambda spelling: len({*modules, *_parents(modules, separator)} & spelling.names()))

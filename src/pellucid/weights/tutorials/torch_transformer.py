@@ -192,7 +192,7 @@ def from_torch(
 
 
 def _held(module: nn.Module) -> nn.Transformer:
-    """The one `torch.nn.Transformer` in a module."""
+    """Returns the one `torch.nn.Transformer` in a module."""
     if isinstance(module, nn.Transformer):
         return module
     found = (
@@ -207,7 +207,7 @@ def _held(module: nn.Module) -> nn.Transformer:
 
 
 def _told(stacks: nn.Module) -> dict[str, Any]:
-    """What the layers of the stacks tell besides their tensors, as fields of a config."""
+    """Returns what the layers of the stacks tell besides their tensors, as fields of a config."""
     kinds = nn.TransformerEncoderLayer | nn.TransformerDecoderLayer
     layers = [layer for layer in stacks.modules() if isinstance(layer, kinds)]
     if not layers:
@@ -225,7 +225,7 @@ def _told(stacks: nn.Module) -> dict[str, Any]:
 
 
 def _one(name: str, values: list[Any], by: Any = lambda value: value) -> Any:
-    """The one value that all layers have. Raises CheckpointError for several."""
+    """Returns the one value that all layers have. Raises CheckpointError for several."""
     if len(found := {by(value) for value in values}) != 1:
         raise CheckpointError(
             f"the layers differ in `{name}`: {', '.join(sorted(map(str, found)))}", "ours have one value in all layers"
@@ -234,7 +234,7 @@ def _one(name: str, values: list[Any], by: Any = lambda value: value) -> Any:
 
 
 def _activation(function: Any) -> Literal["relu", "gelu", "gelu_tanh", "silu"]:
-    """What our config calls an activation, given as a function or a module."""
+    """Returns what our config calls an activation, given as a function or a module."""
     if isinstance(function, nn.GELU):
         return "gelu_tanh" if function.approximate == "tanh" else "gelu"
     if function in (F.relu, torch.relu) or isinstance(function, nn.ReLU):
@@ -314,7 +314,7 @@ class _Stacks:
 
 
 def _read_ends(source: Source, ours: dict[str, Tensor], d_model: int, around: Surroundings) -> dict[str, Any]:
-    """The embeddings and the output: reads them into `ours`, returns the fields that they tell."""
+    """Reads the embeddings and the output into `ours`, and returns the fields that they tell."""
     outside = {name: tensor for name, tensor in source.tensors.items() if not IN_STACKS.search(name)}
     src, tgt, output = _ends(outside, d_model, around)
     fields: dict[str, Any] = {"output_bias": False}
@@ -337,7 +337,7 @@ def _read_ends(source: Source, ours: dict[str, Tensor], d_model: int, around: Su
 
 
 def _ends(outside: Mapping[str, Tensor], d_model: int, around: Surroundings) -> tuple[str, str, str | None]:
-    """The names of the source's embedding, the target's (the same where one serves both), and the output.
+    """Returns the names of the source's embedding, the target's (the same where one serves both), and the output.
 
     The output is None where there is none: then the target's embedding is used. A projection has a bias beside it, or
     a word in its name that says so; an embedding of two has a word that tells its side.
@@ -389,12 +389,13 @@ def _ends(outside: Mapping[str, Tensor], d_model: int, around: Surroundings) -> 
 
 
 def _words(name: str) -> set[str]:
-    """The words of a name, in lower case."""
+    """Returns the words of a name, in lower case."""
     return {word.lower() for word in re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])", name)}
 
 
 def _read_positions(source: Source, ours: dict[str, Tensor], d_model: int, max_positions: int) -> dict[str, Any]:
-    """Tables of positions, (L, D) or with a batch dimension of one: computed where section 3.5's, else learned."""
+    """Reads tables of positions, (L, D) or with a batch dimension of one: computed where section 3.5's, else learned.
+    """
     tables: dict[str, Tensor] = {}
     for name in [name for name in source.tensors if not IN_STACKS.search(name) and _words(name) & POSITION_WORDS]:
         shape = tuple(source.tensors[name].shape)
