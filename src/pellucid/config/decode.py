@@ -1,4 +1,4 @@
-"""[decode]: how a trained model searches for its output; and the settings that outputs are drawn by."""
+"""[decode]: the settings of a trained model's search for its output, and those by which outputs are drawn."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ CEILINGS = {
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DecodeConfig(Settings):
-    """How a trained model searches for its output."""
+    """The settings of a trained model's search for its output."""
 
     beam_size: int = 5
     """Hypotheses kept a step; 1: greedy search."""
@@ -42,7 +42,7 @@ class DecodeConfig(Settings):
     source_prefix: tuple[int, ...] = ()
     """Ids before every source, as the code of its language."""
     source_end: bool = True
-    """Whether the end token stands behind every source; of a language model, whether lines end with it."""
+    """The end token stands behind every source; with a language model, behind every line."""
     source_suffix: tuple[int, ...] = ()
     """Ids behind every source and its end token."""
     target_prefix: tuple[int, ...] = ()

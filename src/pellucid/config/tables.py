@@ -28,7 +28,7 @@ _TYPE_NAMES = {
 
 
 class Settings:
-    """The base of dataclasses of settings, in which a name that is no field's is a ConfigError with the nearest one."""
+    """The base of dataclasses of settings, in which a name that is not a field's is a ConfigError with the nearest one."""
 
     __slots__ = ()
 
@@ -49,7 +49,7 @@ OTHER_NAMES = {
     "ffn_dim": "d_ff", "n_heads": "num_heads", "heads": "num_heads",
     "beam": "beam_size", "num_beams": "beam_size", "lenpen": "length_penalty",
 }  # fmt: skip
-"""What people who come from elsewhere call a setting."""
+"""Our name of a setting, by the name that people who come from elsewhere know it by."""
 AN_EPOCH = "an epoch has about as many steps as the corpus has tokens / `train.batch_tokens`"
 
 
@@ -143,7 +143,7 @@ def split_override(text: str, keys: Mapping[str, Collection[str]]) -> tuple[str,
 
 
 def check_fields(config: Any) -> None:
-    """Raises ConfigError for a field whose value is not of its declared type or choices, or is no finite number."""
+    """Raises ConfigError for a field whose value is not of its declared type or choices, or is not a finite number."""
     hints = typing.get_type_hints(type(config))
     for f in fields(config):
         value, hint = getattr(config, f.name), hints[f.name]

@@ -1,4 +1,4 @@
-"""`pellucid convert`: a model from one place into the form of another, with the proof that it stayed the same."""
+"""Converts a model from one form into another, and proves that it stayed the same."""
 
 import os
 from collections.abc import Iterator, Sequence
@@ -46,12 +46,12 @@ OTHER_NAMES = {
     "hugging-face": HUGGING_FACE,
     "transformers": HUGGING_FACE,
 }
-"""What people call a kind that has a shorter name here."""
+"""Our name of a kind, by other names that people have for it."""
 
 
 @dataclass(frozen=True)
 class Sentences:
-    """What both sides are compared on."""
+    """The sentences that both sides are compared on."""
 
     sentences: Sequence[str] | None = None
     """None: twenty that come with the project."""
@@ -120,7 +120,7 @@ def find_kind(source: Path) -> str:
         found = find_layout(read_state_dict(load_state_dict(source)))
         if found is None:
             raise DataError(
-                f"`{source}` has the names of no tutorial that is known: {', '.join(LAYOUT_NAMES)}",
+                f"`{source}` does not have the names of any tutorial that is known: {', '.join(LAYOUT_NAMES)}",
                 "rename its tensors as one of them has them (`pellucid convert --help`), or take them in by hand",
             )
         return found

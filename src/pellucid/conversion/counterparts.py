@@ -27,7 +27,7 @@ LIBRARIES: dict[Kind, str] = {"hf": "transformers", "ct2": "ctranslate2", "onnx"
 
 
 class Counterpart(Protocol):
-    """What the other side can be asked."""
+    """The other side of a comparison: all that it can be asked."""
 
     def token_ids(self, texts: Sequence[str]) -> list[list[int]] | None:
         """Returns the tokens of each text without start and end, by the folder's own tokenizer; None where it has none.
@@ -60,7 +60,7 @@ def library(kind: Kind) -> str:
 
 
 class HuggingFace:
-    """By `from_pretrained` of its own class for such a model, without a head that ours lacks; and its `generate`."""
+    """Runs a folder by `from_pretrained` of its own class for such a model, without a head that ours lacks; and its `generate`."""
 
     def __init__(self, folder: Path, config: ModelConfig) -> None:
         import transformers
@@ -124,7 +124,7 @@ class HuggingFace:
 
 
 class CTranslate2:
-    """By `ctranslate2.Translator`, or `Generator` for a decoder alone; in the type that the folder has."""
+    """Runs a folder by `ctranslate2.Translator`, or `Generator` for a decoder alone; in the type that the folder has."""
 
     def __init__(self, folder: Path, config: ModelConfig) -> None:
         import ctranslate2
@@ -177,7 +177,7 @@ class CTranslate2:
 
 
 class Onnx:
-    """By ONNX Runtime: a target's tokens all at once, or one at a time with what was kept of those before."""
+    """Runs a folder by ONNX Runtime: a target's tokens all at once, or one at a time with what was kept of those before."""
 
     def __init__(self, folder: Path, config: ModelConfig) -> None:
         import onnxruntime
@@ -291,7 +291,7 @@ def _until_end(ids: list[int], eos_id: int) -> list[int]:
 
 
 class _silent:  # noqa: N801
-    """transformers without its bars and reports, which are about its own insides."""
+    """Runs transformers without its bars and reports, which are about its own insides."""
 
     def __init__(self, transformers: Any) -> None:
         self.logging = transformers.utils.logging

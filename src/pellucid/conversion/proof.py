@@ -66,14 +66,14 @@ WEIGHTS = ("*.safetensors", "model.bin", "pytorch_model*.bin", "onnx/*.onnx")
 TOLERANCE = 1e-4
 EXTRAS: dict[Kind, str] = {"hf": "verify", "ct2": "ct2", "onnx": "onnx"}
 NEW_TOKENS = 20
-"""How far a language model's text is continued."""
+"""The tokens by which a language model's text is continued."""
 BLEU_SENTENCES = 2
 """From how many sentences on BLEU is worth printing."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Proof:
-    """What the comparison of two sides found."""
+    """The findings of a comparison of two sides."""
 
     compared: bool
     """False: the other library is not installed, or there is none; `reason` says so."""
@@ -83,31 +83,31 @@ class Proof:
     tolerance: float = TOLERANCE
     sentences: int = 0
     languages: str = ""
-    """Of a multilingual model: which ones it translated between, as in "de to fr"."""
+    """The languages that a multilingual model translated between, as in "de to fr"."""
     measure: str = "logits"
     """logits; states, of an encoder alone; or log-probabilities, where the other library gives no logits."""
     largest_difference: float = 0.0
-    """Of any number of that measure, relative to the largest."""
+    """The largest difference of any number of that measure, relative to the largest."""
     greedy_equal: int | None = None
     """Sentences whose greedy outputs are equal, token by token; None: the model writes nothing."""
     greedy_near_ties: int = 0
     """Sentences whose outputs part where two tokens are as likely as each other, within the tolerance."""
     beam_difference: float | None = None
-    """Of the log-probabilities of our best hypotheses, relative to them."""
+    """The largest difference of the log-probabilities of our best hypotheses, relative to them."""
     tokenized_equal: int | None = None
     """Sentences that both sides cut into the same tokens; None: ours has no tokenizer, or nothing reads the other's."""
     lacks_tokenizer: bool = False
-    """Whether ours has a tokenizer and the other folder has none: it cannot read text then."""
+    """Ours has a tokenizer and the other folder has none: it cannot read text then."""
     blank_tokens: int = 0
-    """How much the other side writes for an empty source, about which Pellucid does not ask the model."""
+    """The tokens that the other side writes for an empty source, about which Pellucid does not ask the model."""
     rounded_to: str = ""
     """The type that the other side's matrices were rounded to; then only a tolerance that was given decides."""
     decides: bool = True
-    """Whether the tolerance decides if both sides are equal."""
+    """The tolerance decides if both sides are equal."""
     megabytes: list[float] | None = None
     """The files of both sides' weights, ours first."""
     bleu: tuple[float, float] | None = None
-    """Of both sides' greedy outputs, ours first."""
+    """The BLEU of both sides' greedy outputs, ours first."""
     bleu_signature: str = ""
 
     @property
@@ -262,7 +262,7 @@ def own_sentences() -> list[str]:
 
 @dataclass
 class _Found:
-    """What a comparison gives: fields of Proof, and what both sides wrote, for BLEU."""
+    """The result of a comparison: fields of Proof, and what both sides wrote, for BLEU."""
 
     results: dict[str, Any]
     written: list[tuple[list[int], list[int]]]

@@ -30,25 +30,25 @@ USUAL_NAMES = {
     "end": ("<eos>", "</s>", "<end>", "[eos]", "[end]", "[sep]"),
     "unknown": ("<unk>", "[unk]", "<oov>"),
 }
-"""How vocabularies spell the special tokens, in upper or lower case; in the order of their new ids."""
+"""The spellings of the special tokens in vocabularies, in upper or lower case; in the order of their new ids."""
 KINDS = ("spaces", "words", "characters")
-"""How text can be cut into the tokens of a list."""
+"""The ways in which text can be cut into the tokens of a list."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class TutorialOptions:
-    """What no tensor tells."""
+    """The facts about a tutorial's model that no tensor tells."""
 
     num_heads: int | None = None
     """None: what the tensors tell, where they do."""
     src_vocab: str = ""
     """The file of the source's vocabulary, a token a line; the line's number is the token's id."""
     tgt_vocab: str = ""
-    """That of the target."""
+    """The same for the target."""
     tokenizer: str = "spaces"
-    """How text is cut into tokens: spaces, words or characters."""
+    """The way in which text is cut into tokens: spaces, words or characters."""
     lowercase: bool = False
-    """Whether text is lower-cased first."""
+    """Text is lower-cased first."""
     bare_source: bool = False
     """Sources had no start token, though their vocabulary has one."""
     unended_source: bool = False
@@ -60,15 +60,15 @@ class TutorialOptions:
     as_written: bool = False
     """A slip in the tutorial's text is computed as it is written, not as it was meant."""
     norm_first: bool = False
-    """Of `torch.nn.Transformer`: norms stand before the sublayers."""
+    """For `torch.nn.Transformer`: norms stand before the sublayers."""
     activation: str = "relu"
-    """Of `torch.nn.Transformer`: relu, gelu, gelu_tanh or silu."""
+    """For `torch.nn.Transformer`: relu, gelu, gelu_tanh or silu."""
     unscaled_embeddings: bool = False
-    """Of `torch.nn.Transformer`: embeddings are not multiplied by the square root of their width."""
+    """For `torch.nn.Transformer`: embeddings are not multiplied by the square root of their width."""
     src_embedding: str = ""
-    """Of `torch.nn.Transformer`: the tensor that is the source's embedding; empty: found by name and shape."""
+    """For `torch.nn.Transformer`: the tensor that is the source's embedding; empty: found by name and shape."""
     tgt_embedding: str = ""
-    """That of the target."""
+    """The same for the target."""
     output_projection: str = ""
     """The one that projects to the vocabulary."""
 

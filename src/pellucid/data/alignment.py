@@ -1,4 +1,4 @@
-"""Where two files stop being parallel, told from the lengths of their lines alone.
+"""The place where two files stop being parallel, found by the lengths of their lines alone.
 
 Long sentences have long translations (Gale and Church 1993). How much a pair of lengths speaks for a translation is the
 logarithm of how much more frequent it is among translations than among lines that have nothing to do with each other:
@@ -46,8 +46,8 @@ class Break:
 def find_break(src_lengths: Counts, tgt_lengths: Counts) -> Break | None:
     """Returns the first place from which the lengths fit at another offset than before; None where there is none.
 
-    Where the lengths say nothing, as with targets that are all of one length, or lines sorted by length, there is none
-    either.
+    Where the lengths say nothing, as with targets that are all of one length, or lines sorted by length, the answer is
+    None as well.
     """
     src, tgt = _standard(src_lengths), _standard(tgt_lengths)
     # Seen from the file that lacks them, lost lines are a single jump.

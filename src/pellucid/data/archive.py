@@ -1,4 +1,4 @@
-"""Named texts out of a tar archive. Nothing in the archive decides where something is written."""
+"""Takes named texts out of a tar archive. Nothing in the archive decides where something is written."""
 
 import lzma
 import os
@@ -25,7 +25,7 @@ _SEGMENT = re.compile(rb"<seg[^>]*>(.*)</seg>")
 
 
 class ArchiveError(Exception):
-    """What a file is instead of the archive that it should be."""
+    """Raised with what a file is instead of the archive that it should be."""
 
 
 class _Member(tarfile.TarInfo):

@@ -1,4 +1,4 @@
-"""What recipes need, who publishes it, from where it can be fetched: read from catalogue.toml."""
+"""The texts that recipes need, who publishes them and where they can be fetched: read from catalogue.toml."""
 
 import tomllib
 from collections.abc import Iterable, Mapping
@@ -29,7 +29,7 @@ class PublishedFile:
     publisher: str
     """The page that speaks of it."""
     terms: str
-    """What it may be used for."""
+    """The uses that its publisher allows."""
     name: str
     sources: tuple[Source, ...]
     """Where it can be had, the publisher's own address first."""
@@ -41,7 +41,7 @@ class PublishedFile:
 
     @property
     def path(self) -> str:
-        """Returns where it lies below the cache."""
+        """Returns its path below the cache."""
         return f"{self.data_set}/{self.name}"
 
     @property

@@ -1,4 +1,8 @@
-"""Characters that tell of an accident on the way to a text file."""
+"""The characters of a line: those that tell of an accident on the way to a text file, and how a text is typed.
+
+Nothing of the second kind (letters composed or not, kinds of spaces and quotation marks) is wrong by itself, but a
+model that has read one way is lost with another, unless the tokenizer makes them one.
+"""
 
 import re
 import unicodedata
@@ -60,12 +64,12 @@ EFFECTS: dict[str, dict[Fault, str]] = {
     },
     "none": {},
 }  # fmt: skip
-"""What becomes of each, by `data.normalize`; what is not named is kept."""
+"""The effect on each, by `data.normalize`; what is not named is kept."""
 
 
 @dataclass
 class _Way:
-    """In how many lines of a file something occurs, and where first."""
+    """A way of typing: the lines of a file in which it occurs, and the first of them."""
 
     line: int
     detail: str

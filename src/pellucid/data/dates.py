@@ -15,7 +15,7 @@ MOST_PAIRS = 500_000  # a fifth of what the styles can write, so that one not ye
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Language:
-    """How a language writes dates: months from January, weekdays from Monday, and templates for write_date()."""
+    """A language's way of writing dates: months from January, weekdays from Monday, and templates for write_date()."""
 
     months: tuple[str, ...]
     short_months: tuple[str, ...] = ("",) * 12

@@ -1,4 +1,4 @@
-"""`pellucid doctor`: each check of a corpus, passed or not."""
+"""The checks of a corpus that `pellucid doctor` shows, each passed or not."""
 
 import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence

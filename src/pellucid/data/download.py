@@ -1,4 +1,4 @@
-"""From a publisher, or a mirror of theirs, into the cache: each file whole and as it should be, or not at all."""
+"""Downloads from a publisher, or a mirror, into the cache: each file whole and as it should be, or not at all."""
 
 import os
 import sys
@@ -66,12 +66,12 @@ def _lines(name: str) -> Progress:
 
 @dataclass(frozen=True)
 class Patience:
-    """How long an address is tried."""
+    """The time for which an address is tried."""
 
     timeout: float = 30.0
     """Seconds without an answer, or without data, until a connection is given up."""
     attempts: int = 3
-    """How often a download that breaks off is gone on with, before the next address is tried."""
+    """The attempts at a download that breaks off, before the next address is tried."""
     pause: float = 2.0
     """Seconds before the second attempt; more before the third."""
 
@@ -173,7 +173,7 @@ def _fetch_from(source: Source, file: PublishedFile, target: Path, patience: Pat
 
 
 class WrongFileError(TransferError):
-    """Something has come, but it is not the file."""
+    """Raised where something has come, but it is not the file."""
 
 
 def _take(path: Path, file: PublishedFile, target: Path) -> None:

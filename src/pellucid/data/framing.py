@@ -1,4 +1,4 @@
-"""What stands around every text, as ids: the start and the end, codes of languages, whatever a foreign model has."""
+"""The ids that stand around every text: the start and the end, codes of languages, whatever a foreign model has."""
 
 from dataclasses import dataclass
 from typing import Self
@@ -8,13 +8,13 @@ from pellucid.config import DecodeConfig, ModelConfig
 
 @dataclass(frozen=True)
 class Framing:
-    """How an encoder-decoder or a decoder alone reads its texts: the same in training as when it is used."""
+    """The ids around the texts of an encoder-decoder or a decoder alone: the same in training as when it is used."""
 
     before_source: tuple[int, ...]
     behind_source: tuple[int, ...]
     """The end token, if sources have one, and what stands behind it."""
     before_target: tuple[int, ...]
-    """What the decoder starts with, at least one id. All but the first are predicted, too, and count in the loss, as in
+    """The ids that the decoder starts with, at least one. All but the first are predicted, too, and count in the loss, as in
     transformers' own training, where a language's code is part of the labels."""
 
     @classmethod

@@ -1,4 +1,4 @@
-"""A corpus looked at from the first line to the last, in one pass: what is wrong in it, and which pairs are used.
+"""Inspects a corpus from the first line to the last, in one pass: what is wrong in it, and which pairs are used.
 
 Of the text nothing is kept but 17 bytes a pair: a hash, two lengths, and whether it is used.
 """
@@ -24,25 +24,25 @@ SHOWN = 60  # characters of a line in a message
 AROUND, MOST_AROUND = 2, 6  # lines shown before and after a place: fewest, most
 
 HeldOut = Mapping[Fault, tuple[str, Sequence[str]]]
-"""Of "valid" and "test", where they are given: the file of the sources, and the sources."""
+"""The file of the sources, and the sources, by "valid" and "test" where these are given."""
 
 
 @dataclass(frozen=True)
 class Inspection:
-    """What was found in the texts. Pairs are numbered from 0 through all of them."""
+    """The findings of an inspection. Pairs are numbered from 0 through all of them."""
 
     texts: tuple[ParallelText, ...]
     counts: tuple[int, ...]
     """Pairs in each text."""
     used: npt.NDArray[np.bool_]
-    """Of each pair, whether it is to be trained on."""
+    """True for each pair that is to be trained on."""
     hashes: npt.NDArray[np.int64]
-    """Of each pair; equal pairs have equal ones, and others, but for one in 10^19, different ones."""
+    """A hash of each pair: equal pairs have equal hashes; of others, one in 10^19 has the hash of a certain pair."""
     source_hashes: npt.NDArray[np.int64]
     """The same of each pair's source alone."""
     findings: tuple[Finding, ...]
     spellings: tuple[Finding, ...] = ()
-    """How the text is typed. A tokenizer makes most of it one, so only who asks is told."""
+    """The ways in which the text is typed. A tokenizer evens most of them out, so only `doctor` reports them."""
 
     def of(self, fault: Fault) -> Finding | None:
         """Returns the finding of a kind, if there is one."""
@@ -91,7 +91,7 @@ def inspect(texts: Sequence[ParallelText], data: DataConfig, held_out: HeldOut) 
     seen = Inspection(tuple(texts), tuple(counts), used, hashes, sources, ())
     repeated = _repeated(used, hashes)
     if len(repeated):
-        pass_.tell(_of_repeated(seen, repeated))
+        pass_.record(_of_repeated(seen, repeated))
         if data.on_duplicate == "skip":
             used[repeated] = False
     return replace(seen, findings=pass_.findings(), spellings=pass_.spellings.findings())
@@ -99,7 +99,7 @@ def inspect(texts: Sequence[ParallelText], data: DataConfig, held_out: HeldOut) 
 
 @dataclass
 class _Pass:
-    """What a pass has gathered so far."""
+    """The state of a pass: what it has gathered so far."""
 
     data: DataConfig
     held_out: HeldOut
@@ -144,8 +144,8 @@ class _Pass:
         if fault == "utf8":
             self.mended.add((path, line))
 
-    def tell(self, finding: Finding) -> None:
-        """Takes a finding as it is."""
+    def record(self, finding: Finding) -> None:
+        """Records a finding as it is."""
         self.found.setdefault(finding.fault, replace(finding, effect=self.effects.get(finding.fault, "")))
 
     def findings(self) -> tuple[Finding, ...]:
@@ -198,9 +198,9 @@ class _Pass:
         if len(sources) != len(targets):
             sentence = sentence or "no place stands out by the lengths of its lines; an end may be missing"
             detail = f"{unequal(text.src, text.tgt, len(sources), len(targets))}\n{sentence}"
-            self.tell(Finding("lines", 1, text.src, place.line if place else 0, detail))
+            self.record(Finding("lines", 1, text.src, place.line if place else 0, detail))
         elif place:
-            self.tell(Finding("shift", 1, text.src, place.line, sentence))
+            self.record(Finding("shift", 1, text.src, place.line, sentence))
 
 
 def _repeated(used: npt.NDArray[np.bool_], hashes: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:

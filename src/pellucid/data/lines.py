@@ -19,10 +19,10 @@ OTHER_ENCODINGS = {
 }  # fmt: skip
 
 LIKELY_ENCODINGS = {"cp949": "Korean", "gb18030": "Chinese", "cp932": "Japanese", "cp1252": "Western European"}
-"""What text that is not UTF-8 is most often written in. Several of them can read the same bytes."""
+"""The encodings that text which is not UTF-8 is most often in. Several of them can read the same bytes."""
 
 MOST_LINE_BYTES = 1 << 28
-"""The longest line of a corpus, 256 MiB: there are corpora of one line, and there are files that are no text."""
+"""The longest line of a corpus, 256 MiB: there are corpora of one line, and there are files that are not text."""
 
 PARALLEL = "line n of one file must be the translation of line n of the other"
 
@@ -77,7 +77,7 @@ def _ways_out(raw: bytes) -> str:
     """
     possible = [f"{name} ({script})" for name, script in LIKELY_ENCODINGS.items() if _could_be(raw, name)]
     if not possible:
-        return "it is damaged, or no text; `on_bad_utf8` says what becomes of single lines"
+        return "it is damaged, or not text; `on_bad_utf8` says what becomes of single lines"
     return (
         "convert it from the encoding that it was written in, by `iconv -f ENCODING -t utf-8`; this line could be "
         f"{' or '.join(possible)}, which only who reads it can tell. `on_bad_utf8` says what becomes of single lines"

@@ -70,7 +70,7 @@ Side = str | None
 
 
 class Note(Protocol):
-    """Is told of each fault that is mended in reading."""
+    """A callable that is told of each fault that is mended in reading."""
 
     def __call__(self, fault: Fault, path: str, line: int, detail: str) -> None: ...
 
@@ -81,14 +81,14 @@ def unheard(fault: Fault, path: str, line: int, detail: str) -> None:
 
 @dataclass(frozen=True)
 class ParallelText:
-    """Where a corpus lies; `tgt` is empty where `src` holds both sides."""
+    """The place of a corpus; `tgt` is empty where `src` holds both sides."""
 
     src: str
     tgt: str
     tsv_columns: tuple[int, ...] = (1, 2)
     jsonl_keys: tuple[str, ...] = ("src", "tgt")
     alone: bool = False
-    """Whether there is one side, which is read for both: a language model's text."""
+    """There is one side, which is read for both: a language model's text."""
 
     def __str__(self) -> str:
         return f"`{self.src}` and `{self.tgt}`" if self.tgt else f"`{self.src}`"
@@ -214,7 +214,7 @@ def _whole(text: str, path: str, number: int, on_bad_utf8: OnBadUtf8, note: Note
     except UnicodeEncodeError as error:
         half = f"U+{ord(text[error.start]):04X} is half of a character"
         if on_bad_utf8 == "error":
-            raise DataError(f"{_place(number, path)} is no Unicode: {half}", "see `data.on_bad_utf8`") from error
+            raise DataError(f"{_place(number, path)} is not Unicode: {half}", "see `data.on_bad_utf8`") from error
         note("utf8", path, number, half)
         mended = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
         return mended if on_bad_utf8 == "replace" else None

@@ -54,18 +54,18 @@ class Shard:
     block: int = 0
     """Tokens of a block where `target` is one running text, cut into blocks; 0: it is sentences."""
     framing: Framing | None = None
-    """What the model reads around each sentence, which is not stored; None: the start and the end token."""
+    """The ids that the model reads around each sentence, which are not stored; None: the start and the end token."""
     concatenation: Concatenation | None = None
     """Which of its pairs are joined with others each time they are drawn; None: none."""
     text: TrainingText | None = None
-    """What its lines are like; None: texts alone, or a shard of an earlier version."""
+    """The facts about its lines; None: texts alone, or a shard of an earlier version."""
 
     def __len__(self) -> int:
         return len(self.source)
 
 
 class Encoder(Protocol):
-    """What makes ids of a side's lines."""
+    """Makes ids of a side's lines."""
 
     @property
     def size(self) -> int:
@@ -77,7 +77,7 @@ class Encoder(Protocol):
 
 @dataclass(frozen=True)
 class Encoders:
-    """Those of the two sides, where the second is no text."""
+    """The encoders of the two sides, where the second is not text but labels."""
 
     source: Encoder
     target: Encoder
@@ -179,7 +179,7 @@ def _write(
 
 @dataclass
 class _Counts:
-    """What could not be taken as it is, by its place among the pairs."""
+    """The pairs that could not be taken as they are, by their places."""
 
     empty: int = 0
     too_long: int = 0

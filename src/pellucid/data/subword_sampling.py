@@ -17,7 +17,7 @@ Ids = list[npt.NDArray[Any]]
 
 @dataclass(frozen=True)
 class SubwordSampling:
-    """The pieces of a sentence are a function of (seed, epoch, draw) alone, whatever else is drawn, and where."""
+    """Draws the pieces of a sentence: a function of (seed, epoch, draw) alone, whatever else is drawn, and where."""
 
     source: SubwordSampler
     target: SubwordSampler

@@ -1,4 +1,4 @@
-"""One file from one address, over HTTP(S): in parts if need be, with a sentence for each way in which it can fail."""
+"""Fetches one file from one address, over HTTP(S): in parts if need be, with a sentence for each way in which it can fail."""
 
 import errno
 import os
@@ -31,7 +31,7 @@ MOST_BYTES = 8 * 10**9  # of a file whose size nobody has published: beyond it, 
 LEAST_RATE = 1024
 """Bytes a second that must come. A server that sends one now and then would keep a download going for ever."""
 MOST_DIGITS = 18
-"""Of a length in a header."""
+"""The digits of a length in a header."""
 
 # https://docs.openssl.org/master/man1/openssl-verification-options/
 _CLOCK_CODES = (9, 10)  # not yet valid, expired
@@ -39,7 +39,7 @@ _ISSUER_CODES = (18, 19, 20, 21)  # self-signed, or signed by somebody unknown h
 
 
 class TransferError(Exception):
-    """Why an address did not give the file, in a sentence; `hint` is what to do, or empty.
+    """Raised with a sentence that says why an address did not give the file; `hint` is what to do, or empty.
 
     `is_passing`: it may go better the next time.
     """
@@ -209,7 +209,7 @@ def _first_byte(headers: Message) -> int | None:
 def _number(text: str) -> int:
     """Returns a number of bytes. Raises TransferError for what is not one."""
     if not (text.isascii() and text.isdecimal() and len(text) <= MOST_DIGITS):
-        raise TransferError(f"announces `{shown(text)}` bytes, which is no length")
+        raise TransferError(f"announces `{shown(text)}` bytes, which is not a length")
     return int(text)
 
 
@@ -271,7 +271,7 @@ def _broken_off(done: int, total: int | None) -> TransferError:
 
 @contextmanager
 def writing(path: Path) -> Iterator[None]:
-    """Turns what goes wrong in writing a file of the cache into a DataError; network errors are none by then."""
+    """Turns what goes wrong in writing a file of the cache into a DataError; network errors have become others by then."""
     try:
         yield
     except OSError as error:

@@ -19,7 +19,7 @@ if sys.platform != "win32":
     import fcntl
 
 DISK_FAILURES = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS})
-"""What a full or failing disk answers; more room, or another disk, mends it."""
+"""The errors of a full or failing disk; more room, or another disk, mends it."""
 
 
 def is_disk_failure(error: OSError) -> bool:

@@ -152,7 +152,7 @@ def _word_pieces(folder: Path) -> HuggingFaceTokenizer:
     lines = read_text(folder / "vocab.txt", MOST_TOKENIZER_BYTES).replace("\r\n", "\n").removesuffix("\n").split("\n")
     ids = {line: i for i, line in enumerate(lines)}
     unknown = content(settings.get("unk_token")) or "[UNK]"
-    with calling_the_library(f"`{folder / 'vocab.txt'}` is no vocabulary of words"):
+    with calling_the_library(f"`{folder / 'vocab.txt'}` is not a vocabulary of words"):
         tokenizer = library.Tokenizer(library.models.WordPiece(ids, unk_token=unknown))
     tokenizer.normalizer = library.normalizers.BertNormalizer(
         clean_text=True,

@@ -12,12 +12,11 @@ from typing import Any
 from pellucid.errors import CheckpointError, ConfigError, install, shown
 from pellucid.files.reading import MOST_ID
 from pellucid.text.special_ids import SpecialIds, clean_up_spaces
+from pellucid.text.tokenizer import TRIED
 from pellucid.text.tokenizer_json_checks import problem_of
 
 HUGGING_FACE_KIND = "tokenizer.json"
 _ANOTHER = "copy the file again, or upgrade tokenizers; where that does not help, its author has to mend it"
-TRIED = "A b,\tc.  1999 ΑΣ é e\u0301 안녕 漢字 かな עברית 😀 \U000f0000 \x00 '' ``"
-"""What every tokenizer is tried with before its model is used."""
 
 
 class HuggingFaceTokenizer:

@@ -27,7 +27,7 @@ from pellucid.text.sentencepiece_file import MALFORMED, fields, message, unreada
 Rules = dict[str, str]
 
 NFC_NAME = "pellucid-nfc/1"
-"""What the model's file calls these rules."""
+"""The name that the model's file gives these rules."""
 _NAME, _CHARSMAP, _DUMMY_PREFIX, _EXTRA_SPACES, _ESCAPE_SPACES = 1, 2, 3, 4, 5  # the fields of a NormalizerSpec
 _NORMALIZER = 3  # the field of a ModelProto
 _ERRORS_ONLY = 2

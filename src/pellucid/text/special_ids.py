@@ -36,7 +36,7 @@ KINDS: dict[str, dict[str, Kind]] = {
         "extra_ids": ID, "src_lang": TEXT | NOTHING, "tgt_lang": TEXT | NOTHING,
     },
 }  # fmt: skip
-"""What the settings that are read may be, by file."""
+"""The kinds of the settings that are read, by file."""
 
 
 @dataclass(frozen=True)

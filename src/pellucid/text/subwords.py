@@ -109,7 +109,7 @@ def open_sentencepiece(proto: bytes, name: str) -> SentencePieceProcessor:
     model = SentencePieceProcessor()
     try:
         model.LoadFromSerializedProto(proto)
-        # A piece that is no UTF-8 would be found out in the middle of somebody's text.
+        # A piece that is not UTF-8 would be found out in the middle of somebody's text.
         model.decode([[i] for i in range(model.get_piece_size())])
         model.id_to_piece(list(range(model.get_piece_size())))
     except (RuntimeError, UnicodeDecodeError) as error:

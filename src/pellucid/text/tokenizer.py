@@ -1,4 +1,4 @@
-"""What a tokenizer is: text into ids and ids into text, and how a tokenizer of one's own comes to have the rest."""
+"""A tokenizer turns text into ids and ids into text; one of your own is given what it lacks here."""
 
 import warnings
 from collections.abc import Mapping, Sequence
@@ -23,7 +23,7 @@ LOOKED_AT = 1000
 
 
 class Tokenizer(Protocol):
-    """What a tokenizer of one's own has to have: encode(), decode(), and the ids.
+    """Turns text into ids and ids into text: what a tokenizer of your own has to have.
 
         class Letters:
             size, pad_id, bos_id, eos_id, unk_id = 30, 0, 1, 2, 3
@@ -60,7 +60,7 @@ class Tokenizer(Protocol):
 
 
 class CompleteTokenizer(Tokenizer, Protocol):
-    """What Pellucid's own tokenizers have beside that. What one of them does not write exactly, its class says.
+    """Has all that Pellucid's own tokenizers have. What one of them does not write exactly, its class says.
 
     Half of a surrogate pair is not a Unicode character: it is read as `?` or as unknown.
     """

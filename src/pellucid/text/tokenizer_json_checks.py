@@ -1,4 +1,4 @@
-"""What a stranger's `tokenizer.json` may ask of the library `tokenizers`: looked at before it is handed over.
+"""The limits on what a stranger's `tokenizer.json` may ask of the library `tokenizers`, which trusts it.
 
 The library trusts the file. A component that makes each letter a thousand, or a table that says it is four gigabytes
 long, ends the process, and no error is raised that could be caught. So components come from a list, those that the
@@ -142,7 +142,7 @@ def _pattern_problem(pattern: Any) -> str:
     if isinstance(pattern, str) and len(pattern) > MOST_PATTERN and is_own(pattern):
         return ""
     if not _is_short(pattern, MOST_PATTERN):
-        return f"is no string of at most {MOST_PATTERN:,} characters"
+        return f"is not a string of at most {MOST_PATTERN:,} characters"
     place, in_class, repeated = 0, False, False
     while place < len(pattern):
         character, rest = pattern[place], pattern[place + 1 :]
@@ -203,11 +203,11 @@ def _token_problems(table: Mapping[str, Any]) -> Iterator[str]:
     elif isinstance(vocabulary, list):  # Unigram: each with its score
         pairs = [(entry[0] if isinstance(entry, list) and entry else entry, i) for i, entry in enumerate(vocabulary)]
     if not isinstance(added, list) or not all(isinstance(token, dict) for token in added):
-        yield "its `added_tokens` are no list of tables"
+        yield "its `added_tokens` are not a list of tables"
         return
     for name, number in (*pairs, *((token.get("content"), token.get("id")) for token in added)):
         if not _is_short(name, MOST_TOKEN):
-            yield f"its token {shown(name)} is no string of at most {MOST_TOKEN:,} characters"
+            yield f"its token {shown(name)} is not a string of at most {MOST_TOKEN:,} characters"
         if type(number) is not int or not 0 <= number < MOST_ID:
             yield f"its token {shown(name)} has the id {shown(number)}; ids are 0 to {MOST_ID - 1:,}"
 

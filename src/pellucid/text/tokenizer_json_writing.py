@@ -30,7 +30,7 @@ def tokenizer_json(tokenizer: CompleteTokenizer, before: Sequence[int] = (), aft
 
     Text that spells a special token, as `<s>`, stays text where the reader is told to split special tokens (in
     transformers `split_special_tokens`, which its settings beside this file say; in tokenizers
-    `encode_special_tokens`); transformers.js cannot be told. Bytes that make no character decode to one U+FFFD each.
+    `encode_special_tokens`); transformers.js cannot be told. Bytes that do not make a character decode to one U+FFFD each.
     transformers.js writes no bytes for what a unigram model lacks. A SentencePiece model that came from elsewhere keeps
     its table of normalisation, which the library applies a grapheme at a time.
 

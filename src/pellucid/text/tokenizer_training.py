@@ -1,4 +1,4 @@
-"""A tokenizer from lines of text."""
+"""Trains a tokenizer on lines of text."""
 
 import io
 import json

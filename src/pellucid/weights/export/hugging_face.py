@@ -71,7 +71,7 @@ def to_hugging_face(
     dtype = str(next(model.parameters()).dtype).removeprefix("torch.")
     write_text(folder / "README.md", export_card("hf", model.config, tokenizers=both, original=original))
     table = _config_table(model.config, architecture, decode, labels) | {"dtype": dtype}
-    _write_json(folder / "config.json", table)  # last: without it the folder is none yet
+    _write_json(folder / "config.json", table)  # last: without it the folder does not open
     return folder
 
 

@@ -28,7 +28,7 @@ GRAPHS = "onnx"
 """The folder of the graphs, within the model's."""
 ENCODER, DECODER, SINGLE = "encoder_model", "decoder_model_merged", "model"
 SUFFIXES: dict[str | None, str] = {None: "", "int8": "_quantized"}
-"""What a graph's name ends in, by the type of its matrices."""
+"""The end of a graph's name, by the type of its matrices."""
 OPSET = 20
 
 

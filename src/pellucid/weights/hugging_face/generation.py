@@ -1,4 +1,4 @@
-"""How a foreign model starts, ends and searches: its special tokens and generation settings."""
+"""The start, the end and the search of a foreign model: its special tokens and generation settings."""
 
 import logging
 from collections.abc import Callable, Mapping

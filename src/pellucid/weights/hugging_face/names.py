@@ -12,10 +12,10 @@ from pellucid.weights.hugging_face.family import Family, Tensors
 from pellucid.weights.tensors import Stored, check_dtype, parameters
 
 LEGACY = {".gamma": ".weight", ".beta": ".bias"}
-"""What norms are called in the oldest files."""
+"""The names of norms in the oldest files."""
 
 BESIDE = ("lm_head.", "final_logits_bias", "classifier.", "pre_classifier.")
-"""What stands outside the base model, and so has no prefix."""
+"""The modules outside the base model, which have no prefix."""
 
 
 class ForeignTensors:

@@ -43,7 +43,7 @@ def from_hugging_face(
         revision: of a name: a branch, a tag or a commit.
         offline: of a name: take it from the cache, and fetch nothing; None: where HF_HUB_OFFLINE says so.
 
-    Raises CheckpointError for a folder that is none, is damaged, or holds what our model cannot express.
+    Raises CheckpointError for a folder that is not a model's, is damaged, or holds what our model cannot express.
     """
     saved = open_foreign_folder(find_folder(folder_or_name, revision, offline))
     both = saved.tokenizers

@@ -40,7 +40,7 @@ SEARCH_KINDS: dict[str, Kind] = {
     **dict.fromkeys(("suppress_tokens", "begin_suppress_tokens"), list_of(ID) | NOTHING),
     "bad_words_ids": list_of(list_of(ID)) | NOTHING,
 }  # fmt: skip
-"""What each setting of generation_config.json that is read may be; old folders have them in config.json."""
+"""The kind of each setting of generation_config.json that is read; old folders have them in config.json."""
 
 KINDS: dict[str, Kind] = SEARCH_KINDS | {
     **dict.fromkeys(
@@ -76,7 +76,7 @@ KINDS: dict[str, Kind] = SEARCH_KINDS | {
     "layer_types": list_of(TEXT) | NOTHING,
     **dict.fromkeys(("id2label", "rope_parameters", "rope_scaling"), TABLE | NOTHING),
 }  # fmt: skip
-"""What each setting of config.json that is read may be."""
+"""The kind of each setting of config.json that is read."""
 
 ROPE_KINDS: dict[str, Kind] = {
     **dict.fromkeys(("rope_type", "type"), TEXT),
@@ -84,7 +84,7 @@ ROPE_KINDS: dict[str, Kind] = {
     "original_max_position_embeddings": WHOLE,
     "partial_rotary_factor": NUMBER | NOTHING,
 }  # fmt: skip
-"""What each setting of rotary positions may be, in the table that holds them."""
+"""The kind of each setting of rotary positions, in the table that holds them."""
 
 
 class Settings:

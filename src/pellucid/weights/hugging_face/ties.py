@@ -1,4 +1,4 @@
-"""Which of a foreign model's embeddings and output projection are one: its settings say it, its tensors bear it out."""
+"""Finds which of a foreign model's embeddings and output projection are one: its settings say it, its tensors bear it out."""
 
 import torch
 

@@ -20,7 +20,7 @@ KINDS = {
     ".safetensors": "safetensors", ".npz": "NumPy", ".pt": "PyTorch", ".pth": "PyTorch", ".bin": "PyTorch",
     ".ckpt": "PyTorch", ".tar": "PyTorch",
 }  # fmt: skip
-"""What a file's ending says."""
+"""The kind of a file, by its ending."""
 _HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
 
 
@@ -37,7 +37,7 @@ def load_state_dict(path: Path) -> Mapping[str, Any]:
     kind = KINDS.get(path.suffix.lower())
     if kind is None:
         raise DataError(
-            f"`{path}` is of no kind that is read: {', '.join(KINDS)}",
+            f"`{path}` is not of a kind that is read: {', '.join(KINDS)}",
             "save Keras weights by np.savez, PyTorch's by torch.save(model.state_dict(), ...)",
         )
     if kind == "safetensors":

@@ -8,7 +8,7 @@ from torch import Tensor
 from pellucid.model.positions import sinusoids
 
 NEGLIGIBLE = 1e-7
-"""What part of a variance an eps may be without a trace in single precision."""
+"""The part of a variance that an eps may be without a trace in single precision."""
 
 
 def unbiased_deviation(d_model: int) -> float:

@@ -1,4 +1,4 @@
-"""How tutorials name the parts of a Transformer, what their texts decide, and where they slip. Tables only."""
+"""Tables of how tutorials name the parts of a Transformer, what their texts decide, and where they slip."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -18,11 +18,11 @@ class Slip:
     """
 
     text: str
-    """What the text does, as a sentence without its subject: "the text ..."."""
+    """A sentence on what the text does, without its subject: "the text ..."."""
     weights: Literal["", "cross-attention is self-attention", "outputs go through the queries"] = ""
-    """What weights take it up."""
+    """The weights that take it up."""
     mask: Literal["", "padding is seen", "all is seen", "sources are hidden"] = ""
-    """What masks take it up: sources alone see padding; targets see what follows as well; targets see of the source
+    """The masks that take it up: sources alone see padding; targets see what follows as well; targets see of the source
     what stands before their own place."""
 
     def told(self, layout: str, as_written: bool) -> str:
@@ -39,12 +39,12 @@ class Layout:
     embeddings: Mapping[str, str]
     """Tables of vectors: of tokens, and of learned positions."""
     encoder: str
-    """What stands before a layer's number, and before a part of it."""
+    """The text before a layer's number, and before a part of it."""
     decoder: str = ""
     encoder_layer: Mapping[str, str]
     decoder_layer: Mapping[str, str]
     ends: Mapping[str, str]
-    """What stands outside of the layers."""
+    """The modules outside of the layers."""
     projections: tuple[str, str, str, str]
     """Within an attention: queries, keys, values, output; with {head} where each head has its own."""
     separator: str = "."

@@ -13,11 +13,11 @@ from pellucid.weights.tutorials.layouts import find_layout
 WHOLE_CHECKPOINTS = ("model_state_dict", "state_dict", "model")
 """Under which of its keys a whole checkpoint keeps the state dict."""
 PREFIXES = ("module.", "_orig_mod.", "model.", "model/")
-"""What DataParallel, torch.compile and modules around a model put before every name."""
+"""The prefixes that DataParallel, torch.compile and modules around a model put before every name."""
 SUFFIXES = (":0", "/.ATTRIBUTES/VARIABLE_VALUE")
-"""What TensorFlow puts behind the names of variables."""
+"""The text that TensorFlow puts behind the names of variables."""
 BOOKKEEPING = ("_CHECKPOINTABLE_OBJECT_GRAPH", "save_counter", "optimizer", "/.OPTIMIZER_SLOT/")
-"""Where one of these stands in a name of TensorFlow's, it is no part of the model."""
+"""Where one of these stands in a name of TensorFlow's, it is not part of the model."""
 SHOWN = 5
 
 

@@ -43,19 +43,19 @@ TARGET_WORDS = {"tgt", "trg", "tar", "target", "dec", "decoder", "output", "out"
 EMBEDDING_WORDS = {"emb", "embed", "embedding", "embeddings", "tok", "lut"}
 OUTPUT_WORDS = {"generator", "out", "output", "fc", "linear", "proj", "projection", "head", "predictor", "vocab"}
 POSITION_WORDS = {"pos", "pe", "position", "positions", "positional"}
-"""What people call the parts around."""
+"""The names that people give the parts around."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Surroundings:
-    """What no tensor of a `torch.nn.Transformer` tells."""
+    """The facts that no tensor of a `torch.nn.Transformer` tells."""
 
     norm_first: bool = False
     """Norms stand before the sublayers."""
     activation: Literal["relu", "gelu", "gelu_tanh", "silu"] = "relu"
-    """Of the feed-forward sublayers."""
+    """The activation of the feed-forward sublayers."""
     norm_eps: float = 1e-5
-    """What the norms add to the variance."""
+    """The number that the norms add to the variance."""
     scale_embeddings: bool = True
     """Embeddings are multiplied by the square root of their width, as PyTorch's translation tutorial does."""
     dropout: Mapping[str, float] = field(default_factory=lambda: dict.fromkeys(DROPOUTS, 0.1))
@@ -63,7 +63,7 @@ class Surroundings:
     src_embedding: str = ""
     """The name of the source's embedding; empty: found."""
     tgt_embedding: str = ""
-    """That of the target."""
+    """The same for the target."""
     output: str = ""
     """The name of the projection to the vocabulary."""
 
