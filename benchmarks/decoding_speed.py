@@ -33,7 +33,7 @@ from measured_model import load_recipe
 from report import circumstances, in_words, print_json, spread
 
 from pellucid.config import DecodeConfig
-from pellucid.data.corpus import read_pairs
+from pellucid.data.lines import read_pairs
 from pellucid.decoding.engine import score_outputs, search
 from pellucid.decoding.padding import pad
 from pellucid.errors import PellucidError

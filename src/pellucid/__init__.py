@@ -14,6 +14,7 @@ from importlib.metadata import version
 from typing import Any
 
 _HOMES = {
+    "Batch": "pellucid.data.batching",
     "BatchOrder": "pellucid.data.batching",
     "Classification": "pellucid.tasks.classifier",
     "Classifier": "pellucid.tasks.classifier",
@@ -35,12 +36,14 @@ _HOMES = {
     "MultiHeadAttention": "pellucid.model.attention",
     "PellucidError": "pellucid.errors",
     "Recipe": "pellucid.config",
-    "SamplingConfig": "pellucid.decoding.sampling",
+    "SamplingConfig": "pellucid.config",
     "SequenceClassifier": "pellucid.model.transformer",
     "RunResult": "pellucid.run.folder",
     "Scores": "pellucid.evaluation.scores",
     "TrainConfig": "pellucid.config",
     "Transformer": "pellucid.model.transformer",
+    "Tokenizer": "pellucid.text.tokenizer",
+    "Tokenizers": "pellucid.text.tokenizers",
     "Token": "pellucid.tracing.trace",
     "Trace": "pellucid.tracing.trace",
     "Translation": "pellucid.tasks.translator",
@@ -50,6 +53,7 @@ _HOMES = {
     "attention_weights": "pellucid.model.attention",
     "causal_mask": "pellucid.model.masks",
     "evaluate": "pellucid.evaluation.evaluate",
+    "make_batch": "pellucid.data.batching",
     "load_trace": "pellucid.tracing.file",
     "learning_rate": "pellucid.training.schedule",
     "padding_mask": "pellucid.model.masks",
@@ -59,12 +63,15 @@ _HOMES = {
     "plot_schedule": "pellucid.views.plots.schedule",
     "plot_smoothing": "pellucid.views.plots.smoothing",
     "projected_cross_entropy": "pellucid.training.loss",
+    "read_lines": "pellucid.data.lines",
+    "read_pairs": "pellucid.data.lines",
     "sinusoids": "pellucid.model.positions",
     "smoothed_cross_entropy": "pellucid.training.loss",
     "trace": "pellucid.tasks.tracing",
     "trace_from_weights": "pellucid.tracing.ready",
     "trace_hugging_face": "pellucid.tracing.foreign",
     "train": "pellucid.run.train",
+    "train_tokenizer": "pellucid.text.tokenizer_training",
     "view": "pellucid.views.view",
 }
 

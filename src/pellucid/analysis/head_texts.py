@@ -8,8 +8,8 @@ from typing import Literal
 import numpy as np
 
 from pellucid.config import DataConfig
-from pellucid.data.corpus import read_lines
-from pellucid.data.formats import holds_both_sides
+from pellucid.data.lines import read_lines
+from pellucid.data.parallel import holds_both_sides
 from pellucid.data.parallel import ParallelText, held_out_text
 from pellucid.data.prepare import Task, open_corpus
 from pellucid.errors import ConfigError, DataError

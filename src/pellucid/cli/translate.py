@@ -57,7 +57,7 @@ def translate(
     example: pellucid translate run < input.de > output.en
     example: pellucid translate m2m100_418M --src-lang de --tgt-lang fr < input.de > output.fr
     """
-    from pellucid.decoding.sampling import SamplingConfig
+    from pellucid.config import SamplingConfig
     from pellucid.errors import ConfigError
     from pellucid.streams.streams import text_stream
     from pellucid.streams.translate import SearchOptions, translate_stream

@@ -15,6 +15,8 @@ from pellucid.config.tables import (
 from pellucid.errors import ConfigError, did_you_mean
 from pellucid.files.reading import MOST_ID
 
+MAX_POSITIONS = 5000
+"""The positions of a model that computes them, where nobody says otherwise."""
 CEILINGS = {
     "src_vocab_size": MOST_ID, "tgt_vocab_size": MOST_ID, "pad_id": MOST_ID - 1, "bos_id": MOST_ID - 1,
     "eos_id": MOST_ID - 1, "d_model": 2**16, "d_ff": 2**18, "num_heads": 2**10, "num_kv_heads": 2**10,
@@ -85,7 +87,7 @@ class ModelConfig(Settings):
     """Of relative positions: how many distances are told apart."""
     relative_distance: int = 128
     """Of relative positions: from this distance on all are one."""
-    max_positions: int = 5000
+    max_positions: int = MAX_POSITIONS
     """The longest sequence, in tokens."""
     activation: Literal["relu", "gelu", "gelu_tanh", "silu"] = "relu"
     """Activation of the feed-forward sublayer; gelu_tanh: its approximation by a hyperbolic tangent."""

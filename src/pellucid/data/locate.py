@@ -9,8 +9,7 @@ from typing import Any
 from pellucid.config import DataConfig
 from pellucid.data.cache import cache_folder, damage
 from pellucid.data.catalogue import PublishedFile, catalogue, total_size
-from pellucid.data.download import announce, download
-from pellucid.data.progress import say
+from pellucid.data.download import announce, download, say
 from pellucid.errors import DataError
 
 TEXT_FIELDS = ("src", "tgt", "valid_src", "valid_tgt", "test_src", "test_tgt")

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from pellucid.config import DataConfig, DecodeConfig, ModelConfig
 from pellucid.data.classified import Labels
 from pellucid.data.concatenation import Concatenation
-from pellucid.data.corpus import fingerprint
+from pellucid.data.lines import fingerprint
 from pellucid.data.faults import Fault, Finding
 from pellucid.data.framing import Framing
 from pellucid.data.given import GivenText
@@ -27,9 +27,9 @@ from pellucid.data.running import RunningCorpus, open_running
 from pellucid.data.shards import Encoders, Shard, open_or_write, stored_fingerprint
 from pellucid.errors import ConfigError, DataError
 from pellucid.files.writing import write_text
-from pellucid.text.tokenizer import Tokenizer
+from pellucid.text.tokenizer import CompleteTokenizer
 from pellucid.text.tokenizers import Tokenizers
-from pellucid.text.training import train_tokenizer
+from pellucid.text.tokenizer_training import train_tokenizer
 
 Pair = tuple[str, str]
 Side = Literal["source", "target", "both"]
@@ -182,16 +182,16 @@ def train_tokenizers(corpus: Corpus | RunningCorpus, say: Callable[[str], object
     # In a running text spaces and line ends are text.
     normalization = "none" if isinstance(corpus, RunningCorpus) else data.normalize
 
-    def trained(side: Side, vocab_size: int) -> Tokenizer:
+    def trained(side: Side, vocab_size: int) -> CompleteTokenizer:
         return train_tokenizer(
             data.tokenizer, SideText(corpus, side), vocab_size=vocab_size, lowercase=data.lowercase,
-            min_frequency=data.min_frequency, byte_fallback=data.byte_fallback, normalization=normalization, say=say,
+            min_frequency=data.min_frequency, byte_fallback=data.byte_fallback, normalize=normalization, say=say,
         )  # fmt: skip
 
     if isinstance(corpus, RunningCorpus) or corpus.task != "translate" or data.joint:
         of_pairs = isinstance(corpus, Corpus) and corpus.task == "translate"
         tokenizer = trained("both" if of_pairs else "source", data.vocab_size)
-        return Tokenizers(tokenizer, tokenizer)
+        return Tokenizers(tokenizer)
     return Tokenizers(trained("source", data.vocab_size), trained("target", data.target_vocab_size or data.vocab_size))
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from pellucid.config import DataConfig
-from pellucid.data.corpus import fingerprint, read_mended_lines
+from pellucid.data.lines import fingerprint, read_mended_lines
 from pellucid.data.faults import Finding
 from pellucid.data.given import GivenText
 from pellucid.errors import ConfigError, DataError

@@ -7,6 +7,10 @@ import numpy as np
 import numpy.typing as npt
 
 
+Indices = npt.NDArray[np.int64]
+"""Numbers of sentences, or of draws of them."""
+
+
 @dataclass(frozen=True)
 class Texts:
     """Many sentences in UTF-8, back to back; sentence i is utf8[bounds[i]:bounds[i + 1]]."""
@@ -34,5 +38,5 @@ class Sentences:
 
     @property
     def lengths(self) -> npt.NDArray[np.int64]:
-        """Tokens of each sentence."""
+        """Returns the tokens of each sentence."""
         return np.diff(self.offsets)

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from pellucid.config import RECIPE, DataConfig, Recipe
-from pellucid.data.corpus import read_lines
-from pellucid.data.formats import holds_both_sides
+from pellucid.data.lines import read_lines
+from pellucid.data.parallel import holds_both_sides
 from pellucid.data.locate import locate_test
 from pellucid.data.parallel import ParallelText, held_out_text
 from pellucid.errors import CheckpointError, ConfigError, DataError

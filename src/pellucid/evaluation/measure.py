@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from pellucid.data.corpus import read_lines
+from pellucid.data.lines import read_lines
 from pellucid.errors import CheckpointError, ConfigError, DataError
 from pellucid.evaluation.evaluate import HeldOutFiles
 from pellucid.evaluation.label_scores import LabelScores, score_labels
@@ -11,7 +11,7 @@ from pellucid.tasks.classifier import Classifier
 from pellucid.tasks.language_model import LanguageModel
 from pellucid.tasks.saved import model_folder
 from pellucid.weights.folder import is_foreign, read_config
-from pellucid.weights.hugging_face import foreign_task
+from pellucid.weights.hugging_face.opening import foreign_task
 
 TEXTS = ("lines", "running")
 

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import torch
 
 from pellucid.config import ModelConfig, TrainConfig
-from pellucid.data.batching import batch_order, make_batch
+from pellucid.data.batching import batch_order, draw_batch
 from pellucid.data.sentences import Sentences, Texts
 from pellucid.data.shards import Shard
 from pellucid.data.subword_sampling import SubwordSampling
@@ -62,7 +62,7 @@ def training_pace(
         order = batch_order(shard, train.batch_tokens, seed=0)
         tokens, started = 0, time.perf_counter()
         for step, (epoch, _, sentences) in zip(count(1), order.follow(0, 0), strict=False):
-            batch = make_batch(shard, sentences, config, sampling, epoch).to(device)
+            batch = draw_batch(shard, sentences, config, sampling, epoch).to(device)
             optimizer.zero_grad(set_to_none=True)
             loss = batch_loss(model, batch, train.label_smoothing, train.r_drop)
             (loss / batch.num_tokens).backward()  # type: ignore[no-untyped-call]

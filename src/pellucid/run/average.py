@@ -10,7 +10,8 @@ from pellucid.files.writing import refusals_in_words
 from pellucid.run.card import model_card
 from pellucid.run.folder import RunFolder, checkpoints_of, stored_recipe
 from pellucid.training.loop import average_into
-from pellucid.weights.folder import load_folder, save_description, save_weights
+from pellucid.weights.folder import save_description, save_weights
+from pellucid.weights.opening import open_folder
 
 
 def average_run(run: str | Path, out: str | Path, last: int | None = None, of: Literal["last", "best", ""] = "") -> int:
@@ -35,7 +36,7 @@ def average_run(run: str | Path, out: str | Path, last: int | None = None, of: L
             "a run keeps as many as its `train.average` says: of the last ones at least two, of those that validated "
             "best the runs of earlier versions keep none unless `train.average_of` asked for them",
         )
-    saved = load_folder(folder, torch.device("cpu"))
+    saved = open_folder(folder, torch.device("cpu"))
     average_into(saved.model, paths)
     config = saved.model.config
     assert saved.tokenizers is not None  # a run has them

@@ -11,7 +11,7 @@ from typing import Any
 
 from pellucid.config import RECIPE, SECTIONS, DataConfig, Recipe
 from pellucid.config.tables import read_tables, to_table, toml_line
-from pellucid.data.corpus import fingerprint
+from pellucid.data.lines import fingerprint
 from pellucid.data.given import GivenText
 from pellucid.data.locate import TEXT_FIELDS, locate
 from pellucid.data.prepare import RECORD

@@ -9,7 +9,7 @@ from typing import Self
 import torch
 
 from pellucid.config import TrainConfig
-from pellucid.data.batching import Batch, batch_order, make_batch
+from pellucid.data.batching import Batch, batch_order, draw_batch
 from pellucid.data.prepare import TrainingData
 from pellucid.evaluation.scores import corpus_scores
 from pellucid.model.transformer import Model, SequenceClassifier, Transformer
@@ -89,7 +89,7 @@ class Validator:
     def _batches(self) -> Iterator[Batch]:
         shard, device = self.texts.valid, next(self.model.parameters()).device
         for drawn in batch_order(shard, self.config.batch_tokens, seed=0).epoch(0):
-            yield make_batch(shard, drawn, self.model.config).to(device)
+            yield draw_batch(shard, drawn, self.model.config).to(device)
 
 
 def _shown(text: str) -> str:

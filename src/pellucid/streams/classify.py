@@ -4,14 +4,14 @@ import json
 from collections.abc import Iterator, Sequence
 from functools import partial
 
-from pellucid.data.corpus import origin
+from pellucid.data.lines import origin
 from pellucid.errors import DataError
 from pellucid.process import keep_freed_memory
 from pellucid.streams.identity import identity
 from pellucid.streams.streams import Stream, answer_lines, opened
 from pellucid.tasks.classifier import Classification, Classifier, Text
 from pellucid.text.tokenizers import Tokenizers
-from pellucid.text.unknown import UnknownShare
+from pellucid.text.tokenizer import UnknownShare
 
 
 def classify_stream(

@@ -9,8 +9,8 @@ from itertools import islice
 from pathlib import Path
 from typing import BinaryIO, cast
 
-from pellucid.data.arrivals import Arrivals
-from pellucid.data.corpus import OnBadUtf8, decode_line, origin, raw_lines, standard_input
+from pellucid.streams.arrivals import Arrivals
+from pellucid.data.lines import OnBadUtf8, decode_line, origin, raw_lines, standard_input
 from pellucid.errors import ConfigError, DataError, did_you_mean, shown
 
 MOST_LINE_BYTES = 1 << 24

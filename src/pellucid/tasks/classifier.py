@@ -9,6 +9,7 @@ from typing import Self
 import torch
 from torch import Tensor
 
+from pellucid.config import BATCH_TOKENS
 from pellucid.data.classified import classifier_input
 from pellucid.decoding.engine import batches_by_length
 from pellucid.decoding.hypothesis import log_probs_of
@@ -50,7 +51,7 @@ class Classifier:
         model: SequenceClassifier,
         tokenizers: Tokenizers,
         labels: Sequence[str] = (),
-        batch_tokens: int = 4096,
+        batch_tokens: int = BATCH_TOKENS,
     ) -> None:
         """`labels` are the names of the classes, by number; without them the numbers are the names.
 

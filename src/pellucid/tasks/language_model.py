@@ -9,10 +9,9 @@ from typing import Any, Self
 
 import torch
 
-from pellucid.config import DecodeConfig
+from pellucid.config import DecodeConfig, SamplingConfig
 from pellucid.decoding.generation import generate, token_log_probs
 from pellucid.decoding.hypothesis import Hypothesis
-from pellucid.decoding.sampling import SamplingConfig
 from pellucid.errors import ConfigError, shown
 from pellucid.model.transformer import DecoderOnly
 from pellucid.tasks.lines import check_batch_tokens, listed

@@ -12,7 +12,8 @@ from pellucid.errors import CheckpointError, ConfigError
 from pellucid.model.transformer import Model
 from pellucid.tasks.devices import find_device, find_dtype
 from pellucid.text.tokenizers import Tokenizers
-from pellucid.weights.folder import SavedModel, load_folder
+from pellucid.weights.folder import SavedModel
+from pellucid.weights.opening import open_folder
 
 KINDS = {
     "translate": "a translator",
@@ -70,7 +71,7 @@ def open_model(
 ) -> SavedModel:
     """The model of a folder, or of a name on the hub (at a `revision`), whatever it is for."""
     _compute_alone_in_forks()
-    return load_folder(model_folder(folder, revision), find_device(str(device)), find_dtype(dtype))
+    return open_folder(model_folder(folder, revision), find_device(str(device)), find_dtype(dtype))
 
 
 def model_folder(name: str | Path, revision: str | None = None) -> Path:

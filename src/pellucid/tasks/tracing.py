@@ -15,7 +15,7 @@ from pellucid.errors import DataError
 from pellucid.model.attention import observing
 from pellucid.model.transformer import DecoderOnly, EncoderOnly, Model, Transformer
 from pellucid.tasks.search_recorder import SearchRecorder
-from pellucid.text.tokenizer import Tokenizer
+from pellucid.text.tokenizer import CompleteTokenizer, Tokenizer
 from pellucid.text.tokenizers import Tokenizers
 from pellucid.tracing.apart import in_evaluation
 from pellucid.tracing.passes import describe, ids_tensor, provenance, record_pass
@@ -66,11 +66,11 @@ def trace(
     if kinds is not None and len(kinds) != len(src):
         raise DataError(f"`segments` has {len(kinds)} numbers for {len(src)} ids")
     if isinstance(model, DecoderOnly):
-        return trace_pass(model, tgt=src, tokenizers=_pair(tokenizer))
+        return trace_pass(model, tgt=src, tokenizers=Tokenizers.of(tokenizer))
     tgt = None if tgt_ids is None else _listed(tgt_ids, "tgt_ids", config.pad_id)
     if tgt is None and isinstance(model, Transformer):
         tgt = _greedy_output(model, src)
-    return trace_pass(model, src, tgt or (), segments=kinds, tokenizers=_pair(tokenizer))
+    return trace_pass(model, src, tgt or (), segments=kinds, tokenizers=Tokenizers.of(tokenizer))
 
 
 def trace_pass(
@@ -170,16 +170,12 @@ def _greedy_output(model: Transformer, src: Sequence[int]) -> list[int]:
 
 
 def _tokens(
-    config: ModelConfig, tokenizer: Tokenizer | None, ids: Sequence[int], segments: Sequence[int] = ()
+    config: ModelConfig, tokenizer: CompleteTokenizer | None, ids: Sequence[int], segments: Sequence[int] = ()
 ) -> tuple[Token, ...]:
     special = {i for i in (config.pad_id, config.bos_id, config.eos_id) if i is not None}
     if tokenizer is None:
         return tokens_of_ids(ids, special, segments)
     return tokens_of(tokenizer, ids, special, segments)
-
-
-def _pair(tokenizer: Tokenizers | Tokenizer | None) -> Tokenizers | None:
-    return tokenizer if tokenizer is None or isinstance(tokenizer, Tokenizers) else Tokenizers(tokenizer, tokenizer)
 
 
 def _listed(ids: Ids, name: str, pad_id: int | None) -> list[int]:

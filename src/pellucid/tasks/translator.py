@@ -9,11 +9,10 @@ from typing import Any, Self
 
 import torch
 
-from pellucid.config import DecodeConfig
+from pellucid.config import DecodeConfig, SamplingConfig
 from pellucid.config.tables import from_table, to_table
 from pellucid.decoding.engine import sample_outputs, score_outputs, search
 from pellucid.decoding.hypothesis import Hypothesis
-from pellucid.decoding.sampling import SamplingConfig
 from pellucid.errors import DataError
 from pellucid.model.transformer import Transformer
 from pellucid.tasks.languages import check_languages, codes_before_source, speaking, spoken_in

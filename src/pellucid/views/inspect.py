@@ -11,7 +11,7 @@ from pellucid.analysis.align import with_line_words
 from pellucid.analysis.evolution import evolution
 from pellucid.analysis.pharaoh import Gold, read_gold
 from pellucid.analysis.statistics import sink_columns, statistics
-from pellucid.data.corpus import origin, read_lines
+from pellucid.data.lines import origin, read_lines
 from pellucid.errors import ConfigError, DataError
 from pellucid.evaluation.measure import task_in
 from pellucid.model.transformer import EncoderOnly

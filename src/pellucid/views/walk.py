@@ -16,12 +16,12 @@ from pellucid.model.positions import RelativePositions
 from pellucid.model.transformer import DecoderOnly, Model, Transformer
 from pellucid.tasks.languages import speaking
 from pellucid.tasks.translator import Translator
-from pellucid.text.tokenizer import Tokenizer
+from pellucid.text.tokenizer import CompleteTokenizer
 from pellucid.text.tokenizers import Tokenizers
 from pellucid.tracing.apart import apart
 from pellucid.weights.folder import SavedModel
 
-Read = tuple[str, Tokenizer, list[int]]
+Read = tuple[str, CompleteTokenizer, list[int]]
 """What a pass reads: what it is called, how it is written, its ids."""
 
 
@@ -150,7 +150,7 @@ def _norm(output: Tensor) -> str:
     return f"norm {output.float().norm(dim=-1).mean().item():.4g}" if output.dim() == 3 else ""
 
 
-def _next_tokens(logits: Tensor, tokenizer: Tokenizer, ids: Sequence[int]) -> list[tuple[str, ...]]:
+def _next_tokens(logits: Tensor, tokenizer: CompleteTokenizer, ids: Sequence[int]) -> list[tuple[str, ...]]:
     """A row a position: the tokens that the model finds most probable after it; (T, V) logits."""
     best = logits.float().softmax(-1).topk(min(MOST_PROBABLE, logits.size(-1)))
     rows: list[tuple[str, ...]] = []

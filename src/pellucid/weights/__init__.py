@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import Any
 
 _HOMES = {
-    "from_hugging_face": "pellucid.weights.hugging_face",
+    "from_hugging_face": "pellucid.weights.hugging_face.opening",
     "from_torch": "pellucid.weights.tutorials.torch_transformer",
     "import_tutorial": "pellucid.weights.tutorials.importing",
     "to_ctranslate2": "pellucid.weights.export.ctranslate2",

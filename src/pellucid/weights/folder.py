@@ -7,7 +7,7 @@ of the first version have our description in `config.json` and no `pellucid.json
 import json
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -19,6 +19,7 @@ from pellucid.errors import CheckpointError, ConfigError, did_you_mean, quoted, 
 from pellucid.files.reading import read_settings
 from pellucid.files.writing import move_into_place, temporary_folder, write_text
 from pellucid.model.transformer import Model
+from pellucid.text.tokenizer import Tokenizer
 from pellucid.text.tokenizers import Tokenizers
 from pellucid.text.training_text import TrainingText
 from pellucid.weights.building import build_unfilled, outline
@@ -106,20 +107,20 @@ def save_weights(folder: Path, model: Model) -> None:
     save_tensors(folder / WEIGHTS, parameters(model))
 
 
-def load_folder(folder: Path, device: torch.device, dtype: torch.dtype | None = None) -> SavedModel:
-    """The model of a folder, ours or one of Hugging Face's transformers, ready to use.
+def load_folder(
+    folder: Path,
+    device: torch.device,
+    dtype: torch.dtype | None = None,
+    *,
+    tokenizer: Tokenizers | Tokenizer | None = None,
+) -> SavedModel:
+    """Returns the model of a folder in our own format, ready to use; `open_folder` opens those of any.
 
     Anybody may have written it: what the description asks for is compared with the header of the weights before memory
-    is taken for either.
+    is taken for either. `tokenizer` is one of one's own, for a folder that was saved with it.
 
     Raises CheckpointError where the folder is none, or is damaged, or holds what cannot be expressed here.
     """
-    _refuse_exported(folder)
-    if is_foreign(folder):
-        from pellucid.weights.hugging_face import open_folder
-
-        saved = open_folder(folder)
-        return replace(saved, model=saved.model.to(device, dtype))
     table = read_config(folder)
     try:
         config = from_table(ModelConfig, table["model"], "[model]")
@@ -127,7 +128,7 @@ def load_folder(folder: Path, device: torch.device, dtype: torch.dtype | None = 
         text = from_table(TrainingText, table["text"], "`text`") if "text" in table else None
     except ConfigError as error:
         raise CheckpointError(f"`{description_of(folder)}` is damaged: {error}", "copy the folder again") from error
-    tokenizers = Tokenizers.load(folder, table["tokenizer"])
+    tokenizers = Tokenizers.load(folder, table["tokenizer"], tokenizer)
     if table["task"] != task_of(config):
         raise CheckpointError(
             f"`{description_of(folder)}` is damaged: its task is {table['task']!r}, "
@@ -213,19 +214,6 @@ def read_config(folder: Path) -> dict[str, Any]:
         if not isinstance(table.get(section), dict):
             raise CheckpointError(f"`{path}` is damaged: it has no table `{section}`", "copy the folder again")
     return dict(table)
-
-
-def _refuse_exported(folder: Path) -> None:
-    """Raises CheckpointError for a folder that was written for another engine, and holds no weights as we read them."""
-    if (folder / DESCRIPTION).exists() or any(folder.glob("*.safetensors")):
-        return
-    graphs = [*folder.glob("onnx/*.onnx"), *folder.glob("encoder.onnx"), *folder.glob("decoder.onnx")]
-    engine = "CTranslate2" if (folder / "model.bin").is_file() else "ONNX Runtime" if graphs else ""
-    if engine:
-        raise CheckpointError(
-            f"`{folder}` holds a model for {engine}, which is not converted back",
-            "name the folder that it was converted from; its README.md says how to run it",
-        )
 
 
 def _where_models_are(folder: Path) -> str:

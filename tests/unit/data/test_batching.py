@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pellucid.config import ModelConfig
-from pellucid.data.batching import BatchOrder, make_batch
+from pellucid.data.batching import BatchOrder, draw_batch
 from pellucid.data.shards import Sentences, Shard
 
 Lengths = list[tuple[int, int]]
@@ -154,7 +154,7 @@ def config(**ids: int | None) -> ModelConfig:
 @pytest.mark.parametrize("ids", [{"pad_id": 0, "bos_id": 1, "eos_id": 2}, {"pad_id": 7, "bos_id": 8, "eos_id": 9}])
 def test_the_layout_of_a_batch(ids: dict[str, int]) -> None:
     pad, bos, eos = ids.values()
-    batch = make_batch(shard(), np.array([1, 0]), config(**ids))
+    batch = draw_batch(shard(), np.array([1, 0]), config(**ids))
     assert batch.src.tolist() == [[11, 12, 13, eos], [10, eos, pad, pad]]
     assert batch.tgt_in.tolist() == [[bos, 22, pad], [bos, 20, 21]]
     assert batch.tgt_out.tolist() == [[22, eos, pad], [20, 21, eos]]
@@ -164,7 +164,7 @@ def test_the_layout_of_a_batch(ids: dict[str, int]) -> None:
 
 
 def test_a_batch_goes_to_a_device() -> None:
-    batch = make_batch(shard(), np.array([0, 1]), config())
+    batch = draw_batch(shard(), np.array([0, 1]), config())
     moved = batch.to(torch.device("meta"))
     assert {tensor.device.type for tensor in (moved.src, moved.tgt_in, moved.tgt_out)} == {"meta"}
     assert (moved.num_tokens, moved.sentences.tolist()) == (batch.num_tokens, [0, 1])

@@ -11,7 +11,7 @@ import pytest
 
 from pellucid.config import DataConfig
 from pellucid.config.tables import to_table
-from pellucid.data.corpus import fingerprint
+from pellucid.data.lines import fingerprint
 from pellucid.data.prepare import Corpus, Prepared, open_corpus, prepare, train_tokenizers
 from pellucid.errors import ConfigError, DataError
 from pellucid.training.log import RunLog

@@ -23,7 +23,7 @@ from pellucid.run.train import plan
 from pellucid.text.inventory import Inventory
 from pellucid.text.subwords import Subwords
 from pellucid.text.tokenizers import Tokenizers
-from pellucid.text.training import train_tokenizer
+from pellucid.text.tokenizer_training import train_tokenizer
 from tests.toy_task import reversed_letters, write_pairs
 
 CPU = torch.device("cpu")
@@ -201,7 +201,7 @@ def test_korean_keeps_its_syllables_and_leaves_room_for_pieces() -> None:
     size = rules.vocab_size(len(lines), inventory)
     assert size <= 2000
     tokenizer = train_tokenizer(
-        "bpe", lines, vocab_size=size, lowercase=False, min_frequency=1, byte_fallback=True, normalization="nfc"
+        "bpe", lines, vocab_size=size, lowercase=False, min_frequency=1, byte_fallback=True, normalize="nfc"
     )
     assert isinstance(tokenizer, Subwords)
     single = {piece for piece in tokenizer.pieces() if len(piece) == 1}

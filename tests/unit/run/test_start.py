@@ -20,7 +20,8 @@ from pellucid.run.start import with_gentle_rate
 from pellucid.run.train import train
 from pellucid.tasks.translator import Translator
 from pellucid.training.interrupts import Interrupted
-from pellucid.weights.folder import load_folder, read_config
+from pellucid.weights.folder import read_config
+from pellucid.weights.opening import open_folder
 from pellucid.weights.tensors import load_tensors
 from tests.toy_task import SMALL, reversed_letters, small_recipe, write_pairs
 from tests.unit.run.test_train import at_step, interrupt, metrics
@@ -228,7 +229,7 @@ def of_many_languages(base: Path, **decode: Any) -> Path:
 @torch.inference_mode()
 def loss_around(folder: Path, pairs: list[tuple[str, str]], before: int, behind: list[int], first: int) -> float:
     """The mean over what the decoder writes, `first` included, by a plain pass over each pair."""
-    saved = load_folder(folder, torch.device("cpu"))
+    saved = open_folder(folder, torch.device("cpu"))
     config, tokenizers, total, count = saved.model.config, saved.tokenizers, 0.0, 0
     assert tokenizers is not None
     for src, tgt in pairs:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from pellucid.decoding.sampling import SamplingConfig
+from pellucid.config import SamplingConfig
 from pellucid.errors import ConfigError, DataError
 from pellucid.streams import streams
 from pellucid.streams.streams import Stream

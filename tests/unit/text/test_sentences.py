@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pellucid.text.joining import space_between, writes_spaces
+from pellucid.text.sentences import space_between, writes_spaces
 from pellucid.text.sentences import SCRIPTS, ends_as_sentence, script_of, sentences
 
 PARTED = [

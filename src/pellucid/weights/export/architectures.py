@@ -1,4 +1,4 @@
-"""What each class of transformers can express of our models: tables, beside those by which its files are read."""
+"""The classes of transformers and what they can express of our models: tables, beside those by which its files are read."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -20,7 +20,7 @@ class Architecture:
     class_name: str
     model_type: str
     family: Family
-    """How its settings and parameters are called."""
+    """The table of its settings' and parameters' names."""
     needs: Mapping[str, Any]
     """Fields of ModelConfig, as `resolved` has them, with the one value that the class has."""
     settings: Mapping[str, str]
@@ -30,11 +30,11 @@ class Architecture:
     positions: tuple[str, ...] = ("sinusoidal", "learned")
     """Kinds that it has; these two are one for a class that reads its table from the file."""
     scales_embeddings: bool = False
-    """Whether it can multiply embeddings by sqrt(d_model)."""
+    """It can multiply embeddings by sqrt(d_model)."""
     position_offset: int = 0
     """Rows before the first position in the table of positions."""
     has_biases: bool = True
-    """Whether its projections and norms have biases; then a model without is written with zeros, which is the same."""
+    """Its projections and norms have biases; then a model without is written with zeros, which is the same."""
     transposed: frozenset[str] = frozenset()
     """Modules of ours whose matrix is stored (in, out)."""
 

@@ -65,18 +65,18 @@ def to_hugging_face(
         temporary.write_bytes(safetensors.torch.save(tensors, metadata={"format": "pt"}))
     if model.config.family != "encoder":
         _write_json(folder / "generation_config.json", generation_table(model.config, decode))
-    both = tokenizer if tokenizer is None or isinstance(tokenizer, Tokenizers) else Tokenizers(tokenizer, tokenizer)
+    both = Tokenizers.of(tokenizer)
     if both is not None:
         save_tokenizer_files(both, folder, model.config, decode, marian=True)
     dtype = str(next(model.parameters()).dtype).removeprefix("torch.")
     write_text(folder / "README.md", export_card("hf", model.config, tokenizers=both, original=original))
     table = _config_table(model.config, architecture, decode, labels) | {"dtype": dtype}
-    _write_json(folder / "config.json", table)  # last: without it the folder is none yet
+    _write_json(folder / "config.json", table)  # last: without it the folder does not open
     return folder
 
 
 def architecture_of(config: ModelConfig) -> Architecture:
-    """The class that comes nearest to `config`."""
+    """Returns the class that comes nearest to `config`."""
     if config.family == "encoder-decoder":
         if config.embedding_norm:
             return classes.BART_GENERATION if config.norm == "post" else classes.MBART_GENERATION
@@ -89,7 +89,7 @@ def architecture_of(config: ModelConfig) -> Architecture:
 
 
 def resolved(config: ModelConfig) -> dict[str, Any]:
-    """The fields of `config` with what None stands for; heads of the usual number and width are None."""
+    """Returns the fields of `config` with what None stands for; heads of the usual number and width are None."""
     table = {name: getattr(config, name) for name in ModelConfig.__dataclass_fields__}
     grouped = config.num_kv_heads not in (None, config.num_heads)
     return table | {
@@ -123,7 +123,7 @@ def _refusal(name: str, value: object, architecture: Architecture, allowed: str)
 
 
 def foreign_tensors(model: Model, architecture: Architecture) -> dict[str, Tensor]:
-    """The parameters of `model` under the names of `architecture`."""
+    """Returns the parameters of `model` under the names of `architecture`."""
     config, family = model.config, architecture.family
     modules = {**family.modules, **family.head}
     prefix = family.prefix if architecture is not classes.BERT_STATES else ""
@@ -146,7 +146,9 @@ def foreign_tensors(model: Model, architecture: Architecture) -> dict[str, Tenso
 
 
 def _all_tensors(model: Model, architecture: Architecture) -> dict[str, Tensor]:
-    """The parameters, the tables of sinusoids, which are none, and zeros for biases that the class has and ours not."""
+    """Returns the parameters, the tables of sinusoids, which are not parameters, and zeros for biases that the class
+    has and ours not.
+    """
     sides = ("src_embedding", "tgt_embedding") if model.config.positions == "sinusoidal" else ()
     tables = {f"{s}.positions.weight": model.get_buffer(f"{s}.positions.table") for s in sides if hasattr(model, s)}
     zeros = {
@@ -158,7 +160,7 @@ def _all_tensors(model: Model, architecture: Architecture) -> dict[str, Tensor]:
 
 
 def _folded(name: str, tensor: Tensor, config: ModelConfig, architecture: Architecture) -> Tensor:
-    """A parameter's values as the class stores them."""
+    """Returns a parameter's values as the class stores them."""
     module, _, kind = name.rpartition(".")
     if name == "output_projection.bias":
         return tensor[None]
@@ -196,7 +198,7 @@ def _config_table(
 
 
 def generation_table(config: ModelConfig, decode: DecodeConfig) -> dict[str, Any]:
-    """What `generate` does: as our own search, it ends once a beam has finished, and never writes padding."""
+    """Returns what `generate` does: as our own search, it ends once a beam has finished, and never writes padding."""
     table: dict[str, Any] = {
         "bos_token_id": config.bos_id, "eos_token_id": config.eos_id, "pad_token_id": config.pad_id,
         # It counts the start, what is forced and the end; without a limit it would take 20.

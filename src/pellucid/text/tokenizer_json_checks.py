@@ -1,4 +1,4 @@
-"""What a stranger's `tokenizer.json` may ask of the library `tokenizers`: looked at before it is handed over.
+"""The limits on what a stranger's `tokenizer.json` may ask of the library `tokenizers`, which trusts it.
 
 The library trusts the file. A component that makes each letter a thousand, or a table that says it is four gigabytes
 long, ends the process, and no error is raised that could be caught. So components come from a list, those that the
@@ -67,7 +67,7 @@ def problem_of(data: bytes) -> str:
 
 
 def _without_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """A table, which may say each thing once: the library could read the other one of two."""
+    """Returns a table, which may say each thing once: the library could read the other one of two."""
     table = dict(pairs)
     if len(table) < len(pairs):
         names = [name for name, _ in pairs]
@@ -77,7 +77,7 @@ def _without_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _part_problems(part: str, component: Any) -> Iterator[str]:
-    """What is wrong with the normalizer, the decoder ... of a file."""
+    """Yields what is wrong with the normalizer, the decoder ... of a file."""
     if component is None and part != "model":
         return
     found = list(_flat(part, component))
@@ -100,7 +100,7 @@ def _part_problems(part: str, component: Any) -> Iterator[str]:
 
 
 def _flat(part: str, component: Any) -> Iterator[Any]:
-    """A component, with those in it where it is a sequence."""
+    """Yields a component, with those in it where it is a sequence."""
     yield component
     if isinstance(component, dict) and component.get("type") == "Sequence":
         members = component.get(MEMBERS.get(part, ""))
@@ -109,7 +109,7 @@ def _flat(part: str, component: Any) -> Iterator[Any]:
 
 
 def _setting_problems(part: str, kind: str | None, component: Mapping[str, Any]) -> Iterator[str]:
-    """What is wrong with the settings of one component."""
+    """Yields what is wrong with the settings of one component."""
     pattern = component.get("pattern")
     if isinstance(pattern, dict) and "Regex" in pattern and (reason := _pattern_problem(pattern["Regex"])):
         yield f"the regular expression `{shown(pattern['Regex'])}` of its {part} {reason}"
@@ -123,7 +123,7 @@ def _setting_problems(part: str, kind: str | None, component: Mapping[str, Any])
 
 
 def _growth(kind: str | None, component: Mapping[str, Any]) -> int:
-    """Times that a text becomes longer where this component finds something to replace in every place."""
+    """Returns how many times longer a text becomes where this component finds something to replace in every place."""
     content = component.get("content")
     if kind != "Replace" or not isinstance(content, str):
         return 1
@@ -134,7 +134,7 @@ def _growth(kind: str | None, component: Mapping[str, Any]) -> int:
 
 
 def _pattern_problem(pattern: Any) -> str:
-    """Why a regular expression is not run: what it repeats could be cut in exponentially many ways.
+    """Returns why a regular expression is not run: what it repeats could be cut in exponentially many ways.
 
     Allowed is what those of published models are made of: alternatives, classes, and classes repeated. A group may be
     left out (`?`), not repeated; nothing refers back.
@@ -142,7 +142,7 @@ def _pattern_problem(pattern: Any) -> str:
     if isinstance(pattern, str) and len(pattern) > MOST_PATTERN and is_own(pattern):
         return ""
     if not _is_short(pattern, MOST_PATTERN):
-        return f"is no string of at most {MOST_PATTERN:,} characters"
+        return f"is not a string of at most {MOST_PATTERN:,} characters"
     place, in_class, repeated = 0, False, False
     while place < len(pattern):
         character, rest = pattern[place], pattern[place + 1 :]
@@ -176,7 +176,9 @@ def _pattern_problem(pattern: Any) -> str:
 
 
 def _charsmap_problem(encoded: Any) -> str:
-    """What is wrong with SentencePiece's table of characters: four bytes with the length of a trie, the trie, texts."""
+    """Returns what is wrong with SentencePiece's table of characters: four bytes with the length of a trie, the trie,
+    texts.
+    """
     try:
         table = base64.b64decode(encoded, validate=True) if isinstance(encoded, str) else b""
     except (binascii.Error, ValueError):
@@ -191,7 +193,7 @@ def _charsmap_problem(encoded: Any) -> str:
 
 
 def _token_problems(table: Mapping[str, Any]) -> Iterator[str]:
-    """What is wrong with the tokens and their ids: the model reserves room by the largest."""
+    """Yields what is wrong with the tokens and their ids: the model reserves room by the largest."""
     model = table.get("model")
     vocabulary = model.get("vocab") if isinstance(model, dict) else None
     added = table.get("added_tokens") or []
@@ -201,17 +203,17 @@ def _token_problems(table: Mapping[str, Any]) -> Iterator[str]:
     elif isinstance(vocabulary, list):  # Unigram: each with its score
         pairs = [(entry[0] if isinstance(entry, list) and entry else entry, i) for i, entry in enumerate(vocabulary)]
     if not isinstance(added, list) or not all(isinstance(token, dict) for token in added):
-        yield "its `added_tokens` are no list of tables"
+        yield "its `added_tokens` are not a list of tables"
         return
     for name, number in (*pairs, *((token.get("content"), token.get("id")) for token in added)):
         if not _is_short(name, MOST_TOKEN):
-            yield f"its token {shown(name)} is no string of at most {MOST_TOKEN:,} characters"
+            yield f"its token {shown(name)} is not a string of at most {MOST_TOKEN:,} characters"
         if type(number) is not int or not 0 <= number < MOST_ID:
             yield f"its token {shown(name)} has the id {shown(number)}; ids are 0 to {MOST_ID - 1:,}"
 
 
 def _unknown_problems(model: Any) -> Iterator[str]:
-    """Why a word that no token spells would be an error in the middle of somebody's text."""
+    """Yields why a word that no token spells would be an error in the middle of somebody's text."""
     if isinstance(model, dict) and model.get("type") in ("WordLevel", "WordPiece"):
         unknown, vocabulary = model.get("unk_token"), model.get("vocab")
         if not isinstance(unknown, str) or not isinstance(vocabulary, dict) or unknown not in vocabulary:

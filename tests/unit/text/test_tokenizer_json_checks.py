@@ -8,7 +8,7 @@ import pytest
 
 from pellucid.errors import CheckpointError
 from pellucid.text.hugging_face import HuggingFaceTokenizer
-from pellucid.text.tokenizer_json import problem_of
+from pellucid.text.tokenizer_json_checks import problem_of
 
 IDS = {"pad_id": 0, "bos_id": 0, "eos_id": 0, "unk_id": 1}
 WORDS = {"type": "WordLevel", "vocab": {"[PAD]": 0, "[UNK]": 1, "a": 2, "b": 3}, "unk_token": "[UNK]"}
@@ -81,20 +81,20 @@ HOSTILE: list[tuple[dict[str, Any], str]] = [
     ({"pre_tokenizer": splitting("[[]a]")}, "has a class within a class"),
     ({"pre_tokenizer": splitting("[](a|aa)+$]")}, "has a class that begins with its end"),
     ({"pre_tokenizer": splitting("a{1,1001}")}, "repeats more than 1,000 times"),
-    ({"pre_tokenizer": splitting("a" * 1001)}, "is no string of at most 1,000 characters"),
-    ({"normalizer": {"type": "Replace", "pattern": {"Regex": 5}, "content": ""}}, "`5` of its normalizer is no string"),
+    ({"pre_tokenizer": splitting("a" * 1001)}, "is not a string of at most 1,000 characters"),
+    ({"normalizer": {"type": "Replace", "pattern": {"Regex": 5}, "content": ""}}, "`5` of its normalizer is not a string"),
     ({"model": {**WORDS, "vocab": {"a": 2**22}}}, "its token a has the id 4194304; ids are 0 to 4,194,303"),
     ({"model": {**WORDS, "vocab": {"a": True}}}, "its token a has the id True"),
-    ({"model": {**WORDS, "vocab": {"a" * 2001: 0}}}, "is no string of at most 2,000 characters"),
+    ({"model": {**WORDS, "vocab": {"a" * 2001: 0}}}, "is not a string of at most 2,000 characters"),
     ({"model": {**WORDS, "vocab": {"a": 2}}}, "the token for unknown words, [UNK], is not in its vocabulary"),
     ({"model": {**WORDS, "type": "WordPiece", "max_input_chars_per_word": 10**9}}, "(1000000000) must be in 1..1000"),
-    ({"model": {"type": "Unigram", "vocab": [[5, 0.0]], "unk_id": 0}}, "its token 5 is no string"),
+    ({"model": {"type": "Unigram", "vocab": [[5, 0.0]], "unk_id": 0}}, "its token 5 is not a string"),
     ({"model": {"type": "Nothing"}}, "its model is of the kind Nothing; run are BPE, Unigram, WordLevel, WordPiece"),
     ({"model": 5}, "its model has 5 where a component should be"),
     ({"normalizer": [1]}, "its normalizer has [1] where a component should be"),
     ({"decoder": {"type": "Sequence"}}, "its decoder has None where a component should be"),
     ({"added_tokens": [{"id": 2**40, "content": "x"}]}, "its token x has the id 1099511627776"),
-    ({"added_tokens": 5}, "its `added_tokens` are no list of tables"),
+    ({"added_tokens": 5}, "its `added_tokens` are not a list of tables"),
 ]
 
 

@@ -18,14 +18,14 @@ import pellucid
 from pellucid.errors import CheckpointError, ConfigError, DataError
 from pellucid.text.subwords import Subwords
 from pellucid.text.tokenizer import BOS_ID, EOS_ID, PAD_ID, UNK_ID, Tokenizer
-from pellucid.text.training import TOKENIZER_KINDS, train_tokenizer
+from pellucid.text.tokenizer_training import TOKENIZER_KINDS, train_tokenizer
 
 LINES = ["the dog runs", "the cat runs", "a dog, a cat", "The end"]
 WITH_BYTES = ["bpe", "unigram", "characters", "bytes"]
 
 
 def train(kind: str, lines: Any = LINES, **options: Any) -> Tokenizer:
-    settings = {"vocab_size": 8000, "lowercase": False, "min_frequency": 1, "byte_fallback": True}
+    settings = {"normalize": "none"}
     return train_tokenizer(kind, lines, **{**settings, **options})
 
 
@@ -90,8 +90,8 @@ def test_equal_text_gives_equal_files_in_another_process(kind: str, tmp_path: Pa
     program = f"""
 import sys
 from pathlib import Path
-from pellucid.text.training import train_tokenizer
-train_tokenizer({kind!r}, {LINES!r}, vocab_size=8000, lowercase=False, min_frequency=1, byte_fallback=True).save(
+from pellucid.text.tokenizer_training import train_tokenizer
+train_tokenizer({kind!r}, {LINES!r}, normalize="none").save(
     Path({str(tmp_path / "theirs")!r}))
 assert "torch" not in sys.modules
 """
@@ -206,7 +206,7 @@ def test_characters_never_take_all_of_a_vocabulary_that_has_bytes(
     kind: str, vocab_size: int, most: int, normalization: str
 ) -> None:
     lines, told = spread(1500), list[str]()
-    tokenizer = train(kind, lines, vocab_size=vocab_size, normalization=normalization, say=told.append)
+    tokenizer = train(kind, lines, vocab_size=vocab_size, normalize=normalization, say=told.append)
     assert isinstance(tokenizer, Subwords)
     assert tokenizer.size <= vocab_size
     single = {piece for piece in tokenizer.pieces() if len(piece) == 1}

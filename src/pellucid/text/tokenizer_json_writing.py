@@ -10,13 +10,13 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from pellucid.errors import ConfigError
-from pellucid.text.charsmap import nmt_nfkc_map
+from pellucid.text.normalization_rules import nmt_nfkc_map
 from pellucid.text.hugging_face import HuggingFaceTokenizer, byte_characters
 from pellucid.text.normalization import SPACE_MARK, SPACES, unseen
 from pellucid.text.patterns import final_sigma, unspaced, word
-from pellucid.text.pieces import Model, read_model
+from pellucid.text.sentencepiece_file import Model, read_model
 from pellucid.text.subwords import ESCAPE, Subwords
-from pellucid.text.tokenizer import Tokenizer
+from pellucid.text.tokenizer import CompleteTokenizer, OwnTokenizer
 from pellucid.text.vocabulary import BYTE_TOKENS, Vocabulary
 
 Table = dict[str, Any]
@@ -25,16 +25,17 @@ _PAIR = f"{ESCAPE}\0"
 """Stands for an escaped escape while other escapes are resolved; no text that was encoded has it behind them."""
 
 
-def tokenizer_json(tokenizer: Tokenizer, before: Sequence[int] = (), after: Sequence[int] = ()) -> Table:
+def tokenizer_json(tokenizer: CompleteTokenizer, before: Sequence[int] = (), after: Sequence[int] = ()) -> Table:
     """Returns the tokenizer as `tokenizers` reads it from JSON; `before` and `after` stand around every text.
 
     Text that spells a special token, as `<s>`, stays text where the reader is told to split special tokens (in
     transformers `split_special_tokens`, which its settings beside this file say; in tokenizers
-    `encode_special_tokens`); transformers.js cannot be told. Bytes that make no character decode to one U+FFFD each.
+    `encode_special_tokens`); transformers.js cannot be told. Bytes that do not make a character decode to one U+FFFD each.
     transformers.js writes no bytes for what a unigram model lacks. A SentencePiece model that came from elsewhere keeps
     its table of normalisation, which the library applies a grapheme at a time.
 
-    Raises ConfigError for a tokenizer that the format cannot express: one whose pieces have ids of their own.
+    Raises ConfigError for a tokenizer that the format cannot express: one whose pieces have ids of their own, or one of
+    somebody's own making.
     """
     if isinstance(tokenizer, HuggingFaceTokenizer):
         raise ConfigError("a tokenizer that came as `tokenizer.json` is written as it came", "save() does that")
@@ -42,6 +43,11 @@ def tokenizer_json(tokenizer: Tokenizer, before: Sequence[int] = (), after: Sequ
         table = _vocabulary(tokenizer)
     elif isinstance(tokenizer, Subwords):
         table = _subwords(tokenizer)
+    elif isinstance(tokenizer, OwnTokenizer):
+        raise ConfigError(
+            f"the tokenizer `{tokenizer.name}` is of your own, and cannot be written as `tokenizer.json`",
+            "give the other program ids",
+        )
     else:
         raise ConfigError(
             f"a tokenizer of the kind `{tokenizer.kind}` cannot be written as `tokenizer.json`: its SentencePiece "
@@ -58,14 +64,14 @@ def tokenizer_json(tokenizer: Tokenizer, before: Sequence[int] = (), after: Sequ
     return head | table | {"post_processor": _template(names, before, after)}
 
 
-def is_near(tokenizer: Tokenizer) -> bool:
+def is_near(tokenizer: CompleteTokenizer) -> bool:
     """Tells whether a model normalises by a compiled table of characters, which the format has only nearly."""
     if not isinstance(tokenizer, Subwords) or tokenizer.normalization == "nfc":
         return False
     return bool(read_model(tokenizer.proto).character_map)
 
 
-def token_names(tokenizer: Tokenizer) -> list[str]:
+def token_names(tokenizer: CompleteTokenizer) -> list[str]:
     """Returns what `tokenizer_json` calls each id."""
     if isinstance(tokenizer, Vocabulary):
         return _names_of(tokenizer)
@@ -76,7 +82,7 @@ def token_names(tokenizer: Tokenizer) -> list[str]:
 
 
 def _template(names: Sequence[str], before: Sequence[int], after: Sequence[int]) -> Table | None:
-    """What puts tokens around a text."""
+    """Returns what puts tokens around a text."""
     if not before and not after:
         return None
 
@@ -95,7 +101,7 @@ def _replace(pattern: str, content: str, *, regex: bool = False) -> Table:
 
 
 def _sequence(kind: str, parts: Iterable[Table]) -> Table | None:
-    """One part alone, or several in a row; `kind` is what the format calls them."""
+    """Returns one part alone, or several in a row; `kind` is what the format calls them."""
     listed = list(parts)
     return None if not listed else listed[0] if len(listed) == 1 else {"type": "Sequence", kind: listed}
 
@@ -115,7 +121,7 @@ def _names_of(vocabulary: Vocabulary) -> list[str]:
 
 
 def _unlike(name: str, others: set[str]) -> str:
-    """`name`, in as many brackets more as make it none of the others."""
+    """Returns `name` in as many more brackets as make it unlike all the others."""
     while name in others:
         name = f"<{name}>"
     return name
@@ -170,12 +176,14 @@ def _unnamed(names: Sequence[str], other: str) -> list[Table]:
 
 
 def _lowercase() -> list[Table]:
-    """Lower case as Python has it: the library's own knows no sigma at the end of a word."""
+    """Returns lower case as Python has it: the library's own does not know the sigma at the end of a word."""
     return [_replace(final_sigma(), "ς", regex=True), {"type": "Lowercase"}]
 
 
 def _spaces_between() -> Table:
-    """A space before each word but the first. No word begins with one, so none counts as the other's continuation."""
+    """Returns a space before each word but the first. No word begins with one, so none counts as the other's
+    continuation.
+    """
     return {"type": "WordPiece", "prefix": " ", "cleanup": False}
 
 
@@ -223,13 +231,13 @@ def _subwords(tokenizer: Subwords) -> Table:
 
 
 def _own_normalizers(model: Model) -> list[Table]:
-    """What SentencePiece does to a text before it cuts it."""
+    """Returns what SentencePiece does to a text before it cuts it."""
     parts = [_character_map(model.character_map)] if model.character_map else []
     return [*parts, *_without_spaces(" ")] if model.removes_spaces else parts
 
 
 def _normalization(form: str) -> list[Table]:
-    """What normalize() does, as far as two turns do it: more are for what no keyboard writes."""
+    """Returns what normalize() does, as far as two turns do it: more are for what no keyboard writes."""
     if form == "none":
         return []
     if form == "nmt_nfkc":
@@ -240,7 +248,7 @@ def _normalization(form: str) -> list[Table]:
 
 
 def _without_spaces(characters: str) -> list[Table]:
-    """One space for a run of some characters, and none at the ends."""
+    """Returns rules for one space in place of a run of some characters, and none at the ends."""
     return [_replace(f"[{characters}]+", " ", regex=True), _replace("^ +| +$", "", regex=True)]
 
 
@@ -249,7 +257,7 @@ def _character_map(table: bytes) -> Table:
 
 
 def _bpe_pieces(model: Model, names: Sequence[str]) -> Table:
-    """The merges in the order in which SentencePiece makes them: that of the scores of what comes out.
+    """Returns the merges in the order in which SentencePiece makes them: that of the scores of what comes out.
 
     It joins any two neighbours whose letters together are a piece; so each piece has as many merges as it can be cut
     in two pieces.
@@ -266,7 +274,9 @@ def _bpe_pieces(model: Model, names: Sequence[str]) -> Table:
 
 
 def _unigram_pieces(model: Model, names: Sequence[str]) -> Table:
-    """The pieces with their scores. What is no piece of text is so improbable that text spelled like it never wins."""
+    """Returns the pieces with their scores. What is not a piece of text is so improbable that text spelled like it
+    never wins.
+    """
     lowest = min(model.scores.values(), default=0.0)
     never = (max(map(len, names)) + 1) * min(lowest, -1.0)
     scores = [[name, model.scores[name] if model.ids.get(name) == i else never] for i, name in enumerate(names)]
@@ -274,7 +284,7 @@ def _unigram_pieces(model: Model, names: Sequence[str]) -> Table:
 
 
 def _unknown_in_names(model: Model, names: Sequence[str]) -> str:
-    """Where text spells a special token or a byte with a character that is no piece: the pattern of that character.
+    """Returns the pattern of characters that have no piece, where text spells a special token or a byte with them.
 
     However improbable the token, it would be found in such a text, where unknown characters are more so; it is not,
     where the text is cut there. No piece has the character, so nothing else changes.

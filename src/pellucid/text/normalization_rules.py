@@ -22,12 +22,12 @@ from pellucid.text.normalization import (
     SPACES,
     nmt_nfkc,
 )
-from pellucid.text.pieces import MALFORMED, fields, message, unreadable
+from pellucid.text.sentencepiece_file import MALFORMED, fields, message, unreadable
 
 Rules = dict[str, str]
 
 NFC_NAME = "pellucid-nfc/1"
-"""What the model's file calls these rules."""
+"""The name that the model's file gives these rules."""
 _NAME, _CHARSMAP, _DUMMY_PREFIX, _EXTRA_SPACES, _ESCAPE_SPACES = 1, 2, 3, 4, 5  # the fields of a NormalizerSpec
 _NORMALIZER = 3  # the field of a ModelProto
 _ERRORS_ONLY = 2
@@ -89,7 +89,8 @@ def nfc_rules() -> Rules:
 
 
 def _compositions() -> Rules:
-    """Each composed letter from its parts, in any order that means the same and composed as far as one likes."""
+    """Returns each composed letter from its parts, in any order that means the same and composed as far as one likes.
+    """
     rules: Rules = {}
     for character in _characters(_COMPOSED):
         decomposed = unicodedata.normalize("NFD", character)
@@ -106,7 +107,7 @@ def _compositions() -> Rules:
 
 
 def _add_marks_between(rules: Rules) -> None:
-    """A mark below that stands before the one that composes, or behind it and composes instead: ẹ́ as é and ̣."""
+    """Adds a mark below that stands before the one that composes, or behind it and composes instead: ẹ́ as é and ̣."""
     composed = {target for target in rules.values() if len(target) == 1}
     letters = sorted({unicodedata.normalize("NFD", target)[0] for target in composed})
     for letter, low, high in product(letters, _LOW_MARKS, _HIGH_MARKS):
@@ -120,7 +121,8 @@ def _add_marks_between(rules: Rules) -> None:
 
 
 def _add_order(rules: Rules) -> None:
-    """Marks in another order than the canonical one: a vowel before the doubling of its consonant, and behind it."""
+    """Adds marks in another order than the canonical one: a vowel before the doubling of its consonant, and behind it.
+    """
     for marks, most in ((_ARABIC_MARKS, 3), (_HEBREW_MARKS, 3), (_LOW_MARKS + _HIGH_MARKS, 2)):
         for length in range(2, most + 1):
             for sequence in map("".join, product(marks, repeat=length)):
@@ -130,7 +132,7 @@ def _add_order(rules: Rules) -> None:
 
 
 def _add_hangul(rules: Rules) -> None:
-    """Syllables from two or three letters, or from a syllable and a last letter."""
+    """Adds syllables from two or three letters, or from a syllable and a last letter."""
     for number in range(19 * 21):
         open_syllable = chr(_FIRST_SYLLABLE + 28 * number)
         letters = chr(_LEADING + number // 21) + chr(_VOWEL + number % 21)
@@ -141,7 +143,7 @@ def _add_hangul(rules: Rules) -> None:
 
 
 def _add_joiners(rules: Rules) -> None:
-    """A joiner and the character before it that needs it stay; without one of these rules it goes."""
+    """Keeps a joiner behind a character that needs it; without one of these rules it goes."""
     before = set(_characters(JOINING_SCRIPTS))
     composed = {source: target for source, target in rules.items() if source[-1] in before and len(source) < 3}
     for joiner in (NON_JOINER, JOINER):
@@ -168,7 +170,9 @@ def _characters(ranges: tuple[tuple[int, int], ...]) -> list[str]:
 
 @cache
 def _nfc_spec() -> bytes:
-    """It refuses a rule that changes nothing, such as those that keep a joiner. So they are made with a stand-in of as
+    """Returns the rules as SentencePiece compiles them.
+
+    It refuses a rule that changes nothing, such as those that keep a joiner. So they are made with a stand-in of as
     many bytes, and what is written in their place stands behind the trie that finds the rules: there it is put right.
     """
     set_min_log_level(_ERRORS_ONLY)  # it tells of each map that it makes

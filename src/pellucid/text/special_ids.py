@@ -36,7 +36,7 @@ KINDS: dict[str, dict[str, Kind]] = {
         "extra_ids": ID, "src_lang": TEXT | NOTHING, "tgt_lang": TEXT | NOTHING,
     },
 }  # fmt: skip
-"""What the settings that are read may be, by file."""
+"""The kinds of the settings that are read, by file."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class SpecialIds:
 
 
 def find_special_ids(folder: Path, ids: Mapping[str, int]) -> SpecialIds:
-    """The special ids of the tokenizer in a Hugging Face folder, whose vocabulary is `ids`.
+    """Returns the special ids of the tokenizer in a Hugging Face folder, whose vocabulary is `ids`.
 
     A token begins a text if it is the one for classes, else the begin token, else what a decoder starts with. A model
     without padding (GPT-2) gets its end token for it: nothing is padded with it, since its ModelConfig says so.
@@ -76,12 +76,14 @@ def find_special_ids(folder: Path, ids: Mapping[str, int]) -> SpecialIds:
 
 
 def cleans_up(folder: Path) -> bool:
-    """Whether the tokenizer of a Hugging Face folder removes spaces before marks after decoding."""
+    """Tells whether the tokenizer of a Hugging Face folder removes spaces before marks after decoding."""
     return read_json(folder / SETTINGS).get("clean_up_tokenization_spaces") is True
 
 
 def clean_up_spaces(text: str) -> str:
-    """`text` without the spaces before marks and English endings that transformers' `clean_up_tokenization` removes."""
+    """Returns `text` without the spaces before marks and English endings that transformers' `clean_up_tokenization`
+    removes.
+    """
     for spaced in _CLEANED:
         text = text.replace(spaced, spaced.strip())
     return text
@@ -99,7 +101,7 @@ def _find(part: str, settings: list[dict[str, Any]], config: dict[str, Any], ids
 
 
 def _numbers(values: Iterator[Any]) -> Iterator[int]:
-    """Ids among the values; of a list of them the first."""
+    """Yields the ids among the values; of a list of them the first."""
     for value in values:
         first = value[0] if isinstance(value, list) and value else value
         if ID.fits(first):
@@ -107,13 +109,13 @@ def _numbers(values: Iterator[Any]) -> Iterator[int]:
 
 
 def content(token: Any) -> str:
-    """The text of a token as the settings have it: a string, or a table with its `content`; empty: none."""
+    """Returns the text of a token as the settings have it: a string, or a table with its `content`; empty: none."""
     text = token.get("content") if isinstance(token, dict) else token
     return text if isinstance(text, str) else ""
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """The table in a file, its settings of the kinds in KINDS; empty where there is no file.
+    """Returns the table in a file, its settings of the kinds in KINDS; empty where there is no file.
 
     Raises CheckpointError for a damaged file, and names a setting of another kind.
     """

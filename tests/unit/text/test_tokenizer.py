@@ -4,7 +4,7 @@ import warnings
 
 import pytest
 
-from pellucid.text.unknown import LOOKED_AT, UnknownShare
+from pellucid.text.tokenizer import LOOKED_AT, UnknownShare
 from pellucid.text.vocabulary import Vocabulary
 
 WORDS = Vocabulary("words", ("a", "film"))

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from pellucid.errors import CheckpointError
-from pellucid.weights.archive import check_archive, check_views
+from pellucid.weights.pickles import check_archive, check_views
 from pellucid.weights.tutorials.files import load_state_dict
 
 BOMB = 2**27
@@ -102,7 +102,7 @@ def test_tied_tensors_pass_and_sparse_ones_do_not(tmp_path: Path) -> None:
     one = torch.zeros(2**22)
     torch.save(dict.fromkeys("abcd", one), tmp_path / "x.pt")
     assert set(load_state_dict(tmp_path / "x.pt")) == set("abcd")
-    with pytest.raises(CheckpointError, match="`s` is no plain tensor"):
+    with pytest.raises(CheckpointError, match="`s` is not a plain tensor"):
         check_views({"s": torch.eye(2).to_sparse()}, tmp_path / "x.pt")
 
 

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from pellucid.config import ModelConfig
-from pellucid.data.batching import NO_TARGET, batch_order, make_batch
-from pellucid.data.blocks import BlockOrder
+from pellucid.data.batching import NO_TARGET, BlockOrder, batch_order, draw_batch
 from pellucid.data.shards import Sentences, Shard
 
 TOKENS = np.arange(10, 61).astype(np.uint16)
@@ -25,7 +24,7 @@ def test_every_token_but_the_first_is_predicted(epoch: int, block: int) -> None:
     order = batch_order(whole, 3 * block, seed=4)
     predicted: list[int] = []
     for starts in order.epoch(epoch):
-        batch = make_batch(whole, starts, CONFIG)
+        batch = draw_batch(whole, starts, CONFIG)
         assert batch.tgt_in.shape == batch.tgt_out.shape == (len(starts), block)
         assert batch.src.shape == (len(starts), 0)
         assert len(starts) <= 3

@@ -10,14 +10,14 @@ from pellucid.errors import CheckpointError
 
 _ALGORITHMS = {1: "unigram", 2: "bpe", 3: "word", 4: "char"}
 MALFORMED = (TypeError, ValueError, LookupError, AttributeError, StopIteration, StructError)
-"""What comes of reading fields that are not of their types."""
+"""The errors that come of reading fields that are not of their types."""
 _NORMAL, _UNKNOWN, _USER_DEFINED, _BYTE = 1, 2, 4, 6  # types of a piece
 _UNKNOWN_AS = " \u2047 "  # unless the settings say otherwise
 
 
 @dataclass(frozen=True)
 class Pieces:
-    """What a model cuts a text into; begin, end and the like, and pieces that it keeps unused, are left out."""
+    """The pieces that a model cuts a text into; begin, end and the like, and pieces that it keeps unused, are left out."""
 
     algorithm: str
     """unigram, bpe, word or char."""
@@ -32,7 +32,7 @@ class Pieces:
     unk_id: int
 
     def ids_of(self, piece: str) -> tuple[int, ...]:
-        """One id, or those of the bytes of an unknown character."""
+        """Returns one id, or those of the bytes of an unknown character."""
         known = self.ids.get(piece)
         if known is not None:
             return (known,)
@@ -44,15 +44,15 @@ class Model(Pieces):
     """A whole model: its pieces, and what it does to a text before it cuts it."""
 
     unknown_as: str
-    """What the unknown piece is written as."""
+    """The text that the unknown piece is written as."""
     character_map: bytes
     """The table of characters that normalisation replaces, as SentencePiece compiles it; empty: none."""
     adds_space: bool
-    """Whether a text is cut as if a space stood before it."""
+    """A text is cut as if a space stood before it."""
     space_behind: bool
-    """Whether that space, and the one of each word, stands behind it."""
+    """That space, and the one of each word, stands behind it."""
     removes_spaces: bool
-    """Whether spaces around a text and the second of two are dropped."""
+    """Spaces around a text and the second of two are dropped."""
 
 
 def read_pieces(proto: bytes) -> Pieces:
@@ -148,7 +148,7 @@ def _written(number: int) -> bytes:
 
 
 def _number(message: bytes, place: int) -> tuple[int, int]:
-    """The number that starts at `place`, seven bits a byte, the lowest first, and the place behind it."""
+    """Returns the number that starts at `place`, seven bits a byte, the lowest first, and the place behind it."""
     number = shift = 0
     while message[place] & 0x80:
         number |= (message[place] & 0x7F) << shift

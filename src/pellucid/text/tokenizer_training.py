@@ -1,4 +1,4 @@
-"""A tokenizer from lines of text."""
+"""Trains a tokenizer on lines of text."""
 
 import io
 import json
@@ -13,14 +13,16 @@ from sentencepiece import SentencePieceTrainer
 
 from pellucid.config import DataConfig
 from pellucid.errors import ConfigError, DataError, did_you_mean
-from pellucid.text.charsmap import with_normalizer
+from pellucid.text.normalization_rules import with_normalizer
 from pellucid.text.inventory import COVERAGE, MOST, Inventory
-from pellucid.text.normalization import SPACE_MARK, normalize
+from pellucid.text.normalization import SPACE_MARK
+from pellucid.text.normalization import normalize as normalized
 from pellucid.text.subwords import ESCAPE, FOREIGN_KIND, SUBWORD_KINDS, Subwords, escape
-from pellucid.text.tokenizer import BOS_ID, EOS_ID, PAD_ID, SPECIAL_TOKENS, UNK_ID, Tokenizer
+from pellucid.text.tokenizer import BOS_ID, EOS_ID, PAD_ID, SPECIAL_TOKENS, UNK_ID, CompleteTokenizer
 from pellucid.text.vocabulary import VOCABULARY_KINDS, Vocabulary, cut_text, tokens_before_entries
 
 TOKENIZER_KINDS = (*SUBWORD_KINDS, *VOCABULARY_KINDS)
+_DEFAULTS = DataConfig()
 _APPLIES_TO = {
     "lowercase": ("words", "characters", "spaces"),
     "min_frequency": ("words", "spaces"),
@@ -34,24 +36,33 @@ def train_tokenizer(
     kind: str,
     lines: Iterable[str],
     *,
-    vocab_size: int,
-    lowercase: bool,
-    min_frequency: int,
-    byte_fallback: bool,
-    normalization: str = "none",
+    vocab_size: int = _DEFAULTS.vocab_size,
+    lowercase: bool = _DEFAULTS.lowercase,
+    min_frequency: int = _DEFAULTS.min_frequency,
+    byte_fallback: bool = _DEFAULTS.byte_fallback,
+    normalize: str = _DEFAULTS.normalize,
     say: Callable[[str], object] = str,
-) -> Tokenizer:
-    """The tokenizer of a kind, trained on lines, or the SentencePiece model at the path `kind`.
+) -> CompleteTokenizer:
+    """Returns a tokenizer of a kind, trained on lines of text, or the SentencePiece model at the path `kind`.
 
-    Subwords with bytes read the lines twice: an iterator, which cannot be, is held in memory.
+        tokenizer = pellucid.train_tokenizer("bpe", lines, vocab_size=8000)
+        tokenizer.decode(tokenizer.encode("Ein Hund")) == "Ein Hund"
 
-    `vocab_size` is the most ids there may be, special ids included; a text that gives fewer makes a smaller vocabulary.
-    Equal lines and options make an equal tokenizer, byte for byte. `normalization` is one of NORMALIZATIONS; a model at
-    a path has its own. With `byte_fallback`, characters take at most MOST of a vocabulary of subwords, and no more than
-    there is room for; `say` is given a sentence where some are left out.
+    Equal lines and options make an equal tokenizer, byte for byte. The options are the settings of a recipe's [data].
+
+    Args:
+        kind: bpe, unigram, words, characters, bytes, spaces, or the path of a SentencePiece model.
+        lines: the text; an iterator is held in memory by subwords with bytes, which read it twice.
+        vocab_size: the most ids there may be, special ids included; a text may give fewer.
+        lowercase: lower-case the text (words, characters and spaces only).
+        min_frequency: how often a word must occur to have an id (words and spaces only).
+        byte_fallback: write what the vocabulary lacks as bytes (bpe, unigram and characters only). Characters then take
+            at most four tenths of a vocabulary of subwords, and no more than there is room for.
+        normalize: nfc, nmt_nfkc or none: how a text is spelled before it is cut; a model at a path has its own way.
+        say: is given a sentence where characters are left out for want of room.
 
     Raises:
-        ConfigError: no such kind; an option that the kind does not have; a `vocab_size` that cannot hold the kind's
+        ConfigError: an unknown kind; an option that the kind does not have; a `vocab_size` that cannot hold the kind's
             bytes or, without them, the text's characters.
         DataError: lines without any text.
         CheckpointError: the file at the path is not a SentencePiece model.
@@ -59,25 +70,26 @@ def train_tokenizer(
     options = {"lowercase": lowercase, "min_frequency": min_frequency, "byte_fallback": byte_fallback}
     _check_options(kind, options)
     if kind not in TOKENIZER_KINDS:
-        if normalization == "nmt_nfkc":
+        if normalize == "nmt_nfkc":
             raise ConfigError(
                 f'`normalize = "nmt_nfkc"` means nothing to the SentencePiece model `{kind}`: it has its own',
                 "leave it out",
             )
         return _open_model(kind)
     if kind in SUBWORD_KINDS:
-        text = _Lines(list(lines) if isinstance(lines, Iterator) else lines, normalization)
+        text = _Lines(list(lines) if isinstance(lines, Iterator) else lines, normalize)
         return _train_subwords(kind, text, vocab_size, byte_fallback, say)
     return _train_vocabulary(
-        kind, iter(_Lines(lines, normalization)), vocab_size, lowercase, min_frequency, byte_fallback, normalization
+        kind, iter(_Lines(lines, normalize)), vocab_size, lowercase, min_frequency, byte_fallback, normalize
     )
 
 
 def _check_options(kind: str, options: Mapping[str, object]) -> None:
-    """An option that a kind does not have is an error, unless it is at its default: nobody asked for it then."""
-    defaults = DataConfig()
+    """Raises ConfigError for an option that a kind does not have, unless it is at its default: nobody asked for it
+    then.
+    """
     for option, value in options.items():
-        if kind not in _APPLIES_TO[option] and value != getattr(defaults, option):
+        if kind not in _APPLIES_TO[option] and value != getattr(_DEFAULTS, option):
             raise ConfigError(
                 f"`{option} = {json.dumps(value)}` means nothing to the tokenizer `{kind}`",
                 f"leave it out, or choose one of {', '.join(_APPLIES_TO[option])}",
@@ -113,7 +125,7 @@ class _Lines:
             )
         for line in chain([first], rest):
             text = line.rstrip("\r\n").encode("utf-8", "replace").decode("utf-8")
-            yield normalize(text, self.normalization)
+            yield normalized(text, self.normalization)
 
 
 def _train_vocabulary(
@@ -125,7 +137,7 @@ def _train_vocabulary(
     byte_fallback: bool,
     normalization: str,
 ) -> Vocabulary:
-    """The most frequent entries, the alphabet deciding between equals."""
+    """Returns the most frequent entries, the alphabet deciding between equals."""
     has_bytes = kind == "bytes" or (kind == "characters" and byte_fallback)
     places = vocab_size - len(tokens_before_entries(has_bytes))
     wanted = 0 if kind == "bytes" else 1
@@ -221,7 +233,9 @@ class _Sentences:
 
 
 def _rare(text: _Sentences, vocab_size: int, say: Callable[[str], object]) -> str:
-    """The characters that are written as bytes because others need the room, if SentencePiece's own choice has none."""
+    """Returns the characters that are written as bytes because others need the room, if SentencePiece's own choice has
+    none.
+    """
     inventory = Inventory.of(text)
     most = min(int(MOST * vocab_size), vocab_size - len(tokens_before_entries(byte_fallback=True)))
     if most < 1 or inventory.needed(COVERAGE) < most or len(inventory) <= most:

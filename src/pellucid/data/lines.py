@@ -1,7 +1,6 @@
 """Lines of text files, plain or gzip: UTF-8, ended by LF or CR LF and by nothing else."""
 
 import gzip
-import hashlib
 import io
 import sys
 import zlib
@@ -11,6 +10,7 @@ from pathlib import Path
 from typing import BinaryIO, Literal, cast
 
 from pellucid.errors import DataError, shown
+from pellucid.files.reading import sha256_of
 
 GZIP_MAGIC = b"\x1f\x8b"
 # In this order: the first mark begins with the third.
@@ -19,10 +19,10 @@ OTHER_ENCODINGS = {
 }  # fmt: skip
 
 LIKELY_ENCODINGS = {"cp949": "Korean", "gb18030": "Chinese", "cp932": "Japanese", "cp1252": "Western European"}
-"""What text that is not UTF-8 is most often written in. Several of them can read the same bytes."""
+"""The encodings that text which is not UTF-8 is most often in. Several of them can read the same bytes."""
 
 MOST_LINE_BYTES = 1 << 28
-"""The longest line of a corpus, 256 MiB: there are corpora of one line, and there are files that are no text."""
+"""The longest line of a corpus, 256 MiB: there are corpora of one line, and there are files that are not text."""
 
 PARALLEL = "line n of one file must be the translation of line n of the other"
 
@@ -32,7 +32,7 @@ Told = Callable[[int, UnicodeDecodeError], object]
 
 
 def read_lines(path: str | Path) -> Iterator[str]:
-    """The lines of a text file, or of standard input for "-", without their ends and without a byte order mark.
+    """Yields the lines of a text file, or of standard input for "-", without their ends and without a byte order mark.
 
     Raises DataError where there is no such file, where it is a folder, a broken gzip file, UTF-16, or not UTF-8 (with
     the line and the byte).
@@ -43,7 +43,9 @@ def read_lines(path: str | Path) -> Iterator[str]:
 
 
 def read_mended_lines(path: str | Path, on_bad_utf8: OnBadUtf8, told: Told) -> Iterator[str | None]:
-    """The same, but a line that is not UTF-8 may come with U+FFFD for its bad bytes, or as None; `told` hears of it."""
+    """Yields the same, but a line that is not UTF-8 may come with U+FFFD for its bad bytes, or as None; `told` hears of
+    it.
+    """
     file = standard_input() if str(path) == "-" else _existing(Path(path)).open("rb")
     try:
         for number, raw in enumerate(raw_lines(file, path), start=1):
@@ -70,10 +72,12 @@ def decode_line(raw: bytes, number: int, path: str | Path, on_bad_utf8: OnBadUtf
 
 
 def _ways_out(raw: bytes) -> str:
-    """What to do about a line that is not UTF-8. Which encoding it has its bytes do not tell: some can be excluded."""
+    """Returns what to do about a line that is not UTF-8. Its bytes do not tell which encoding it has: some can be
+    excluded.
+    """
     possible = [f"{name} ({script})" for name, script in LIKELY_ENCODINGS.items() if _could_be(raw, name)]
     if not possible:
-        return "it is damaged, or no text; `on_bad_utf8` says what becomes of single lines"
+        return "it is damaged, or not text; `on_bad_utf8` says what becomes of single lines"
     return (
         "convert it from the encoding that it was written in, by `iconv -f ENCODING -t utf-8`; this line could be "
         f"{' or '.join(possible)}, which only who reads it can tell. `on_bad_utf8` says what becomes of single lines"
@@ -88,12 +92,13 @@ def _could_be(raw: bytes, encoding: str) -> bool:
 
 
 def bad_byte(error: UnicodeDecodeError) -> str:
-    """Which byte of a line is wrong, in words."""
+    """Returns which byte of a line is wrong, in words."""
     return f"byte {error.start + 1} is 0x{error.object[error.start]:02x}"
 
 
 def read_pairs(src: str | Path, tgt: str | Path) -> Iterator[tuple[str, str]]:
-    """The lines of two files side by side. Raises DataError where they are empty or differ in length."""
+    """Yields the lines of two files side by side, as pairs. Raises DataError where they are empty or differ in length.
+    """
     count = 0
     pairs = zip_longest(read_lines(src), read_lines(tgt))
     for source, target in pairs:
@@ -108,20 +113,19 @@ def read_pairs(src: str | Path, tgt: str | Path) -> Iterator[tuple[str, str]]:
 
 
 def unequal(src: str | Path, tgt: str | Path, sources: int, targets: int) -> str:
-    """That two files differ in their number of lines, in words: the shorter one first."""
+    """Returns a sentence that says that two files differ in their number of lines: the shorter one first."""
     (few, shorter), (many, longer) = sorted(((sources, str(src)), (targets, str(tgt))))
     sizes = f"`{shorter}` has {few:,} and `{longer}` {many:,}"
     return f"`{src}` and `{tgt}` must have as many lines as each other, but {sizes}"
 
 
 def fingerprint(path: str | Path) -> str:
-    """The SHA-256 of the file as it lies there."""
-    with _existing(Path(path)).open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    """Returns the SHA-256 of the file as it lies there."""
+    return sha256_of(_existing(Path(path)))
 
 
 def origin(path: str | Path) -> str:
-    """A file's name in a message."""
+    """Returns a file's name in a message."""
     return "standard input" if str(path) == "-" else f"`{shown(Path(path))}`"
 
 
@@ -157,7 +161,7 @@ def raw_lines(file: BinaryIO, path: str | Path, most_bytes: int = MOST_LINE_BYTE
 
 
 def standard_input() -> BinaryIO:
-    """Standard input as bytes."""
+    """Returns standard input as bytes."""
     return sys.stdin.buffer
 
 

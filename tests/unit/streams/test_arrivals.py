@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from pellucid.data import arrivals
-from pellucid.data.arrivals import Arrivals
+from pellucid.streams.arrivals import Arrivals
 
 
 def test_all_lines_come_in_their_order() -> None:

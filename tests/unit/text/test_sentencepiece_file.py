@@ -5,7 +5,7 @@ import io
 import pytest
 from sentencepiece import SentencePieceTrainer
 
-from pellucid.text.pieces import read_pieces
+from pellucid.text.sentencepiece_file import read_pieces
 from tests.unit.text.subword_models import CORPUS, FOREIGN, KINDS, processor, subwords
 
 

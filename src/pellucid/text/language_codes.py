@@ -22,7 +22,7 @@ _BEFORE_SOURCE = re.compile(r">>([^<]+)<<")  # OPUS-MT: an ordinary entry of the
 
 @cache
 def language_codes(model: str) -> list[str]:
-    """The codes of a published model (m2m100, wmt21, mbart25, mbart50, nllb200), in the order of their ids."""
+    """Returns the codes of a published model (m2m100, wmt21, mbart25, mbart50, nllb200), in the order of their ids."""
     table = tomllib.loads((resources.files("pellucid.text") / "languages.toml").read_text(encoding="utf-8"))
     codes: list[str] = table[model].split()
     return codes
@@ -31,7 +31,7 @@ def language_codes(model: str) -> list[str]:
 def with_codes(
     decode: DecodeConfig, start_id: int, languages: Mapping[str, int], source: int | None, target: int | None
 ) -> DecodeConfig:
-    """`decode` for a translation between two languages, by the ids of their codes, which are special tokens.
+    """Returns `decode` for a translation between two languages, by the ids of their codes, which are special tokens.
 
     They stand before the source and as first token of the output (M2M-100, NLLB, mBART-50); where the decoder starts
     with a code (`start_id`; mBART), the target is fixed, and the source's stands behind its end.
@@ -44,12 +44,12 @@ def with_codes(
 
 
 def codes_are_special(tokenizers: Tokenizers, languages: Mapping[str, int]) -> bool:
-    """Whether there are codes, and they are special tokens; those of OPUS-MT stand in the text."""
+    """Tells whether there are codes, and they are special tokens; those of OPUS-MT stand in the text."""
     return bool(languages) and set(languages.values()) <= {*getattr(tokenizers.source, "hidden", {}).values()}
 
 
 def language_ids(tokenizers: Tokenizers) -> dict[str, int]:
-    """The codes of the languages that a vocabulary knows, and their ids; empty for a model of two languages."""
+    """Returns the codes of the languages that a vocabulary knows, and their ids; empty for a model of two languages."""
     tokenizer = tokenizers.source
     if not isinstance(tokenizer, HuggingFaceTokenizer | NumberedSubwords):
         return {}

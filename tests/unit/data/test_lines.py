@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pellucid.data.corpus import bad_byte, fingerprint, raw_lines, read_lines, read_mended_lines, read_pairs
+from pellucid.data.lines import bad_byte, fingerprint, raw_lines, read_lines, read_mended_lines, read_pairs
 from pellucid.errors import DataError
 
 Writer = Callable[[str, bytes], Path]
@@ -78,8 +78,8 @@ def test_gzip_is_known_by_its_content(tmp_path: Path) -> None:
     ("data", "place", "advice"),
     [
         (b"a\nb\xe4\n", "line 2, byte 2 is 0xe4", "could be cp1252 (Western European), which only"),
-        (b"a\xff\xfea\0", "line 1, byte 2 is 0xff", "it is damaged, or no text; "),
-        (b"x\n" * 1234 + b"\xed\xa0\x80\n", "line 1,235, byte 1 is 0xed", "it is damaged, or no text; "),
+        (b"a\xff\xfea\0", "line 1, byte 2 is 0xff", "it is damaged, or not text; "),
+        (b"x\n" * 1234 + b"\xed\xa0\x80\n", "line 1,235, byte 1 is 0xed", "it is damaged, or not text; "),
         ("안녕".encode("cp949"), "line 1, byte 1 is 0xbe", "could be cp949 (Korean) or "),
         ("für".encode("latin-1"), "line 1, byte 2 is 0xfc", "(Western European)"),
     ],
