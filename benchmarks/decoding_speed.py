@@ -40,7 +40,7 @@ from pellucid.errors import PellucidError
 from pellucid.evaluation.scores import score_corpus
 from pellucid.model.transformer import Transformer
 from pellucid.process import keep_freed_memory
-from pellucid.run.train import train
+from pellucid.run.run import train
 from pellucid.tasks.translator import Translator
 
 BATCH = 64

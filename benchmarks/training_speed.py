@@ -36,7 +36,7 @@ from pellucid.data.shards import Shard
 from pellucid.errors import PellucidError
 from pellucid.model.transformer import Transformer
 from pellucid.process import keep_freed_memory
-from pellucid.run.train import resolved_model
+from pellucid.planning.settings import fit_to_tokenizers
 from pellucid.training.log import RunLog
 from pellucid.training.loop import Trainer, batch_loss
 from pellucid.training.schedule import learning_rate
@@ -193,7 +193,7 @@ def make_job(recipe: Recipe, folder: Path, threads: int) -> Job:
     corpus = open_corpus(recipe.data)
     tokenizers = train_tokenizers(corpus)
     prepared = prepare(corpus, tokenizers, folder, RunLog(folder, 0, quiet=True), resuming=False)
-    return Job(resolved_model(recipe.model, tokenizers), recipe.train, prepared.train, folder, threads)
+    return Job(fit_to_tokenizers(recipe.model, tokenizers), recipe.train, prepared.train, folder, threads)
 
 
 def in_groups(order: BatchOrder, size: int) -> Iterator[list[Indices]]:

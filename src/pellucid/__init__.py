@@ -70,7 +70,7 @@ _HOMES = {
     "trace": "pellucid.tasks.tracing",
     "trace_from_weights": "pellucid.tracing.ready",
     "trace_hugging_face": "pellucid.tracing.foreign",
-    "train": "pellucid.run.train",
+    "train": "pellucid.run.run",
     "train_tokenizer": "pellucid.text.tokenizer_training",
     "view": "pellucid.views.view",
 }

@@ -20,7 +20,7 @@ from pellucid.planning import rules
 from pellucid.planning.duration import say_duration
 from pellucid.planning.pace import Pace, sample_shard, training_pace
 from pellucid.planning.request import Request
-from pellucid.planning.resolved import model_of
+from pellucid.planning.settings import find_model_config
 from pellucid.planning.rules import Facts
 from pellucid.text.inventory import Inventory
 from pellucid.text.normalization import normalize
@@ -136,7 +136,7 @@ def plan_budget(
     """
     shard, facts = _sample(corpus, tokenizers)
     seconds = min(LONGEST_PACE, request.seconds / 100)
-    recipe = replace(recipe, model=model_of(recipe, tokenizers))
+    recipe = replace(recipe, model=find_model_config(recipe, tokenizers))
     shard = replace(shard, framing=Framing.of(recipe.decode, recipe.model))
     general = {"model.norm": "pre", "train.schedule": "stable", "train.grad_clip": 1.0}
     recipe = _applied(recipe, general, request.fixed)

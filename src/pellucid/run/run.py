@@ -26,8 +26,8 @@ from pellucid.errors import CheckpointError, ConfigError, PellucidError
 from pellucid.evaluation.scores import bleu_signature
 from pellucid.files.reading import sha256_of
 from pellucid.files.writing import is_disk_failure, write_text
+from pellucid.model.families import Model, build_model
 from pellucid.model.parts import Parts
-from pellucid.model.transformer import Model, build_model
 from pellucid.planning.budget import Plan, plan_budget, with_vocabulary
 from pellucid.planning.request import Request
 from pellucid.planning.settings import (
@@ -63,8 +63,8 @@ CANDIDATES = 3
 """How many the model is chosen from at the end, beside a start: the best validation and two means."""
 CLASSES = "head.class_projection."
 """The parameters that tell classes apart."""
-OWN = "own"
-"""The key, among what a run comes from, of the names of parts, loss and schedule that are not Pellucid's."""
+PARTS = "parts"
+"""The key, among what a run comes from, of the names of parts that are not Pellucid's."""
 
 Rate = Callable[[int], float]
 GivenTokenizers = Tokenizer | tuple[Tokenizer, Tokenizer] | Tokenizers
@@ -259,7 +259,7 @@ class Run:
     def schedule(self, schedule: Rate) -> None:
         self._schedule = schedule
         if self._trainer is not None:
-            self._trainer.schedule = schedule
+            self._trainer.rate_of = schedule
 
     def on_step(self, f: Callable[[StepEvent], Numbers]) -> Callable[[StepEvent], Numbers]:
         """Has `f` called with a StepEvent after each optimizer step; returns `f`, so that it can decorate one.
@@ -383,7 +383,7 @@ class Run:
                 return
             check_free(folder.path)
             if self._resuming:
-                self._check_same_own(folder, "parts")
+                self._check_parts(folder)
         if not (self._resuming and pending):
             self._read_texts()
 
@@ -485,7 +485,7 @@ class Run:
         self._say(f"vocabulary: {sizes} (upper bound {' and '.join(f'{bound:,}' for bound in sorted(bounds))})")
         return tokenizers
 
-    # The model, and what of a run no recipe names
+    # The model
 
     def _make_model(self) -> Model:
         """Returns the model that training begins with: its random weights follow from the seed, others are a start's."""
@@ -519,34 +519,18 @@ class Run:
                     "hand over what makes it, as in `pellucid.Run(..., parts=pellucid.Parts(attention=...))`",
                 )
 
-    def _own_names(self) -> dict[str, str]:
-        """Returns the names of what is not Pellucid's in the run, by what it stands for."""
-        found = {}
-        if self.parts is not None:
-            found = {f"parts.{name}": full_name(part) for name, part in vars(self.parts).items() if part is not None}
-        for name, thing in (("loss", self._loss), ("schedule", self._schedule)):
-            if thing is not None:
-                found[name] = full_name(thing)
-        return found
-
-    def _check_same_own(self, folder: RunFolder, prefix: str = "") -> None:
-        """Raises ConfigError where the run in the folder began with other parts, another loss or another schedule.
-
-        Args:
-            prefix: of what is to be compared; empty: all.
-        """
-        origin = folder.origin
-        if not origin:
-            return
-        before, now = origin.get(OWN, {}), self._own_names()
-        for name in sorted(before.keys() | now.keys()):
-            if name.startswith(prefix) and before.get(name) != now.get(name):
-                what = name.removeprefix("parts.")
-                began = f"`{before[name]}` as its {what}" if name in before else f"Pellucid's own {what}"
-                has = f"has `{now[name]}`" if name in now else "has Pellucid's own"
+    def _check_parts(self, folder: RunFolder) -> None:
+        """Raises ConfigError where the run in the folder began with other parts."""
+        before, now = folder.origin.get(PARTS), {} if self.parts is None else self.parts.names
+        if before is None:  # nothing has trained, or an earlier version began the run
+            before = {} if folder.origin else now
+        for name in sorted({*before, *now}):
+            recorded = before.get(name)
+            if recorded is None or self.parts is None or not self.parts.fits(name, recorded):
+                began, has = (f"`{said}`" if said else "Pellucid's own" for said in (recorded, now.get(name)))
                 raise ConfigError(
-                    f"the run in `{folder.path}` began with {began}, this one {has}",
-                    "hand over what it began with, choose another `out`, or start over with `fresh=True`",
+                    f"the {name} of the run in `{folder.path}` was {began}, and now is {has}",
+                    "hand over the `parts` that it began with, choose another `out`, or start over with `fresh=True`",
                 )
 
     def _replacing(self, name: str) -> None:
@@ -567,8 +551,6 @@ class Run:
     def _train(self, folder: RunFolder) -> RunResult:
         """Goes on with the run in the folder, which no other process writes to now, or begins one."""
         started, recipe = time.perf_counter(), self._recipe
-        if self._resuming:
-            self._check_same_own(folder)
         self._check_model()
         if not self._resuming:
             folder.begin(recipe)
@@ -593,11 +575,10 @@ class Run:
                 recipe.data.concatenate, recipe.train.seed, find_longest(recipe)
             )
             self._say_what_trains(log)
-            own = self._own_names()
             self._origin = {
                 RECIPE: origin.get(RECIPE, recipe.to_toml()),
                 "corpus": texts.mark,
-                **({OWN: own} if own else {}),
+                **({} if self.parts is None else {PARTS: self.parts.names}),
                 **({PLAN: folder.plan} if folder.plan else {}),
                 **({REPLACED: json.dumps(folder.replaced)} if folder.replaced else {}),
             }
@@ -740,12 +721,26 @@ def train(
     ).train()  # fmt: skip
 
 
-def plan(recipe: Recipe | str | Path, budget: str, **options: Any) -> Plan:
-    """Returns what train() would do within a time budget, without a folder: nothing is written.
-
-    Takes the `options` of Run, and raises what that raises.
-    """
-    found = Run(recipe, None, budget=budget, quiet=True, **options).plan
+def plan(
+    recipe: Recipe | str | Path,
+    budget: str,
+    *,
+    overrides: Sequence[str] = (),
+    data: Any = None,
+    tokenizer: GivenTokenizers | None = None,
+    data_dir: str | Path | None = None,
+    offline: bool = False,
+    init_from: str | Path = "",
+    source_language: str | None = None,
+    target_language: str | None = None,
+    device: str = "auto",
+) -> Plan:
+    """Returns what train() would do within a time budget, without a folder: it is `Run.plan`. Nothing is written."""
+    found = Run(
+        recipe, None, budget=budget, overrides=overrides, data=data, tokenizer=tokenizer, data_dir=data_dir,
+        offline=offline, init_from=init_from, source_language=source_language, target_language=target_language,
+        device=device, quiet=True,
+    ).plan  # fmt: skip
     assert found is not None  # it was asked for
     return found
 
@@ -795,10 +790,4 @@ def _as_tokenizers(given: Any) -> Tokenizers:
 
 def _types_of(model: nn.Module) -> dict[str, str]:
     """Returns the class of each module of a model, by the module's name."""
-    return {name: full_name(module) for name, module in model.named_modules() if name}
-
-
-def full_name(thing: Any) -> str:
-    """Returns the name of a function or a class, or of the class of an object, with its module."""
-    named = thing if hasattr(thing, "__qualname__") else type(thing)
-    return f"{named.__module__}.{named.__qualname__}"
+    return {name: f"{type(m).__module__}.{type(m).__qualname__}" for name, m in model.named_modules() if name}

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pellucid.run.train import train
+from pellucid.run.run import train
 from pellucid.tasks.classifier import Classifier
 from tests.other_tasks import CLASSIFY, labelled_letters, small_recipe_for, write_labelled
 from tests.unit.cli.command_line import CommandLine

@@ -12,7 +12,7 @@ import pytest
 from pellucid.config import DataConfig
 from pellucid.config.tables import to_table
 from pellucid.data.lines import fingerprint
-from pellucid.data.prepare import Corpus, Prepared, open_corpus, prepare, train_tokenizers
+from pellucid.data.prepare import Corpus, TrainingData, open_corpus, prepare, train_tokenizers
 from pellucid.errors import ConfigError, DataError
 from pellucid.training.log import RunLog
 from tests.toy_task import Pair, reversed_letters, write_pairs
@@ -147,7 +147,7 @@ def test_a_run_from_before_there_was_a_choice_goes_on_as_it_began(tmp_path: Path
     assert [ids.tolist() for ids in again.train.source] == [ids.tolist() for ids in first.train.source]
 
 
-def made(corpus: Corpus, folder: Path, resuming: bool = False) -> Prepared:
+def made(corpus: Corpus, folder: Path, resuming: bool = False) -> TrainingData:
     folder.mkdir(exist_ok=True)
     return prepare(corpus, train_tokenizers(corpus), folder / "data", RunLog(folder, 1), resuming)
 

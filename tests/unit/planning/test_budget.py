@@ -18,8 +18,8 @@ from pellucid.planning.budget import Plan, plan_budget, with_vocabulary
 from pellucid.planning.duration import say_duration
 from pellucid.planning.pace import Pace, sample_shard, training_pace
 from pellucid.planning.request import Request
-from pellucid.planning.resolved import resolved_model
-from pellucid.run.train import plan
+from pellucid.planning.settings import fit_to_tokenizers
+from pellucid.run.run import plan
 from pellucid.text.inventory import Inventory
 from pellucid.text.subwords import Subwords
 from pellucid.text.tokenizers import Tokenizers
@@ -299,7 +299,7 @@ def test_a_plan_for_trained_weights_is_gentle(
     rates = []
     for start in ("", "base"):
         recipe = Recipe.load("default", [f'train.init_from="{start}"', *SHAPE])
-        shaped = replace(recipe, model=resolved_model(recipe.model, tokenizers), data=opened.data)
+        shaped = replace(recipe, model=fit_to_tokenizers(recipe.model, tokenizers), data=opened.data)
         found = plan_budget(shaped, Request.of(shaped, "15m", SHAPE), opened, tokenizers, None, CPU).recipe.train
         rates.append((found.learning_rate, found.warmup_steps))
     (rate, warmup), gentle = rates

@@ -10,9 +10,9 @@ import torch
 import torch.nn.functional as F
 
 from pellucid.config import Recipe, TrainConfig
-from pellucid.data.prepare import Prepared, open_corpus, prepare
+from pellucid.data.prepare import TrainingData, open_corpus, prepare
 from pellucid.evaluation.scores import corpus_scores
-from pellucid.run.validate import Validator, _shown
+from pellucid.run.validation import Validator, _shown
 from pellucid.tasks.translator import Translation, Translator
 from pellucid.training.log import RunLog
 from pellucid.training.validation import Validation
@@ -24,18 +24,18 @@ def translator(finished_run: Path) -> Translator:
 
 
 @pytest.fixture(scope="module")
-def prepared(finished_run: Path, translator: Translator, tmp_path_factory: pytest.TempPathFactory) -> Prepared:
+def prepared(finished_run: Path, translator: Translator, tmp_path_factory: pytest.TempPathFactory) -> TrainingData:
     folder = tmp_path_factory.mktemp("prepared")
     corpus = open_corpus(Recipe.load(finished_run / "recipe.toml").data)
     return prepare(corpus, translator.tokenizers, folder / "data", RunLog(folder, 1, quiet=True).say, resuming=False)
 
 
-def validate(translator: Translator, prepared: Prepared, **settings: int) -> Validation:
+def validate(translator: Translator, prepared: TrainingData, **settings: int) -> Validation:
     with torch.inference_mode():
         return Validator(translator.model, prepared, TrainConfig(**settings))()
 
 
-def test_the_loss_is_the_mean_over_all_tokens(translator: Translator, prepared: Prepared) -> None:
+def test_the_loss_is_the_mean_over_all_tokens(translator: Translator, prepared: TrainingData) -> None:
     total, tokens = 0.0, 0
     for src, tgt in zip(prepared.valid.source, prepared.valid.target, strict=True):
         source, target = torch.tensor([[*src.tolist(), 2]]), torch.tensor([[1, *tgt.tolist(), 2]])
@@ -52,7 +52,7 @@ def test_the_loss_is_the_mean_over_all_tokens(translator: Translator, prepared: 
 
 @pytest.mark.parametrize("count", [1, 7, 1000])
 def test_bleu_is_of_the_first_sentences_translated_greedily(
-    translator: Translator, prepared: Prepared, count: int
+    translator: Translator, prepared: TrainingData, count: int
 ) -> None:
     found = validate(translator, prepared, validate_decode=count)
     sources, references = zip(*prepared.valid_pairs[:count], strict=True)
@@ -80,7 +80,7 @@ def test_a_sample_that_repeats_itself_is_cut(text: str, shown: str) -> None:
 
 
 def test_bleu_is_cut_as_the_script_asks(
-    translator: Translator, prepared: Prepared, monkeypatch: pytest.MonkeyPatch
+    translator: Translator, prepared: TrainingData, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
         Translator, "translate", lambda self, sources, **_: [Translation("一只黑狗在街上走路", 0.0, [])] * len(sources)
@@ -93,7 +93,7 @@ def test_bleu_is_cut_as_the_script_asks(
     assert f"BLEU {found.bleu:.2f} (greedy, tok:zh), chrF {found.chrf:.2f}" in str(found)
 
 
-def test_without_sentences_to_translate_the_loss_decides(translator: Translator, prepared: Prepared) -> None:
+def test_without_sentences_to_translate_the_loss_decides(translator: Translator, prepared: TrainingData) -> None:
     found = validate(translator, replace(prepared, valid_pairs=[]))
     assert found.bleu is None
     assert found.loss > 0
@@ -103,7 +103,7 @@ def test_without_sentences_to_translate_the_loss_decides(translator: Translator,
     ("settings", "count"), [({}, 12), ({"budget": 10.0}, 5), ({"budget": 5.0, "validate_decode": 7}, 7)]
 )
 def test_the_choice_at_the_end_is_on_all_sentences_or_as_many_as_the_budget_bears(
-    translator: Translator, prepared: Prepared, settings: dict[str, Any], count: int
+    translator: Translator, prepared: TrainingData, settings: dict[str, Any], count: int
 ) -> None:
     pairs = (prepared.valid_pairs * 12)[:12]
     more = replace(prepared, valid_pairs=pairs)

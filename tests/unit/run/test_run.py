@@ -13,9 +13,9 @@ import pytest
 
 from pellucid.config import ModelConfig, Recipe
 from pellucid.errors import ConfigError, DataError, PellucidError
-from pellucid.planning.resolved import resolved_model
+from pellucid.planning.settings import fit_to_tokenizers
 from pellucid.run.folder import stored_recipe
-from pellucid.run.train import plan, train
+from pellucid.run.run import plan, train
 from pellucid.tasks.translator import Translator
 from pellucid.text.tokenizers import Tokenizers
 from pellucid.text.vocabulary import Vocabulary
@@ -234,7 +234,7 @@ def test_a_plan_writes_nothing(finished_run: Path, monkeypatch: pytest.MonkeyPat
 
 def test_the_model_takes_its_sizes_and_ids_from_the_tokenizers() -> None:
     source, target = Vocabulary("spaces", ("a", "b")), Vocabulary("characters", ("a",), byte_fallback=True)
-    config = resolved_model(ModelConfig(d_model=64, pad_id=9, eos_id=8), Tokenizers(source, target))
+    config = fit_to_tokenizers(ModelConfig(d_model=64, pad_id=9, eos_id=8), Tokenizers(source, target))
     assert (config.src_vocab_size, config.tgt_vocab_size, config.d_model) == (6, 261, 64)
     assert (config.pad_id, config.bos_id, config.eos_id) == (0, 1, 2)
 

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from pellucid.config import DataConfig, Recipe
-from pellucid.run.changed_texts import changed_texts
-from pellucid.run.train import train
+from pellucid.run.folder import RunFolder
+from pellucid.run.run import train
 from tests.toy_task import reversed_letters, small_arguments, small_recipe, write_pairs
 from tests.unit.cli.command_line import CommandLine
 
@@ -25,27 +25,27 @@ def data(folder: Path, **texts: object) -> DataConfig:
 
 
 def test_the_same_texts_are_no_others(run: Path, tmp_path: Path) -> None:
-    assert changed_texts(run, data(tmp_path)) == ()
+    assert RunFolder(run).find_changed_texts(data(tmp_path)) == ()
 
 
 def test_texts_that_lie_elsewhere_are_the_same(run: Path, tmp_path: Path) -> None:
     (tmp_path / "elsewhere").mkdir()
     for name in ("train.src", "train.tgt"):
         (tmp_path / name).rename(tmp_path / "elsewhere" / name)
-    assert changed_texts(run, data(tmp_path / "elsewhere")) == ()
-    assert changed_texts(run, DataConfig(src="train.src", tgt="train.tgt"), tmp_path / "elsewhere") == ()
+    assert RunFolder(run).find_changed_texts(data(tmp_path / "elsewhere")) == ()
+    assert RunFolder(run).find_changed_texts(DataConfig(src="train.src", tgt="train.tgt"), tmp_path / "elsewhere") == ()
 
 
 def test_each_other_text_is_named(run: Path, tmp_path: Path) -> None:
     (tmp_path / "train.tgt").write_text("another\n", encoding="utf-8")
-    assert changed_texts(run, data(tmp_path)) == (str(tmp_path / "train.tgt"),)
+    assert RunFolder(run).find_changed_texts(data(tmp_path)) == (str(tmp_path / "train.tgt"),)
     more = (str(tmp_path / "train.src"), str(tmp_path / "train.tgt"))
-    assert changed_texts(run, data(tmp_path, src=more, tgt=more)) == (more[1], more[0], more[1])
+    assert RunFolder(run).find_changed_texts(data(tmp_path, src=more, tgt=more)) == (more[1], more[0], more[1])
 
 
 def test_texts_that_are_gone_are_not_missed(run: Path, tmp_path: Path) -> None:
     (tmp_path / "train.tgt").unlink()
-    assert changed_texts(run, data(tmp_path)) == ()
+    assert RunFolder(run).find_changed_texts(data(tmp_path)) == ()
 
 
 @pytest.mark.parametrize("text", [None, "", "[]", "{}", '{"sha256": 1}'])
@@ -55,7 +55,7 @@ def test_without_a_record_nothing_is_said(run: Path, tmp_path: Path, text: str |
         (run / "corpus.json").unlink()
     else:
         (run / "corpus.json").write_text(text, encoding="utf-8")
-    assert changed_texts(run, data(tmp_path)) == ()
+    assert RunFolder(run).find_changed_texts(data(tmp_path)) == ()
 
 
 def test_a_finished_run_says_so_and_trains_nothing(run: Path, tmp_path: Path) -> None:

@@ -6,8 +6,8 @@ import pytest
 
 from pellucid.errors import PellucidError
 from pellucid.model.transformer import Transformer
-from pellucid.run import train as training
-from pellucid.run.train import train
+from pellucid.run import run as training
+from pellucid.run.run import train
 from tests.toy_task import reversed_letters, small_recipe, write_pairs
 
 
@@ -24,6 +24,6 @@ def test_a_model_that_does_not_fit(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         train(small_recipe(*write_pairs(tmp_path, reversed_letters(120))), tmp_path / "run", quiet=True)
     assert "`train.batch_tokens`" in found.value.hint
     monkeypatch.undo()
-    monkeypatch.setattr(training, "build_model", lambda config: [][1])
+    monkeypatch.setattr(training, "build_model", lambda *_: [][1])
     with pytest.raises(IndexError):
         train(small_recipe(*write_pairs(tmp_path, reversed_letters(120))), tmp_path / "run", quiet=True)

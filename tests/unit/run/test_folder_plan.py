@@ -13,10 +13,9 @@ from pellucid.planning.budget import Plan
 from pellucid.planning.pace import Pace
 from pellucid.planning.request import Request
 from pellucid.planning.rules import Facts
-from pellucid.run import opened
+from pellucid.run import run as run_module
 from pellucid.run.folder import RunFolder
-from pellucid.run.planned import save_plan, stored_plan
-from pellucid.run.train import train
+from pellucid.run.run import train
 from tests.toy_task import reversed_letters, small_recipe, write_pairs
 
 
@@ -29,7 +28,7 @@ def planned_run(folder: Path, asked: Request, recipe: Recipe) -> RunFolder:
     run = RunFolder(folder / "run")
     run.begin(recipe)
     pace = Pace(tokens_per_second=1000.0, tokens_per_batch=100.0)
-    save_plan(run, Plan(asked, recipe, Facts(10, 100), {"float32": pace}))
+    run.save_plan(Plan(asked, recipe, Facts(10, 100), {"float32": pace}))
     (run.path / "model.safetensors").touch()
     return run
 
@@ -37,23 +36,23 @@ def planned_run(folder: Path, asked: Request, recipe: Recipe) -> RunFolder:
 def test_the_same_request_finds_the_plan(tmp_path: Path) -> None:
     recipe = Recipe.load("default", ["train.steps=17"])
     run = planned_run(tmp_path, request(), recipe)
-    assert stored_plan(run, request()) == recipe
-    assert stored_plan(run, request(budget="900s")) == recipe
+    assert run.find_planned(request()) == recipe
+    assert run.find_planned(request(budget="900s")) == recipe
 
 
 def test_the_texts_may_lie_elsewhere(tmp_path: Path) -> None:
     before, after = (Recipe.load("default", [f'data.src="{place}.de"', f'data.tgt="{place}.en"']) for place in "ab")
     run = planned_run(tmp_path, request(recipe=before), before)
-    assert stored_plan(run, request(recipe=after)) is not None
+    assert run.find_planned(request(recipe=after)) is not None
     elsewhere = Request.of(after, "15m", ['data.src="b.de"', 'data.tgt="b.en"'])
-    assert stored_plan(run, elsewhere) is not None
+    assert run.find_planned(elsewhere) is not None
 
 
 def test_where_nothing_has_trained_a_new_plan_is_made(tmp_path: Path) -> None:
-    assert stored_plan(RunFolder(tmp_path / "nowhere"), request()) is None
+    assert RunFolder(tmp_path / "nowhere").find_planned(request()) is None
     run = planned_run(tmp_path, request(), Recipe())
     (run.path / "model.safetensors").unlink()
-    assert stored_plan(run, request()) is None
+    assert run.find_planned(request()) is None
 
 
 @pytest.mark.parametrize(
@@ -70,7 +69,7 @@ def test_where_nothing_has_trained_a_new_plan_is_made(tmp_path: Path) -> None:
 def test_another_request_is_refused(tmp_path: Path, asked: Request, said: str) -> None:
     run = planned_run(tmp_path, request(), Recipe())
     with pytest.raises(ConfigError) as caught:
-        stored_plan(run, asked)
+        run.find_planned(asked)
     assert str(caught.value) == f"the run in `{run.path}` {said}"
 
 
@@ -78,7 +77,7 @@ def test_a_run_without_a_budget_gets_none(tmp_path: Path) -> None:
     run = planned_run(tmp_path, request(), Recipe())
     (run.path / "plan.json").unlink()
     with pytest.raises(ConfigError, match=r"began without a budget, this command says `--budget 15m`$"):
-        stored_plan(run, request())
+        run.find_planned(request())
 
 
 def test_the_plan_file_says_what_was_planned(tmp_path: Path) -> None:
@@ -97,7 +96,7 @@ def test_a_planned_run_is_gone_on_with(tmp_path: Path, monkeypatch: pytest.Monke
     run = tmp_path / "run"
     first = train(recipe, run, budget="1m", overrides=settings, quiet=True)
     plans: list[float] = []
-    monkeypatch.setattr(opened, "plan_budget", lambda *_: plans.append(time.perf_counter()))
+    monkeypatch.setattr(run_module, "plan_budget", lambda *_: plans.append(time.perf_counter()))
     (run / "result.json").unlink()
     again = train(recipe, run, budget="1m", overrides=settings, quiet=True)
     assert (again.steps, again.tokens, plans) == (first.steps, first.tokens, [])
