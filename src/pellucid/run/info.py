@@ -1,4 +1,4 @@
-"""`pellucid info MODEL`: what a person asks of a model first, from what its folder holds."""
+"""`pellucid info MODEL`: answers to what a person asks of a model first, from what its folder holds."""
 
 import json
 from pathlib import Path
@@ -13,7 +13,7 @@ CONVERSION = "conversion.json"
 
 
 def describe(name: str | Path, saved: SavedModel) -> list[str]:
-    """A line a question: what it is for, of what shape, trained on what, how large, how good, and when."""
+    """Returns a line a question: what it is for, of what shape, trained on what, how large, how good, and when."""
     folder = model_folder(name)
     recipe = _recipe(folder)
     rows = [("task", _task(saved)), ("shape", _shape(saved.model.config)), ("vocabulary", _vocabulary(saved, recipe))]
@@ -32,7 +32,7 @@ def describe(name: str | Path, saved: SavedModel) -> list[str]:
 
 
 def _recipe(folder: Path) -> Recipe | None:
-    """The recipe of a run; None where there is none, or none that can be read."""
+    """Returns the recipe of a run; None where there is none, or it cannot be read."""
     try:
         return Recipe.load(folder / RECIPE) if (folder / RECIPE).is_file() else None
     except PellucidError:
@@ -100,7 +100,7 @@ def _validation(folder: Path) -> str:
 
 
 def _conversion(folder: Path) -> str:
-    """How a converted folder was compared with what it was made of."""
+    """Says how a converted folder was compared with what it was made of."""
     try:
         table = json.loads((folder / CONVERSION).read_text(encoding="utf-8"))
         verdict = "equal" if table.get("passed") else "not equal"

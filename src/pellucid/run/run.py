@@ -593,7 +593,9 @@ class Run:
             )  # fmt: skip
             pairs = self._texts.valid_pairs if result.valid_bleu is not None else []
             signature = bleu_signature([target for _, target in pairs]) if pairs else ""
-            card = model_card(recipe, model.config, result, chrf=state.best_chrf, signature=signature)
+            card = model_card(
+                recipe, model.config, result, parts=self.parts, chrf=state.best_chrf, signature=signature
+            )
             write_text(folder.path / "README.md", card)
             folder.finish(result)  # last: a run that was stopped before writes its card again
             set_parameters(model, load_tensors(folder.path / WEIGHTS), f"`{folder.path / WEIGHTS}`")
@@ -663,7 +665,7 @@ class Run:
             "model": self._config,
             "tokenizers": self._texts.tokenizers,
             "decode": find_decode_config(self._recipe, self._config),
-            "card": model_card(self._recipe, self._config),
+            "card": model_card(self._recipe, self._config, parts=self.parts),
             "labels": self._texts.labels,
             "languages": self._languages,
             "text": self._texts.train.text if self._recipe.task == "translate" else None,
