@@ -89,17 +89,20 @@ def test_rows_of_each_kind(data: Any, settings: dict[str, Any]) -> None:
     ],
 )
 def test_texts_and_labels(data: Any) -> None:
-    assert set(corpus_of(data, "classify").train()) == {("good", "yes"), ("bad", "no")}
+    found = corpus_of({"train": data, "validation": [("good", "yes")]}, "classify")
+    assert list(found.train()) == [("good", "yes"), ("bad", "no")] * 10
 
 
 def test_labels_that_are_numbers_without_names() -> None:
-    assert set(corpus_of([("good", 1), ("bad", 0)] * 10, "classify").train()) == {("good", "1"), ("bad", "0")}
+    found = corpus_of({"train": [("good", 1), ("bad", 0)], "validation": [("good", 1)]}, "classify")
+    assert list(found.train()) == [("good", "1"), ("bad", "0")]
 
 
 @pytest.mark.parametrize("data", [["a b", "c"] * 10, [{"text": "a b"}, {"text": "c"}] * 10, [["a b"], ["c"]] * 10])
 def test_texts_alone(data: Any) -> None:
-    assert set(corpus_of(data, "generate").train()) == {("a b", "a b"), ("c", "c")}
-    assert set(corpus_of(data, "generate").digests) == {"src"}
+    found = corpus_of({"train": data, "validation": ["a b"]}, "generate")
+    assert list(found.train()) == [("a b", "a b"), ("c", "c")] * (len(data) // 2)
+    assert set(found.digests) == {"src", "valid_src"}
 
 
 def test_a_running_text() -> None:
