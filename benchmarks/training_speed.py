@@ -35,8 +35,8 @@ from pellucid.data.prepare import open_corpus, prepare, train_tokenizers
 from pellucid.data.shards import Shard
 from pellucid.errors import PellucidError
 from pellucid.model.transformer import Transformer
-from pellucid.process import keep_freed_memory
 from pellucid.planning.settings import fit_to_tokenizers
+from pellucid.process import keep_freed_memory
 from pellucid.training.log import RunLog
 from pellucid.training.loop import Trainer, batch_loss
 from pellucid.training.schedule import learning_rate

@@ -129,7 +129,7 @@ class GivenText(ParallelText):
             return [table[code] for code in (codes or tuple(table))[:2]]
         raise DataError(
             f"{place} has the columns {', '.join(f'`{name}`' for name in row)}: which hold {ROWS[task]} is not known",
-            "name them by `data.jsonl_keys`, as in [\"question\", \"answer\"]",
+            'name them by `data.jsonl_keys`, as in ["question", "answer"]',
         )
 
     def _label(self, label: Any) -> Any:
@@ -152,9 +152,7 @@ def _value(row: Mapping[str, Any], column: str) -> Any:
     return value
 
 
-def given_texts(
-    data: Any, settings: DataConfig, task: str, languages: tuple[str, ...] = ()
-) -> dict[str, GivenText]:
+def given_texts(data: Any, settings: DataConfig, task: str, languages: tuple[str, ...] = ()) -> dict[str, GivenText]:
     """Returns the parts of `data` by name, "train" and perhaps "valid" and "test", as texts to train on.
 
     Args:
@@ -172,14 +170,15 @@ def given_texts(
                 f"`data` is a mapping of {', '.join(f'`{shown(key)}`' for key in data)}, without a `train`",
                 'hand over pairs, or {"train": pairs, "validation": pairs}',
             )
-    for name, rows in splits.items():
+    for rows in splits.values():
         if not isinstance(rows, Iterable) or isinstance(rows, str | bytes):
             raise ConfigError(
                 f"`data` is {shown(rows)}, which gives no rows", f"hand over an iterable, each row {ROWS[task]}"
             )
         if iter(rows) is rows:
             raise ConfigError(
-                f"`data` is a {type(rows).__name__}, which can be read once, and training reads its texts several times",
+                f"`data` is a {type(rows).__name__}, which can be read once, and training reads its texts several "
+                "times",
                 "hand over a list, or an object whose `__iter__` begins anew",
             )
     alone = task == "generate"

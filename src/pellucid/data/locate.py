@@ -1,4 +1,4 @@
-"""The places of a recipe's texts: as given, in a data directory, in the user's cache; or from where they can be fetched."""
+"""The places of a recipe's texts: as named, in a data directory, in the user's cache, or where they are published."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -24,7 +24,7 @@ def locate(
     *,
     fetch: bool = False,
 ) -> DataConfig:
-    """Returns `data` with the paths of its texts found: as they are, else in `data_dir`, in PELLUCID_DATA, in the cache.
+    """Returns `data` with the paths of its texts found: as they are, in `data_dir`, in PELLUCID_DATA, or in the cache.
 
     Args:
         fetch: whether texts of the catalogue that are nowhere may be fetched from their publisher. PELLUCID_OFFLINE

@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from pellucid.config import DataConfig
-from pellucid.data.lines import fingerprint, read_mended_lines
 from pellucid.data.faults import Finding
 from pellucid.data.given import GivenText
+from pellucid.data.lines import fingerprint, read_mended_lines
 from pellucid.errors import ConfigError, DataError
 
 CHUNK = 1_000_000  # characters that are encoded at a time

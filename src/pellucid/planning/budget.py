@@ -18,10 +18,10 @@ from pellucid.data.subword_sampling import SubwordSampling
 from pellucid.errors import DataError
 from pellucid.planning import rules
 from pellucid.planning.duration import say_duration
-from pellucid.planning.pace import Pace, sample_shard, measure_pace
+from pellucid.planning.pace import Pace, measure_pace, sample_shard
 from pellucid.planning.request import Request
-from pellucid.planning.settings import find_model_config
 from pellucid.planning.rules import Facts
+from pellucid.planning.settings import find_model_config
 from pellucid.text.inventory import Inventory
 from pellucid.text.normalization import normalize
 from pellucid.text.tokenizers import Tokenizers

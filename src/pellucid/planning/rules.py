@@ -71,7 +71,7 @@ class Facts:
     """Holds what the rules know of a corpus."""
 
     pairs: int
-    """The pairs that an epoch draws: of several corpora each as often as `data.weights` says; without those that are left out."""
+    """The pairs that an epoch draws, of several corpora each as often as `data.weights` says, less those left out."""
     tokens: int
     """Their target tokens, end tokens included."""
     left_out: int = 0

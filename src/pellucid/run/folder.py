@@ -11,8 +11,8 @@ from typing import Any
 
 from pellucid.config import RECIPE, SECTIONS, DataConfig, Recipe
 from pellucid.config.tables import read_tables, to_table, toml_line
-from pellucid.data.lines import fingerprint
 from pellucid.data.given import GivenText
+from pellucid.data.lines import fingerprint
 from pellucid.data.locate import TEXT_FIELDS, locate
 from pellucid.data.prepare import RECORD
 from pellucid.errors import ConfigError, DataError, PellucidError
@@ -62,8 +62,8 @@ class RunResult:
     valid_accuracy: float | None = None
     """The part of the validation texts that a classifier got right, 0 to 1."""
     kept: str = ""
-    """Names what the model is: the best validation, or the mean of which checkpoints. Empty: a version ended it that did
-    not say so."""
+    """Names what the model is: the best validation, or the mean of which checkpoints. Empty: an earlier version ended
+    it."""
     changed_texts: tuple[str, ...] = ()
     """Texts that are not any more what a run that had finished before was trained on."""
 
@@ -311,7 +311,9 @@ class RunFolder:
             noted = json.loads((self.path / RECORD).read_text(encoding="utf-8"))["sha256"]
             if given:
                 sides = {"train": ("src", "tgt"), "valid": ("valid_src", "valid_tgt")}
-                now = {part: zip(sides[part], text.digests, strict=True) for part, text in given.items() if part in sides}
+                now = {
+                    part: zip(sides[part], text.digests, strict=True) for part, text in given.items() if part in sides
+                }
                 changed = {part for part, found in now.items() if any([d] != noted.get(n, [d]) for n, d in found)}
                 return tuple(given[part].src for part in sides if part in changed)
             found = locate(data, data_dir)

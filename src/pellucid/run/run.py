@@ -224,7 +224,7 @@ class Run:
 
     @property
     def loss(self) -> Loss:
-        """What is minimised: (model, batch) -> Losses(minimised, reported), both sums over the batch's target tokens."""
+        """What is minimised: (model, batch) -> Losses(minimised, reported), sums over the batch's target tokens."""
         return make_loss(self.recipe.train) if self._loss is None else self._loss
 
     @loss.setter
@@ -406,7 +406,7 @@ class Run:
             if folder is not None and self._resuming and not recipe.data.src and folder.has_given_data:
                 raise ConfigError(
                     f"the run in `{folder.path}` began with texts that its script handed over, and none are given",
-                    'go on with it by the script that began it: pellucid.Run(..., data=...)',
+                    "go on with it by the script that began it: pellucid.Run(..., data=...)",
                 )
             recipe = replace(recipe, data=locate(recipe.data, self._data_dir, fetch=not self._offline))
         corpus = open_corpus(recipe.data, recipe.task, self._given)
@@ -488,7 +488,7 @@ class Run:
     # The model
 
     def _make_model(self) -> Model:
-        """Returns the model that training begins with: its random weights follow from the seed, others are a start's."""
+        """Returns the model that training begins with: random weights follow from the seed, others are a start's."""
         self._read_texts()
         train, labels = self._recipe.train, self._labels.names if self._labels else ()
         with torch.random.fork_rng(devices=[]):
@@ -593,9 +593,7 @@ class Run:
             )  # fmt: skip
             pairs = self._texts.valid_pairs if result.valid_bleu is not None else []
             signature = bleu_signature([target for _, target in pairs]) if pairs else ""
-            card = model_card(
-                recipe, model.config, result, parts=self.parts, chrf=state.best_chrf, signature=signature
-            )
+            card = model_card(recipe, model.config, result, parts=self.parts, chrf=state.best_chrf, signature=signature)
             write_text(folder.path / "README.md", card)
             folder.finish(result)  # last: a run that was stopped before writes its card again
             set_parameters(model, load_tensors(folder.path / WEIGHTS), f"`{folder.path / WEIGHTS}`")

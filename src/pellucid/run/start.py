@@ -141,7 +141,7 @@ def with_start(
 
 
 def with_gentle_rate(recipe: Recipe, given: Collection[str], stored: Recipe | None) -> Recipe:
-    """Returns the recipe with a rate for trained weights: a twentieth of the one for random ones, after a short warm-up.
+    """Returns the recipe with a rate for trained weights: a twentieth of that for random ones, after a short warm-up.
 
     The paper's schedule has no rate of its own to lower; it becomes the same curve with one.
 

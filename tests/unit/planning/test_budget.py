@@ -16,14 +16,14 @@ from pellucid.errors import DataError
 from pellucid.planning import budget, rules
 from pellucid.planning.budget import Plan, plan_budget, with_vocabulary
 from pellucid.planning.duration import say_duration
-from pellucid.planning.pace import Pace, sample_shard, measure_pace
+from pellucid.planning.pace import Pace, measure_pace, sample_shard
 from pellucid.planning.request import Request
 from pellucid.planning.settings import fit_to_tokenizers
 from pellucid.run.run import plan
 from pellucid.text.inventory import Inventory
 from pellucid.text.subwords import Subwords
-from pellucid.text.tokenizers import Tokenizers
 from pellucid.text.tokenizer_training import train_tokenizer
+from pellucid.text.tokenizers import Tokenizers
 from tests.toy_task import reversed_letters, write_pairs
 
 CPU = torch.device("cpu")

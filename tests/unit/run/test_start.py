@@ -16,8 +16,8 @@ from pellucid.errors import CheckpointError, ConfigError, DecodingError
 from pellucid.evaluation.scores import corpus_scores
 from pellucid.run.average import average_run
 from pellucid.run.folder import RunFolder, stored_recipe
-from pellucid.run.start import with_gentle_rate
 from pellucid.run.run import train
+from pellucid.run.start import with_gentle_rate
 from pellucid.tasks.translator import Translator
 from pellucid.training.interrupts import Interrupted
 from pellucid.weights.folder import read_config
