@@ -184,7 +184,7 @@ class Onnx:
 
         options = onnxruntime.SessionOptions()
         options.log_severity_level = 3
-        # Threads that wait for work by turning round would take a core from each other.
+        # Threads that spin while they wait for work would take a core from each other.
         options.add_session_config_entry("session.intra_op.allow_spinning", "0")
         self.sessions: dict[str, Any] = {
             path.stem.removesuffix("_quantized"): onnxruntime.InferenceSession(

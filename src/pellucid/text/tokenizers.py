@@ -84,7 +84,7 @@ class Tokenizers:
         own = table.get("own")
         own = own if isinstance(own, dict) else {}
         if given is not None and not own:
-            raise ConfigError(f"`tokenizer` is given, but `{folder}` holds a tokenizer itself", "leave `tokenizer` out")
+            raise ConfigError(f"`tokenizer=` is given, but `{folder}` holds a tokenizer itself", "leave `tokenizer=` out")
         pair = cls.of(given)
 
         def loaded(side: str, kind_key: str) -> CompleteTokenizer:
@@ -105,7 +105,7 @@ def _own(record: object, given: CompleteTokenizer | None) -> CompleteTokenizer:
         name = shown(str(record.get("class")))
         raise CheckpointError(
             f"the model reads text by a tokenizer of its own, `{name}`, which is not in its folder",
-            f"hand it over as `tokenizer`, as in `load(folder, tokenizer={name.rpartition('.')[2]}(...))`",
+            f"hand it over as `tokenizer=`, as in `load(folder, tokenizer={name.rpartition('.')[2]}(...))`",
         )
     given.check(record)
     return given

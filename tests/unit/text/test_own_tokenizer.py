@@ -119,7 +119,7 @@ def test_it_is_refused_when_it_is_missing_or_another(tmp_path: Path) -> None:
     table = Tokenizers(Letters()).save(tmp_path)
     with pytest.raises(CheckpointError, match=r"by a tokenizer of its own, `.*\.Letters`, which is not in its") as caught:
         Tokenizers.load(tmp_path, table)
-    assert caught.value.hint == "hand it over as `tokenizer`, as in `load(folder, tokenizer=Letters(...))`"
+    assert caught.value.hint == "hand it over as `tokenizer=`, as in `load(folder, tokenizer=Letters(...))`"
     with pytest.raises(CheckpointError, match=r"it reads `A b,.*` as other ids"):
         Tokenizers.load(tmp_path, table, Letters("bacdefg "))
     longer = type("Longer", (Letters,), {"size": 13})()
@@ -127,7 +127,7 @@ def test_it_is_refused_when_it_is_missing_or_another(tmp_path: Path) -> None:
         Tokenizers.load(tmp_path, table, longer)
     with pytest.raises(CheckpointError, match="does not say what `own` tokenizer it means"):
         Tokenizers.load(tmp_path, {**table, "own": {"source": 5}}, Letters())
-    with pytest.raises(ConfigError, match="`tokenizer` is given, but `.*` holds a tokenizer itself"):
+    with pytest.raises(ConfigError, match="`tokenizer=` is given, but `.*` holds a tokenizer itself"):
         Tokenizers.load(tmp_path, Tokenizers(Vocabulary("words", ("a",))).save(tmp_path), Letters())
 
 

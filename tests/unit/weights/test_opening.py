@@ -51,7 +51,7 @@ def test_without_it_the_folder_is_refused_with_the_line_to_write(tmp_path: Path)
 
 def test_a_foreign_folder_takes_none(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text(json.dumps({"model_type": "bert"}), encoding="utf-8")
-    with pytest.raises(ConfigError, match=r"`tokenizer` is given, but `.*` is not a folder of Pellucid's own"):
+    with pytest.raises(ConfigError, match=r"`tokenizer=` is given, but `.*` is not a folder of Pellucid's own"):
         open_folder(tmp_path, CPU, tokenizer=Letters())
 
 
