@@ -17,18 +17,18 @@ import numpy.typing as npt
 from pellucid.config import DataConfig, DecodeConfig, ModelConfig
 from pellucid.data.classified import Labels
 from pellucid.data.concatenation import Concatenation
-from pellucid.data.lines import fingerprint
 from pellucid.data.faults import Fault, Finding
 from pellucid.data.framing import Framing
 from pellucid.data.health import HeldOut, Inspection, inspect
+from pellucid.data.lines import fingerprint
 from pellucid.data.parallel import ParallelText, held_out_text, parallel_texts
 from pellucid.data.running import RunningCorpus, open_running
 from pellucid.data.shards import Encoders, Shard, open_or_write, stored_fingerprint
 from pellucid.errors import ConfigError, DataError
 from pellucid.files.writing import write_text
 from pellucid.text.tokenizer import CompleteTokenizer
-from pellucid.text.tokenizers import Tokenizers
 from pellucid.text.tokenizer_training import train_tokenizer
+from pellucid.text.tokenizers import Tokenizers
 
 Pair = tuple[str, str]
 Side = Literal["source", "target", "both"]

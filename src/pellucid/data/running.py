@@ -4,8 +4,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from pellucid.config import DataConfig
-from pellucid.data.lines import read_mended_lines
 from pellucid.data.faults import Finding
+from pellucid.data.lines import read_mended_lines
 from pellucid.errors import ConfigError, DataError
 
 CHUNK = 1_000_000  # characters that are encoded at a time

@@ -84,7 +84,7 @@ class Tokenizers:
         own = table.get("own")
         own = own if isinstance(own, dict) else {}
         if given is not None and not own:
-            raise ConfigError(f"`tokenizer=` is given, but `{folder}` holds a tokenizer itself", "leave `tokenizer=` out")
+            raise ConfigError(f"`tokenizer=` is given, but `{folder}` holds a tokenizer itself", "leave it out")
         pair = cls.of(given)
 
         def loaded(side: str, kind_key: str) -> CompleteTokenizer:
@@ -100,7 +100,7 @@ class Tokenizers:
 def _own(record: object, given: CompleteTokenizer | None) -> CompleteTokenizer:
     """Returns the tokenizer of one's own that a folder was saved with, from those that are given."""
     if not isinstance(record, dict):
-        raise CheckpointError("the tokenizer's table does not say what `own` tokenizer it means", "copy the folder again")
+        raise CheckpointError("the tokenizer's table does not say which `own` one it means", "copy the folder again")
     if not isinstance(given, OwnTokenizer):
         name = shown(str(record.get("class")))
         raise CheckpointError(

@@ -22,8 +22,8 @@ from pellucid.planning.resolved import resolved_model
 from pellucid.run.train import plan
 from pellucid.text.inventory import Inventory
 from pellucid.text.subwords import Subwords
-from pellucid.text.tokenizers import Tokenizers
 from pellucid.text.tokenizer_training import train_tokenizer
+from pellucid.text.tokenizers import Tokenizers
 from tests.toy_task import reversed_letters, write_pairs
 
 CPU = torch.device("cpu")

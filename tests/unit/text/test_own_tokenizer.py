@@ -83,7 +83,9 @@ def test_a_tokenizer_of_pellucids_stays_itself() -> None:
     ],
 )
 def test_an_object_that_is_not_a_tokenizer(members: dict[str, Any], message: str, hint: str) -> None:
-    own = {name: getattr(Letters, name) for name in ("encode", "decode", "size", "pad_id", "bos_id", "eos_id", "unk_id")}
+    own = {
+        name: getattr(Letters, name) for name in ("encode", "decode", "size", "pad_id", "bos_id", "eos_id", "unk_id")
+    }
     given = {name: value for name, value in {**own, **members}.items() if value is not None}
     broken = type("Broken", (), {**given, "letters": "abcdefg "})()
     with pytest.raises(ConfigError, match=message) as caught:
@@ -117,17 +119,17 @@ def test_it_is_recorded_and_comes_back_when_it_is_handed_over(tmp_path: Path) ->
 
 def test_it_is_refused_when_it_is_missing_or_another(tmp_path: Path) -> None:
     table = Tokenizers(Letters()).save(tmp_path)
-    with pytest.raises(CheckpointError, match=r"by a tokenizer of its own, `.*\.Letters`, which is not in its") as caught:
+    with pytest.raises(CheckpointError, match=r"by a tokenizer of its own, `.*\.Letters`, which is not") as caught:
         Tokenizers.load(tmp_path, table)
     assert caught.value.hint == "hand it over as `tokenizer=`, as in `load(folder, tokenizer=Letters(...))`"
     with pytest.raises(CheckpointError, match=r"it reads `A b,.*` as other ids"):
         Tokenizers.load(tmp_path, table, Letters("bacdefg "))
     longer = type("Longer", (Letters,), {"size": 13})()
-    with pytest.raises(CheckpointError, match=r"`.*Longer` is not the one .* `.*Letters`: its `size` is 13, not 12"):
+    with pytest.raises(CheckpointError, match=r"`.*Longer` is not that of .* `.*Letters`: its `size` is 13, not 12"):
         Tokenizers.load(tmp_path, table, longer)
-    with pytest.raises(CheckpointError, match="does not say what `own` tokenizer it means"):
+    with pytest.raises(CheckpointError, match="does not say which `own` one it means"):
         Tokenizers.load(tmp_path, {**table, "own": {"source": 5}}, Letters())
-    with pytest.raises(ConfigError, match="`tokenizer=` is given, but `.*` holds a tokenizer itself"):
+    with pytest.raises(ConfigError, match=r"`tokenizer=` is given, but `.*` holds a tokenizer itself"):
         Tokenizers.load(tmp_path, Tokenizers(Vocabulary("words", ("a",))).save(tmp_path), Letters())
 
 

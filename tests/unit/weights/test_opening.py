@@ -1,4 +1,4 @@
-"""Folders of any kind, opened: by whose format they are, with a tokenizer of one's own, and without what is not needed."""
+"""Folders of any kind, opened: whoever wrote them, with a tokenizer of one's own, and no import that is not needed."""
 
 import json
 import os
@@ -44,7 +44,7 @@ def test_a_model_reads_by_a_tokenizer_of_ones_own(tmp_path: Path) -> None:
 
 def test_without_it_the_folder_is_refused_with_the_line_to_write(tmp_path: Path) -> None:
     saved(tmp_path, Tokenizers(Letters()))
-    with pytest.raises(CheckpointError, match="reads text by a tokenizer of its own, `.*Letters`") as caught:
+    with pytest.raises(CheckpointError, match=r"reads text by a tokenizer of its own, `.*Letters`") as caught:
         open_folder(tmp_path, CPU)
     assert "load(folder, tokenizer=Letters(...))" in caught.value.hint
 
