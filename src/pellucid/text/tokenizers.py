@@ -56,8 +56,8 @@ class Tokenizers:
         for side, tokenizer in sides.items():
             if isinstance(tokenizer, OwnTokenizer):
                 continue
-            own = isinstance(tokenizer, Vocabulary) and self.joint
-            paths[side] = tokenizer.save(folder / ("vocabulary" if own else side))
+            name = "vocabulary" if isinstance(tokenizer, Vocabulary) and self.joint else side
+            paths[side] = tokenizer.save(folder / name)
             if isinstance(tokenizer, NumberedSubwords):
                 paths[f"{side}_numbers"] = tokenizer.save_numbers(folder / ("numbers" if self.joint else side))
         table: dict[str, object] = {"kind": self.source.kind, "joint": self.joint}
