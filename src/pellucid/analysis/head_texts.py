@@ -9,8 +9,7 @@ import numpy as np
 
 from pellucid.config import DataConfig
 from pellucid.data.lines import read_lines
-from pellucid.data.parallel import holds_both_sides
-from pellucid.data.parallel import ParallelText, held_out_text
+from pellucid.data.parallel import ParallelText, held_out_text, holds_both_sides
 from pellucid.data.prepare import Task, open_corpus
 from pellucid.errors import ConfigError, DataError
 from pellucid.evaluation.evaluate import read_columns

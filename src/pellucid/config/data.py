@@ -20,8 +20,9 @@ class DataConfig(Settings):
     """With `task = "generate"`: each line is a text of its own, or `src` is one running text, its line ends included,
     that is trained on in blocks of `max_length` tokens."""
     weights: tuple[float, ...] = ()
-    """The times that each corpus of a list is seen in an epoch, as in [1, 2.5]; a fraction draws a part of it, another one
-    each epoch. Empty: each once."""
+    """The times that each corpus of a list is seen in an epoch, as in [1, 2.5]; a fraction draws a part of it, another
+    one each epoch. Empty: each once.
+    """
     valid_src: str = ""
     """Source sentences to validate on; empty: some are cut off the training text."""
     valid_tgt: str = ""
@@ -69,9 +70,11 @@ class DataConfig(Settings):
     """The part of the pairs of an epoch that is joined with one or two others, drawn anew each time, as far as
     `max_length` allows: so a translator learns lines of more than one sentence."""
     subword_sampling: float = 0.0
-    """The strength with which a training sentence is cut anew each time: the probability with which each possible merge is left out
-    until the next one is made (bpe: the paper's BPE-dropout; 0.1 makes a text some 20 % longer), or the flatness of the
-    distribution that its pieces are drawn from (unigram: 1 / (1 + Kudo's alpha)); 0: always the best pieces."""
+    """The strength with which a training sentence is cut anew each time: the probability with which each possible merge
+    is left out until the next one is made (bpe: the paper's BPE-dropout; 0.1 makes a text some 20 % longer), or the
+    flatness of the distribution that its pieces are drawn from (unigram: 1 / (1 + Kudo's alpha)); 0: always the best
+    pieces.
+    """
 
     def __post_init__(self) -> None:
         for f in fields(self):

@@ -96,6 +96,8 @@ class SamplingConfig(Settings):
             raise DecodingError(f"`temperature` ({self.temperature}) must be above 0", "use greedy search for 0")
         for name in ("top_k", "seed"):
             if not 0 <= getattr(self, name) <= MOST_SEED:
-                raise DecodingError(f"`{name}` ({shown(getattr(self, name))}) must be at least 0 and at most {MOST_SEED:,}")
+                raise DecodingError(
+                    f"`{name}` ({shown(getattr(self, name))}) must be at least 0 and at most {MOST_SEED:,}"
+                )
         if not 0 < self.top_p <= 1:
             raise DecodingError(f"`top_p` ({self.top_p}) must be above 0 and at most 1")

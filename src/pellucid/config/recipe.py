@@ -51,8 +51,7 @@ class Recipe(Settings):
 
     @classmethod
     def from_tables(cls, tables: dict[str, Any]) -> Self:
-        """Returns the recipe of nested tables; [model] may start from a `preset`. Raises ConfigError for unknown keys.
-        """
+        """Returns the recipe of nested tables; [model] may name a `preset`. Raises ConfigError for unknown keys."""
         values: dict[str, Any] = {}
         for key, value in tables.items():
             if key == "model" and isinstance(value, dict):

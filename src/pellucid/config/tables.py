@@ -28,7 +28,7 @@ _TYPE_NAMES = {
 
 
 class Settings:
-    """The base of dataclasses of settings, in which a name that is not a field's is a ConfigError with the nearest one."""
+    """The base of dataclasses of settings: a name that is not a field's is a ConfigError with the nearest one."""
 
     __slots__ = ()
 
@@ -60,8 +60,7 @@ def meant_setting(key: str, known: Collection[str]) -> str:
 
 
 def from_table(cls: type[_Config], table: Any, where: str) -> _Config:
-    """Returns the dataclass `cls` from the keys of a table. Raises ConfigError for an unknown key, naming the nearest.
-    """
+    """Returns the dataclass `cls` of a table's keys. Raises ConfigError for an unknown key, naming the nearest."""
     if not isinstance(table, dict):
         raise ConfigError(f"{where} must be a table of keys, not {quoted(table)}")
     _check_names(cls, table, where)
@@ -187,8 +186,7 @@ def _parsed(text: str) -> Any:
 
 
 def _coerced(value: Any, hint: Any) -> Any:
-    """Returns what TOML cannot say: None as "none", a whole number where a float is wanted, a list that cannot change.
-    """
+    """Returns what TOML cannot say: None as "none", a whole number as a float, a list that cannot change."""
     allowed = _members(hint)
     if value == "none" and types.NoneType in allowed:
         return None

@@ -54,7 +54,9 @@ class TrainConfig(Settings):
     """Decay a step of an exponential moving average of the weights, which is validated, kept and (with `average`)
     averaged in their place; 0: the weights themselves."""
     precision: Literal["float32", "bfloat16", "auto"] = "float32"
-    """The type of the matrix products; all the rest stays in single precision. auto: bfloat16 where the machine gains by it."""
+    """The type of the matrix products; all the rest stays in single precision. auto: bfloat16 where the machine gains
+    by it.
+    """
     seed: int = 1
     """Decides initial weights, order of the batches and dropout."""
     validate_every: int = 1000
@@ -62,10 +64,11 @@ class TrainConfig(Settings):
     validate_decode: int = 500
     """Validation sentences translated (greedily) and scored; 0: the loss alone decides which weights are best."""
     best_by: Literal["score", "chrf", "loss", "bleu"] = "score"
-    """The measure by which a validation is the best. The score: of a translator BLEU (where sentences are translated), its
-    tokens those that suit the target's script (`zh`, characters, else `13a`), below 1 counted as 0, so that the loss
-    decides until BLEU says something; of a classifier accuracy; of a language model the loss. chrf: chrF of a
-    translator, for languages with many forms of a word. loss: always the loss. "bleu" is read as "score"."""
+    """The measure by which a validation is the best. The score: of a translator BLEU (where sentences are translated),
+    its tokens those that suit the target's script (`zh`, characters, else `13a`), below 1 counted as 0, so that the
+    loss decides until BLEU says something; of a classifier accuracy; of a language model the loss. chrf: chrF of a
+    translator, for languages with many forms of a word. loss: always the loss. "bleu" is read as "score".
+    """
     patience: int = 0
     """Stop after so many validations without a new best; with `schedule = "stable"`, after so many without a lower loss
     the rate begins to fall, and the run ends with that; 0: never."""

@@ -11,8 +11,7 @@ from typing import Any, cast, get_args
 import torch
 
 from pellucid.conversion.counterparts import Kind
-from pellucid.conversion.proof import Languages
-from pellucid.conversion.proof import Proof, not_compared, prove
+from pellucid.conversion.proof import Languages, Proof, not_compared, prove
 from pellucid.conversion.tutorial import TutorialOptions, open_tutorial
 from pellucid.errors import CheckpointError, ConfigError, DataError, did_you_mean
 from pellucid.files.writing import flush, refusals_in_words, temporary_folder, write_text

@@ -30,8 +30,7 @@ class Counterpart(Protocol):
     """The other side of a comparison: all that it can be asked."""
 
     def token_ids(self, texts: Sequence[str]) -> list[list[int]] | None:
-        """Returns the tokens of each text without start and end, by the folder's own tokenizer; None where it has none.
-        """
+        """Returns each text's tokens without start and end, by the folder's own tokenizer; None where it has none."""
 
     def outputs(self, ids: Sequence[int], tgt_in: Sequence[int]) -> Numbers | None:
         """Returns logits (T, V) for a target given a source, of a decoder alone (T, V) for `tgt_in`, of an encoder
@@ -60,7 +59,7 @@ def library(kind: Kind) -> str:
 
 
 class HuggingFace:
-    """Runs a folder by `from_pretrained` of its own class for such a model, without a head that ours lacks; and its `generate`."""
+    """Runs a folder by `from_pretrained` of its class, without a head that ours lacks, and by its `generate`."""
 
     def __init__(self, folder: Path, config: ModelConfig) -> None:
         import transformers
@@ -124,7 +123,7 @@ class HuggingFace:
 
 
 class CTranslate2:
-    """Runs a folder by `ctranslate2.Translator`, or `Generator` for a decoder alone; in the type that the folder has."""
+    """Runs a folder by `ctranslate2.Translator`, or `Generator` for a decoder alone, in the type that it has."""
 
     def __init__(self, folder: Path, config: ModelConfig) -> None:
         import ctranslate2
@@ -177,14 +176,14 @@ class CTranslate2:
 
 
 class Onnx:
-    """Runs a folder by ONNX Runtime: a target's tokens all at once, or one at a time with what was kept of those before."""
+    """Runs a folder by ONNX Runtime: a target's tokens at once, or one by one with what was kept of those before."""
 
     def __init__(self, folder: Path, config: ModelConfig) -> None:
         import onnxruntime
 
         options = onnxruntime.SessionOptions()
         options.log_severity_level = 3
-        # Threads that wait for work by turning round would take a core from each other.
+        # Threads that spin while they wait for work would take a core from each other.
         options.add_session_config_entry("session.intra_op.allow_spinning", "0")
         self.sessions: dict[str, Any] = {
             path.stem.removesuffix("_quantized"): onnxruntime.InferenceSession(
@@ -259,8 +258,7 @@ def has_tokenizer(folder: Path) -> bool:
 
 
 def _fast_token_ids(folder: Path, texts: Sequence[str]) -> list[list[int]] | None:
-    """Returns the tokens of texts by a folder's tokenizer.json; None where there is none, or nothing to read it with.
-    """
+    """Returns the tokens of texts by a folder's tokenizer.json; None without one, or without what reads it."""
     path = folder / "tokenizer.json"
     if not path.exists() or find_spec("tokenizers") is None:
         return None

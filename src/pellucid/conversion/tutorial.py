@@ -199,8 +199,7 @@ def _check(options: TutorialOptions, is_classifier: bool) -> None:
 
 
 def _positions(model: Transformer | SequenceClassifier) -> int:
-    """Returns how many positions both sides have: a folder knows one number, and beyond its own a side learned nothing.
-    """
+    """Returns how many positions both sides have: a folder knows one number, and beyond its own a side learned none."""
     sides = [module for module in model.modules() if isinstance(module, Embeddings)]
     return min(side.max_positions for side in sides)
 

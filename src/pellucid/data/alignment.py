@@ -59,8 +59,7 @@ def find_break(src_lengths: Counts, tgt_lengths: Counts) -> Break | None:
 
 
 def _find(src: Floats, tgt: Floats, lacking: Literal["src", "tgt"]) -> Break | None:
-    """Returns the first break, as if lines were missing in `src`; `lines` is below 0 where it is the other way round.
-    """
+    """Returns the first break, as if lines were missing in `src`; `lines` is below 0 where they are in `tgt`."""
     offsets = _offsets(len(tgt) - len(src))
     correlation = max(*(_correlation(src, tgt, offset) for offset in offsets), _correlation_at_first(src, tgt))
     if _correlation(src, src, 1) >= correlation:  # sorted by length: a neighbour fits as well
@@ -126,8 +125,7 @@ def _correlation_along(src: Floats, tgt: Floats, changes: list[tuple[int, int]])
 
 
 def _evidence(src: Floats, tgt: Floats, offset: int, r: float, start: int, stop: int) -> Floats:
-    """Returns what each pair says for a translation, in nats: log p(x, y) / (p(x) p(y)); 0 where a line has no other.
-    """
+    """Returns what each pair says for a translation, in nats: log p(x, y) / (p(x) p(y)); 0 where a line has none."""
     found = np.zeros(stop - start, dtype=np.float32)
     first, last = _overlap(src, tgt, offset, start, stop)
     x, y = src[first:last], tgt[first + offset : last + offset]

@@ -1,7 +1,7 @@
 """Section 5.1: batches of sentences of similar length, of about so many tokens.
 
-An order says which examples make which batch, epoch by epoch: `BatchOrder` of sentences, `BlockOrder` of a running text.
-`draw_batch` makes tensors of what an order draws from a shard, `make_batch` of ids that somebody has in a list.
+An order says which examples make which batch, epoch by epoch: `BatchOrder` of sentences, `BlockOrder` of a running
+text. `draw_batch` makes tensors of what an order draws from a shard, `make_batch` of ids that somebody has in a list.
 """
 
 from abc import ABC, abstractmethod
@@ -273,9 +273,7 @@ def _alone(tgt_in: Tensor, tgt_out: Tensor, sentences: Indices) -> Batch:
     return Batch(none, tgt_in, tgt_out, sentences, int((tgt_out != NO_TARGET).sum()), None, NO_TARGET)
 
 
-def _framed(
-    rows: Ids, pad_id: int, before: Sequence[int] = (), behind: Sequence[int] = ()
-) -> Tensor:
+def _framed(rows: Ids, pad_id: int, before: Sequence[int] = (), behind: Sequence[int] = ()) -> Tensor:
     """Returns (B, L) int64: the rows with the same ids before and behind each, filled up on the right."""
     lengths = np.array([len(row) for row in rows])
     start, longest = len(before), lengths.max()

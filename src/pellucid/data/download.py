@@ -98,8 +98,9 @@ def download(file: PublishedFile, cache: Path, patience: Patience | None = None)
     target = cache / file.path
     with writing(target.parent):
         target.parent.mkdir(parents=True, exist_ok=True)
+    published = "" if file.members else file.sha256  # of an archive's texts nobody has published a checksum
     with _alone(target):
-        if all((cache / text).is_file() and not damage(cache / text, _published(file)) for text in file.texts):
+        if all((cache / text).is_file() and not damage(cache / text, published) for text in file.texts):
             return  # another process has fetched it in the meantime
         if file.members and target.is_file():
             _take_what_lies_there(file, target)
@@ -192,8 +193,3 @@ def _take(path: Path, file: PublishedFile, target: Path) -> None:
             record_sha256(target, found)
     except ArchiveError as error:
         raise WrongFileError(f"gives {error}: it is not used") from error
-
-
-def _published(file: PublishedFile) -> str:
-    """Returns the checksum that somebody has published for the text itself."""
-    return "" if file.members else file.sha256

@@ -1,4 +1,4 @@
-"""The faults that a corpus can have: each one counted, with the first place where it stands, and what to do about it."""
+"""The faults that a corpus can have: each counted, with the first place where it stands, and what to do about it."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass

@@ -14,8 +14,9 @@ class Framing:
     behind_source: tuple[int, ...]
     """The end token, if sources have one, and what stands behind it."""
     before_target: tuple[int, ...]
-    """The ids that the decoder starts with, at least one. All but the first are predicted, too, and count in the loss, as in
-    transformers' own training, where a language's code is part of the labels."""
+    """The ids that the decoder starts with, at least one. All but the first are predicted, too, and count in the loss,
+    as in transformers' own training, where a language's code is part of the labels.
+    """
 
     @classmethod
     def of(cls, decode: DecodeConfig, model: ModelConfig) -> Self:
@@ -34,6 +35,5 @@ class Framing:
 
     @property
     def of_target(self) -> int:
-        """Returns how many ids the decoder reads beside a target's own; as many as it writes, the end token among them.
-        """
+        """Returns how many ids the decoder reads beside a target's own; as many as it writes, its end included."""
         return len(self.before_target)

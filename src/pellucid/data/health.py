@@ -13,11 +13,10 @@ import numpy.typing as npt
 
 from pellucid.config import DataConfig
 from pellucid.data.alignment import Break, find_break
-from pellucid.data.characters import control_character, is_encoded_twice
-from pellucid.data.lines import PARALLEL, OnBadUtf8, unequal
+from pellucid.data.characters import Spellings, control_character, is_encoded_twice
 from pellucid.data.faults import TITLES, Fault, Finding
+from pellucid.data.lines import PARALLEL, OnBadUtf8, unequal
 from pellucid.data.parallel import END, ParallelText, Side
-from pellucid.data.characters import Spellings
 from pellucid.errors import DataError
 
 SHOWN = 60  # characters of a line in a message

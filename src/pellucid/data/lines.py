@@ -97,8 +97,7 @@ def bad_byte(error: UnicodeDecodeError) -> str:
 
 
 def read_pairs(src: str | Path, tgt: str | Path) -> Iterator[tuple[str, str]]:
-    """Yields the lines of two files side by side, as pairs. Raises DataError where they are empty or differ in length.
-    """
+    """Yields the lines of two files side by side. Raises DataError where they are empty or differ in length."""
     count = 0
     pairs = zip_longest(read_lines(src), read_lines(tgt))
     for source, target in pairs:

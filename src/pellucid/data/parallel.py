@@ -160,8 +160,7 @@ def parallel_texts(data: DataConfig, *, alone: bool = False) -> tuple[ParallelTe
 
 
 def held_out_text(data: DataConfig, name: str, *, alone: bool = False) -> ParallelText | None:
-    """Returns the text named "valid" or "test"; None where there is none. Raises ConfigError where a side is missing.
-    """
+    """Returns the text named "valid" or "test", or None. Raises ConfigError where one of its sides is missing."""
     src, tgt = f"{name}_src", f"{name}_tgt"
     if not (data.files(src) or data.files(tgt)):
         return None

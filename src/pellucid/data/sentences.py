@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-
 Indices = npt.NDArray[np.int64]
 """Numbers of sentences, or of draws of them."""
 

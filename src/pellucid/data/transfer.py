@@ -1,4 +1,4 @@
-"""Fetches one file from one address, over HTTP(S): in parts if need be, with a sentence for each way in which it can fail."""
+"""Fetches one file from one address, over HTTP(S): in parts if need be, with a sentence for each way to fail."""
 
 import errno
 import os
@@ -271,7 +271,7 @@ def _broken_off(done: int, total: int | None) -> TransferError:
 
 @contextmanager
 def writing(path: Path) -> Iterator[None]:
-    """Turns what goes wrong in writing a file of the cache into a DataError; network errors have become others by then."""
+    """Turns what goes wrong in writing a file of the cache into a DataError; network errors are others by then."""
     try:
         yield
     except OSError as error:

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 import torch
 from torch import Tensor
 
-from pellucid.config import BATCH_TOKENS
+from pellucid.config import BATCH_TOKENS, SamplingConfig
 from pellucid.decoding.engine import NEAR_TIE, batches_by_length
 from pellucid.decoding.greedy import Preferences, best_token
 from pellucid.decoding.hypothesis import Found, Hypothesis, log_probs_of
@@ -102,7 +102,9 @@ def continue_prompts(
     return [Found([Hypothesis(i, s)], m) for i, s, m in zip(new, scores, margins, strict=True)]
 
 
-def token_log_probs(model: DecoderOnly, texts: Sequence[Sequence[int]], batch_tokens: int = BATCH_TOKENS) -> list[list[float]]:
+def token_log_probs(
+    model: DecoderOnly, texts: Sequence[Sequence[int]], batch_tokens: int = BATCH_TOKENS
+) -> list[list[float]]:
     """The log-probability of each token of each text but the first, given those before it.
 
     Of a text that is longer than the model's positions, each token is given at least half as many before it.

@@ -13,6 +13,7 @@ from pellucid.decoding.greedy import Preferences, greedy_search
 from pellucid.decoding.hypothesis import Found
 from pellucid.model.transformer import Transformer
 
+
 def sample(
     model: Transformer,
     src: Tensor,

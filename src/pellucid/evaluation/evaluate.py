@@ -8,9 +8,8 @@ from typing import Any
 
 from pellucid.config import RECIPE, DataConfig, Recipe
 from pellucid.data.lines import read_lines
-from pellucid.data.parallel import holds_both_sides
 from pellucid.data.locate import locate_test
-from pellucid.data.parallel import ParallelText, held_out_text
+from pellucid.data.parallel import ParallelText, held_out_text, holds_both_sides
 from pellucid.errors import CheckpointError, ConfigError, DataError
 from pellucid.evaluation.scores import References, Scores, score_corpus
 from pellucid.evaluation.tokenization import AUTO

@@ -27,8 +27,8 @@ MOST_ID = 2**22
 def read_bytes(path: Path, most: int) -> bytes:
     """Returns what a regular file holds, and opens nothing else.
 
-    Raises CheckpointError where it is missing, is not a regular file (a pipe would be waited for without end), or has more
-    than `most` bytes.
+    Raises CheckpointError where it is missing, is not a regular file (a pipe would be waited for without end), or has
+    more than `most` bytes.
     """
     try:
         # A pipe that nobody writes to would keep a plain open() waiting; Windows has neither these pipes nor this flag.

@@ -185,8 +185,7 @@ def sweep(path: Path) -> None:
 
 
 def _beginning(path: Path) -> str:
-    """Returns how the names of temporary files for `path` begin; cut where its name is nearly as long as names may be.
-    """
+    """Returns the beginning of temporary files' names for `path`; cut where its name is nearly as long as may be."""
     return f".{os.fsencode(path.name)[:200].decode('utf-8', 'ignore')}."
 
 

@@ -10,8 +10,8 @@ from pellucid.process import keep_freed_memory
 from pellucid.streams.identity import identity
 from pellucid.streams.streams import Stream, answer_lines, opened
 from pellucid.tasks.classifier import Classification, Classifier, Text
-from pellucid.text.tokenizers import Tokenizers
 from pellucid.text.tokenizer import UnknownShare
+from pellucid.text.tokenizers import Tokenizers
 
 
 def classify_stream(

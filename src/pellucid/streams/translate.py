@@ -7,14 +7,14 @@ from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from functools import partial
 
-from pellucid.config.tables import to_table
 from pellucid.config import SamplingConfig
+from pellucid.config.tables import to_table
 from pellucid.process import keep_freed_memory
 from pellucid.streams.identity import identity
 from pellucid.streams.streams import Stream, answer_lines, opened
 from pellucid.tasks.translator import LongText, Translation, Translator, too_long_text
-from pellucid.text.training_text import TrainingText
 from pellucid.text.tokenizer import UnknownShare
+from pellucid.text.training_text import TrainingText
 
 
 @dataclass(frozen=True)

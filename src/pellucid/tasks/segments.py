@@ -5,8 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pellucid.tasks.pieces import cut
-from pellucid.text.sentences import space_between, writes_spaces
-from pellucid.text.sentences import sentences
+from pellucid.text.sentences import sentences, space_between, writes_spaces
 from pellucid.text.tokenizer import CompleteTokenizer
 from pellucid.text.training_text import TrainingText
 

@@ -129,10 +129,13 @@ class HuggingFaceTokenizer:
         """Returns the ids where special tokens that the model's vocabulary lists as pieces are spelled out."""
         if self._never.isdisjoint(ids):
             return ids
-        return [part for i in ids for part in (self._spelled(i) if i in self._never else (i,))]
-
-    def _spelled(self, i: int) -> list[int]:
-        return [self.ids.get(character, self.unk_id) for character in self._tokenizer.id_to_token(i)]
+        found: list[int] = []
+        for i in ids:
+            if i in self._never:
+                found += [self.ids.get(character, self.unk_id) for character in self._tokenizer.id_to_token(i)]
+            else:
+                found.append(i)
+        return found
 
     def _visible(self, token: str | None, i: int) -> str:
         if token is None:

@@ -89,8 +89,7 @@ def nfc_rules() -> Rules:
 
 
 def _compositions() -> Rules:
-    """Returns each composed letter from its parts, in any order that means the same and composed as far as one likes.
-    """
+    """Returns each composed letter from its parts, in any order that means the same, composed as far as one likes."""
     rules: Rules = {}
     for character in _characters(_COMPOSED):
         decomposed = unicodedata.normalize("NFD", character)
@@ -121,8 +120,7 @@ def _add_marks_between(rules: Rules) -> None:
 
 
 def _add_order(rules: Rules) -> None:
-    """Adds marks in another order than the canonical one: a vowel before the doubling of its consonant, and behind it.
-    """
+    """Adds marks in another order than the canonical one: a vowel before the doubling of its consonant, or behind."""
     for marks, most in ((_ARABIC_MARKS, 3), (_HEBREW_MARKS, 3), (_LOW_MARKS + _HIGH_MARKS, 2)):
         for length in range(2, most + 1):
             for sequence in map("".join, product(marks, repeat=length)):

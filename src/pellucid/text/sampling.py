@@ -56,8 +56,7 @@ class SubwordSampler:
         self._symbols = re.compile(f"({'|'.join(map(re.escape, symbols))})") if symbols else None
 
     def sample(self, text: str, random: Random) -> list[int]:
-        """Returns ids that decode to what the tokenizer's own ids of `text` decode to. Equal generators draw equal ids.
-        """
+        """Returns ids that decode to what the tokenizer's own ids of `text` decode to; equal for equal generators."""
         normalized = self._tokenizer.normalized(text)
         ids: list[int] = []
         for part in self._symbols.split(normalized) if self._symbols else [normalized]:
@@ -109,8 +108,7 @@ class MergeDropout:
         return int(min(log(1.0 - random.random()) / self._log_made, _NEVER)) if self._log_made else _NEVER
 
     def _left_out(self, random: Random) -> int:
-        """Draws how many are left out where the best one is: at least that one, geometrically distributed from there.
-        """
+        """Draws how many are left out where the best one is: at least that one, then geometrically distributed."""
         return 1 + int(min(log(1.0 - random.random()) / self._log_left_out, _NEVER))
 
     def _merge(self, stretch: str, exceptions: Exceptions) -> tuple[Ids, int]:

@@ -17,7 +17,7 @@ _UNKNOWN_AS = " \u2047 "  # unless the settings say otherwise
 
 @dataclass(frozen=True)
 class Pieces:
-    """The pieces that a model cuts a text into; begin, end and the like, and pieces that it keeps unused, are left out."""
+    """The pieces that a model cuts a text into; begin, end and the like, and unused pieces, are left out."""
 
     algorithm: str
     """unigram, bpe, word or char."""

@@ -7,8 +7,8 @@ from pathlib import Path
 from sentencepiece import SentencePieceProcessor
 
 from pellucid.errors import CheckpointError
-from pellucid.text.normalization_rules import normalization_of
 from pellucid.text.normalization import SPACE_MARK, normalize
+from pellucid.text.normalization_rules import normalization_of
 from pellucid.text.tokenizer import SPECIAL_TOKENS
 
 SUBWORD_KINDS = ("bpe", "unigram")
@@ -82,8 +82,7 @@ class Subwords:
         return spelled.decode("utf-8")
 
     def _prepared(self, text: str) -> bytes:
-        """Returns the text as the model's own rules leave it: they do all of it for any text but some piles of marks.
-        """
+        """Returns the text as the model's own rules leave it: they do all of it for any text but piles of marks."""
         if self.normalization == "nfc":
             text = normalize(text, "nfc")
         return (escape(text) if self.escapes else text).encode("utf-8", "replace")

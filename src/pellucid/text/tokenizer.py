@@ -87,7 +87,7 @@ class OwnTokenizer:
     kind = OWN_KIND
 
     def __init__(self, own: Tokenizer) -> None:
-        """Raises ConfigError for an object that lacks what a `Tokenizer` has, has impossible ids, or fails on a text."""
+        """Raises ConfigError for an object that lacks something, has impossible ids, or fails on a text."""
         self.own = own
         self.name = f"{type(own).__module__}.{type(own).__qualname__}"
         needed = ("encode", "decode", *_NUMBERS)
@@ -145,7 +145,7 @@ class OwnTokenizer:
         for name, value in self.record().items():
             if name != "class" and record.get(name) != value:
                 raise CheckpointError(
-                    f"the tokenizer `{self.name}` is not the one that the model was saved with, `{record.get('class')}`: "
+                    f"the tokenizer `{self.name}` is not that of the saved model, `{shown(str(record.get('class')))}`: "
                     + (
                         f"it reads `{shown(TRIED)}` as other ids"
                         if name == "tried"

@@ -10,9 +10,9 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from pellucid.errors import ConfigError
-from pellucid.text.normalization_rules import nmt_nfkc_map
 from pellucid.text.hugging_face import HuggingFaceTokenizer, byte_characters
 from pellucid.text.normalization import SPACE_MARK, SPACES, unseen
+from pellucid.text.normalization_rules import nmt_nfkc_map
 from pellucid.text.patterns import final_sigma, unspaced, word
 from pellucid.text.sentencepiece_file import Model, read_model
 from pellucid.text.subwords import ESCAPE, Subwords
@@ -30,9 +30,9 @@ def tokenizer_json(tokenizer: CompleteTokenizer, before: Sequence[int] = (), aft
 
     Text that spells a special token, as `<s>`, stays text where the reader is told to split special tokens (in
     transformers `split_special_tokens`, which its settings beside this file say; in tokenizers
-    `encode_special_tokens`); transformers.js cannot be told. Bytes that do not make a character decode to one U+FFFD each.
-    transformers.js writes no bytes for what a unigram model lacks. A SentencePiece model that came from elsewhere keeps
-    its table of normalisation, which the library applies a grapheme at a time.
+    `encode_special_tokens`); transformers.js cannot be told. Bytes that do not make a character decode to one U+FFFD
+    each. transformers.js writes no bytes for what a unigram model lacks. A SentencePiece model that came from elsewhere
+    keeps its table of normalisation, which the library applies a grapheme at a time.
 
     Raises ConfigError for a tokenizer that the format cannot express: one whose pieces have ids of their own, or one of
     somebody's own making.

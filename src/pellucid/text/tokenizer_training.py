@@ -13,10 +13,10 @@ from sentencepiece import SentencePieceTrainer
 
 from pellucid.config import DataConfig
 from pellucid.errors import ConfigError, DataError, did_you_mean
-from pellucid.text.normalization_rules import with_normalizer
 from pellucid.text.inventory import COVERAGE, MOST, Inventory
 from pellucid.text.normalization import SPACE_MARK
 from pellucid.text.normalization import normalize as normalized
+from pellucid.text.normalization_rules import with_normalizer
 from pellucid.text.subwords import ESCAPE, FOREIGN_KIND, SUBWORD_KINDS, Subwords, escape
 from pellucid.text.tokenizer import BOS_ID, EOS_ID, PAD_ID, SPECIAL_TOKENS, UNK_ID, CompleteTokenizer
 from pellucid.text.vocabulary import VOCABULARY_KINDS, Vocabulary, cut_text, tokens_before_entries

@@ -56,8 +56,8 @@ class Tokenizers:
         for side, tokenizer in sides.items():
             if isinstance(tokenizer, OwnTokenizer):
                 continue
-            own = isinstance(tokenizer, Vocabulary) and self.joint
-            paths[side] = tokenizer.save(folder / ("vocabulary" if own else side))
+            name = "vocabulary" if isinstance(tokenizer, Vocabulary) and self.joint else side
+            paths[side] = tokenizer.save(folder / name)
             if isinstance(tokenizer, NumberedSubwords):
                 paths[f"{side}_numbers"] = tokenizer.save_numbers(folder / ("numbers" if self.joint else side))
         table: dict[str, object] = {"kind": self.source.kind, "joint": self.joint}
@@ -84,7 +84,7 @@ class Tokenizers:
         own = table.get("own")
         own = own if isinstance(own, dict) else {}
         if given is not None and not own:
-            raise ConfigError(f"`tokenizer` is given, but `{folder}` holds a tokenizer itself", "leave `tokenizer` out")
+            raise ConfigError(f"`tokenizer=` is given, but `{folder}` holds a tokenizer itself", "leave it out")
         pair = cls.of(given)
 
         def loaded(side: str, kind_key: str) -> CompleteTokenizer:
@@ -100,12 +100,12 @@ class Tokenizers:
 def _own(record: object, given: CompleteTokenizer | None) -> CompleteTokenizer:
     """Returns the tokenizer of one's own that a folder was saved with, from those that are given."""
     if not isinstance(record, dict):
-        raise CheckpointError("the tokenizer's table does not say what `own` tokenizer it means", "copy the folder again")
+        raise CheckpointError("the tokenizer's table does not say which `own` one it means", "copy the folder again")
     if not isinstance(given, OwnTokenizer):
         name = shown(str(record.get("class")))
         raise CheckpointError(
             f"the model reads text by a tokenizer of its own, `{name}`, which is not in its folder",
-            f"hand it over as `tokenizer`, as in `load(folder, tokenizer={name.rpartition('.')[2]}(...))`",
+            f"hand it over as `tokenizer=`, as in `load(folder, tokenizer={name.rpartition('.')[2]}(...))`",
         )
     given.check(record)
     return given

@@ -1,4 +1,4 @@
-"""The lines that a translator was trained on, in a few numbers: how long, in which scripts, one sentence each or several."""
+"""The lines that a translator was trained on, in a few numbers: their lengths, scripts and sentences."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field

@@ -21,8 +21,7 @@ _NOT_SPACE = re.compile(r"[^ \t\n\r\f\v]+")
 
 
 def tokens_before_entries(byte_fallback: bool) -> tuple[str, ...]:
-    """Returns the tokens that stand before a vocabulary's entries: the special ones, and the bytes where it has them.
-    """
+    """Returns the tokens before a vocabulary's entries: the special ones, and the bytes where it has them."""
     return SPECIAL_TOKENS + BYTE_TOKENS if byte_fallback else SPECIAL_TOKENS
 
 

@@ -29,7 +29,7 @@ def open_folder(
     if not is_foreign(folder):
         return load_folder(folder, device, dtype, tokenizer=tokenizer)
     if tokenizer is not None:
-        raise ConfigError(f"`tokenizer` is given, but `{folder}` is not a folder of Pellucid's own", "leave `tokenizer` out")
+        raise ConfigError(f"`tokenizer=` is given, but `{folder}` is not a folder of Pellucid's own", "leave it out")
     # Here, so that whoever opens a folder of our own does not wait for the foreign families.
     from pellucid.weights.hugging_face.opening import open_foreign_folder
 

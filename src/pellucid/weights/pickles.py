@@ -37,7 +37,9 @@ def check_views(tensors: Mapping[str, Tensor], path: Path) -> None:
     packed, total = path.stat().st_size, 0
     for name, tensor in tensors.items():
         if tensor.layout is not torch.strided or tensor.is_quantized:
-            raise CheckpointError(f"`{path}`: `{shown(name)}` is not a plain tensor", "save its dense, unquantised form")
+            raise CheckpointError(
+                f"`{path}`: `{shown(name)}` is not a plain tensor", "save its dense, unquantised form"
+            )
         total += tensor.numel() * tensor.element_size()
     if total > max(MOST_VIEWS * packed, SMALL):
         raise CheckpointError(

@@ -13,8 +13,8 @@ from pellucid.config import DecodeConfig, ModelConfig
 from pellucid.conversion.proof import own_sentences
 from pellucid.decoding.engine import search
 from pellucid.model.transformer import Transformer
-from pellucid.text.tokenizers import Tokenizers
 from pellucid.text.tokenizer_training import train_tokenizer
+from pellucid.text.tokenizers import Tokenizers
 from pellucid.weights import from_hugging_face, to_hugging_face
 from pellucid.weights.hugging_face.opening import open_foreign_folder
 from tests.parity.export.shapes import DECODERS, ENCODERS, PAIRED, PAIRS, random_model

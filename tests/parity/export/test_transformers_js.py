@@ -21,8 +21,8 @@ from pellucid.model.transformer import DecoderOnly, Transformer
 from pellucid.tasks.classifier import Classifier
 from pellucid.tasks.language_model import LanguageModel
 from pellucid.tasks.translator import Translator
-from pellucid.text.tokenizers import Tokenizers
 from pellucid.text.tokenizer_training import train_tokenizer
+from pellucid.text.tokenizers import Tokenizers
 from pellucid.weights import to_onnx
 from tests.parity.export.shapes import DECODER, PAIRED, SIZES, random_model
 from tests.unit.text.subword_models import CORPUS, subwords

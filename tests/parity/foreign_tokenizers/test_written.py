@@ -14,9 +14,9 @@ from pellucid.errors import ConfigError
 from pellucid.text.hugging_face import HuggingFaceTokenizer
 from pellucid.text.special_ids import SpecialIds
 from pellucid.text.tokenizer import Tokenizer
-from pellucid.text.tokenizers import Tokenizers
 from pellucid.text.tokenizer_json_writing import tokenizer_json
 from pellucid.text.tokenizer_training import train_tokenizer
+from pellucid.text.tokenizers import Tokenizers
 from pellucid.weights.export.tokenizer_files import write_tokenizer_files
 from tests.unit.text.subword_models import CORPUS, LINES, subwords
 

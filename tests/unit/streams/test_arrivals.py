@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from pellucid.data import arrivals
+from pellucid.streams import arrivals
 from pellucid.streams.arrivals import Arrivals
 
 

@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 from sentencepiece import SentencePieceNormalizer, SentencePieceProcessor
 
 from pellucid.errors import CheckpointError, ConfigError
-from pellucid.text.normalization_rules import NFC_NAME, nfc_rules, normalization_of, rewritten, with_normalizer
 from pellucid.text.normalization import SPACES, normalize
+from pellucid.text.normalization_rules import NFC_NAME, nfc_rules, normalization_of, rewritten, with_normalizer
 from pellucid.text.sentencepiece_file import fields, message
 from pellucid.text.subwords import Subwords
 from pellucid.text.tokenizer import UNK_ID, Tokenizer
-from pellucid.text.tokenizers import Tokenizers
 from pellucid.text.tokenizer_training import TOKENIZER_KINDS, train_tokenizer
+from pellucid.text.tokenizers import Tokenizers
 from pellucid.text.vocabulary import Vocabulary
 
 LINES = [

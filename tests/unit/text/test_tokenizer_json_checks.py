@@ -82,7 +82,10 @@ HOSTILE: list[tuple[dict[str, Any], str]] = [
     ({"pre_tokenizer": splitting("[](a|aa)+$]")}, "has a class that begins with its end"),
     ({"pre_tokenizer": splitting("a{1,1001}")}, "repeats more than 1,000 times"),
     ({"pre_tokenizer": splitting("a" * 1001)}, "is not a string of at most 1,000 characters"),
-    ({"normalizer": {"type": "Replace", "pattern": {"Regex": 5}, "content": ""}}, "`5` of its normalizer is not a string"),
+    (
+        {"normalizer": {"type": "Replace", "pattern": {"Regex": 5}, "content": ""}},
+        "`5` of its normalizer is not a string",
+    ),
     ({"model": {**WORDS, "vocab": {"a": 2**22}}}, "its token a has the id 4194304; ids are 0 to 4,194,303"),
     ({"model": {**WORDS, "vocab": {"a": True}}}, "its token a has the id True"),
     ({"model": {**WORDS, "vocab": {"a" * 2001: 0}}}, "is not a string of at most 2,000 characters"),

@@ -8,8 +8,8 @@ import pytest
 
 from pellucid.errors import CheckpointError, shown
 from pellucid.text.tokenizer import Tokenizer
-from pellucid.text.tokenizers import Tokenizers
 from pellucid.text.tokenizer_training import TOKENIZER_KINDS, train_tokenizer
+from pellucid.text.tokenizers import Tokenizers
 
 LINES = ["the dog runs", "ein Hund läuft ▁"]
 

@@ -1,4 +1,4 @@
-"""The classes of transformers and what they can express of our models: tables, beside those by which its files are read."""
+"""Tables of what the classes of transformers can express of our models, beside those by which files are read."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -15,8 +15,8 @@ from pellucid.model.transformer import DecoderOnly, Model, Transformer
 from pellucid.text.numbered import NumberedSubwords
 from pellucid.text.subwords import Subwords
 from pellucid.text.tokenizer import CompleteTokenizer, Tokenizer
-from pellucid.text.tokenizers import Tokenizers
 from pellucid.text.tokenizer_json_writing import token_names
+from pellucid.text.tokenizers import Tokenizers
 from pellucid.weights.export.card import export_card
 from pellucid.weights.export.tokenizer_files import save_tokenizer_files
 

@@ -238,8 +238,7 @@ def _quantized(proto: Any, quantization: str | None) -> Any:
 
 
 def _without_traces(proto: Any) -> Any:
-    """Returns the graph without what the exporter noted on its origin: lines of code, with the paths of this machine.
-    """
+    """Returns the graph without what the exporter noted on its origin: lines of code, with this machine's paths."""
     del proto.metadata_props[:], proto.graph.metadata_props[:]
     for part in (*proto.graph.node, *proto.graph.value_info, *proto.graph.input, *proto.graph.output):
         del part.metadata_props[:]

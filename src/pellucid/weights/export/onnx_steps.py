@@ -90,7 +90,7 @@ class SourceReader(nn.Module):
 
 
 class MemoryReader(nn.Module):
-    """Computes what the decoder asks of the memory at every step: (B, S, D) -> each layer's keys and values, (B, H, S, K)."""
+    """Computes what a decoder asks of the memory (B, S, D) at each step: all layers' keys and values, (B, H, S, K)."""
 
     def __init__(self, model: Transformer) -> None:
         super().__init__()
@@ -139,8 +139,9 @@ class TokenWriter(nn.Module):
 
 
 class StateReader(nn.Module):
-    """Computes an encoder alone, or a classifier: ids (B, S), which of them are not padding, and segments where the model knows
-    some, -> states (B, S, D), or logits (B, C)."""
+    """Computes an encoder alone, or a classifier: ids (B, S), which of them are not padding, and segments where the
+    model knows some, -> states (B, S, D), or logits (B, C).
+    """
 
     def __init__(self, model: EncoderOnly) -> None:
         super().__init__()

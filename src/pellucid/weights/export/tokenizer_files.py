@@ -12,8 +12,8 @@ from pellucid.text.hugging_face import HUGGING_FACE_KIND, HuggingFaceTokenizer
 from pellucid.text.numbered import NumberedSubwords
 from pellucid.text.subwords import Subwords
 from pellucid.text.tokenizer import CompleteTokenizer
-from pellucid.text.tokenizers import Tokenizers
 from pellucid.text.tokenizer_json_writing import is_near, token_names, tokenizer_json
+from pellucid.text.tokenizers import Tokenizers
 
 SETTINGS = "tokenizer_config.json"
 TARGET = "target"
@@ -76,7 +76,11 @@ def around(config: ModelConfig, decode: DecodeConfig) -> tuple[tuple[int, ...], 
 
 
 def save_fast_tokenizer(
-    tokenizer: CompleteTokenizer, folder: Path, config: ModelConfig, before: Sequence[int] = (), after: Sequence[int] = ()
+    tokenizer: CompleteTokenizer,
+    folder: Path,
+    config: ModelConfig,
+    before: Sequence[int] = (),
+    after: Sequence[int] = (),
 ) -> None:
     """Writes `tokenizer.json` and the settings with which transformers opens it as PreTrainedTokenizerFast.
 

@@ -166,8 +166,7 @@ def _marian_arithmetic(settings: Settings, tensors: Tensors) -> Tensors:
 
 
 def half_and_half(length: int, d_model: int) -> Tensor:
-    """Returns MarianMT's positions, (length, D): the sines of section 3.5 in the first half, its cosines in the second.
-    """
+    """Returns MarianMT's positions, (length, D): the sines of section 3.5 in the first half, cosines in the second."""
     position = torch.arange(length, dtype=torch.float64)[:, None]
     column = torch.arange(d_model, dtype=torch.float64)
     angle = position / 10000 ** (2 * torch.div(column, 2, rounding_mode="floor") / d_model)

@@ -196,8 +196,7 @@ def _model_config(settings: Settings, family: Family, fields: dict[str, Any]) ->
 
 
 def _head_classes(settings: Settings, file: ForeignTensors, family: Family) -> dict[str, Any]:
-    """Returns our fields of a classification head; none where the file has no whole one, or one that chooses no class.
-    """
+    """Returns our fields of a classification head; none where the file has no whole one, or one of a single class."""
     names = [f"{module}.{kind}" for module in family.head.values() for kind in ("weight", "bias")]
     if not names or any(name not in file.tensors for name in names):
         return {}

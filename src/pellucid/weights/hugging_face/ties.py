@@ -1,4 +1,4 @@
-"""Finds which of a foreign model's embeddings and output projection are one: its settings say it, its tensors bear it out."""
+"""Finds which of a foreign model's embeddings and output projection are one, by its settings and its tensors."""
 
 import torch
 

@@ -239,8 +239,7 @@ class _Importer:
         return self.source.take(name, *shape[:-1], self.d_model).reshape(-1, self.d_model)
 
     def _learned(self, tables: Mapping[str, Tensor]) -> dict[str, Any]:
-        """Returns tables of positions as learned ones. Ours have one length: the shorter one's rest stays out of reach.
-        """
+        """Returns tables of positions as learned ones. Ours have one length: the shorter one's rest is out of reach."""
         length = max(map(len, tables.values()))
         for side, table in tables.items():
             rest = table.new_zeros(length - len(table), self.d_model)

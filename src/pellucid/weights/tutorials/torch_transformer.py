@@ -394,8 +394,7 @@ def _words(name: str) -> set[str]:
 
 
 def _read_positions(source: Source, ours: dict[str, Tensor], d_model: int, max_positions: int) -> dict[str, Any]:
-    """Reads tables of positions, (L, D) or with a batch dimension of one: computed where section 3.5's, else learned.
-    """
+    """Reads tables of positions, (L, D) or (1, L, D) or (L, 1, D): computed where section 3.5's, else learned."""
     tables: dict[str, Tensor] = {}
     for name in [name for name in source.tensors if not IN_STACKS.search(name) and _words(name) & POSITION_WORDS]:
         shape = tuple(source.tensors[name].shape)

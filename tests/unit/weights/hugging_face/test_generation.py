@@ -10,9 +10,9 @@ import pytest
 from pellucid.config import DecodeConfig
 from pellucid.errors import CheckpointError
 from pellucid.weights.folder import SavedModel
-from pellucid.weights.hugging_face.opening import open_foreign_folder
 from pellucid.weights.hugging_face.generation import special_ids
 from pellucid.weights.hugging_face.llama import QWEN2
+from pellucid.weights.hugging_face.opening import open_foreign_folder
 from pellucid.weights.hugging_face.settings import Settings
 from tests.unit.weights.hugging_face.folders import BART, BERT, LLAMA, bart_tensors, bert_tensors, llama_tensors, write
 

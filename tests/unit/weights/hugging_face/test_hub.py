@@ -60,7 +60,9 @@ def test_a_revision_stands_behind_the_name(tmp_path: Path, serve: Callable[[Path
     assert [call["revision"] for call in here.calls] == ["feature/x", "v1"]
     with pytest.raises(ConfigError, match=r"`org/model@v1` names a revision, but `v2` is asked for"):
         from_hugging_face("org/model@v1", revision="v2")
-    with pytest.raises(CheckpointError, match=r"`org/other` is not a folder here, .* has no such model at `v3`|gives no"):
+    with pytest.raises(
+        CheckpointError, match=r"`org/other` is not a folder here, .* has no such model at `v3`|gives no"
+    ):
         from_hugging_face("org/other@v3")
 
 

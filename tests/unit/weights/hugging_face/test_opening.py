@@ -16,8 +16,8 @@ from pellucid.text.tokenizers import Tokenizers
 from pellucid.text.vocabulary import Vocabulary
 from pellucid.weights import from_hugging_face
 from pellucid.weights.hugging_face import opening
-from pellucid.weights.hugging_face.opening import open_foreign_folder
 from pellucid.weights.hugging_face.catalogue import FAMILIES
+from pellucid.weights.hugging_face.opening import open_foreign_folder
 from pellucid.weights.hugging_face.settings import KINDS, SEARCH_KINDS
 from pellucid.weights.opening import open_folder
 from tests.unit.weights.hugging_face.folders import (
@@ -292,7 +292,9 @@ def test_the_head_of_a_classifier(tmp_path: Path) -> None:
     saved = open_foreign_folder(write(tmp_path, BERT | names, tensors))
     assert isinstance(saved.model, SequenceClassifier)
     assert (saved.task, saved.labels) == ("classify", ("bad", "so-so", "good"))
-    several = open_foreign_folder(write(tmp_path, BERT | names | {"problem_type": "multi_label_classification"}, tensors))
+    several = open_foreign_folder(
+        write(tmp_path, BERT | names | {"problem_type": "multi_label_classification"}, tensors)
+    )
     assert (several.task, several.labels) == ("encode", ())
     assert "classifier.weight" in several.unused
 
