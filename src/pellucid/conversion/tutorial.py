@@ -8,7 +8,8 @@ from pellucid.config import DecodeConfig
 from pellucid.data.corpus import read_lines
 from pellucid.errors import CheckpointError, ConfigError, DataError, did_you_mean
 from pellucid.model.embeddings import Embeddings
-from pellucid.model.transformer import SequenceClassifier, Transformer
+from pellucid.model.families import SequenceClassifier
+from pellucid.model.transformer import Transformer
 from pellucid.text.tokenizer import BOS_ID, EOS_ID, PAD_ID, SPECIAL_TOKENS
 from pellucid.text.tokenizers import Tokenizers
 from pellucid.text.vocabulary import Vocabulary

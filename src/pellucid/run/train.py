@@ -18,7 +18,7 @@ from pellucid.decoding.hypothesis import NotANumberError
 from pellucid.errors import PellucidError
 from pellucid.evaluation.scores import bleu_signature
 from pellucid.files.writing import is_disk_failure, write_text
-from pellucid.model.transformer import Model, build_model
+from pellucid.model.families import Model, build_model
 from pellucid.planning.budget import Plan
 from pellucid.planning.resolved import decode_of, longest_trained_on
 from pellucid.run.asked import Asked

@@ -9,7 +9,7 @@ from pellucid.config import ModelConfig
 from pellucid.decoding.generation import generate, token_log_probs
 from pellucid.decoding.sampling import SamplingConfig
 from pellucid.errors import DecodingError
-from pellucid.model.transformer import DecoderOnly
+from pellucid.model.families import DecoderOnly
 from tests.rounding import NETWORK
 
 EOS = 2

@@ -8,7 +8,8 @@ from torch import Tensor
 
 from pellucid.config import ModelConfig
 from pellucid.config.tables import from_table, to_table
-from pellucid.model.transformer import Model, Transformer
+from pellucid.model.families import Model
+from pellucid.model.transformer import Transformer
 from pellucid.weights.building import build_unfilled
 from pellucid.weights.tensors import parameters, set_parameters
 
