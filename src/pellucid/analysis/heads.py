@@ -10,7 +10,7 @@ from pellucid.analysis.ablation import Ablation, Head, Outcome, ablate
 from pellucid.analysis.head_texts import Purpose, Texts, given_texts, own_texts
 from pellucid.errors import CheckpointError, ConfigError, DataError
 from pellucid.evaluation.measure import task_in
-from pellucid.model.transformer import EncoderOnly
+from pellucid.model.families import EncoderOnly
 from pellucid.process import keep_freed_memory
 from pellucid.tasks.classifier import Classifier
 from pellucid.tasks.language_model import LanguageModel

@@ -16,7 +16,8 @@ from pellucid.decoding.hypothesis import suppressed_ids
 from pellucid.errors import ConfigError, DataError, install
 from pellucid.evaluation.scores import score_corpus
 from pellucid.files.writing import write_text
-from pellucid.model.transformer import DecoderOnly, Transformer
+from pellucid.model.families import DecoderOnly
+from pellucid.model.transformer import Transformer
 from pellucid.tasks.languages import speaking
 from pellucid.text.language_codes import codes_are_special
 from pellucid.text.tokenizers import Tokenizers

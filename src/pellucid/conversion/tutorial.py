@@ -12,7 +12,8 @@ from pellucid.config.tables import from_table, to_table
 from pellucid.data.lines import read_lines
 from pellucid.errors import CheckpointError, ConfigError, DataError, did_you_mean
 from pellucid.model.embeddings import Embeddings
-from pellucid.model.transformer import Model, SequenceClassifier, Transformer
+from pellucid.model.families import Model, SequenceClassifier
+from pellucid.model.transformer import Transformer
 from pellucid.text.tokenizer import BOS_ID, EOS_ID, PAD_ID, SPECIAL_TOKENS
 from pellucid.text.tokenizers import Tokenizers
 from pellucid.text.vocabulary import Vocabulary

@@ -16,7 +16,7 @@ from pellucid.decoding.hypothesis import Found, Hypothesis, log_probs_of
 from pellucid.decoding.padding import pad
 from pellucid.decoding.sampling import drawing
 from pellucid.errors import DecodingError
-from pellucid.model.transformer import DecoderOnly
+from pellucid.model.families import DecoderOnly
 
 CHUNK_LOGITS = 4_000_000  # numbers held at a time: 16 MB in single precision
 KEPT = 3, 4

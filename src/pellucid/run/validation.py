@@ -12,7 +12,8 @@ from pellucid.config import TrainConfig
 from pellucid.data.batching import Batch, batch_order, draw_batch
 from pellucid.data.prepare import TrainingData
 from pellucid.evaluation.scores import corpus_scores
-from pellucid.model.transformer import Model, SequenceClassifier, Transformer
+from pellucid.model.families import Model, SequenceClassifier
+from pellucid.model.transformer import Transformer
 from pellucid.tasks.translator import Translator
 from pellucid.training.loop import batch_loss
 from pellucid.training.loss import smoothed_cross_entropy

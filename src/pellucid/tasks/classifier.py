@@ -15,7 +15,7 @@ from pellucid.decoding.engine import batches_by_length
 from pellucid.decoding.hypothesis import log_probs_of
 from pellucid.decoding.padding import pad
 from pellucid.errors import ConfigError, DataError
-from pellucid.model.transformer import SequenceClassifier
+from pellucid.model.families import SequenceClassifier
 from pellucid.tasks.lines import check_batch_tokens, several
 from pellucid.tasks.saved import load_for
 from pellucid.tasks.summary import listing, summary

@@ -13,7 +13,7 @@ from pellucid.config import DecodeConfig, SamplingConfig
 from pellucid.decoding.generation import generate, token_log_probs
 from pellucid.decoding.hypothesis import Hypothesis
 from pellucid.errors import ConfigError, shown
-from pellucid.model.transformer import DecoderOnly
+from pellucid.model.families import DecoderOnly
 from pellucid.tasks.lines import check_batch_tokens, listed
 from pellucid.tasks.saved import load_for
 from pellucid.tasks.summary import summary

@@ -9,7 +9,7 @@ import torch
 
 from pellucid.config import DecodeConfig
 from pellucid.errors import CheckpointError, ConfigError
-from pellucid.model.transformer import Model
+from pellucid.model.families import Model
 from pellucid.tasks.devices import find_device, find_dtype
 from pellucid.text.tokenizers import Tokenizers
 from pellucid.weights.folder import SavedModel

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 
-from pellucid.model.transformer import Model
+from pellucid.model.families import Model
 
 FEW = 4
 

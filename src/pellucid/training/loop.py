@@ -17,7 +17,8 @@ from pellucid.data.batching import Batch, Indices, batch_order, draw_batch
 from pellucid.data.shards import Shard
 from pellucid.data.subword_sampling import SubwordSampling
 from pellucid.errors import PellucidError
-from pellucid.model.transformer import DecoderOnly, Model, SequenceClassifier, Transformer
+from pellucid.model.families import DecoderOnly, Model, SequenceClassifier
+from pellucid.model.transformer import Transformer
 from pellucid.training.clock import Clock
 from pellucid.training.interrupts import Interrupted, Interrupts
 from pellucid.training.log import RunLog

@@ -14,7 +14,7 @@ from pellucid.analysis.statistics import sink_columns, statistics
 from pellucid.data.lines import origin, read_lines
 from pellucid.errors import ConfigError, DataError
 from pellucid.evaluation.measure import task_in
-from pellucid.model.transformer import EncoderOnly
+from pellucid.model.families import EncoderOnly
 from pellucid.tasks.classifier import Classifier
 from pellucid.tasks.language_model import LanguageModel
 from pellucid.tasks.saved import open_model

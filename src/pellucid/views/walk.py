@@ -11,9 +11,10 @@ from pellucid.decoding.padding import pad
 from pellucid.errors import CheckpointError, ConfigError, DataError
 from pellucid.model.attention import MultiHeadAttention, attention_weights, observing
 from pellucid.model.embeddings import Embeddings
+from pellucid.model.families import DecoderOnly, Model
 from pellucid.model.layers import DecoderLayer, EncoderLayer
-from pellucid.model.positions import RelativePositions
-from pellucid.model.transformer import DecoderOnly, Model, Transformer
+from pellucid.model.relative import RelativePositions, RotaryPositions
+from pellucid.model.transformer import Transformer
 from pellucid.tasks.languages import speaking
 from pellucid.tasks.translator import Translator
 from pellucid.text.tokenizer import CompleteTokenizer
@@ -124,7 +125,7 @@ def _text(saved: SavedModel, tokenizers: Tokenizers, text: str) -> Read:
 
 def _steps(model: nn.Module) -> Iterable[tuple[str, nn.Module]]:
     """The modules worth a line: those that compute, not those that only hold others or do nothing here."""
-    quiet = (nn.ModuleList, RelativePositions)
+    quiet = (nn.ModuleList, RelativePositions, RotaryPositions)
     return [(n, m) for n, m in model.named_modules() if n and not isinstance(m, quiet) and "dropout" not in n]
 
 

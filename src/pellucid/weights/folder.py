@@ -7,7 +7,7 @@ of the first version have our description in `config.json` and no `pellucid.json
 import json
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -18,7 +18,8 @@ from pellucid.config.tables import from_table, to_table
 from pellucid.errors import CheckpointError, ConfigError, did_you_mean, quoted, shown
 from pellucid.files.reading import read_settings
 from pellucid.files.writing import move_into_place, temporary_folder, write_text
-from pellucid.model.transformer import Model
+from pellucid.model.families import Model
+from pellucid.model.parts import Parts
 from pellucid.text.tokenizer import Tokenizer
 from pellucid.text.tokenizers import Tokenizers
 from pellucid.text.training_text import TrainingText
@@ -43,11 +44,12 @@ SECTIONS = ("model", "tokenizer", "decode")
 Task = Literal["translate", "classify", "generate", "encode"]
 TASK_OF_FAMILY: dict[str, Task] = {"encoder-decoder": "translate", "decoder": "generate", "encoder": "encode"}
 """What a family is for; an encoder that tells classes apart is for "classify"."""
+_LOADED_BY = {"translate": "Translator", "classify": "Classifier", "generate": "LanguageModel"}
 
 
 @dataclass(frozen=True)
 class SavedModel:
-    """What a model folder holds, ours or somebody else's."""
+    """The contents of a model folder, ours or somebody else's."""
 
     model: Model
     tokenizers: Tokenizers | None
@@ -65,8 +67,25 @@ class SavedModel:
 
 
 def task_of(model: ModelConfig) -> Task:
-    """What a model of this shape is for."""
+    """Returns the task that a model of this shape is for."""
     return "classify" if model.num_classes else TASK_OF_FAMILY[model.family]
+
+
+def save_model(
+    folder: Path,
+    model: Model,
+    tokenizers: Tokenizers,
+    decode: DecodeConfig,
+    card: str,
+    labels: Sequence[str] = (),
+    languages: Mapping[str, int] | None = None,
+    text: TrainingText | None = None,
+) -> Path:
+    """Writes a whole model folder, in place of a model that is there already, and returns it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    save_weights(folder, model)
+    save_description(folder, model.config, tokenizers, decode, card, labels, languages, text, model.parts)
+    return folder
 
 
 def save_description(
@@ -78,8 +97,12 @@ def save_description(
     labels: Sequence[str] = (),
     languages: Mapping[str, int] | None = None,
     text: TrainingText | None = None,
+    parts: Parts | None = None,
 ) -> None:
-    """Writes all of a model folder but the weights: descriptions, the tokenizer's files, the model card README.md."""
+    """Writes all of a model folder but the weights: descriptions, the tokenizer's files, the model card README.md.
+
+    Of `parts` and tokenizers of somebody's own it holds the names: loading asks for them.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     description = {
         "format": FORMAT,
@@ -94,11 +117,13 @@ def save_description(
         description["languages"] = dict(languages)
     if text is not None:
         description["text"] = to_table(text)
+    if parts is not None and parts.names:
+        description["parts"] = parts.names
     write_text(folder / "README.md", card)
     write_text(folder / CONFIG, json.dumps(_for_others(model), indent=2) + "\n")
     with suppress(ConfigError):  # what the common format cannot express, our own files hold
         write_tokenizer_files(tokenizers, folder, model, decode)
-    # Last: without it the folder is none yet.
+    # Last: before it, the folder does not count as a model.
     write_text(folder / DESCRIPTION, json.dumps(description, indent=2, ensure_ascii=False) + "\n")
 
 
@@ -111,15 +136,16 @@ def load_folder(
     folder: Path,
     device: torch.device,
     dtype: torch.dtype | None = None,
-    *,
+    parts: Parts | None = None,
     tokenizer: Tokenizers | Tokenizer | None = None,
 ) -> SavedModel:
     """Returns the model of a folder in our own format, ready to use; `open_folder` opens those of any.
 
     Anybody may have written it: what the description asks for is compared with the header of the weights before memory
-    is taken for either. `tokenizer` is one of one's own, for a folder that was saved with it.
+    is taken for either. Code is never read from it: `parts` and a `tokenizer` of one's own, which it names, are given.
 
-    Raises CheckpointError where the folder is none, or is damaged, or holds what cannot be expressed here.
+    Raises CheckpointError where it is not a model folder, is damaged, cannot be expressed here, or names parts or a
+    tokenizer that are not given; and where some are given that it does not name.
     """
     table = read_config(folder)
     try:
@@ -128,6 +154,7 @@ def load_folder(
         text = from_table(TrainingText, table["text"], "`text`") if "text" in table else None
     except ConfigError as error:
         raise CheckpointError(f"`{description_of(folder)}` is damaged: {error}", "copy the folder again") from error
+    check_parts(folder, table.get("parts", {}), table["task"], parts)
     tokenizers = Tokenizers.load(folder, table["tokenizer"], tokenizer)
     if table["task"] != task_of(config):
         raise CheckpointError(
@@ -136,13 +163,42 @@ def load_folder(
             "copy the folder again",
         )
     origin = f"`{folder / WEIGHTS}`"
-    check_stored(outline(config), read_header(folder / WEIGHTS), origin)
+    if parts is None:  # parts that are given are trusted, and may not be able to stand without numbers
+        check_stored(outline(config), read_header(folder / WEIGHTS), origin)
     tensors = load_tensors(folder / WEIGHTS)
-    model = build_unfilled(config)
+    model = build_unfilled(config, parts)
     set_parameters(model, tensors, origin)
     labels, languages = _labels(folder, table, config), _languages(folder, table)
     model = model.to(device, dtype).eval()
     return SavedModel(model, tokenizers, decode, table["task"], labels, languages, text=text)
+
+
+def check_parts(folder: Path, recorded: Any, task: str, parts: Parts | None) -> None:
+    """Raises CheckpointError unless `parts` are those that the folder names."""
+    known = {field.name for field in fields(Parts)}
+    if not isinstance(recorded, dict) or not set(recorded) <= known or not all(map(_is_name, recorded.values())):
+        raise CheckpointError(
+            f"`{description_of(folder)}` is damaged: its `parts` ({shown(recorded)}) are not names of modules by "
+            f"{', '.join(sorted(known))}",
+            "copy the folder again",
+        )
+    given = {} if parts is None else parts.names
+    if parts is not None and given.keys() == recorded.keys() and all(map(parts.fits, recorded, recorded.values())):
+        return
+    if not given and not recorded:
+        return
+    told = {name: f"{name}={path.removeprefix('__main__.')}" for name, path in recorded.items()}
+    loader = f"pellucid.{_LOADED_BY[task]}.load" if task in _LOADED_BY else "load_folder"
+    argument = f", parts=pellucid.Parts({', '.join(told.values())})" if told else ""
+    line = f'write {loader}("{folder}"{argument})'
+    has = f"has parts that are not Pellucid's ({', '.join(told.values())})" if told else "has no parts of your own"
+    wrong = ", ".join(f"{name}={path}" for name, path in given.items())
+    raise CheckpointError(f"the model in `{folder}` {has}, but {f'{wrong} is' if wrong else 'none are'} given", line)
+
+
+def _is_name(name: object) -> bool:
+    """Tells whether a description's name of a part can stand in a line of Python; a lambda has none."""
+    return isinstance(name, str) and all(part.isidentifier() for part in name.replace("<lambda>", "_").split("."))
 
 
 def description_of(folder: Path) -> Path:
@@ -152,7 +208,7 @@ def description_of(folder: Path) -> Path:
 
 
 def is_described(folder: Path) -> bool:
-    """Tells whether a folder has a description of ours. A config.json for others alone is none."""
+    """Tells whether a folder has a description of ours; a config.json for others alone does not count."""
     return (folder / DESCRIPTION).is_file() or "format" in _config(folder)
 
 
@@ -165,7 +221,7 @@ def is_foreign(folder: Path) -> bool:
 
 
 def _config(folder: Path) -> dict[str, Any]:
-    """The table in config.json; empty where there is none, for `read_config` to say what is wrong."""
+    """Returns the table in config.json; an empty one where there is none, and `read_config` says what is wrong."""
     try:
         return read_settings(folder / CONFIG)
     except CheckpointError:
@@ -217,7 +273,7 @@ def read_config(folder: Path) -> dict[str, Any]:
 
 
 def _where_models_are(folder: Path) -> str:
-    """What to do about a name at which there is no model."""
+    """Returns what to do about a name at which there is no model."""
     if folder.is_dir():
         return "a run folder becomes one at its first validation"
     if folder.exists() or len(folder.parts) != 1 or folder.suffix:
@@ -226,7 +282,7 @@ def _where_models_are(folder: Path) -> str:
 
 
 def _for_others(model: ModelConfig) -> dict[str, Any]:
-    """What our config.json tells programs that look for one: whose model it is, and its sizes by their usual names."""
+    """Returns our config.json, which tells other programs whose model it is, and its sizes by their usual names."""
     return {
         "model_type": OWN_TYPE,
         "library_name": OWN_TYPE,
@@ -244,7 +300,7 @@ def _for_others(model: ModelConfig) -> dict[str, Any]:
 
 
 def _labels(folder: Path, table: dict[str, Any], config: ModelConfig) -> tuple[str, ...]:
-    """What the classes are called. Raises CheckpointError where there are not as many names as classes."""
+    """Returns the names of the classes. Raises CheckpointError where there are not as many names as classes."""
     labels = table.get("labels", [])
     if not isinstance(labels, list) or len(labels) != config.num_classes:
         raise CheckpointError(
@@ -256,11 +312,11 @@ def _labels(folder: Path, table: dict[str, Any], config: ModelConfig) -> tuple[s
 
 
 def _languages(folder: Path, table: dict[str, Any]) -> dict[str, int]:
-    """The codes of languages, with their ids. Raises CheckpointError where they are no such table."""
+    """Returns the codes of languages, with their ids. Raises CheckpointError where they are something else."""
     languages = table.get("languages", {})
     if not isinstance(languages, dict) or not all(type(number) is int for number in languages.values()):
         raise CheckpointError(
-            f"`{description_of(folder)}` is damaged: its `languages` are no table of ids", "copy the folder again"
+            f"`{description_of(folder)}` is damaged: its `languages` are not a table of ids", "copy the folder again"
         )
     return dict(languages)
 

@@ -6,28 +6,30 @@ from pathlib import Path
 import torch
 
 from pellucid.errors import CheckpointError, ConfigError
+from pellucid.model.parts import Parts
 from pellucid.text.tokenizer import Tokenizer
 from pellucid.text.tokenizers import Tokenizers
-from pellucid.weights.folder import DESCRIPTION, SavedModel, is_foreign, load_folder
+from pellucid.weights.folder import DESCRIPTION, SavedModel, check_parts, is_foreign, load_folder
 
 
 def open_folder(
     folder: Path,
     device: torch.device,
     dtype: torch.dtype | None = None,
-    *,
+    parts: Parts | None = None,
     tokenizer: Tokenizers | Tokenizer | None = None,
 ) -> SavedModel:
     """Returns the model of a folder, ours or one of Hugging Face's transformers, ready to use.
 
-    `tokenizer` is one of one's own, for a folder of ours that was saved with it.
+    `parts` and `tokenizer` are those of one's own that a folder of ours was saved with.
 
     Raises CheckpointError where it is not a model's folder, is damaged, was written for another engine, or holds what
     cannot be expressed here.
     """
     _refuse_exported(folder)
     if not is_foreign(folder):
-        return load_folder(folder, device, dtype, tokenizer=tokenizer)
+        return load_folder(folder, device, dtype, parts, tokenizer)
+    check_parts(folder, {}, "translate", parts)
     if tokenizer is not None:
         raise ConfigError(f"`tokenizer=` is given, but `{folder}` is not a folder of Pellucid's own", "leave it out")
     # Here, so that whoever opens a folder of our own does not wait for the foreign families.

@@ -17,7 +17,8 @@ import torch
 
 from pellucid.config import DecodeConfig, ModelConfig
 from pellucid.conversion.proof import own_sentences
-from pellucid.model.transformer import DecoderOnly, Transformer
+from pellucid.model.families import DecoderOnly
+from pellucid.model.transformer import Transformer
 from pellucid.tasks.classifier import Classifier
 from pellucid.tasks.language_model import LanguageModel
 from pellucid.tasks.translator import Translator

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import torch
 
-from pellucid.model.transformer import EncoderOnly, SequenceClassifier
+from pellucid.model.families import EncoderOnly, SequenceClassifier
 from pellucid.weights.hugging_face.opening import open_foreign_folder
 from tests.parity.hugging_face.outside import close, opened, padded_ids, random_outside
 

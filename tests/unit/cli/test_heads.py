@@ -7,7 +7,7 @@ import pytest
 
 from pellucid.analysis.ablation import Head, switched_off
 from pellucid.config import DecodeConfig, ModelConfig
-from pellucid.model.transformer import EncoderOnly
+from pellucid.model.families import EncoderOnly
 from pellucid.run.run import train
 from pellucid.tasks.classifier import Classifier
 from pellucid.tasks.language_model import LanguageModel

@@ -14,7 +14,8 @@ from pellucid.config import DecodeConfig, ModelConfig
 from pellucid.conversion import proof as proofs
 from pellucid.conversion.proof import Proof, not_compared, own_sentences, prove
 from pellucid.errors import ConfigError, DataError
-from pellucid.model.transformer import EncoderOnly, Transformer
+from pellucid.model.families import EncoderOnly
+from pellucid.model.transformer import Transformer
 from pellucid.text.tokenizers import Tokenizers
 from pellucid.weights.folder import SavedModel, save_description, save_weights
 from tests.parity.export.shapes import DECODER, ENCODER, PAIRED, random_model

@@ -8,7 +8,7 @@ import torch
 from pellucid.config import ModelConfig, SamplingConfig
 from pellucid.decoding.generation import generate, token_log_probs
 from pellucid.errors import DecodingError
-from pellucid.model.transformer import DecoderOnly
+from pellucid.model.families import DecoderOnly
 from tests.rounding import NETWORK
 
 EOS = 2

@@ -13,7 +13,7 @@ import torch
 
 from pellucid.config import DecodeConfig, ModelConfig
 from pellucid.errors import CheckpointError
-from pellucid.model.transformer import build_model
+from pellucid.model.families import build_model
 from pellucid.text.tokenizers import Tokenizers
 from pellucid.text.training_text import TrainingText
 from pellucid.text.vocabulary import Vocabulary

@@ -10,8 +10,6 @@ from pellucid.weights.hugging_face.family import Family
 from pellucid.weights.hugging_face.gpt2 import GPT2
 from pellucid.weights.hugging_face.llama import LLAMA, QWEN2
 
-ACTIVATIONS = {"relu": "relu", "gelu": "gelu", "gelu_tanh": "gelu_pytorch_tanh", "silu": "silu"}
-
 
 @dataclass(frozen=True, kw_only=True)
 class Architecture:

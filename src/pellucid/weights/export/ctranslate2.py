@@ -11,18 +11,20 @@ from torch import Tensor, nn
 from pellucid.config import DecodeConfig, ModelConfig
 from pellucid.errors import ConfigError, install
 from pellucid.files.writing import move_into_place, temporary_folder, write_text
-from pellucid.model.transformer import DecoderOnly, Model, Transformer
+from pellucid.model.families import DecoderOnly, Model
+from pellucid.model.transformer import Transformer
 from pellucid.text.numbered import NumberedSubwords
 from pellucid.text.subwords import Subwords
 from pellucid.text.tokenizer import CompleteTokenizer, Tokenizer
 from pellucid.text.tokenizer_json_writing import token_names
 from pellucid.text.tokenizers import Tokenizers
+from pellucid.weights.activations import ACTIVATIONS
 from pellucid.weights.export.card import export_card
+from pellucid.weights.export.own_parts import refuse_parts
 from pellucid.weights.export.tokenizer_files import save_tokenizer_files
 
 Quantization = Literal["int8", "int8_float32", "int8_float16", "int8_bfloat16", "int16", "float16", "bfloat16"]
 
-ACTIVATIONS = {"relu": "RELU", "gelu": "GELU", "gelu_tanh": "GELUTanh", "silu": "SWISH"}
 NORMS = {
     "self_attn_norm": "self_attention.layer_norm", "cross_attn_norm": "attention.layer_norm",
     "feed_forward_norm": "ffn.layer_norm",
@@ -54,6 +56,7 @@ def to_ctranslate2(
     Raises ConfigError, which names the field, for a model that CTranslate2 cannot express, and where the extra `ct2` is
     not installed.
     """
+    refuse_parts(model, "CTranslate2")
     _check(model.config, quantization)
     spec = _specification(model)
     if isinstance(model, Transformer):
@@ -130,7 +133,7 @@ def _specification(model: Model) -> Any:
     config = model.config
     shape: dict[str, Any] = {
         "pre_norm": config.norm == "pre", "no_final_norm": not config.has_final_norm,
-        "activation": common_spec.Activation[ACTIVATIONS[config.activation]],
+        "activation": common_spec.Activation[ACTIVATIONS[config.activation][1]],
         "layernorm_embedding": config.embedding_norm, "ffn_glu": config.gated, "rms_norm": config.norm_type == "rms",
     }  # fmt: skip
     if isinstance(model, Transformer):

@@ -14,12 +14,14 @@ from pellucid.config import DecodeConfig, ModelConfig
 from pellucid.errors import ConfigError
 from pellucid.files.writing import replacing, write_text
 from pellucid.model.attention import MultiHeadAttention
-from pellucid.model.transformer import Model
+from pellucid.model.families import Model
 from pellucid.text.tokenizer import Tokenizer
 from pellucid.text.tokenizers import Tokenizers
+from pellucid.weights.activations import ACTIVATIONS
 from pellucid.weights.export import architectures as classes
-from pellucid.weights.export.architectures import ACTIVATIONS, Architecture
+from pellucid.weights.export.architectures import Architecture
 from pellucid.weights.export.card import export_card
+from pellucid.weights.export.own_parts import refuse_parts
 from pellucid.weights.export.tokenizer_files import save_tokenizer_files
 from pellucid.weights.hugging_face.names import foreign_names
 from pellucid.weights.tensors import parameters
@@ -53,6 +55,7 @@ def to_hugging_face(
 
     Raises ConfigError, which names the field, for a model that no class can express.
     """
+    refuse_parts(model, "transformers")
     architecture = architecture_of(model.config)
     _check(model.config, architecture)
     folder, decode = Path(folder), decode or DecodeConfig()
@@ -176,7 +179,7 @@ def _folded(name: str, tensor: Tensor, config: ModelConfig, architecture: Archit
 def _config_table(
     config: ModelConfig, architecture: Architecture, decode: DecodeConfig, labels: tuple[str, ...]
 ) -> dict[str, Any]:
-    values = resolved(config) | {"activation": ACTIVATIONS[config.activation]}
+    values = resolved(config) | {"activation": ACTIVATIONS[config.activation][0][0]}
     table: dict[str, Any] = {"architectures": [architecture.class_name], "model_type": architecture.model_type}
     table |= {theirs: values[ours] for ours, theirs in architecture.family.fields.items()}
     table |= {theirs: values[ours] for theirs, ours in architecture.settings.items()} | dict(architecture.fixed)

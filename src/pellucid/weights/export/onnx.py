@@ -15,12 +15,14 @@ from torch import Tensor, nn
 from pellucid.config import DecodeConfig, ModelConfig
 from pellucid.errors import ConfigError, install
 from pellucid.files.writing import replacing, write_text
-from pellucid.model.transformer import DecoderOnly, EncoderOnly, Model, Transformer
+from pellucid.model.families import DecoderOnly, EncoderOnly, Model
+from pellucid.model.transformer import Transformer
 from pellucid.text.tokenizer import Tokenizer
 from pellucid.text.tokenizers import Tokenizers
 from pellucid.weights.export.card import export_card
 from pellucid.weights.export.hugging_face import generation_table
 from pellucid.weights.export.onnx_steps import MemoryReader, SourceReader, StateReader, TokenWriter, parted
+from pellucid.weights.export.own_parts import refuse_parts
 from pellucid.weights.export.tokenizer_files import save_tokenizer_files
 
 Quantization = Literal["int8"]
@@ -66,6 +68,7 @@ classifier's `logits` (B, C) |
 
     Raises ConfigError where the extra `onnx` is not installed, or for another `quantization`.
     """
+    refuse_parts(model, "ONNX Runtime")
     _check(quantization)
     folder = Path(folder)
     (folder / GRAPHS).mkdir(parents=True, exist_ok=True)

@@ -10,9 +10,10 @@ from torch import Tensor, nn
 from pellucid.model.attention import MultiHeadAttention
 from pellucid.model.cache import DecoderCache, LayerCache
 from pellucid.model.embeddings import Embeddings
+from pellucid.model.families import DecoderOnly, EncoderOnly, SequenceClassifier
 from pellucid.model.fast.linear import Linear
 from pellucid.model.positions import LearnedPositions
-from pellucid.model.transformer import DecoderOnly, EncoderOnly, SequenceClassifier, Transformer
+from pellucid.model.transformer import Transformer
 
 
 class GivenLayerCache(LayerCache):

@@ -14,13 +14,6 @@ from pellucid.weights.hugging_face.settings import Settings
 Tensors = dict[str, Tensor]
 """Foreign names, without the base prefix, to tensors."""
 
-ACTIVATIONS = {
-    "relu": "relu",
-    "gelu": "gelu", "gelu_python": "gelu",
-    "gelu_new": "gelu_tanh", "gelu_fast": "gelu_tanh", "gelu_pytorch_tanh": "gelu_tanh",
-    "silu": "silu", "swish": "silu",
-}  # fmt: skip
-
 
 @dataclass(frozen=True, kw_only=True)
 class Family:

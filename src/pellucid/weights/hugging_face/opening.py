@@ -9,16 +9,17 @@ from pellucid.config import DecodeConfig, ModelConfig
 from pellucid.config.tables import from_table
 from pellucid.errors import CheckpointError, ConfigError, shown
 from pellucid.files.reading import read_settings
-from pellucid.model.transformer import Model
+from pellucid.model.families import Model
 from pellucid.text.foreign import load_foreign_tokenizer, starting_ids
 from pellucid.text.language_codes import codes_are_special, language_ids
 from pellucid.text.tokenizer import Tokenizer
 from pellucid.text.tokenizers import Tokenizers
 from pellucid.text.training_text import TrainingText
+from pellucid.weights.activations import FROM_HUGGING_FACE
 from pellucid.weights.building import build_unfilled, outline
 from pellucid.weights.folder import TASK_OF_FAMILY, SavedModel, Task, task_of
 from pellucid.weights.hugging_face.catalogue import FAMILIES
-from pellucid.weights.hugging_face.family import ACTIVATIONS, Family
+from pellucid.weights.hugging_face.family import Family
 from pellucid.weights.hugging_face.files import read_weights
 from pellucid.weights.hugging_face.generation import decode_settings, special_ids, with_default_languages
 from pellucid.weights.hugging_face.hub import find_folder
@@ -176,12 +177,12 @@ def _model_config(settings: Settings, family: Family, fields: dict[str, Any]) ->
     activations.
     """
     activation = fields["activation"]
-    if activation not in ACTIVATIONS:
+    if activation not in FROM_HUGGING_FACE:
         name = family.fields.get("activation", "feed_forward_proj")
         raise settings.refuse(
-            name, settings[name], f"an activation that Pellucid lacks; it has {', '.join(ACTIVATIONS)}"
+            name, settings[name], f"an activation that Pellucid lacks; it has {', '.join(FROM_HUGGING_FACE)}"
         )
-    fields["activation"] = ACTIVATIONS[activation]
+    fields["activation"] = FROM_HUGGING_FACE[activation]
     width, heads = fields["d_model"], fields["num_heads"]
     if fields.get("head_dim") is None and isinstance(width, int) and isinstance(heads, int) and heads and width % heads:
         names = family.fields["d_model"], family.fields.get("num_heads", "encoder_attention_heads")

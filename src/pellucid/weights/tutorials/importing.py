@@ -10,7 +10,8 @@ from torch import Tensor
 from pellucid.config import MAX_POSITIONS, ModelConfig
 from pellucid.config.tables import from_table
 from pellucid.errors import ConfigError, did_you_mean
-from pellucid.model.transformer import SequenceClassifier, Transformer
+from pellucid.model.families import SequenceClassifier
+from pellucid.model.transformer import Transformer
 from pellucid.weights.building import build_unfilled
 from pellucid.weights.tensors import set_parameters
 from pellucid.weights.tutorials.folding import (

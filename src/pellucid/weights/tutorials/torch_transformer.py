@@ -16,8 +16,9 @@ from torch import Tensor, nn
 
 from pellucid.config import MAX_POSITIONS, ModelConfig
 from pellucid.errors import CheckpointError, ConfigError, did_you_mean
-from pellucid.model.stacks import Decoder, Encoder
+from pellucid.model.layers import Decoder, Encoder
 from pellucid.model.transformer import Transformer
+from pellucid.weights.activations import ACTIVATIONS
 from pellucid.weights.building import build_unfilled
 from pellucid.weights.tensors import set_parameters
 from pellucid.weights.tutorials.folding import are_the_papers
@@ -35,7 +36,6 @@ DECODER_LAYER = ENCODER_LAYER | {
     "cross_attn_norm": "norm2.", "feed_forward_norm": "norm3.",
 }  # fmt: skip
 DROPOUTS = ("dropout", "attention_dropout", "feed_forward_dropout")
-ACTIVATIONS = ("relu", "gelu", "gelu_tanh", "silu")
 IN_STACKS = re.compile(r"layers\.\d+\.(self_attn|multihead_attn|linear\d|norm\d)\.|(encoder|decoder)\.norm\.")
 """Names of `torch.nn`'s own."""
 SOURCE_WORDS = {"src", "source", "enc", "encoder", "input", "in"}

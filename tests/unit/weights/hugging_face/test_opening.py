@@ -11,7 +11,8 @@ import torch
 from torch import Tensor
 
 from pellucid.errors import CheckpointError, shown
-from pellucid.model.transformer import DecoderOnly, EncoderOnly, SequenceClassifier, Transformer
+from pellucid.model.families import DecoderOnly, EncoderOnly, SequenceClassifier
+from pellucid.model.transformer import Transformer
 from pellucid.text.tokenizers import Tokenizers
 from pellucid.text.vocabulary import Vocabulary
 from pellucid.weights import from_hugging_face

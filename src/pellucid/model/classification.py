@@ -1,13 +1,11 @@
-"""What stands on an encoder."""
+"""Classes from the states of an encoder; the paper has none."""
 
-import torch
 from torch import Tensor, nn
 
 from pellucid.config import ModelConfig
 from pellucid.model.fast.dropout import Dropout
 from pellucid.model.fast.linear import Linear
-
-ACTIVATIONS = {"tanh": torch.tanh, "relu": torch.relu}
+from pellucid.model.feed_forward import ACTIVATIONS
 
 
 class ClassificationHead(nn.Module):
@@ -22,7 +20,7 @@ class ClassificationHead(nn.Module):
         self.class_projection = Linear(config.d_model, config.num_classes)
 
     def forward(self, states: Tensor, mask: Tensor | None = None) -> Tensor:
-        """(B, S, D) -> (B, C). `mask` (B, 1, 1, S): what is no padding; None: nothing is."""
+        """(B, S, D) -> (B, C). `mask` (B, 1, 1, S): True = a word; None: all are."""
         if not self.takes_mean:
             pooled = states[:, 0]  # (B, D)
         elif mask is None:
@@ -32,5 +30,4 @@ class ClassificationHead(nn.Module):
             pooled = (states * words).sum(dim=1) / words.sum(dim=1)  # (B, D)
         if self.hidden is not None and self.activation is not None:
             pooled = self.activation(self.hidden(pooled))  # (B, D)
-        logits: Tensor = self.class_projection(self.dropout(pooled))  # (B, C)
-        return logits
+        return self.class_projection(self.dropout(pooled))  # (B, C)
