@@ -3,7 +3,7 @@
 import json
 import shutil
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
@@ -128,7 +128,7 @@ class RunFolder:
         """Says how the run began otherwise than a command asks for, whose settings differ so."""
         with suppress(OSError, ValueError, KeyError, TypeError):
             if difference[0].startswith("train.budget") or (self.path / PLAN).is_file():
-                request = json.loads(self.plan)["request"]
+                request = json.loads(self.read(PLAN))["request"]
                 return f"began with `--budget {say_duration(request['seconds'])}`, this command has no budget"
         return f"has `{difference[0]}`, this command `{difference[1]}`"
 
@@ -141,15 +141,17 @@ class RunFolder:
         origin: dict[str, Any] = newest_state(self.path / "checkpoints").origin
         return origin
 
-    @property
-    def plan(self) -> str:
-        """The text of the plan of a run with a time budget; where the file is lost, a checkpoint's copy, or nothing."""
+    def read(self, name: str) -> str:
+        """Returns the text of a JSON file that not every run has: PLAN or REPLACED.
+
+        Where the file is lost, or damaged, it is a checkpoint's copy; where the run has none, it is empty.
+        """
         with suppress(OSError, UnicodeDecodeError):
-            text = (self.path / PLAN).read_text(encoding="utf-8")
+            text = (self.path / name).read_text(encoding="utf-8")
             with suppress(ValueError):
                 json.loads(text)
                 return text
-        return str(self.origin.get(PLAN, ""))
+        return str(self.origin.get(name, ""))
 
     def find_planned(self, request: Request) -> Recipe | None:
         """Returns the recipe that the run was planned to for the same request; None where nothing has trained yet.
@@ -173,7 +175,7 @@ class RunFolder:
     def _request(self) -> Request | None:
         """Returns the request that the run was planned for; None where it was planned for none."""
         try:
-            table = json.loads(self.plan)["request"]
+            table = json.loads(self.read(PLAN))["request"]
             return Request(table["seconds"], tuple(table["settings"]), table["recipe"])
         except (ValueError, KeyError, TypeError):
             return None
@@ -197,17 +199,14 @@ class RunFolder:
 
         Most replace nothing, and have no such table.
         """
-        with suppress(OSError, ValueError):
-            table: dict[str, Any] = json.loads((self.path / REPLACED).read_text(encoding="utf-8"))
-            return table
-        text = self.origin.get(REPLACED)
-        return json.loads(text) if text else {}
+        text = self.read(REPLACED)
+        table: dict[str, Any] = json.loads(text) if text else {}
+        return table
 
-    def save_replaced(self, names: Sequence[str], recipe: Recipe) -> str:
-        """Writes down what a script replaces of what it names at first; returns the text of that."""
-        text = json.dumps({"names": sorted(names), "recipe": recipe.to_toml()}, indent=2) + "\n"
-        write_text(self.path / REPLACED, text)
-        return text
+    def save_replaced(self, names: Iterable[str], recipe: Recipe) -> None:
+        """Writes down what a script replaces of what it names at first."""
+        table = {"names": sorted(names), "recipe": recipe.to_toml()}
+        write_text(self.path / REPLACED, json.dumps(table, indent=2) + "\n")
 
     def mend(self) -> list[str]:
         """Writes recipe.toml and the like again where they are not as the newest checkpoint has them; returns which."""

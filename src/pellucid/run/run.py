@@ -1,6 +1,5 @@
 """`pellucid.Run`: one training, from its settings to its folder; and `pellucid.train`, which is a Run in one call."""
 
-import json
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -160,7 +159,7 @@ class Run:
 
     @property
     def recipe(self) -> Recipe:
-        """Every setting, decided: with a time budget those of the plan."""
+        """Returns every setting, decided: with a time budget those of the plan. Another recipe may take its place."""
         return self._recipe
 
     @recipe.setter
@@ -174,12 +173,12 @@ class Run:
 
     @property
     def plan(self) -> Plan | None:
-        """What the time budget comes to; None where there is none, or the run in the folder was planned before."""
+        """Returns what the time budget comes to; None without one, and for a run that was planned before."""
         return self._plan
 
     @property
     def data(self) -> Corpus | RunningCorpus:
-        """The pairs to train on and to validate on; to be replaced by what the argument `data` may be."""
+        """Returns the pairs to train and to validate on; what the argument `data` may be can take their place."""
         self._read_texts()
         return self._corpus
 
@@ -191,7 +190,7 @@ class Run:
 
     @property
     def tokenizers(self) -> Tokenizers:
-        """What makes ids of texts and texts of ids; to be replaced by what the argument `tokenizer` may be."""
+        """Returns what makes ids of texts; what the argument `tokenizer` may be can take its place."""
         self._read_texts()
         return self._tokenizers
 
@@ -203,7 +202,7 @@ class Run:
 
     @property
     def model(self) -> Model:
-        """The model on its device: before training as it begins, after it as it lies in the folder.
+        """Returns the model on its device: before training as it begins, after it as it lies in the folder.
 
         A run that goes on gets the weights of its checkpoint in `train`. Another model of the same shape and parts may
         take its place, and weights may be set.
@@ -224,7 +223,7 @@ class Run:
 
     @property
     def loss(self) -> Loss:
-        """What is minimised: (model, batch) -> Losses(minimised, reported), sums over the batch's target tokens."""
+        """Returns what is minimised: (model, batch) -> Losses(minimised, reported), sums over target tokens."""
         return make_loss(self.recipe.train) if self._loss is None else self._loss
 
     @loss.setter
@@ -233,9 +232,10 @@ class Run:
 
     @property
     def optimizer(self) -> Optimizer:
-        """The optimizer; to be replaced by another one of the model's parameters, or a function that makes it of them.
+        """Returns the optimizer, whose rate is the schedule's.
 
-        Its rate is the schedule's. The function is called as f(model), when training begins.
+        Another one of the model's parameters may take its place, or a function (model) -> optimizer, which is called
+        when training begins.
         """
         if self._optimizer is None:
             self._optimizer = make_optimizer(self.model, self.recipe.train, self.loss)
@@ -249,9 +249,10 @@ class Run:
 
     @property
     def schedule(self) -> Rate:
-        """The learning rate of each step, counted from 1; replaced while the run trains, it holds from the next one on.
+        """Returns what gives the learning rate of a step, counted from 1. Another function may take its place.
 
-        A rate that follows from what was seen in training is kept for a resumption by `event.scale_rate` alone.
+        While the run trains, that holds from the next step on. A rate that follows from what a hook has seen is kept
+        for a resumption by `event.scale_rate` alone.
         """
         return Schedule(self.recipe.train, self.recipe.model.d_model) if self._schedule is None else self._schedule
 
@@ -458,7 +459,7 @@ class Run:
         if self._start is not None:
             return self._start
         try:
-            return Start.read(Path(recipe.train.init_from), self.parts)
+            return Start.of(recipe, self.parts)
         except CheckpointError as error:
             if not self._wrong:
                 raise
@@ -558,7 +559,7 @@ class Run:
                 folder.save_plan(self._plan)
                 self._say(str(self._plan))
             if self._asked_first is not None:
-                folder.save_replaced(sorted(self._replaced), self._asked_first)
+                folder.save_replaced(self._replaced, self._asked_first)
             self._resuming, self._fresh, self._request = True, False, None
         else:
             for name in folder.mend():
@@ -579,8 +580,7 @@ class Run:
                 RECIPE: origin.get(RECIPE, recipe.to_toml()),
                 "corpus": texts.mark,
                 **({} if self.parts is None else {PARTS: self.parts.names}),
-                **({PLAN: folder.plan} if folder.plan else {}),
-                **({REPLACED: json.dumps(folder.replaced)} if folder.replaced else {}),
+                **{name: text for name in (PLAN, REPLACED) if (text := folder.read(name))},
             }
             self._describe_again(folder)
             self._trainer = self._make_trainer(folder, log)

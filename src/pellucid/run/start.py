@@ -62,6 +62,37 @@ class Start:
         model = open_folder(folder, torch.device("cpu"), parts=parts if with_parts else None)
         return cls(folder, model, weights_digest(folder))
 
+    @classmethod
+    def of(cls, recipe: Recipe, parts: Parts | None = None) -> Self:
+        """Reads the model that a recipe names. Raises CheckpointError, ConfigError where it cannot begin with that."""
+        start = cls.read(model_folder(recipe.train.init_from), parts)
+        start.check(recipe)
+        return start
+
+    def check(self, recipe: Recipe) -> None:
+        """Raises ConfigError where the model cannot learn the recipe's task, or has other weights than it names.
+
+        Raises CheckpointError where it has no tokenizer.
+        """
+        saved, folder = self.model, self.folder
+        if saved.task not in STARTS[recipe.task]:
+            raise ConfigError(
+                f'`{folder}` holds a model of another family: `task = "{recipe.task}"` needs {NEEDS[recipe.task]}, and '
+                f"it has {saved.model.config.num_encoder_layers} encoder and {saved.model.config.num_decoder_layers} "
+                "decoder layers",
+                "choose another recipe, or another model to start from",
+            )
+        if saved.tokenizers is None:
+            raise CheckpointError(
+                f"the model in `{folder}` has no tokenizer, so it cannot read text",
+                "copy the tokenizer's files into it",
+            )
+        if recipe.train.init_sha256 not in ("", self.digest):
+            raise ConfigError(
+                f"`train.init_sha256` is {recipe.train.init_sha256}, but the weights in `{folder}` have {self.digest}",
+                "name the folder with the weights that the recipe means, or leave `init_sha256` out",
+            )
+
 
 def with_start(
     recipe: Recipe,
@@ -119,7 +150,7 @@ def with_start(
             decode = speaking(decode, shape, tokenizers, table.get("languages", {}), *languages)
     else:
         start = known if known is not None and known.folder == folder else Start.read(folder, parts)
-        _check_task(start, recipe)
+        start.check(recipe)
         saved, digest = start.model, start.digest
         assert saved.tokenizers is not None
         shape, tokenizer = saved.model.config, saved.tokenizers.source.kind
@@ -181,30 +212,6 @@ def _own_decode(own: DecodeConfig, recipe: DecodeConfig, given: Collection[str])
         if f.name not in (*OF_THE_RECIPE, *given) and getattr(recipe, f.name) == getattr(default, f.name)
     }
     return replace(recipe, **kept)
-
-
-def _check_task(start: Start, recipe: Recipe) -> None:
-    """Raises ConfigError for a model that cannot learn the recipe's task or has other weights than it names.
-
-    Raises CheckpointError for a model without a tokenizer.
-    """
-    saved, folder = start.model, start.folder
-    if saved.task not in STARTS[recipe.task]:
-        raise ConfigError(
-            f'`{folder}` holds a model of another family: `task = "{recipe.task}"` needs {NEEDS[recipe.task]}, and it '
-            f"has {saved.model.config.num_encoder_layers} encoder and {saved.model.config.num_decoder_layers} decoder "
-            "layers",
-            "choose another recipe, or another model to start from",
-        )
-    if saved.tokenizers is None:
-        raise CheckpointError(
-            f"the model in `{folder}` has no tokenizer, so it cannot read text", "copy the tokenizer's files into it"
-        )
-    if recipe.train.init_sha256 not in ("", start.digest):
-        raise ConfigError(
-            f"`train.init_sha256` is {recipe.train.init_sha256}, but the weights in `{folder}` have {start.digest}",
-            "name the folder with the weights that the recipe means, or leave `init_sha256` out",
-        )
 
 
 def _check_began_so(run: Path | None, stored: Recipe | None, asked: Recipe) -> None:
