@@ -208,7 +208,10 @@ class Run:
         take its place, and weights may be set.
         """
         if self._model is None and self._result is not None and self.folder is not None:
-            self._model = open_folder(self.folder.path, self.device, parts=self.parts).model
+            own = "own" in read_config(self.folder.path)["tokenizer"]
+            self._model = open_folder(
+                self.folder.path, self.device, parts=self.parts, tokenizer=self._own_tokenizers if own else None
+            ).model
         elif self._model is None:
             self._model = self._make_model()
             self._types = _types_of(self._model)

@@ -26,6 +26,7 @@ from pellucid.text.tokenizers import Tokenizers
 from pellucid.training.interrupts import Interrupted
 from pellucid.training.loss import CrossEntropy, Losses
 from pellucid.training.schedule import learning_rate
+from pellucid.weights.opening import open_folder
 from pellucid.weights.tensors import load_tensors
 from tests.toy_task import reversed_letters, small_recipe, write_pairs
 from tests.unit.run.test_run import at_step, contents, interrupt, metrics
@@ -175,7 +176,7 @@ def test_a_schedule_may_be_replaced_while_the_run_trains(recipe: Recipe, tmp_pat
 
     run.on_step(lowered)
     run.train()
-    assert rates[2:] == [3e-5, 4e-5, 5e-5, 6e-5]
+    assert rates[2:] == pytest.approx([3e-5, 4e-5, 5e-5, 6e-5])
 
 
 def doubled(model: nn.Module, batch: Any) -> Losses:
@@ -353,9 +354,13 @@ def test_parts_are_in_the_folder_and_needed_to_open_it(recipe: Recipe, tmp_path:
     run = Run(recipe, tmp_path / "run", parts=parts, device="cpu", quiet=True)
     run.train()
     with pytest.raises(CheckpointError, match="Halved"):
-        Translator.load(tmp_path / "run", "cpu")
-    found = Translator.load(tmp_path / "run", "cpu", parts=parts).score(["a b c"], ["c b a"])
-    assert found == Translator(run.model, run.tokenizers).score(["a b c"], ["c b a"])
+        open_folder(tmp_path / "run", run.device)
+    saved = open_folder(tmp_path / "run", run.device, parts=parts)
+    pair = ["a b c"], ["c b a"]
+    assert saved.tokenizers is not None
+    assert Translator(saved.model, saved.tokenizers).score(*pair) == Translator(run.model, run.tokenizers).score(*pair)
+    again = Run(recipe, tmp_path / "run", parts=parts, device="cpu", quiet=True)
+    assert Translator(again.model, saved.tokenizers).score(*pair) == Translator(run.model, run.tokenizers).score(*pair)
 
 
 def test_a_model_to_start_from_is_read_and_hashed_once(
