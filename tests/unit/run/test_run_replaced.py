@@ -9,8 +9,6 @@ from typing import Any
 
 import pytest
 import torch
-from pellucid.model.families import build_model
-from pellucid.model.parts import Parts
 from pellucid.training.events import StepEvent, ValidationEvent
 from torch import nn
 
@@ -18,6 +16,8 @@ from pellucid.config import ModelConfig, Recipe
 from pellucid.data.prepare import Corpus
 from pellucid.errors import CheckpointError, ConfigError, DataError
 from pellucid.model.attention import MultiHeadAttention
+from pellucid.model.families import build_model
+from pellucid.model.parts import Parts
 from pellucid.run import start as start_module
 from pellucid.run.folder import RunFolder, stored_recipe
 from pellucid.run.run import Run, train
