@@ -294,7 +294,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     import torch
 
-    from pellucid.run.train import train
+    from pellucid.run.run import train
     from tests.toy_task import reversed_letters, small_recipe, write_pairs
 
     torch.set_num_threads(1)

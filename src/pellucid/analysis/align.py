@@ -8,7 +8,7 @@ from pellucid.analysis.alignment_scores import HeadAgreement, best_head, score_h
 from pellucid.analysis.line_words import by_spaces
 from pellucid.analysis.pharaoh import Gold, Link, read_gold
 from pellucid.analysis.self_agreement import find_head
-from pellucid.data.corpus import read_lines
+from pellucid.data.lines import read_lines
 from pellucid.errors import DataError
 from pellucid.evaluation.held_out import read_columns
 from pellucid.process import keep_freed_memory

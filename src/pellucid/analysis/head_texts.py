@@ -9,9 +9,8 @@ import numpy as np
 
 from pellucid.config import DataConfig, Task
 from pellucid.config.tasks import TrainedTask
-from pellucid.data.corpus import read_lines
-from pellucid.data.formats import holds_both_sides
-from pellucid.data.parallel import ParallelText, held_out_text
+from pellucid.data.lines import read_lines
+from pellucid.data.parallel import ParallelText, held_out_text, holds_both_sides
 from pellucid.data.prepare import open_corpus
 from pellucid.errors import ConfigError, DataError
 from pellucid.evaluation.held_out import read_columns

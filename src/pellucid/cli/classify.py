@@ -44,7 +44,7 @@ def classify(
     from pellucid.process import keep_freed_memory
     from pellucid.streams.streams import answering, identity, opened, text_stream
     from pellucid.tasks.classifier import Classifier
-    from pellucid.text.unknown import UnknownShare
+    from pellucid.text.tokenizer import UnknownShare
 
     model = at_revision(model, revision)
     stream = text_stream(text, input, output, on_bad_utf8, fresh)
@@ -66,7 +66,7 @@ def classify(
 
 def _pair(line: str, number: int, path: str) -> tuple[str, str]:
     """Returns the two texts of a line. Raises DataError where a tab does not part it into two."""
-    from pellucid.data.corpus import origin
+    from pellucid.data.lines import origin
     from pellucid.errors import DataError
 
     first, *others = line.split("\t")

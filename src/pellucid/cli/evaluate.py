@@ -158,7 +158,7 @@ def _test_of(task: "Task", model: str, files: "HeldOutFiles", text: str | None) 
     Raises ConfigError for files or a `text` that are missing, unknown, or mean nothing to the model; DataError for
     files that cannot be read or do not go together.
     """
-    from pellucid.data.corpus import read_lines
+    from pellucid.data.lines import read_lines
     from pellucid.errors import ConfigError
 
     if files.src is None:

@@ -68,13 +68,13 @@ def translate(
     from functools import partial
     from json import dumps
 
+    from pellucid.config import SamplingConfig
     from pellucid.config.tables import to_table
-    from pellucid.decoding.sampling import SamplingConfig
     from pellucid.errors import ConfigError
     from pellucid.process import keep_freed_memory
     from pellucid.streams.streams import answering, identity, opened, text_stream
     from pellucid.tasks.translator import LongText, Translator
-    from pellucid.text.unknown import UnknownShare
+    from pellucid.text.tokenizer import UnknownShare
 
     if (n_best or 1) > 1 and not json:
         raise ConfigError(f"`--n-best {n_best}` needs --json: plain output has one line a sentence", "add --json")

@@ -5,10 +5,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pellucid.config import RECIPE, DataConfig, Recipe
-from pellucid.data.corpus import read_lines
-from pellucid.data.formats import holds_both_sides
+from pellucid.data.lines import read_lines
 from pellucid.data.locate import locate_test
-from pellucid.data.parallel import ParallelText, held_out_text
+from pellucid.data.parallel import ParallelText, held_out_text, holds_both_sides
 from pellucid.errors import ConfigError, DataError
 
 COLUMNS, KEYS = DataConfig().tsv_columns, DataConfig().jsonl_keys

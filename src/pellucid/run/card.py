@@ -5,6 +5,7 @@ from typing import Any
 
 from pellucid.config import TASKS, ModelConfig, Recipe
 from pellucid.data.catalogue import catalogue
+from pellucid.model.parts import Parts
 from pellucid.run.folder import RunResult
 from pellucid.weights.card import card, usage
 
@@ -23,6 +24,7 @@ def model_card(
     result: RunResult | None = None,
     averaged: int = 0,
     *,
+    parts: Parts | None = None,
     chrf: float | None = None,
     signature: str = "",
 ) -> str:
@@ -31,6 +33,7 @@ def model_card(
     Args:
         result: what the run came to; None: it is still training.
         averaged: of how many checkpoints the weights are the mean, where the run did not measure them; 0: its own.
+        parts: the modules in it that are not Pellucid's.
         chrf: of the validation text, where it was translated.
         signature: sacreBLEU's of that BLEU.
     """
@@ -42,9 +45,11 @@ def model_card(
         "encoder / decoder layers": f"{config.num_encoder_layers} / {config.num_decoder_layers}",
         "d_model, d_ff, heads": f"{config.d_model}, {config.d_ff}, {config.num_heads}",
         "vocabulary": f"{config.src_vocab_size:,} / {config.tgt_vocab_size:,} ({Path(data.tokenizer).name})",
-        "trained on": ", ".join(files),
+        "trained on": ", ".join(files) or "texts that a program handed over",
         "steps": f"{_steps(result, averaged)}, of about {recipe.train.batch_tokens:,} tokens",
     }
+    if parts is not None and parts.names:
+        rows["parts of its own"] = ", ".join(f"{name} `{said}`" for name, said in parts.names.items())
     if digest:
         rows["started from"] = f"weights with SHA-256 {digest}"
     metrics = [] if averaged else _metrics(recipe, result, chrf, signature)
@@ -95,7 +100,7 @@ def _steps(result: RunResult | None, averaged: int) -> str:
 
 
 def _metrics(recipe: Recipe, result: RunResult | None, chrf: float | None, signature: str) -> list[dict[str, Any]]:
-    """What validation found, as hubs name it."""
+    """Returns what validation found, as hubs name it."""
     if result is None:
         return []
     found: list[dict[str, Any]] = []
@@ -112,7 +117,7 @@ def _metrics(recipe: Recipe, result: RunResult | None, chrf: float | None, signa
 
 
 def _data_sets(recipe: Recipe) -> tuple[str, ...]:
-    """Published data sets, whose texts lie in folders of their names; of other texts the files' names."""
+    """Returns published data sets, whose texts lie in folders of their names; of other texts the files' names."""
     published = {file.data_set for file in catalogue().values()}
     paths = [Path(path) for path in recipe.data.files("src")]
     return tuple(dict.fromkeys(path.parent.name if path.parent.name in published else path.name for path in paths))

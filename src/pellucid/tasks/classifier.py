@@ -14,10 +14,10 @@ from pellucid.decoding.engine import batches_by_length
 from pellucid.decoding.hypothesis import log_probs_of
 from pellucid.decoding.padding import pad
 from pellucid.errors import ConfigError, DataError
-from pellucid.model.transformer import SequenceClassifier
+from pellucid.model.families import SequenceClassifier
 from pellucid.tasks.task import TextModel, check_batch_tokens, listing, several
 from pellucid.tasks.tracing import segments_of, trace_text
-from pellucid.text.tokenizer import Tokenizer
+from pellucid.text.tokenizer import CompleteTokenizer
 from pellucid.text.tokenizers import Tokenizers
 from pellucid.tracing.trace import Trace
 from pellucid.weights.folder import SavedModel
@@ -89,7 +89,7 @@ class Classifier(TextModel[SequenceClassifier]):
         return cls(saved.model, tokenizers, saved.labels, decode=saved.decode)
 
     @property
-    def tokenizer(self) -> Tokenizer:
+    def tokenizer(self) -> CompleteTokenizer:
         """The tokenizer of the texts: `tokenizers.source`."""
         return self.tokenizers.source
 

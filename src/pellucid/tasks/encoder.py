@@ -4,7 +4,7 @@ from typing import Any, NoReturn, Self
 
 from pellucid.config import TASKS
 from pellucid.errors import ConfigError
-from pellucid.model.transformer import EncoderOnly
+from pellucid.model.families import EncoderOnly
 from pellucid.tasks.classifier import Text
 from pellucid.tasks.task import TextModel
 from pellucid.tasks.tracing import trace_text

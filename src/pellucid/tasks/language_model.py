@@ -6,15 +6,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Self, TypedDict, Unpack
 
-from pellucid.config import TASKS, DecodeConfig
+from pellucid.config import TASKS, DecodeConfig, SamplingConfig
 from pellucid.decoding.generation import generate, token_log_probs
 from pellucid.decoding.hypothesis import Hypothesis
-from pellucid.decoding.sampling import SamplingConfig
 from pellucid.errors import ConfigError, shown
-from pellucid.model.transformer import DecoderOnly
+from pellucid.model.families import DecoderOnly
 from pellucid.tasks.task import Scored, TextModel, check_batch_tokens, listed
 from pellucid.tasks.tracing import trace_pass
-from pellucid.text.tokenizer import Tokenizer
+from pellucid.text.tokenizer import CompleteTokenizer
 from pellucid.text.tokenizers import Tokenizers
 from pellucid.tracing.trace import Trace
 from pellucid.weights.folder import SavedModel
@@ -80,7 +79,7 @@ class LanguageModel(TextModel[DecoderOnly]):
         return cls(saved.model, tokenizers, saved.decode)
 
     @property
-    def tokenizer(self) -> Tokenizer:
+    def tokenizer(self) -> CompleteTokenizer:
         """The tokenizer of the texts: `tokenizers.target`."""
         return self.tokenizers.target
 

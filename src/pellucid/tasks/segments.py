@@ -4,9 +4,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pellucid.text.joining import space_between, writes_spaces
-from pellucid.text.sentences import sentences
-from pellucid.text.tokenizer import Tokenizer
+from pellucid.text.sentences import sentences, space_between, writes_spaces
+from pellucid.text.tokenizer import CompleteTokenizer
 from pellucid.text.training_text import TrainingText
 
 SENTENCE_ENDS = frozenset(".!?…。！？।")
@@ -38,7 +37,7 @@ class Segment:
 
 def segments_of(
     lines: Sequence[str],
-    tokenizer: Tokenizer,
+    tokenizer: CompleteTokenizer,
     limit: int,
     text: TrainingText | None,
     language: str = "",
@@ -109,13 +108,13 @@ def _chosen(way: Way) -> list[int]:
     return found[::-1]
 
 
-def _pieces(ids: Ids, tokenizer: Tokenizer, limit: int) -> list[Ids]:
+def _pieces(ids: Ids, tokenizer: CompleteTokenizer, limit: int) -> list[Ids]:
     if len(ids) <= limit:
         return [ids] if ids else []
     return [piece for piece in cut(ids, tokenizer.tokens(ids), limit) if tokenizer.decode(piece).strip()]
 
 
-def _spaces(run: str, tokenizer: Tokenizer) -> str:
+def _spaces(run: str, tokenizer: CompleteTokenizer) -> str:
     """Returns spaces as they stood, but one where the model reads no more than that; never what ends a line."""
     run = " ".join(run.splitlines()) or " " * bool(run)
     return " " if run and tokenizer.encode(f"a{run}a") == tokenizer.encode("a a") else run

@@ -9,7 +9,7 @@ from functools import cache, partial
 from importlib import import_module
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, Self, TypeVar
+from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
 
 import torch
 
@@ -17,7 +17,9 @@ from pellucid.config import RECIPE, TASKS, DecodeConfig, Task
 from pellucid.errors import CheckpointError, ConfigError, DataError, did_you_mean, shown
 from pellucid.files.reading import MOST_SETTINGS_BYTES, read_text
 from pellucid.files.writing import flush, move_into_place, refusals_in_words, temporary_folder
-from pellucid.model.transformer import Model
+from pellucid.model.families import Model
+from pellucid.model.parts import Parts
+from pellucid.text.tokenizer import Tokenizer
 from pellucid.text.tokenizers import Tokenizers
 from pellucid.text.training_text import TrainingText
 from pellucid.tracing.trace import Trace
@@ -27,15 +29,10 @@ from pellucid.weights.folder import (
     SavedModel,
     is_described,
     is_foreign,
-    load_folder,
     read_config,
-    save_description,
-    save_weights,
+    save_model,
 )
-
-if TYPE_CHECKING:
-    from pellucid.model.parts import Parts
-    from pellucid.text.tokenizer import Tokenizer
+from pellucid.weights.opening import open_folder
 
 M = TypeVar("M", bound=Model)
 T = TypeVar("T")
@@ -121,8 +118,8 @@ class TextModel(ABC, Generic[M]):
         dtype: str | torch.dtype | None = None,
         *,
         revision: str | None = None,
-        parts: "Parts | None" = None,
-        tokenizer: "Tokenizers | Tokenizer | None" = None,
+        parts: Parts | None = None,
+        tokenizer: Tokenizers | Tokenizer | None = None,
     ) -> Self:
         """Opens a run folder, a model folder, a Hugging Face folder, or a name on the hub (at a `revision`).
 
@@ -164,11 +161,10 @@ class TextModel(ABC, Generic[M]):
         with refusals_in_words(place, "folder"):
             place.parent.mkdir(parents=True, exist_ok=True)
             with temporary_folder(place) as beside:
-                save_description(
-                    beside / "model", self.model.config, self.tokenizers, self.decode, card, self.labels,
-                    self.languages, self.text, task=self.task.name,
+                save_model(
+                    beside / "model", self.model, self.tokenizers, self.decode, card, self.labels, self.languages,
+                    self.text, task=self.task.name,
                 )  # fmt: skip
-                save_weights(beside / "model", self.model)
                 if place.exists():
                     (place / DESCRIPTION).unlink(missing_ok=True)  # without it the folder is none until all is there
                     new = [path for path in (beside / "model").rglob("*") if path.is_file()]
@@ -228,8 +224,8 @@ def open_task(
     dtype: str | torch.dtype | None = None,
     *,
     revision: str | None = None,
-    parts: "Parts | None" = None,
-    tokenizer: "Tokenizers | Tokenizer | None" = None,
+    parts: Parts | None = None,
+    tokenizer: Tokenizers | Tokenizer | None = None,
 ) -> TextModel[Any]:
     """Opens the model of a folder, or of a name on the hub, as what it is for: a Translator, a Classifier, ...
 
@@ -251,7 +247,7 @@ def task_in(model: str | Path) -> Task:
     Where there is no model it is "translate", too: whoever loads it says what is wrong, after reading the texts. Of a
     foreign encoder it is "encode" in any case: the settings do not tell whether it has a head.
     """
-    from pellucid.weights.hugging_face import foreign_task
+    from pellucid.weights.hugging_face.opening import foreign_task
 
     if model == "-" or Path(model).is_file():
         return TASKS["translate"]
@@ -267,13 +263,13 @@ def open_model(
     device: str | torch.device = "cpu",
     dtype: str | torch.dtype | None = None,
     revision: str | None = None,
-    parts: "Parts | None" = None,
-    tokenizer: "Tokenizers | Tokenizer | None" = None,
+    parts: Parts | None = None,
+    tokenizer: Tokenizers | Tokenizer | None = None,
 ) -> SavedModel:
     """Opens the model of a folder, or of a name on the hub (at a `revision`), whatever it is for."""
     _compute_alone_in_forks()
-    own = {name: value for name, value in (("parts", parts), ("tokenizer", tokenizer)) if value is not None}
-    return load_folder(model_folder(folder, revision), find_device(str(device)), find_dtype(dtype), **own)
+    place = find_device(str(device)), find_dtype(dtype)
+    return open_folder(model_folder(folder, revision), *place, parts, tokenizer)
 
 
 def model_folder(name: str | Path, revision: str | None = None) -> Path:

@@ -9,17 +9,18 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TypedDict, Unpack
 
 import torch
 
-from pellucid.config import TASKS, DecodeConfig
+from pellucid.config import TASKS, DecodeConfig, SamplingConfig
 from pellucid.decoding.engine import sample_outputs, score_outputs, search
 from pellucid.decoding.hypothesis import Hypothesis
-from pellucid.decoding.sampling import SamplingConfig
 from pellucid.errors import DataError
+from pellucid.model.parts import Parts
 from pellucid.model.transformer import Transformer
 from pellucid.tasks.languages import check_languages, codes_before_source, speaking, spoken_in
 from pellucid.tasks.segments import Segment, joined, ranked_together, segments_of
 from pellucid.tasks.task import Scored, TextModel, listed, listing, open_model
 from pellucid.tasks.tracing import trace_search, trace_translation
 from pellucid.text.sentences import sentences
+from pellucid.text.tokenizer import Tokenizer
 from pellucid.text.tokenizers import Tokenizers
 from pellucid.text.training_text import TrainingText
 from pellucid.tracing.trace import Trace
@@ -27,8 +28,6 @@ from pellucid.weights.folder import SavedModel
 
 if TYPE_CHECKING:
     from pellucid.evaluation.scores import References, Scores
-    from pellucid.model.parts import Parts
-    from pellucid.text.tokenizer import Tokenizer
 
 _BITS_OF_A_PLACE = 48  # lines of an input: above them stands the number of a piece in its line
 
@@ -138,8 +137,8 @@ class Translator(TextModel[Transformer]):
         target_language: str | None = None,
         *,
         revision: str | None = None,
-        parts: "Parts | None" = None,
-        tokenizer: "Tokenizers | Tokenizer | None" = None,
+        parts: Parts | None = None,
+        tokenizer: Tokenizers | Tokenizer | None = None,
     ) -> Self:
         """Opens the translator of a run folder, a model folder, a Hugging Face folder, or a name (at a `revision`).
 

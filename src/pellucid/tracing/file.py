@@ -97,6 +97,8 @@ def _manifest(trace: Trace) -> dict[str, Any]:
         "faithfulness": trace.faithfulness,
         "provenance": dict(trace.provenance),
     }
+    if trace.without_weights:
+        table["without_weights"] = {name: list(layers) for name, layers in trace.without_weights.items()}
     if trace.search is not None:
         nodes = [asdict(node) | {"token": _sparse(node.token)} for node in trace.search.nodes]
         table["search"] = asdict(trace.search) | {"nodes": nodes}
@@ -129,6 +131,7 @@ def _from_manifest(table: Mapping[str, Any], tensors: Mapping[str, npt.NDArray[A
         attentions={attention["name"]: _attention(attention, tensors) for attention in table["attention"]},
         faithfulness=float(table["faithfulness"]),
         search=None if search is None else _search(search),
+        without_weights={str(k): tuple(map(int, v)) for k, v in table.get("without_weights", {}).items()},
         provenance={str(key): str(value) for key, value in table["provenance"].items()},
     )
 

@@ -9,7 +9,7 @@ from bisect import bisect_right
 from collections.abc import Collection, Iterator, Sequence
 from itertools import groupby
 
-from pellucid.text.tokenizer import Tokenizer
+from pellucid.text.tokenizer import CompleteTokenizer
 from pellucid.text.words import word_spans
 from pellucid.tracing.spelling import Piece, pieces_as_given, pieces_of
 from pellucid.tracing.trace import Token
@@ -21,7 +21,7 @@ _UNSPACED = re.compile(
 
 
 def tokens_of(
-    tokenizer: Tokenizer, ids: Sequence[int], also_special: Collection[int] = (), segments: Sequence[int] = ()
+    tokenizer: CompleteTokenizer, ids: Sequence[int], also_special: Collection[int] = (), segments: Sequence[int] = ()
 ) -> tuple[Token, ...]:
     """The tokens of a sequence of ids, in the tokenizer's text; `segments` has as many numbers, or none."""
     return _labelled(pieces_of(tokenizer, ids, also_special), ids, segments)

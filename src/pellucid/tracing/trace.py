@@ -189,6 +189,9 @@ class Trace:
     """The largest difference between what the recorded attention gives and what the model computed with. In single
     precision it is the rounding of the last digits, or 0."""
     search: SearchTrace | None = None
+    without_weights: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    """Layers of which nothing is recorded, by the kind of attention, counted in the model from 0: parts of somebody's
+    own that do not call `pellucid.attention`. An attention in the trace counts the other layers alone."""
     provenance: Mapping[str, str] = field(default_factory=dict)
     """With what it was recorded: `tool`, `torch`, `device`, `dtype`."""
 
@@ -198,11 +201,17 @@ class Trace:
         lines = [f"Trace of {self.model.get('name', 'a model')} ({about})"]
         lines += [f"  {name}: {_line(tokens)}" for name, tokens in self.sequences.items()]
         lines += [f"  {one!r}" for one in self.attentions.values()]
+        lines += [f"  {name}: no weights of {_numbered(layers)}" for name, layers in self.without_weights.items()]
         lines += [f"  {self.search!r}"] if self.search else []
         return "\n".join([*lines, *([f"  faithfulness {self.faithfulness:.2g}"] if self.is_recorded else [])])
 
     def __getitem__(self, name: str) -> AttentionTrace:
         """The attention `name`. Raises DataError that lists what there is."""
+        if name not in self.attentions and name in self.without_weights:
+            raise DataError(
+                f"the trace has no weights of `{name}`: none of its layers called attention()",
+                "attention of your own is recorded where it calls pellucid.attention(q, k, v, ..., block=self)",
+            )
         if name not in self.attentions:
             raise DataError(f"the trace has no attention `{name}`", f"choose one of {', '.join(self.attentions)}")
         return self.attentions[name]
@@ -224,6 +233,11 @@ class Trace:
         from pellucid.tracing.file import save_trace
 
         return save_trace(self, path, dtype)
+
+
+def _numbered(layers: tuple[int, ...]) -> str:
+    """Returns the numbers of layers in words."""
+    return f"layer{'s' if len(layers) > 1 else ''} {', '.join(map(str, layers))}, which did not call attention()"
 
 
 def _line(tokens: tuple[Token, ...], most: int = 12) -> str:

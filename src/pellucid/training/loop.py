@@ -13,12 +13,12 @@ import torch
 from torch import Tensor
 
 from pellucid.config import TrainConfig
-from pellucid.data.batching import Batch, batch_order, make_batch
-from pellucid.data.order import Indices
+from pellucid.data.batching import Batch, Indices, batch_order, draw_batch
 from pellucid.data.shards import Shard
 from pellucid.data.subword_sampling import SubwordSampling
 from pellucid.errors import PellucidError
-from pellucid.model.transformer import DecoderOnly, Model, SequenceClassifier, Transformer
+from pellucid.model.families import DecoderOnly, Model, SequenceClassifier
+from pellucid.model.transformer import Transformer
 from pellucid.training.clock import Clock
 from pellucid.training.interrupts import Interrupted, Interrupts
 from pellucid.training.log import RunLog
@@ -176,7 +176,7 @@ class Trainer:
         return norm
 
     def _batch(self, sentences: Indices, epoch: int) -> Batch:
-        batch = make_batch(self.shard, sentences, self.model.config, self.sampling, epoch)
+        batch = draw_batch(self.shard, sentences, self.model.config, self.sampling, epoch)
         return batch.to(next(self.model.parameters()).device)
 
     def _gradients_that_fit(self, batches: list[Batch], step: int) -> float:

@@ -26,7 +26,10 @@ class MovingAverage:
         """Takes in the weights after `step`, counted from 1."""
         decay = min(self.decay, (1 + step) / (10 + step))
         for name, parameter in parameters(self.model).items():
-            self.tensors[name].lerp_(parameter, 1 - decay)
+            if parameter.is_floating_point():
+                self.tensors[name].lerp_(parameter, 1 - decay)
+            else:  # a counter in a part of somebody's own
+                self.tensors[name].copy_(parameter)
 
     @contextmanager
     def in_place(self) -> Iterator[None]:

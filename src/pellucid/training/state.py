@@ -23,6 +23,7 @@ import torch
 from torch import Tensor, nn
 
 from pellucid.errors import CheckpointError
+from pellucid.files.reading import sha256_of
 from pellucid.files.writing import flush
 from pellucid.weights.tensors import load_tensors, parameters, save_tensors, set_parameters
 
@@ -377,12 +378,6 @@ def _check_file(path: Path, marks: Mapping[str, Any]) -> None:
 
 def _digest(table: dict[str, Any]) -> str:
     return hashlib.sha256(json.dumps(table, sort_keys=True).encode()).hexdigest()
-
-
-def sha256_of(path: Path) -> str:
-    """Returns the SHA-256 of a file, in hexadecimal digits."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _moments(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:

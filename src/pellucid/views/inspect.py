@@ -12,7 +12,7 @@ from pellucid.analysis.evolution import evolution
 from pellucid.analysis.pharaoh import Gold, read_gold
 from pellucid.analysis.statistics import sink_columns, statistics
 from pellucid.config import Task
-from pellucid.data.corpus import origin, read_lines
+from pellucid.data.lines import origin, read_lines
 from pellucid.errors import ConfigError, DataError
 from pellucid.tasks.task import open_task, task_in
 from pellucid.tasks.translator import Translator

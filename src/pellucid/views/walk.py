@@ -11,18 +11,19 @@ from pellucid.decoding.padding import pad
 from pellucid.errors import ConfigError, DataError
 from pellucid.model.attention import MultiHeadAttention, attention_weights, observing
 from pellucid.model.embeddings import Embeddings
+from pellucid.model.families import DecoderOnly, Model
 from pellucid.model.layers import DecoderLayer, EncoderLayer
-from pellucid.model.positions import RelativePositions
-from pellucid.model.transformer import DecoderOnly, Model, Transformer
+from pellucid.model.relative import RelativePositions, RotaryPositions
+from pellucid.model.transformer import Transformer
 from pellucid.tasks.languages import speaking
 from pellucid.tasks.task import tokenizers_of
 from pellucid.tasks.translator import Translator
-from pellucid.text.tokenizer import Tokenizer
+from pellucid.text.tokenizer import CompleteTokenizer
 from pellucid.text.tokenizers import Tokenizers
 from pellucid.tracing.apart import apart
 from pellucid.weights.folder import SavedModel
 
-Read = tuple[str, Tokenizer, list[int]]
+Read = tuple[str, CompleteTokenizer, list[int]]
 """What a pass reads: what it is called, how it is written, its ids."""
 
 
@@ -124,7 +125,7 @@ def _text(saved: SavedModel, tokenizers: Tokenizers, text: str) -> Read:
 
 def _steps(model: nn.Module) -> Iterable[tuple[str, nn.Module]]:
     """The modules worth a line: those that compute, not those that only hold others or do nothing here."""
-    quiet = (nn.ModuleList, RelativePositions)
+    quiet = (nn.ModuleList, RelativePositions, RotaryPositions)
     return [(n, m) for n, m in model.named_modules() if n and not isinstance(m, quiet) and "dropout" not in n]
 
 
@@ -150,7 +151,7 @@ def _norm(output: Tensor) -> str:
     return f"norm {output.float().norm(dim=-1).mean().item():.4g}" if output.dim() == 3 else ""
 
 
-def _next_tokens(logits: Tensor, tokenizer: Tokenizer, ids: Sequence[int]) -> list[tuple[str, ...]]:
+def _next_tokens(logits: Tensor, tokenizer: CompleteTokenizer, ids: Sequence[int]) -> list[tuple[str, ...]]:
     """A row a position: the tokens that the model finds most probable after it; (T, V) logits."""
     best = logits.float().softmax(-1).topk(min(MOST_PROBABLE, logits.size(-1)))
     rows: list[tuple[str, ...]] = []

@@ -9,7 +9,7 @@ from pellucid.config import ModelConfig, Task
 
 PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_./ +-]*[A-Za-z0-9]")
 NOT_TEXT = ("yes", "no", "on", "off", "true", "false", "null")
-"""What YAML takes for something else: Norwegian's code would be a no."""
+"""The words that YAML takes for something else: Norwegian's code would be a no."""
 
 
 def card(head: Mapping[str, Any], body: str, more: Sequence[str] = ()) -> str:
@@ -64,7 +64,7 @@ def kept(lines: list[str], keys: tuple[str, ...]) -> list[str]:
 
 
 def _yaml(value: Any) -> list[str]:
-    """The lines of a table or a list."""
+    """Returns the lines of a table or a list."""
     lines = []
     for key, entry in value.items() if isinstance(value, Mapping) else enumerate(value):
         lead = f"{key}:" if isinstance(value, Mapping) else "-"

@@ -7,8 +7,8 @@ import pytest
 
 from pellucid.analysis.ablation import Head, switched_off
 from pellucid.config import DecodeConfig, ModelConfig
-from pellucid.model.transformer import EncoderOnly
-from pellucid.run.train import train
+from pellucid.model.families import EncoderOnly
+from pellucid.run.run import train
 from pellucid.tasks.classifier import Classifier
 from pellucid.tasks.language_model import LanguageModel
 from pellucid.tasks.task import open_model

@@ -15,7 +15,7 @@ from pellucid.config import TASKS, ModelConfig, Task
 from pellucid.data.classified import classifier_input
 from pellucid.errors import CheckpointError, ConfigError
 from pellucid.evaluation.label_scores import LabelScores, score_labels
-from pellucid.model.transformer import EncoderOnly
+from pellucid.model.families import EncoderOnly
 from pellucid.tasks.task import TextModel, open_task, task_in
 from pellucid.tasks.tracing import trace_text
 from pellucid.text.tokenizers import Tokenizers

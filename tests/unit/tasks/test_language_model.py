@@ -8,7 +8,7 @@ import torch
 
 from pellucid.config import DecodeConfig, ModelConfig
 from pellucid.errors import CheckpointError, ConfigError, DataError, DecodingError
-from pellucid.model.transformer import DecoderOnly
+from pellucid.model.families import DecoderOnly
 from pellucid.tasks.language_model import LanguageModel
 from pellucid.text.tokenizers import Tokenizers
 from pellucid.text.vocabulary import Vocabulary

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pellucid.config import DecodeConfig
-from pellucid.decoding.sampling import SamplingConfig
+from pellucid.config import DecodeConfig, SamplingConfig
 from pellucid.errors import ConfigError
 from pellucid.tasks.segments import cut, joined, ranked_together, segments_of
 from pellucid.tasks.translator import LongText, Sentence, Translator

@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 import torch
 
-from pellucid.config import DecodeConfig
-from pellucid.decoding.sampling import SamplingConfig
+from pellucid.config import DecodeConfig, SamplingConfig
 from pellucid.errors import CheckpointError, ConfigError, DataError
 from pellucid.tasks.translator import Translation, Translator
 from pellucid.text.tokenizers import Tokenizers

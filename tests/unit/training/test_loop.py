@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import torch
 
-from pellucid.data.batching import Batch, BatchOrder, Indices, make_batch
+from pellucid.data.batching import Batch, BatchOrder, Indices, draw_batch
 from pellucid.data.shards import Shard
 from pellucid.errors import PellucidError
 from pellucid.training.interrupts import Interrupted
@@ -26,7 +26,7 @@ from tests.unit.training.toy_run import ToyRun, toy_shard
 
 
 def batches(run: ToyRun, *groups: list[int]) -> list[Batch]:
-    return [make_batch(run.trainer.shard, np.array(group), run.model.config) for group in groups]
+    return [draw_batch(run.trainer.shard, np.array(group), run.model.config) for group in groups]
 
 
 def one_step(run: ToyRun, *groups: list[int]) -> tuple[float, float, dict[str, torch.Tensor]]:

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from pellucid.data.batching import make_batch
+from pellucid.data.batching import draw_batch
 from pellucid.errors import PellucidError
 from pellucid.model.transformer import Transformer
 from pellucid.training.memory import in_parts, is_out_of_memory
@@ -37,13 +37,13 @@ def test_what_is_a_lack_of_memory(error: Exception, memory: bool) -> None:
 @pytest.mark.parametrize("parts", [1, 2, 3, 4, 8, 16])
 def test_the_parts_of_a_batch_are_its_sentences(parts: int) -> None:
     shard, config = toy_shard(), tiny_config()
-    batch = make_batch(shard, np.arange(9), config)
+    batch = draw_batch(shard, np.arange(9), config)
     found = in_parts(batch, parts)
     assert len(found) == {1: 1, 2: 2, 3: 3, 4: 3, 8: 5, 16: 9}[parts]
     assert np.concatenate([part.sentences for part in found]).tolist() == list(range(9))
     assert sum(part.num_tokens for part in found) == batch.num_tokens
     for part in found:
-        alone = make_batch(shard, part.sentences, config)
+        alone = draw_batch(shard, part.sentences, config)
         for name in ("src", "tgt_in", "tgt_out"):
             assert torch.equal(getattr(part, name), getattr(alone, name)), "no column of padding alone"
 

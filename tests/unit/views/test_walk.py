@@ -9,7 +9,8 @@ import torch
 
 from pellucid.config import DecodeConfig
 from pellucid.errors import CheckpointError, ConfigError, DataError
-from pellucid.model.transformer import Transformer, build_model
+from pellucid.model.families import build_model
+from pellucid.model.transformer import Transformer
 from pellucid.tasks.task import open_model
 from pellucid.tasks.translator import Translator
 from pellucid.text.tokenizers import Tokenizers

@@ -6,12 +6,12 @@ from pellucid.text.tokenizers import Tokenizers
 from pellucid.weights.card import card, kept, parted
 
 LIBRARIES = {"hf": "transformers", "ct2": "ctranslate2", "onnx": "transformers.js"}
-"""What model hubs call the program that opens a folder."""
+"""The name on model hubs of the program that opens a folder."""
 KEPT = (
     "language", "license", "license_name", "license_link", "licence", "licence_name", "licence_link", "datasets",
     "tags", "model-index",
 )  # fmt: skip
-"""What is true of a model in every form."""
+"""A note that is true of a model in every form."""
 
 MARIAN_NOTE = """\
 Positions are stored in `model.safetensors`, as `model.encoder.embed_positions.weight` and
