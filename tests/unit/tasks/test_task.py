@@ -8,8 +8,8 @@ from typing import Any, get_args
 import pytest
 import torch
 
-from pellucid.config import TASKS, DecodeConfig, ModelConfig
-from pellucid.config.tasks import TrainedTask, task_of
+from pellucid.config import TASKS, DecodeConfig
+from pellucid.config.tasks import TrainedTask
 from pellucid.errors import ConfigError, DataError
 from pellucid.tasks.classifier import Classifier
 from pellucid.tasks.language_model import LanguageModel
@@ -52,21 +52,6 @@ def test_each_task_has_the_class_that_its_record_names() -> None:
         assert (found.task, task.name) == (task, name)
         assert not task.method or callable(getattr(found, task.method))
     assert get_args(TrainedTask) == tuple(name for name, task in TASKS.items() if task.trained_on)
-
-
-@pytest.mark.parametrize(
-    ("layers", "name"),
-    [
-        ({"num_encoder_layers": 1, "num_decoder_layers": 1}, "translate"),
-        ({"num_encoder_layers": 1, "num_decoder_layers": 0, "num_classes": 2}, "classify"),
-        ({"num_encoder_layers": 0, "num_decoder_layers": 1}, "generate"),
-        ({"num_encoder_layers": 1, "num_decoder_layers": 0}, "encode"),
-    ],
-)
-def test_a_shape_tells_its_task(layers: dict[str, int], name: str) -> None:
-    config = ModelConfig(tie_embeddings="none", d_model=16, num_heads=2, **layers)
-    assert task_of(config).name == name
-    assert [task.name for task in TASKS.values() if task.fits(config)] == [name]
 
 
 @pytest.mark.parametrize(
