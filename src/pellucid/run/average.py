@@ -9,7 +9,7 @@ from pellucid.errors import CheckpointError, ConfigError
 from pellucid.files.writing import refusals_in_words
 from pellucid.run.card import model_card
 from pellucid.run.folder import RunFolder, checkpoints_of, stored_recipe
-from pellucid.training.loop import average_into
+from pellucid.training.state import average_into
 from pellucid.weights.folder import load_folder, save_description, save_weights
 
 

@@ -30,11 +30,12 @@ from pellucid.run.opened import Opened
 from pellucid.run.planned import save_plan
 from pellucid.run.validate import Validator
 from pellucid.training import precision
-from pellucid.training.clock import Clock
+from pellucid.training.failures import is_out_of_memory
 from pellucid.training.log import RunLog
 from pellucid.training.loop import Trainer
-from pellucid.training.memory import is_out_of_memory
-from pellucid.training.state import Tensors, sha256_of
+from pellucid.training.optimizer import Tensors
+from pellucid.training.schedule import Clock
+from pellucid.training.state import sha256_of
 from pellucid.weights.folder import WEIGHTS, is_described, save_description
 from pellucid.weights.tensors import parameters, save_tensors, set_parameters
 
@@ -253,8 +254,8 @@ class _Job:
             log=self.log,
             validate=validate,
             validate_all=validate_all,
-            keep=partial(self._keep, model.config),
-            kept=self._kept,
+            publish=partial(self._publish, model.config),
+            published=self._published,
             text_of=self._text_of,
             sampling=self.sampling,
             has_start=bool(train.init_from),
@@ -262,7 +263,7 @@ class _Job:
             clock=clock,
         )
 
-    def _keep(self, config: ModelConfig, weights: Tensors) -> None:
+    def _publish(self, config: ModelConfig, weights: Tensors) -> None:
         # What describes the model never changes, and stands only beside weights: so the folder loads at every moment.
         save_tensors(self.run.path / WEIGHTS, weights)
         if not is_described(self.run.path):
@@ -281,7 +282,7 @@ class _Job:
             "text": self.prepared.train.text if self.recipe.task == "translate" else None,
         }
 
-    def _kept(self) -> str | None:
+    def _published(self) -> str | None:
         path = self.run.path / WEIGHTS
         return sha256_of(path) if path.is_file() else None
 
