@@ -38,7 +38,8 @@ from pellucid.model.transformer import Transformer
 from pellucid.planning.settings import fit_to_tokenizers
 from pellucid.process import keep_freed_memory
 from pellucid.training.log import RunLog
-from pellucid.training.loop import Trainer, batch_loss
+from pellucid.training.loop import Trainer
+from pellucid.training.loss import CrossEntropy
 from pellucid.training.schedule import learning_rate
 from pellucid.training.state import Checkpoints
 from pellucid.training.validation import Validation
@@ -88,7 +89,7 @@ def pellucid_step(job: Job) -> Step:
     trainer = Trainer(
         model=model, shard=job.shard, config=job.train, checkpoints=Checkpoints(job.folder, 1, 1),
         log=RunLog(job.folder, job.train.steps, quiet=True), validate=lambda: Validation(0.0),
-        keep=lambda weights: None,
+        publish=lambda weights: None,
     )  # fmt: skip
 
     def step(sentences: Indices) -> tuple[float, int]:
@@ -166,7 +167,7 @@ def prove_equal(job: Job, batches: Sequence[Indices]) -> dict[str, float]:
     smoothing, largest = job.train.label_smoothing, 0.0
     for sentences in batches:
         batch = draw_batch(job.shard, sentences, job.model)
-        loss = float(batch_loss(ours, batch, smoothing).detach()) / batch.num_tokens
+        loss = float(CrossEntropy(smoothing)(ours, batch).reported.detach()) / batch.num_tokens
         peer = float(theirs.loss(batch.src, batch.tgt_in, batch.tgt_out, smoothing).detach())
         largest = max(largest, abs(loss - peer))
     assert largest < 1e-4, f"the losses of equal weights differ by {largest:.2g}"

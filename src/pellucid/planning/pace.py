@@ -15,9 +15,9 @@ from pellucid.data.sentences import Sentences, Texts
 from pellucid.data.shards import Shard
 from pellucid.data.subword_sampling import SubwordSampling
 from pellucid.model.transformer import Transformer
-from pellucid.training.loop import batch_loss
+from pellucid.training.loss import make_loss
 from pellucid.training.optimizer import make_optimizer
-from pellucid.training.precision import multiply_in
+from pellucid.training.precision import autocast, multiply_in
 
 WARM_UP = 3  # steps
 
@@ -59,14 +59,15 @@ def measure_pace(
     with torch.random.fork_rng():
         model = Transformer(config).to(device).train()
         multiply_in(model, train.precision)
-        optimizer = make_optimizer(model, train)
+        loss, optimizer = make_loss(train), make_optimizer(model, train)
         order = batch_order(shard, train.batch_tokens, seed=0)
         tokens, started = 0, time.perf_counter()
         for step, (epoch, _, sentences) in zip(count(1), order.follow(0, 0), strict=False):
             batch = draw_batch(shard, sentences, config, sampling, epoch).to(device)
             optimizer.zero_grad(set_to_none=True)
-            loss = batch_loss(model, batch, train.label_smoothing, train.r_drop)
-            (loss / batch.num_tokens).backward()  # type: ignore[no-untyped-call]
+            with autocast(model):
+                minimised = loss(model, batch).minimised
+            (minimised / batch.num_tokens).backward()  # type: ignore[no-untyped-call]
             optimizer.step()
             tokens += int((shard.target.lengths[sentences] + 1).sum())
             if step == WARM_UP:

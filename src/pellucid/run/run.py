@@ -263,7 +263,7 @@ class Run:
     def schedule(self, schedule: Rate) -> None:
         self._schedule = schedule
         if self._trainer is not None:
-            self._trainer.rate_of = schedule
+            self._trainer.schedule = schedule
 
     def on_step(self, f: Callable[[StepEvent], Numbers]) -> Callable[[StepEvent], Numbers]:
         """Has `f` called with a StepEvent after each optimizer step; returns `f`, so that it can decorate one.

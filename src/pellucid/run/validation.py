@@ -15,8 +15,7 @@ from pellucid.evaluation.scores import corpus_scores
 from pellucid.model.families import Model, SequenceClassifier
 from pellucid.model.transformer import Transformer
 from pellucid.tasks.translator import Translator
-from pellucid.training.loop import batch_loss
-from pellucid.training.loss import smoothed_cross_entropy
+from pellucid.training.loss import CrossEntropy, smoothed_cross_entropy
 from pellucid.training.precision import autocast
 from pellucid.training.validation import Validation
 
@@ -83,7 +82,7 @@ class Validator:
         """Returns the sum over target tokens, in nats, and their number."""
         total, tokens = torch.zeros((), dtype=torch.float64), 0
         for batch in self._batches():
-            total += batch_loss(self.model, batch, label_smoothing=0.0).cpu()
+            total += CrossEntropy()(self.model, batch).reported.cpu()
             tokens += batch.num_tokens
         return float(total), tokens
 

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 import torch
-from pellucid.training.events import StepEvent, ValidationEvent
 from torch import nn
 
 from pellucid.config import ModelConfig, Recipe
@@ -23,6 +22,7 @@ from pellucid.run.folder import RunFolder, stored_recipe
 from pellucid.run.run import Run, train
 from pellucid.tasks.translator import Translator
 from pellucid.text.tokenizers import Tokenizers
+from pellucid.training.events import StepEvent, ValidationEvent
 from pellucid.training.interrupts import Interrupted
 from pellucid.training.loss import CrossEntropy, Losses
 from pellucid.training.schedule import learning_rate

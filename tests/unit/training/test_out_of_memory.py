@@ -10,7 +10,7 @@ import torch
 from pellucid.data.batching import draw_batch
 from pellucid.errors import PellucidError
 from pellucid.model.transformer import Transformer
-from pellucid.training.memory import in_parts, is_out_of_memory
+from pellucid.training.failures import in_parts, is_out_of_memory
 from tests.tiny_model import tiny_config
 from tests.unit.training.test_loop import batches, one_step
 from tests.unit.training.toy_run import ToyRun, toy_shard
