@@ -12,7 +12,7 @@ import sys
 
 from report import circumstances, print_json
 
-from pellucid.data.corpus import read_lines
+from pellucid.data.lines import read_lines
 from pellucid.process import keep_freed_memory
 from pellucid.tasks.translator import Translator
 

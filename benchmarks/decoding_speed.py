@@ -33,14 +33,14 @@ from measured_model import load_recipe
 from report import circumstances, in_words, print_json, spread
 
 from pellucid.config import DecodeConfig
-from pellucid.data.corpus import read_pairs
+from pellucid.data.lines import read_pairs
 from pellucid.decoding.engine import score_outputs, search
 from pellucid.decoding.padding import pad
 from pellucid.errors import PellucidError
 from pellucid.evaluation.scores import score_corpus
 from pellucid.model.transformer import Transformer
 from pellucid.process import keep_freed_memory
-from pellucid.run.train import train
+from pellucid.run.run import train
 from pellucid.tasks.translator import Translator
 
 BATCH = 64

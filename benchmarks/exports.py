@@ -20,12 +20,13 @@ import torch
 from report import circumstances, print_json
 
 from pellucid.conversion.counterparts import CTranslate2, Onnx
-from pellucid.data.corpus import read_lines
+from pellucid.data.lines import read_lines
 from pellucid.decoding.engine import search
 from pellucid.decoding.hypothesis import suppressed_ids
 from pellucid.evaluation.scores import score_corpus
 from pellucid.weights import to_ctranslate2, to_onnx
-from pellucid.weights.folder import SavedModel, load_folder
+from pellucid.weights.folder import SavedModel
+from pellucid.weights.opening import open_folder
 
 BLEU_BAR = 0.3
 DIFFERENT_BAR = 1 / 1000
@@ -49,7 +50,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def measure(arguments: argparse.Namespace, folder: Path) -> dict[str, Any]:
     """All comparisons, as a table."""
-    saved = load_folder(arguments.run, torch.device("cpu"), torch.float32)
+    saved = open_folder(arguments.run, torch.device("cpu"), torch.float32)
     assert saved.tokenizers is not None
     lines = list(read_lines(arguments.src))[: arguments.limit]
     references = list(read_lines(arguments.ref))[: arguments.limit]

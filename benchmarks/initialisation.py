@@ -20,8 +20,8 @@ from torch import nn
 
 import pellucid
 from pellucid.config import ModelConfig
-from pellucid.model.stacks import Decoder, Encoder
-from pellucid.model.transformer import initialise
+from pellucid.model.initialisation import initialise
+from pellucid.model.layers import Decoder, Encoder
 
 Initialiser = Callable[[nn.Module, ModelConfig], None]
 
@@ -98,7 +98,8 @@ def validation_loss(variant: Initialiser, seed: int, options: argparse.Namespace
     steps: int = options.steps
     settings = [f"train.seed={seed}", f"train.steps={steps}", "train.average=1", f"train.validate_every={steps}"]
     settings += [] if options.warmup is None else [f"train.warmup_steps={options.warmup}"]
-    with patch("pellucid.model.transformer.initialise", variant), tempfile.TemporaryDirectory() as folder:
+    places = [f"pellucid.model.{name}.initialise" for name in ("transformer", "families")]
+    with patch(places[0], variant), patch(places[1], variant), tempfile.TemporaryDirectory() as folder:
         result = pellucid.train(
             options.recipe, Path(folder) / "run", overrides=settings, data_dir=options.data_dir, quiet=True
         )

@@ -21,7 +21,7 @@ from multi_bleu import LANGUAGES, moses_tokens, multi_bleu
 from report import circumstances, print_json
 
 from pellucid.config import DataConfig, Recipe
-from pellucid.data.corpus import read_pairs
+from pellucid.data.lines import read_pairs
 from pellucid.data.locate import TEXT_FIELDS, locate
 from pellucid.errors import DataError, PellucidError
 from pellucid.evaluation.scores import score_corpus

@@ -17,7 +17,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
-from pellucid.data.corpus import read_pairs
+from pellucid.data.lines import read_pairs
 from pellucid.errors import DataError, PellucidError
 
 LONGEST = 4

@@ -27,7 +27,7 @@ from pellucid.config import ModelConfig, TrainConfig
 from pellucid.data.batching import Batch
 from pellucid.model.transformer import Transformer
 from pellucid.process import keep_freed_memory
-from pellucid.training.loop import batch_loss
+from pellucid.training.loss import CrossEntropy
 from pellucid.training.optimizer import make_optimizer
 from pellucid.training.precision import bfloat16_gain, multiply_in
 
@@ -60,7 +60,7 @@ class Side:
         """The summed loss."""
         torch.manual_seed(2)
         with torch.autocast("cpu", torch.bfloat16) if self.name == "autocast" else nullcontext():
-            return batch_loss(self.model, batch, 0.1)
+            return CrossEntropy(0.1)(self.model, batch).minimised
 
     def step(self, batch: Batch) -> None:
         """A whole step."""

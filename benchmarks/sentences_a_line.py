@@ -26,7 +26,7 @@ from report import circumstances, print_json
 from sacrebleu import corpus_bleu
 from scripts import SPELLINGS
 
-from pellucid.data.corpus import read_pairs
+from pellucid.data.lines import read_pairs
 from pellucid.run.folder import RunFolder, stored_recipe
 from pellucid.tasks.translator import LongText, Translator
 

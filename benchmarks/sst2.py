@@ -26,7 +26,7 @@ from report import circumstances, print_json
 from torch import Tensor, nn
 
 from pellucid.evaluation.label_scores import wilson_interval
-from pellucid.run.train import train
+from pellucid.run.run import train
 from pellucid.tasks.classifier import Classifier
 
 Rows = list[tuple[str, str]]

@@ -28,7 +28,8 @@ from report import circumstances, print_json
 
 from pellucid import Classifier, LanguageModel, ModelConfig, Trace, Translator
 from pellucid.config import DecodeConfig
-from pellucid.model.transformer import DecoderOnly, SequenceClassifier, Transformer
+from pellucid.model.families import DecoderOnly, SequenceClassifier
+from pellucid.model.transformer import Transformer
 from pellucid.text.tokenizers import Tokenizers
 from pellucid.text.vocabulary import Vocabulary
 

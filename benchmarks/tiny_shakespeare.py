@@ -20,7 +20,7 @@ import torch.nn.functional as F
 from report import circumstances, print_json
 from torch import Tensor, nn
 
-from pellucid.run.train import train
+from pellucid.run.run import train
 from pellucid.tasks.language_model import LanguageModel
 
 BLOCK, BATCH, WIDTH, HEADS, LAYERS = 64, 12, 128, 4, 4

@@ -24,7 +24,8 @@ import pellucid
 from pellucid.config import DecodeConfig, ModelConfig
 from pellucid.decoding.engine import search
 from pellucid.model import attention as home
-from pellucid.model.transformer import EncoderOnly, Model, Transformer
+from pellucid.model.families import EncoderOnly, Model
+from pellucid.model.transformer import Transformer
 
 QUESTION = ("    # TorchDynamo cannot read a ContextVar", "    return output\n")
 """How the lines of attention() that ask begin, and what follows them."""

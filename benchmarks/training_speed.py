@@ -30,15 +30,16 @@ from report import circumstances, in_words, print_json, spread
 from torch_transformer import count_parameters, with_weights_of
 
 from pellucid.config import ModelConfig, Recipe, TrainConfig
-from pellucid.data.batching import BatchOrder, Indices, make_batch
+from pellucid.data.batching import BatchOrder, Indices, draw_batch
 from pellucid.data.prepare import open_corpus, prepare, train_tokenizers
 from pellucid.data.shards import Shard
 from pellucid.errors import PellucidError
 from pellucid.model.transformer import Transformer
+from pellucid.planning.settings import fit_to_tokenizers
 from pellucid.process import keep_freed_memory
-from pellucid.run.train import resolved_model
 from pellucid.training.log import RunLog
-from pellucid.training.loop import Trainer, batch_loss
+from pellucid.training.loop import Trainer
+from pellucid.training.loss import CrossEntropy
 from pellucid.training.schedule import learning_rate
 from pellucid.training.state import Checkpoints
 from pellucid.training.validation import Validation
@@ -88,11 +89,11 @@ def pellucid_step(job: Job) -> Step:
     trainer = Trainer(
         model=model, shard=job.shard, config=job.train, checkpoints=Checkpoints(job.folder, 1, 1),
         log=RunLog(job.folder, job.train.steps, quiet=True), validate=lambda: Validation(0.0),
-        keep=lambda weights: None,
+        publish=lambda weights: None,
     )  # fmt: skip
 
     def step(sentences: Indices) -> tuple[float, int]:
-        batch = make_batch(job.shard, sentences, job.model)
+        batch = draw_batch(job.shard, sentences, job.model)
         loss, _ = trainer.step([batch])
         return loss, batch.num_tokens
 
@@ -113,7 +114,7 @@ def torch_step(job: Job, tuned: bool) -> Step:
         steps += 1
         for group in optimizer.param_groups:
             group["lr"] = learning_rate(steps, config, job.model.d_model)
-        batch = make_batch(job.shard, sentences, job.model)
+        batch = draw_batch(job.shard, sentences, job.model)
         model.train()
         optimizer.zero_grad()
         loss = model.loss(batch.src, batch.tgt_in, batch.tgt_out, config.label_smoothing)
@@ -165,8 +166,8 @@ def prove_equal(job: Job, batches: Sequence[Indices]) -> dict[str, float]:
     assert parameters == count_parameters(theirs), (parameters, count_parameters(theirs))
     smoothing, largest = job.train.label_smoothing, 0.0
     for sentences in batches:
-        batch = make_batch(job.shard, sentences, job.model)
-        loss = float(batch_loss(ours, batch, smoothing).detach()) / batch.num_tokens
+        batch = draw_batch(job.shard, sentences, job.model)
+        loss = float(CrossEntropy(smoothing)(ours, batch).reported.detach()) / batch.num_tokens
         peer = float(theirs.loss(batch.src, batch.tgt_in, batch.tgt_out, smoothing).detach())
         largest = max(largest, abs(loss - peer))
     assert largest < 1e-4, f"the losses of equal weights differ by {largest:.2g}"
@@ -193,7 +194,7 @@ def make_job(recipe: Recipe, folder: Path, threads: int) -> Job:
     corpus = open_corpus(recipe.data)
     tokenizers = train_tokenizers(corpus)
     prepared = prepare(corpus, tokenizers, folder, RunLog(folder, 0, quiet=True), resuming=False)
-    return Job(resolved_model(recipe.model, tokenizers), recipe.train, prepared.train, folder, threads)
+    return Job(fit_to_tokenizers(recipe.model, tokenizers), recipe.train, prepared.train, folder, threads)
 
 
 def in_groups(order: BatchOrder, size: int) -> Iterator[list[Indices]]:

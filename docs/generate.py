@@ -22,9 +22,8 @@ from unittest.mock import patch
 
 from pellucid.cli.main import VERBS
 from pellucid.cli.main import main as run_command_line
-from pellucid.config import PRESETS, SECTIONS, Recipe, shipped_recipes
+from pellucid.config import PRESETS, SECTIONS, Recipe, SamplingConfig, shipped_recipes
 from pellucid.config.tables import toml_line
-from pellucid.decoding.sampling import SamplingConfig
 
 REFERENCE = Path(__file__).parent / "reference"
 WIDTH = 100

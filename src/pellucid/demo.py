@@ -9,7 +9,7 @@ from pellucid.config import Recipe
 from pellucid.data.dates import split_dates, write_parallel
 from pellucid.errors import ConfigError
 from pellucid.files.writing import refusals_in_words
-from pellucid.run.train import train
+from pellucid.run.run import train
 from pellucid.tasks.translator import Translator
 from pellucid.views.view import view
 

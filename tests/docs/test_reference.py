@@ -9,8 +9,7 @@ import pytest
 
 import pellucid.errors
 from docs.generate import PAGES, REFERENCE, attribute_docstrings
-from pellucid.config import SECTIONS, Recipe, shipped_recipes
-from pellucid.decoding.sampling import SamplingConfig
+from pellucid.config import SECTIONS, Recipe, SamplingConfig, shipped_recipes
 from pellucid.errors import PellucidError
 from tests.docs.pages import CURRENT, ROOT, Page
 

@@ -28,7 +28,8 @@ from pellucid.text.vocabulary import Vocabulary
 from pellucid.tracing.trace import load_trace
 from pellucid.training.log import RunLog
 from pellucid.views.view import view
-from pellucid.weights.folder import load_folder, save_description, save_weights
+from pellucid.weights.folder import save_description, save_weights
+from pellucid.weights.opening import open_folder
 from pellucid.weights.tensors import parameters, save_tensors, set_parameters
 from pellucid.weights.tutorials.files import load_state_dict
 from pellucid.weights.tutorials.source import read_state_dict
@@ -100,7 +101,7 @@ def foreign_folders(base: Path) -> Attempt:
                 (mine / "spiece.model").unlink()
         else:
             damage(mine, draw)
-        load_folder(mine, CPU)
+        open_folder(mine, CPU)
 
     return attempt
 

@@ -10,7 +10,8 @@ import torch
 import pellucid.model
 from pellucid.config import ModelConfig
 from pellucid.model.attention import attention
-from pellucid.model.transformer import DecoderOnly, SequenceClassifier, Transformer
+from pellucid.model.families import DecoderOnly, SequenceClassifier
+from pellucid.model.transformer import Transformer
 from tests.project.shape_comments import Run, check, collect
 
 # Different primes, so that no size is another by chance; D is H * K.

@@ -294,13 +294,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     import torch
 
-    from pellucid.run.train import train
+    from pellucid.run.run import train
     from tests.toy_task import reversed_letters, small_recipe, write_pairs
 
     torch.set_num_threads(1)
     for name in (
-        "analysis.align", "analysis.heads", "data.doctor", "evaluation.evaluate", "streams.classify",
-        "streams.generate", "streams.score", "streams.translate", "views.head_page", "views.inspect", "views.plot",
+        "analysis.align", "analysis.heads", "data.doctor", "evaluation.comparison", "streams.streams",
+        "tasks.classifier", "tasks.language_model", "tasks.translator", "views.head_page", "views.inspect",
+        "views.plot",
     ):  # fmt: skip
         importlib.import_module(f"pellucid.{name}")  # once for all children
     wrong: list[dict[str, Any]] = []

@@ -24,7 +24,7 @@ from typing import Any
 import torch
 
 import pellucid.cli.train
-import pellucid.run.train  # noqa: F401  # before the fork
+import pellucid.run.run  # noqa: F401  # before the fork
 from pellucid.cli.main import main
 
 CHANGES = {"os.rename", "os.remove", "os.rmdir", "os.mkdir", "os.truncate"}

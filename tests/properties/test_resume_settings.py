@@ -9,7 +9,7 @@ import pytest
 from pellucid.cli.main import main
 from pellucid.weights.tensors import load_tensors
 from tests.toy_task import reversed_letters, small_arguments, write_pairs
-from tests.unit.run.test_train import at_step, interrupt
+from tests.unit.run.test_run import at_step, interrupt
 
 TIMING = ("seconds", "tokens_per_second")
 PLAIN = ("train.steps=8", "train.validate_every=2", "train.save_every=4")

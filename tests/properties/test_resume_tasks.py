@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from pellucid.config import Recipe
-from pellucid.run.train import train
+from pellucid.run.run import train
 from pellucid.training.log import RunLog
 from tests.other_tasks import (
     CLASSIFY,

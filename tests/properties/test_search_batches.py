@@ -3,12 +3,11 @@
 import pytest
 from torch import Tensor
 
-from pellucid.config import DecodeConfig
+from pellucid.config import DecodeConfig, SamplingConfig
 from pellucid.decoding.beam import beam_search
 from pellucid.decoding.engine import NEAR_TIE, sample_outputs, score_outputs, search
 from pellucid.decoding.greedy import greedy_search
 from pellucid.decoding.hypothesis import Hypothesis
-from pellucid.decoding.sampling import SamplingConfig
 from tests.rounding import NETWORK
 from tests.unit.decoding.models import random_model, random_script, random_sources, scripted, source_batch
 

@@ -10,7 +10,7 @@ from pellucid.config import Recipe, shipped_recipes
 from pellucid.data.dates import split_dates
 from pellucid.data.locate import TEXT_FIELDS
 from pellucid.model.transformer import Transformer
-from pellucid.run.train import train
+from pellucid.run.run import train
 from pellucid.tasks.classifier import Classifier
 from pellucid.tasks.language_model import LanguageModel
 from pellucid.tasks.translator import Translator

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from pellucid.run.train import train
+from pellucid.run.run import train
 from tests.toy_task import reversed_letters, small_recipe, write_pairs
 
 

@@ -19,7 +19,7 @@ from pellucid.errors import DataError
 from pellucid.evaluation.scores import Interval, measure, middle
 from pellucid.evaluation.tokenization import bleu_metric, tokenizer_for
 from pellucid.model.attention import MultiHeadAttention
-from pellucid.model.transformer import Model
+from pellucid.model.families import Model
 from pellucid.tracing.attention import Array
 from pellucid.tracing.recorder import sites_of
 
@@ -141,6 +141,7 @@ def heads_of(model: Model) -> list[Head]:
         Head(name, layer, head)
         for name, blocks in _blocks(model).items()
         for layer, block in enumerate(blocks)
+        if isinstance(block, MultiHeadAttention)
         for head in range(block.num_heads)
     ]
 
@@ -157,6 +158,7 @@ def switched_off(model: Model, *heads: Head) -> Iterator[None]:
     try:
         for head in heads:
             block = blocks[head.attention][head.layer]
+            assert isinstance(block, MultiHeadAttention)
             hooks.append(block.out_proj.register_forward_pre_hook(_silence(block, head.head, asked)))
         yield
     finally:
@@ -180,9 +182,9 @@ def _silence(
     return silence
 
 
-def _blocks(model: Model) -> dict[str, list[MultiHeadAttention]]:
-    """Returns the attention blocks by kind, one a layer."""
-    found: dict[str, list[MultiHeadAttention]] = {}
+def _blocks(model: Model) -> dict[str, list[nn.Module | None]]:
+    """Returns the attention blocks by kind, one a layer; parts of somebody's own have no heads to switch off."""
+    found: dict[str, list[nn.Module | None]] = {}
     for name, block in sites_of(model):
         found.setdefault(name, []).append(block)
     return found

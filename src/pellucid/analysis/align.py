@@ -6,9 +6,9 @@ from pathlib import Path
 
 from pellucid.analysis.aligning_head import HeadAgreement, best_head, find_head, score_heads
 from pellucid.analysis.alignment import Extraction, Gold, Link, Row, align_trace, by_spaces, read_gold
-from pellucid.data.corpus import read_lines
+from pellucid.data.lines import read_lines
 from pellucid.errors import DataError
-from pellucid.evaluation.evaluate import read_columns
+from pellucid.evaluation.held_out import read_columns
 from pellucid.process import keep_freed_memory
 from pellucid.tasks.translator import Translator
 from pellucid.tracing.trace import Trace

@@ -7,82 +7,34 @@ take it.
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Any, Literal, cast, get_args
 
 import numpy as np
 
 from pellucid.analysis.ablation import Ablation, Head, Outcome, ablate
 from pellucid.analysis.statistics import HeadTable, mean_statistics
-from pellucid.config import DataConfig
-from pellucid.data.corpus import read_lines
-from pellucid.data.formats import holds_both_sides
-from pellucid.data.parallel import ParallelText, held_out_text
-from pellucid.data.prepare import Task, open_corpus
-from pellucid.errors import CheckpointError, ConfigError, DataError
-from pellucid.evaluation.evaluate import read_columns
-from pellucid.evaluation.measure import task_in
-from pellucid.model.transformer import EncoderOnly
+from pellucid.config import DataConfig, Task
+from pellucid.config.tasks import TrainedTask
+from pellucid.data.lines import read_lines
+from pellucid.data.parallel import ParallelText, held_out_text, holds_both_sides
+from pellucid.data.prepare import open_corpus
+from pellucid.errors import ConfigError, DataError
+from pellucid.evaluation.held_out import read_columns
 from pellucid.process import keep_freed_memory
 from pellucid.run.folder import stored_recipe
 from pellucid.tasks.classifier import Classifier
 from pellucid.tasks.language_model import LanguageModel
-from pellucid.tasks.saved import model_folder, open_model
-from pellucid.tasks.tracing import trace_text
+from pellucid.tasks.task import TextModel, model_folder, open_task, task_in
 from pellucid.tasks.translator import Translator
-from pellucid.text.tokenizer import Tokenizer
 from pellucid.tracing.trace import Trace
 
-Purpose = Task | Literal["encode"]
-"""The task of a model; an encoder without a head reads texts alone, as a language model does."""
 Metric = Literal["loss", "bleu", "accuracy"]
-METRICS: dict[Purpose, tuple[Metric, ...]] = {
-    "translate": ("loss", "bleu"),
-    "classify": ("loss", "accuracy"),
-    "generate": ("loss",),
-    "encode": (),
-}
 UNITS: dict[Metric, str] = {"loss": "nats a token", "bleu": "of greedy translations", "accuracy": "per cent"}
 NAMES: dict[Metric, str] = {"loss": "loss", "bleu": "BLEU", "accuracy": "accuracy"}
 LEAST = 2
 """The least number of sentences: of one, no draw differs from another."""
 PASSAGE = 400
 """The least number of characters, in whole lines, of the passages that a running text is cut into."""
-
-
-@dataclass(frozen=True)
-class BareEncoder:
-    """Traces an encoder without a head, which has no task that its heads could be judged by."""
-
-    model: EncoderOnly
-    tokenizer: Tokenizer
-
-    def trace(self, text: str) -> Trace:
-        """Records all attentions of the pass over a text."""
-        return trace_text(self.model, self.tokenizer, text)
-
-
-Reader = Translator | Classifier | LanguageModel | BareEncoder
-
-
-def open_reader(model: str, device: str, dtype: str | None) -> tuple[Purpose, Reader]:
-    """Opens the model of a folder as what it is for.
-
-    Raises CheckpointError for a folder that holds no model, or one without a tokenizer.
-    """
-    task = task_in(model)
-    if task == "translate":
-        return "translate", Translator.load(model, device, dtype)
-    if task == "classify":
-        return "classify", Classifier.load(model, device, dtype)
-    if task == "generate":
-        return "generate", LanguageModel.load(model, device, dtype)
-    saved = open_model(model, device, dtype)
-    if saved.tokenizers is None:
-        raise CheckpointError(
-            f"the model in `{model}` has no tokenizer, so it cannot read text", "copy its files there"
-        )
-    assert isinstance(saved.model, EncoderOnly)
-    return "encode", BareEncoder(saved.model, saved.tokenizers.source)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,8 +57,8 @@ class Texts:
 class Subject:
     """Holds a model opened for its task, and the sentences that it is judged by."""
 
-    task: Purpose
-    reader: Reader
+    task: Task
+    reader: TextModel[Any]
     texts: Texts
 
     @classmethod
@@ -124,19 +76,20 @@ class Subject:
         if src is None and tgt is not None:
             raise ConfigError(f"`--tgt {tgt}` stands without its texts", "name them with --src")
         keep_freed_memory()
-        task, reader = open_reader(model, device, dtype)
+        # Of a foreign encoder the settings do not tell whether it has a head: it is looked at without labels.
+        task, reader = task_in(model), open_task(model, device, dtype)
         running = isinstance(reader, LanguageModel) and not reader.reads_lines
         texts = own_texts(model, task) if src is None else given_texts(task, src, tgt, running)
         return cls(task, reader, texts.some(sentences))
 
 
-def given_texts(task: Purpose, src: str, tgt: str | None, running: bool = False) -> Texts:
+def given_texts(task: Task, src: str, tgt: str | None, running: bool = False) -> Texts:
     """Reads the texts of `src` with the translations or labels of `tgt`, or both from the columns of `src`.
 
     Raises ConfigError where one of them is missing or not wanted, DataError for files that cannot be read, are empty or
     differ in length.
     """
-    if task in ("generate", "encode"):
+    if not task.targets:
         if tgt is not None:
             raise ConfigError(f"the model reads the texts of --src alone, not `--tgt {tgt}`", "leave --tgt out")
         return _checked(_alone(read_lines(src), running), f"`{src}`", running)
@@ -146,17 +99,16 @@ def given_texts(task: Purpose, src: str, tgt: str | None, running: bool = False)
     if holds_both_sides(src):
         data = DataConfig()
         return _checked(_whole(ParallelText(src, "", data.tsv_columns, data.jsonl_keys)), f"`{src}`")
-    what = "translations" if task == "translate" else "labels"
-    raise ConfigError(f"the {what} of `{src}` are not given", "name their file with --tgt")
+    raise ConfigError(f"the {task.targets} of `{src}` are not given", "name their file with --tgt")
 
 
-def own_texts(model: str | Path, task: Purpose) -> Texts:
+def own_texts(model: str | Path, task: Task) -> Texts:
     """Reads the texts that the run in a folder was tested on; without a test set, those that it was validated on.
 
     Raises ConfigError where the folder does not hold a run, or its texts are not there any more.
     """
-    hint = "name texts with --src" + ("" if task in ("generate", "encode") else " and --tgt")
-    if task == "encode":
+    hint = "name texts with --src" + (" and --tgt" if task.targets else "")
+    if not task.trained_on:
         raise ConfigError(f"`{model}` has no texts of its own", hint)
     try:
         data = stored_recipe(model_folder(model)).data
@@ -164,12 +116,12 @@ def own_texts(model: str | Path, task: Purpose) -> Texts:
         raise ConfigError(f"`{model}` is not a run with texts of its own", hint) from error
     if missing := [path for path in (*data.files("src"), *data.files("tgt")) if not Path(path).exists()]:
         raise ConfigError(f"the texts of the run `{model}` are not there: no `{missing[0]}`", hint)
-    running = task == "generate" and data.text == "running"
-    test = held_out_text(data, "test", alone=task == "generate")
+    running = not task.targets and data.text == "running"
+    test = held_out_text(data, "test", alone=not task.targets)
     if test is not None and Path(test.src).is_file():
-        pairs = _alone((text for text, _ in _whole(test)), running) if task == "generate" else _whole(test)
+        pairs = _alone((text for text, _ in _whole(test)), running) if not task.targets else _whole(test)
         return _checked(pairs, f"the run's test set, `{test.src}`", running)
-    valid = open_corpus(data, task).valid
+    valid = open_corpus(data, cast(TrainedTask, task.name)).valid
     if running:
         valid = _alone((line for chunk, _ in valid for line in chunk.splitlines()), running)
     return _checked(valid, "the run's validation set", running)
@@ -223,11 +175,11 @@ def head_statistics(subject: Subject) -> tuple[HeadTable, int]:
     return mean_statistics(traces()), len(refused)
 
 
-def trace_pair(reader: Reader, source: str, target: str) -> Trace:
+def trace_pair(reader: TextModel[Any], source: str, target: str) -> Trace:
     """Traces one sentence, of a translator with its translation; of a passage as much as the model has room for."""
     if isinstance(reader, Translator):
         return reader.trace(source, target)
-    if isinstance(reader, Classifier | BareEncoder):
+    if not isinstance(reader, LanguageModel):
         return reader.trace(source)
     room = reader.model.config.max_positions - len(reader.decode.source_prefix)
     ids = reader.tokenizer.encode(source)
@@ -241,10 +193,10 @@ def ablate_heads(
 
     Raises ConfigError for a metric that the task has not, DataError for labels that the model does not know.
     """
-    metrics, reader = METRICS[subject.task], subject.reader
-    if isinstance(reader, BareEncoder):
+    metrics, reader = cast(tuple[Metric, ...], subject.task.metrics), subject.reader
+    if not metrics:
         raise ConfigError(
-            "an encoder without a head has no task that its heads could be judged by",
+            f"{subject.task.noun} has no task that its heads could be judged by",
             "leave --ablate out, or train a classifier on it with --init-from",
         )
     if metric is not None:
@@ -289,7 +241,7 @@ def _number(metric: Metric, value: float, sign: str = "") -> str:
 
 
 def _scorer(
-    reader: Translator | Classifier | LanguageModel,
+    reader: TextModel[Any],
     texts: Texts,
     sources: Sequence[str],
     targets: Sequence[str],
@@ -299,6 +251,7 @@ def _scorer(
         return _translations(reader, sources, targets, metrics)
     if isinstance(reader, Classifier):
         return _labels(reader, sources, [target.strip() for target in targets], metrics)
+    assert isinstance(reader, LanguageModel), "no other task has metrics"
     as_lines = not texts.running
 
     def outcome() -> Outcome:

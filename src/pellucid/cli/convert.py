@@ -76,7 +76,7 @@ def convert(
     from pellucid.conversion.convert import Sentences
     from pellucid.conversion.convert import convert as convert_model
     from pellucid.conversion.tutorial import TutorialOptions
-    from pellucid.data.corpus import read_lines
+    from pellucid.data.lines import read_lines
     from pellucid.errors import ConfigError
 
     src = at_revision(src, revision)

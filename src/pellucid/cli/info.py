@@ -25,8 +25,8 @@ def info(
     example: pellucid info run --walk "Ein Hund läuft."
     """
     from pellucid.errors import ConfigError
-    from pellucid.run.described import describe
-    from pellucid.tasks.saved import open_model
+    from pellucid.run.info import describe
+    from pellucid.tasks.task import open_model
     from pellucid.views.walk import list_parameters, walk_pass
 
     given = {"--target": target, "--src-lang": src_lang, "--tgt-lang": tgt_lang}

@@ -114,7 +114,7 @@ def _in_words(error: Exception) -> tuple[str, str, int]:
 def _is_out_of_memory(error: Exception) -> bool:
     if "torch" not in sys.modules:
         return isinstance(error, MemoryError)
-    from pellucid.training.memory import is_out_of_memory
+    from pellucid.training.failures import is_out_of_memory
 
     return is_out_of_memory(error)
 

@@ -34,7 +34,7 @@ DataDir = Annotated[str, optional("FOLDER", "where the recipe's texts lie", "PEL
 
 def with_texts(data: "DataConfig", **given: str | tuple[str, ...]) -> "DataConfig":
     """`data` with the texts that were given. A source that holds both sides takes the place of a target, too."""
-    from pellucid.data.formats import holds_both_sides
+    from pellucid.data.parallel import holds_both_sides
 
     named: dict[str, Any] = {name: paths for name, paths in given.items() if paths}
     for src in ("src", "valid_src", "test_src"):

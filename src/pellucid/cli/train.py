@@ -48,8 +48,7 @@ def train(
 
     from pellucid.config import Recipe
     from pellucid.run.folder import RunFolder
-    from pellucid.run.train import plan as plan_training
-    from pellucid.run.train import train as run_training
+    from pellucid.run.run import Run
 
     _check(out, budget, plan)
     _check_recipe(recipe, src, tgt)
@@ -64,9 +63,9 @@ def train(
         "source_language": src_lang, "target_language": tgt_lang,
     }  # fmt: skip
     if plan:
-        print(plan_training(loaded, budget, **options))
+        print(Run(loaded, None, budget=budget, quiet=True, **options).plan)
     else:
-        _tell(out, run_training(loaded, out, budget=budget, started=STARTED, fresh=fresh, **options))
+        _say_result(out, Run(loaded, out, budget=budget, started=STARTED, fresh=fresh, **options).train())
     return 0
 
 
@@ -90,13 +89,13 @@ def _check_recipe(recipe: str, src: tuple[str, ...], tgt: tuple[str, ...]) -> No
     if recipe not in shipped_recipes() and Path(recipe).suffix != ".toml" and (src or tgt):
         option = "--tgt" if src and not tgt else "--src"
         raise ConfigError(
-            f"`{recipe}` is no recipe: neither a TOML file nor a shipped recipe",
+            f"`{recipe}` is not a recipe: neither a TOML file nor a shipped recipe",
             f"each text has an option of its own: {option} {recipe}",
         )
 
 
-def _tell(out: str, result: "RunResult") -> None:
-    """What the run came to, and what the reader should know of a finished one."""
+def _say_result(out: str, result: "RunResult") -> None:
+    """Says what the run came to, and what the reader should know of a finished one."""
     import sys
 
     finished = "already finished, nothing to do;" if result.already_finished else "finished after"

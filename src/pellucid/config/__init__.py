@@ -1,14 +1,15 @@
-"""Every setting with its default: the only home of defaults.
+"""The settings of a recipe and of sampling, each with its default.
 
 A `Recipe` holds the four groups of settings, as the sections [model] [data] [train] [decode] of a TOML file do.
 The text below a field is its documentation: the reference pages are made from it.
 """
 
 from pellucid.config.data import DataConfig
-from pellucid.config.decode import DecodeConfig
-from pellucid.config.model import PRESETS, ModelConfig
+from pellucid.config.decode import BATCH_TOKENS, DecodeConfig, SamplingConfig
+from pellucid.config.model import MAX_POSITIONS, PRESETS, ModelConfig
 from pellucid.config.recipe import KEYS, SECTIONS, Recipe
 from pellucid.config.tables import shipped_recipes
+from pellucid.config.tasks import TASKS, Task
 from pellucid.config.train import TrainConfig
 
 FORMAT = "pellucid/2"
@@ -19,6 +20,6 @@ RECIPE = "recipe.toml"
 """The file of a run folder that holds its recipe."""
 
 __all__ = [
-    "FIRST_FORMAT", "FORMAT", "KEYS", "PRESETS", "RECIPE", "SECTIONS", "DataConfig", "DecodeConfig", "ModelConfig",
-    "Recipe", "TrainConfig", "shipped_recipes",
+    "BATCH_TOKENS", "FIRST_FORMAT", "FORMAT", "KEYS", "MAX_POSITIONS", "PRESETS", "RECIPE", "SECTIONS", "TASKS",
+    "DataConfig", "DecodeConfig", "ModelConfig", "Recipe", "SamplingConfig", "Task", "TrainConfig", "shipped_recipes",
 ]  # fmt: skip

@@ -17,11 +17,12 @@ class DataConfig(Settings):
     tgt: str | tuple[str, ...] = ""
     """Target sentences, line by line with `src`; empty where `src` holds both sides. A classifier's labels."""
     text: Literal["lines", "running"] = "lines"
-    """Of `task = "generate"`: each line is a text of its own, or `src` is one running text, its line ends included,
+    """With `task = "generate"`: each line is a text of its own, or `src` is one running text, its line ends included,
     that is trained on in blocks of `max_length` tokens."""
     weights: tuple[float, ...] = ()
-    """How often each corpus of a list is seen in an epoch, as in [1, 2.5]; a fraction draws a part of it, another one
-    each epoch. Empty: each once."""
+    """The times that each corpus of a list is seen in an epoch, as in [1, 2.5]; a fraction draws a part of it, another
+    one each epoch. Empty: each once.
+    """
     valid_src: str = ""
     """Source sentences to validate on; empty: some are cut off the training text."""
     valid_tgt: str = ""
@@ -46,7 +47,7 @@ class DataConfig(Settings):
     tokenizer: str = "bpe"
     """bpe, unigram, words, characters, bytes, spaces (already cut text), or the path of a SentencePiece model."""
     normalize: Literal["nfc", "nmt_nfkc", "none"] = "nfc"
-    """How a text is spelled before it becomes ids, kept in the tokenizer's file: composed letters and plain single
+    """The spelling of a text before it becomes ids, kept in the tokenizer's file: composed letters and plain single
     spaces, without invisible characters (nfc); full-width letters and ligatures made plain, too (nmt_nfkc,
     SentencePiece's); as it is (none). A running text stays as it is, and a SentencePiece model has its own."""
     vocab_size: int = 8000
@@ -58,7 +59,7 @@ class DataConfig(Settings):
     lowercase: bool = False
     """Lower-case the text (words, characters and spaces only)."""
     min_frequency: int = 1
-    """How often a word must occur to have an id (words and spaces only)."""
+    """The times that a word must occur to have an id (words and spaces only)."""
     byte_fallback: bool = True
     """Write what the vocabulary lacks as bytes (bpe, unigram and characters only)."""
     max_length: int = 256
@@ -66,12 +67,14 @@ class DataConfig(Settings):
     on_too_long: Literal["skip", "cut"] = "skip"
     """A pair with a longer side: leave it out, or cut its sides to `max_length`. Either is counted and said."""
     concatenate: float = 0.0
-    """Of the pairs of an epoch, the part that is joined with one or two others, drawn anew each time, as far as
+    """The part of the pairs of an epoch that is joined with one or two others, drawn anew each time, as far as
     `max_length` allows: so a translator learns lines of more than one sentence."""
     subword_sampling: float = 0.0
-    """How much a training sentence is cut anew each time: the probability with which each possible merge is left out
-    until the next one is made (bpe: the paper's BPE-dropout; 0.1 makes a text some 20 % longer), or the flatness of the
-    distribution that its pieces are drawn from (unigram: 1 / (1 + Kudo's alpha)); 0: always the best pieces."""
+    """The strength with which a training sentence is cut anew each time: the probability with which each possible merge
+    is left out until the next one is made (bpe: the paper's BPE-dropout; 0.1 makes a text some 20 % longer), or the
+    flatness of the distribution that its pieces are drawn from (unigram: 1 / (1 + Kudo's alpha)); 0: always the best
+    pieces.
+    """
 
     def __post_init__(self) -> None:
         for f in fields(self):
@@ -86,7 +89,7 @@ class DataConfig(Settings):
         self._check_lists()
 
     def files(self, name: str) -> tuple[str, ...]:
-        """The files of a text field, say "src": none, one or several."""
+        """Returns the files of a text field, say "src": none, one or several."""
         value: str | tuple[str, ...] = getattr(self, name)
         return value if isinstance(value, tuple) else (value,) if value else ()
 

@@ -1,13 +1,17 @@
-"""[decode]: how a trained model searches for its output."""
+"""[decode]: the settings of a trained model's search for its output, and those by which outputs are drawn."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from pellucid.config.tables import Settings, check_at_least, check_at_most, check_fields
-from pellucid.errors import ConfigError
+from pellucid.errors import ConfigError, DecodingError, shown
 from pellucid.files.reading import MOST_ID
 
+BATCH_TOKENS = 4096
+"""The tokens of a batch, in training as in decoding, where nobody says otherwise."""
+MOST_SEED = 2**63 - 1
+"""The largest seed that every generator of random numbers takes, and the largest count that a tensor holds."""
 CEILINGS = {
     "beam_size": 2**10, "n_best": 2**10, "max_length": 2**20, "batch_tokens": 2**24, "max_source_length": 2**20,
     "length_penalty": 16.0, "source_prefix": MOST_ID - 1, "source_suffix": MOST_ID - 1, "target_prefix": MOST_ID - 1,
@@ -18,7 +22,7 @@ CEILINGS = {
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DecodeConfig(Settings):
-    """How a trained model searches for its output."""
+    """The settings of a trained model's search for its output."""
 
     beam_size: int = 5
     """Hypotheses kept a step; 1: greedy search."""
@@ -28,7 +32,7 @@ class DecodeConfig(Settings):
     """Translations given a sentence."""
     max_length: int | None = None
     """Most tokens of a translation; None: twice the source's tokens + 50."""
-    batch_tokens: int = 4096
+    batch_tokens: int = BATCH_TOKENS
     """Source tokens translated at a time, padding and beams included."""
     max_source_length: int = 256
     """Source tokens of a line; a longer one is translated in pieces."""
@@ -38,7 +42,7 @@ class DecodeConfig(Settings):
     source_prefix: tuple[int, ...] = ()
     """Ids before every source, as the code of its language."""
     source_end: bool = True
-    """Whether the end token stands behind every source; of a language model, whether lines end with it."""
+    """The end token stands behind every source; with a language model, behind every line."""
     source_suffix: tuple[int, ...] = ()
     """Ids behind every source and its end token."""
     target_prefix: tuple[int, ...] = ()
@@ -65,9 +69,35 @@ class DecodeConfig(Settings):
 
     @property
     def added(self) -> int:
-        """The tokens that every source has beside its own."""
+        """Returns the tokens that every source has beside its own."""
         return len(self.source_prefix) + self.source_end + len(self.source_suffix)
 
     def whole_source(self, ids: Sequence[int], eos_id: int) -> list[int]:
-        """A source's own ids with all that stands around them: what the model reads."""
+        """Returns a source's own ids with all that stands around them: what the model reads."""
         return [*self.source_prefix, *ids, *([eos_id] if self.source_end else []), *self.source_suffix]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SamplingConfig(Settings):
+    """The settings that an output is drawn by. Filters apply after the temperature: first top-k, then top-p."""
+
+    temperature: float = 1.0
+    """Divides the logits: below 1 sharper, above 1 flatter."""
+    top_k: int = 0
+    """Draw from so many most probable tokens; 0: from all."""
+    top_p: float = 1.0
+    """Draw from the fewest tokens that together have this probability."""
+    seed: int = 1
+    """Each sentence has random numbers of its own, from (seed, its place), whatever stands beside it."""
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        if self.temperature <= 0:
+            raise DecodingError(f"`temperature` ({self.temperature}) must be above 0", "use greedy search for 0")
+        for name in ("top_k", "seed"):
+            if not 0 <= getattr(self, name) <= MOST_SEED:
+                raise DecodingError(
+                    f"`{name}` ({shown(getattr(self, name))}) must be at least 0 and at most {MOST_SEED:,}"
+                )
+        if not 0 < self.top_p <= 1:
+            raise DecodingError(f"`top_p` ({self.top_p}) must be above 0 and at most 1")

@@ -15,6 +15,8 @@ from pellucid.config.tables import (
 from pellucid.errors import ConfigError, did_you_mean
 from pellucid.files.reading import MOST_ID
 
+MAX_POSITIONS = 5000
+"""The positions of a model that computes them, where nobody says otherwise."""
 CEILINGS = {
     "src_vocab_size": MOST_ID, "tgt_vocab_size": MOST_ID, "pad_id": MOST_ID - 1, "bos_id": MOST_ID - 1,
     "eos_id": MOST_ID - 1, "d_model": 2**16, "d_ff": 2**18, "num_heads": 2**10, "num_kv_heads": 2**10,
@@ -22,7 +24,7 @@ CEILINGS = {
     "num_segments": 2**16, "max_positions": 2**24, "relative_buckets": 2**16, "relative_distance": 2**24,
     "norm_eps": 1.0, "rotary_base": 1e15,
 }  # fmt: skip
-"""The largest of each: beyond what anybody has published, and small enough that a shape is told in moments."""
+"""The largest value of each field: beyond what anybody has published, and small enough to build an outline of it."""
 MOST_IN_POSITIONS = 2**27
 """Numbers in a table of positions, half a gigabyte: sinusoids are in no file whose length could be compared."""
 
@@ -44,7 +46,7 @@ class ModelConfig(Settings):
     num_kv_heads: int | None = None
     """Heads of keys and values, each shared by as many query heads (grouped-query attention); None: one each."""
     head_dim: int | None = None
-    """Width of a head; None: d_model / num_heads."""
+    """Width of a head (the paper's d_k, K in shapes); None: d_model / num_heads."""
     num_encoder_layers: int = 6
     """Layers of the encoder (the paper's N); 0: a decoder alone, as GPT-2."""
     num_decoder_layers: int = 6
@@ -54,7 +56,7 @@ class ModelConfig(Settings):
     classifier_activation: Literal["none", "tanh", "relu"] = "none"
     """A layer with this activation between the first token's state and the classes; none: no such layer."""
     pooling: Literal["first", "mean"] = "first"
-    """What of an encoder's states decides between classes: the first token's, or the mean of all."""
+    """The state that decides between classes: the first token's, or the mean of all."""
     dropout: float = 0.1
     """Dropout on embeddings and on each sublayer's output (section 5.4 of the paper)."""
     attention_dropout: float = 0.0
@@ -70,22 +72,23 @@ class ModelConfig(Settings):
     norm_type: Literal["layer", "rms"] = "layer"
     """Layer norm, or its part that divides by the root mean square."""
     norm_eps: float = 1e-5
-    """What a norm adds to the variance."""
+    """A small number that norms add to the variance."""
     positions: Literal["sinusoidal", "learned", "rotary", "relative"] = "sinusoidal"
     """Sinusoids (section 3.5 of the paper) or a learned table, added to the embeddings; queries and keys turned by
     their position (rotary), or scores raised by a learned number for each distance (relative, as in T5)."""
     rotary_base: float = 10000.0
-    """Of rotary positions: the slowest pair of dimensions turns about once in 2 pi times so many tokens."""
+    """The slowest pair of dimensions of rotary positions turns about once in 2 pi times so many tokens."""
     rotary_factor: float = 1.0
-    """Of rotary positions: the text may be so many times longer than the one trained on; rates are divided by it."""
+    """Texts may be so many times longer than those trained on: the rates of rotary positions are divided by it."""
     rotary_wavelengths: tuple[float, ...] = ()
-    """Of rotary positions with a factor: rates of a wavelength (in tokens) below the first number stay as they are,
-    those above the second are divided, those in between by a part, as in Llama 3. Empty: all are divided."""
+    """Two wavelengths in tokens, for rotary positions with a factor: rates of shorter waves than the first stay as they
+    are, those of longer waves than the second are divided, those in between by a part, as in Llama 3. Empty: all are
+    divided."""
     relative_buckets: int = 32
-    """Of relative positions: how many distances are told apart."""
+    """The number of distances that relative positions tell apart."""
     relative_distance: int = 128
-    """Of relative positions: from this distance on all are one."""
-    max_positions: int = 5000
+    """The distance from which on relative positions tell none apart."""
+    max_positions: int = MAX_POSITIONS
     """The longest sequence, in tokens."""
     activation: Literal["relu", "gelu", "gelu_tanh", "silu"] = "relu"
     """Activation of the feed-forward sublayer; gelu_tanh: its approximation by a hyperbolic tangent."""
@@ -187,38 +190,38 @@ class ModelConfig(Settings):
 
     @property
     def family(self) -> Literal["encoder-decoder", "encoder", "decoder"]:
-        """Which of the two stacks there are."""
+        """The family that the layer counts tell: both stacks, or one of them."""
         if self.num_encoder_layers and self.num_decoder_layers:
             return "encoder-decoder"
         return "encoder" if self.num_encoder_layers else "decoder"
 
     @property
     def head_width(self) -> int:
-        """K, the width of a head."""
+        """The width of a head, K: `head_dim`, or d_model / num_heads where that is None."""
         return self.d_model // self.num_heads if self.head_dim is None else self.head_dim
 
     @property
     def has_final_norm(self) -> bool:
-        """Whether a norm stands after the last layer of each stack."""
+        """True where a norm stands after the last layer of each stack."""
         return self.norm == "pre" if self.final_norm is None else self.final_norm
 
     @classmethod
     def encoder(cls, *, vocab_size: int = 37000, num_layers: int = 6, **fields: Any) -> Self:
-        """The shape of an encoder alone. Raises ConfigError for an unknown field or a value that cannot be."""
+        """Returns the shape of an encoder alone. Raises ConfigError for an unknown field or a value that cannot be."""
         own = {"src_vocab_size": vocab_size, "tgt_vocab_size": vocab_size}
         own |= {"num_encoder_layers": num_layers, "num_decoder_layers": 0}
         return from_table(cls, own | fields, "[model]")
 
     @classmethod
     def decoder(cls, *, vocab_size: int = 37000, num_layers: int = 6, **fields: Any) -> Self:
-        """The shape of a decoder alone. Raises ConfigError for an unknown field or a value that cannot be."""
+        """Returns the shape of a decoder alone. Raises ConfigError for an unknown field or a value that cannot be."""
         own = {"src_vocab_size": vocab_size, "tgt_vocab_size": vocab_size}
         own |= {"num_encoder_layers": 0, "num_decoder_layers": num_layers}
         return from_table(cls, own | fields, "[model]")
 
     @classmethod
     def preset(cls, name: str, **overrides: Any) -> Self:
-        """The preset `name`, with `overrides` for single fields. Raises ConfigError for an unknown name or field."""
+        """Returns the preset `name`, with `overrides` for single fields. Raises ConfigError for unknown names."""
         if not isinstance(name, str) or name not in PRESETS:
             raise ConfigError(
                 f"unknown preset `{name}`{did_you_mean(str(name), PRESETS)}", f"choose one of {', '.join(PRESETS)}"

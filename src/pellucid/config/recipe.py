@@ -2,18 +2,16 @@
 
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 from pellucid.config.data import DataConfig
 from pellucid.config.decode import DecodeConfig
 from pellucid.config.model import ModelConfig
 from pellucid.config.tables import Settings, check_fields, from_table, read_tables, split_override, to_table, toml_line
+from pellucid.config.tasks import TASKS, TrainedTask
 from pellucid.config.train import TrainConfig
 from pellucid.errors import ConfigError
 
-STACKS = {"translate": (True, True), "classify": (True, False), "generate": (False, True)}
-"""Whether a task's model has an encoder, and a decoder."""
-NEEDS = {"translate": "an encoder and a decoder", "classify": "an encoder alone", "generate": "a decoder alone"}
 SECTIONS = {"model": ModelConfig, "data": DataConfig, "train": TrainConfig, "decode": DecodeConfig}
 
 
@@ -22,17 +20,17 @@ class Recipe(Settings):
     """A whole training: what pellucid.train() takes and a TOML recipe holds."""
 
     name: str = "custom"
-    """What the recipe is called."""
+    """The recipe's name."""
     description: str = ""
-    """What it trains, in a sentence."""
+    """A sentence that says what it trains."""
     time: str = ""
-    """How long that took, and on what machine; empty: not measured."""
+    """The time that it took, and on what machine; empty: not measured."""
     license: str = ""
     """The licence of the model, as hubs call it (apache-2.0, cc-by-4.0): for its card. Empty: the card says nothing."""
     languages: tuple[str, ...] = ()
     """The codes of its languages, for its card. Empty: what the names of the texts end in, as `train.de.gz`."""
-    task: Literal["translate", "classify", "generate"] = "translate"
-    """What the model is for: to write a target for a source, to tell which label a text has, or to go on writing."""
+    task: TrainedTask = "translate"
+    """The use of the model: to write a target for a source, to tell which label a text has, or to go on writing."""
     model: ModelConfig = field(default_factory=lambda: ModelConfig.preset("tiny"))
     data: DataConfig = field(default_factory=DataConfig)
     train: TrainConfig = field(default_factory=TrainConfig)
@@ -40,18 +38,17 @@ class Recipe(Settings):
 
     def __post_init__(self) -> None:
         check_fields(self)
-        encoder, decoder = STACKS[self.task]
-        layers = self.model.num_encoder_layers, self.model.num_decoder_layers
-        if (bool(layers[0]), bool(layers[1])) != (encoder, decoder):
+        task = TASKS[self.task]
+        if self.model.family != task.family:
             raise ConfigError(
-                f'`task = "{self.task}"` needs {NEEDS[self.task]}, but `model.num_encoder_layers` is {layers[0]} and '
-                f"`model.num_decoder_layers` {layers[1]}",
-                "set one of them to 0" if encoder != decoder else "give both at least one layer",
+                f'`task = "{self.task}"` needs {task.stacks}, but `model.num_encoder_layers` is '
+                f"{self.model.num_encoder_layers} and `model.num_decoder_layers` {self.model.num_decoder_layers}",
+                "give both at least one layer" if task.family == "encoder-decoder" else "set one of them to 0",
             )
 
     @classmethod
     def from_tables(cls, tables: dict[str, Any]) -> Self:
-        """The recipe of nested tables; [model] may start from a `preset`. Raises ConfigError for unknown keys."""
+        """Returns the recipe of nested tables; [model] may name a `preset`. Raises ConfigError for unknown keys."""
         values: dict[str, Any] = {}
         for key, value in tables.items():
             if key == "model" and isinstance(value, dict):
@@ -65,7 +62,7 @@ class Recipe(Settings):
 
     @classmethod
     def load(cls, name_or_path: str | Path, overrides: list[str] | None = None) -> Self:
-        """The recipe of a TOML file or of a shipped name, with `section.key=value` overrides."""
+        """Returns the recipe of a TOML file or of a shipped name, with `section.key=value` overrides."""
         tables = read_tables(name_or_path)
         for override in overrides or []:
             section, key, value = split_override(override, KEYS)
@@ -75,7 +72,7 @@ class Recipe(Settings):
         return cls.from_tables(tables)
 
     def to_toml(self) -> str:
-        """The recipe as TOML; from_tables() reads it back equal."""
+        """Returns the recipe as TOML; from_tables() reads it back equal."""
         lines = [toml_line(key, getattr(self, key)) for key in KEYS[""]]
         for section, cls in SECTIONS.items():
             defaults = {f.name: f.default for f in fields(cls)}

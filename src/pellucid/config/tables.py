@@ -28,7 +28,7 @@ _TYPE_NAMES = {
 
 
 class Settings:
-    """The base of dataclasses of settings, in which a name that is no field's is a ConfigError with the nearest one."""
+    """The base of dataclasses of settings: a name that is not a field's is a ConfigError with the nearest one."""
 
     __slots__ = ()
 
@@ -49,18 +49,18 @@ OTHER_NAMES = {
     "ffn_dim": "d_ff", "n_heads": "num_heads", "heads": "num_heads",
     "beam": "beam_size", "num_beams": "beam_size", "lenpen": "length_penalty",
 }  # fmt: skip
-"""What people who come from elsewhere call a setting."""
+"""Our name of a setting, by the name that people who come from elsewhere know it by."""
 AN_EPOCH = "an epoch has about as many steps as the corpus has tokens / `train.batch_tokens`"
 
 
 def meant_setting(key: str, known: Collection[str]) -> str:
-    """`"; did you mean `x`?"` for the setting that has another name elsewhere, or else the nearest one."""
+    """Returns `"; did you mean `x`?"` for the setting that has another name elsewhere, or else the nearest one."""
     other = OTHER_NAMES.get(key.lower().replace("-", "_"))
     return f"; did you mean `{other}`?" if other in known else did_you_mean(key, known)
 
 
 def from_table(cls: type[_Config], table: Any, where: str) -> _Config:
-    """The dataclass `cls` from the keys of a table. Raises ConfigError for an unknown key, naming the nearest."""
+    """Returns the dataclass `cls` of a table's keys. Raises ConfigError for an unknown key, naming the nearest."""
     if not isinstance(table, dict):
         raise ConfigError(f"{where} must be a table of keys, not {quoted(table)}")
     _check_names(cls, table, where)
@@ -77,24 +77,24 @@ def _check_names(cls: Any, names: Iterable[str], where: str) -> None:
 
 
 def to_table(config: Any) -> dict[str, Any]:
-    """The fields of a configuration as a plain dict, in their order."""
+    """Returns the fields of a configuration as a plain dict, in their order."""
     return {f.name: getattr(config, f.name) for f in fields(config)}
 
 
 def toml_line(key: str, value: str | bool | int | float | tuple[Any, ...] | None) -> str:
-    """`key = value` as TOML, which has no word for None: it is written as "none", and `from_table` knows."""
+    """Returns `key = value` as TOML, which has no word for None: it is written as "none", and `from_table` knows."""
     text = json.dumps("none" if value is None else value, ensure_ascii=False)
     return f"{key} = {text}".replace("\x7f", "\\u007f")  # JSON allows this control character, TOML does not
 
 
 def shipped_recipes() -> dict[str, Path]:
-    """The names of the recipes that come with the package, with their files."""
+    """Returns the names of the recipes that come with the package, with their files."""
     folder = Path(str(resources.files("pellucid") / "recipes"))
     return {path.stem: path for path in sorted(folder.glob("*.toml"))}
 
 
 def read_tables(name_or_path: str | Path) -> dict[str, Any]:
-    """The tables of a TOML file or of a shipped recipe's name. Raises ConfigError where there is neither."""
+    """Returns the tables of a TOML file or of a shipped recipe's name. Raises ConfigError where there is neither."""
     shipped = shipped_recipes()
     path = shipped.get(str(name_or_path), Path(name_or_path))
     if not path.is_file():
@@ -112,7 +112,7 @@ def read_tables(name_or_path: str | Path) -> dict[str, Any]:
 
 
 def split_override(text: str, keys: Mapping[str, Collection[str]]) -> tuple[str, str, Any]:
-    """`train.steps=100` as ("train", "steps", 100); what is no TOML value is a string.
+    """Returns `train.steps=100` as ("train", "steps", 100); what is not a TOML value is a string.
 
     Args:
         text: section.key=value, or key=value where the key needs no section.
@@ -142,7 +142,7 @@ def split_override(text: str, keys: Mapping[str, Collection[str]]) -> tuple[str,
 
 
 def check_fields(config: Any) -> None:
-    """Raises ConfigError for a field whose value is not of its declared type or choices, or is no finite number."""
+    """Raises ConfigError for a field whose value is not of its declared type or choices, or is not a finite number."""
     hints = typing.get_type_hints(type(config))
     for f in fields(config):
         value, hint = getattr(config, f.name), hints[f.name]
@@ -186,7 +186,7 @@ def _parsed(text: str) -> Any:
 
 
 def _coerced(value: Any, hint: Any) -> Any:
-    """What TOML cannot say: None as "none", a whole number where a float is wanted, a list that cannot change."""
+    """Returns what TOML cannot say: None as "none", a whole number as a float, a list that cannot change."""
     allowed = _members(hint)
     if value == "none" and types.NoneType in allowed:
         return None
@@ -217,7 +217,7 @@ def _members(hint: Any) -> tuple[Any, ...]:
 
 
 def _fits(value: Any, hint: Any) -> bool:
-    """Whether `value` is of the declared type; a whole number is a number, but true and false are not."""
+    """Tells whether `value` is of the declared type; a whole number is a number, but true and false are not."""
     for member in _members(hint):
         if typing.get_origin(member) is tuple:
             if isinstance(value, tuple) and all(_fits(item, typing.get_args(member)[0]) for item in value):

@@ -3,11 +3,9 @@
 from dataclasses import dataclass
 from typing import Literal
 
+from pellucid.config.decode import BATCH_TOKENS, MOST_SEED
 from pellucid.config.tables import Settings, check_at_least, check_fields, check_probabilities
 from pellucid.errors import ConfigError, shown
-
-MOST_SEED = 2**63 - 1
-"""What every generator of random numbers takes."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -16,7 +14,7 @@ class TrainConfig(Settings):
 
     steps: int = 100_000
     """Optimizer steps."""
-    batch_tokens: int = 4096
+    batch_tokens: int = BATCH_TOKENS
     """Target (or source, if longer) tokens of a batch, padding included."""
     accumulate: int = 1
     """Batches whose gradients make one step."""
@@ -25,9 +23,9 @@ class TrainConfig(Settings):
     warmup_steps: int = 4000
     """Steps over which the learning rate rises from zero."""
     final_learning_rate: float = 0.0
-    """What `schedule = "linear"` and "cosine" reach just after the last step."""
+    """The rate that `schedule = "linear"` and "cosine" reach just after the last step."""
     schedule: Literal["noam", "inverse_sqrt", "linear", "cosine", "constant", "stable"] = "noam"
-    """How the learning rate goes on after warm-up; noam is equation 3 of the paper; stable holds it, then falls."""
+    """The curve of the learning rate after warm-up; noam is equation 3 of the paper; stable holds it, then falls."""
     decay_fraction: float = 0.4
     """The part of the steps over which `schedule = "stable"` falls to zero."""
     budget: float = 0.0
@@ -46,7 +44,7 @@ class TrainConfig(Settings):
     adam_beta2: float = 0.98
     """Decay of the gradient's square."""
     adam_eps: float = 1e-9
-    """What Adam adds to the denominator."""
+    """The number that Adam adds to the denominator."""
     init_from: str = ""
     """A run or model folder to go on from, instead of random weights: its tokenizer, shape and weights are taken,
     and of [decode] what the recipe leaves at its default; dropout is the recipe's."""
@@ -56,7 +54,9 @@ class TrainConfig(Settings):
     """Decay a step of an exponential moving average of the weights, which is validated, kept and (with `average`)
     averaged in their place; 0: the weights themselves."""
     precision: Literal["float32", "bfloat16", "auto"] = "float32"
-    """Of the matrix products; all the rest stays in single precision. auto: bfloat16 where the machine gains by it."""
+    """The type of the matrix products; all the rest stays in single precision. auto: bfloat16 where the machine gains
+    by it.
+    """
     seed: int = 1
     """Decides initial weights, order of the batches and dropout."""
     validate_every: int = 1000
@@ -64,10 +64,11 @@ class TrainConfig(Settings):
     validate_decode: int = 500
     """Validation sentences translated (greedily) and scored; 0: the loss alone decides which weights are best."""
     best_by: Literal["score", "chrf", "loss", "bleu"] = "score"
-    """What decides which validation is the best. The score: of a translator BLEU (where sentences are translated), its
-    tokens those that suit the target's script (`zh`, characters, else `13a`), below 1 counted as 0, so that the loss
-    decides until BLEU says something; of a classifier accuracy; of a language model the loss. chrf: chrF of a
-    translator, for languages with many forms of a word. loss: always the loss. "bleu" is read as "score"."""
+    """The measure by which a validation is the best. The score: of a translator BLEU (where sentences are translated),
+    its tokens those that suit the target's script (`zh`, characters, else `13a`), below 1 counted as 0, so that the
+    loss decides until BLEU says something; of a classifier accuracy; of a language model the loss. chrf: chrF of a
+    translator, for languages with many forms of a word. loss: always the loss. "bleu" is read as "score".
+    """
     patience: int = 0
     """Stop after so many validations without a new best; with `schedule = "stable"`, after so many without a lower loss
     the rate begins to fall, and the run ends with that; 0: never."""

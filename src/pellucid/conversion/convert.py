@@ -1,4 +1,4 @@
-"""`pellucid convert`: a model from one place into the form of another, with the proof that it stayed the same."""
+"""Converts a model from one form into another, and proves that it stayed the same."""
 
 import os
 from collections.abc import Iterator, Sequence
@@ -10,13 +10,14 @@ from typing import Any, cast, get_args
 
 import torch
 
+from pellucid.config import TASKS
 from pellucid.conversion.counterparts import Kind
-from pellucid.conversion.languages import Languages
-from pellucid.conversion.proof import Proof, not_compared, prove
+from pellucid.conversion.proof import Languages, Proof, not_compared, prove
 from pellucid.conversion.tutorial import TutorialOptions, open_tutorial
-from pellucid.errors import CheckpointError, ConfigError, DataError, did_you_mean
+from pellucid.errors import ConfigError, DataError, did_you_mean
 from pellucid.files.writing import flush, refusals_in_words, temporary_folder, write_text
-from pellucid.weights.card import PIPELINE_TAGS, card, kept, parted
+from pellucid.tasks.task import tokenizers_of
+from pellucid.weights.card import card, kept, parted
 from pellucid.weights.export import ctranslate2, onnx
 from pellucid.weights.export.card import KEPT, export_card
 from pellucid.weights.folder import (
@@ -24,11 +25,11 @@ from pellucid.weights.folder import (
     SavedModel,
     description_of,
     is_foreign,
-    load_folder,
     save_description,
     save_weights,
 )
 from pellucid.weights.hugging_face.hub import find_folder, is_hub_name
+from pellucid.weights.opening import open_folder
 from pellucid.weights.tutorials.files import KINDS as FILE_KINDS
 from pellucid.weights.tutorials.files import load_state_dict
 from pellucid.weights.tutorials.layouts import LAYOUT_NAMES, find_layout
@@ -46,12 +47,12 @@ OTHER_NAMES = {
     "hugging-face": HUGGING_FACE,
     "transformers": HUGGING_FACE,
 }
-"""What people call a kind that has a shorter name here."""
+"""Our name of a kind, by other names that people have for it."""
 
 
 @dataclass(frozen=True)
 class Sentences:
-    """What both sides are compared on."""
+    """The sentences that both sides are compared on."""
 
     sentences: Sequence[str] | None = None
     """None: twenty that come with the project."""
@@ -113,12 +114,14 @@ def convert(
 
 
 def find_kind(source: Path) -> str:
-    """What kind of model lies at a path: pellucid, hf, or a tutorial's layout. Raises DataError where it is unclear."""
+    """Returns what kind of model lies at a path: pellucid, hf, or a tutorial's layout. Raises DataError where it is
+    unclear.
+    """
     if source.is_file():
         found = find_layout(read_state_dict(load_state_dict(source)))
         if found is None:
             raise DataError(
-                f"`{source}` has the names of no tutorial that is known: {', '.join(LAYOUT_NAMES)}",
+                f"`{source}` does not have the names of any tutorial that is known: {', '.join(LAYOUT_NAMES)}",
                 "rename its tensors as one of them has them (`pellucid convert --help`), or take them in by hand",
             )
         return found
@@ -156,12 +159,12 @@ def _opened(source: Path, kind: str, options: TutorialOptions) -> SavedModel:
     foreign = is_foreign(source)
     if foreign != (kind == HUGGING_FACE):
         raise ConfigError(f"`{source}` is not of the kind `{kind}`", f"leave --from out, or give {find_kind(source)}")
-    return load_folder(source, torch.device("cpu"))
+    return open_folder(source, torch.device("cpu"))
 
 
 @contextmanager
 def _new_folder(place: Path) -> Iterator[Path]:
-    """A folder beside `place` to write into; on success it becomes `place`, else it is removed."""
+    """Yields a folder beside `place` to write into; on success it becomes `place`, else it is removed."""
     with ExitStack() as stack:
         with refusals_in_words(place, "folder"):
             place.parent.mkdir(parents=True, exist_ok=True)
@@ -194,20 +197,17 @@ def _write(saved: SavedModel, folder: Path, target: str, kind: str, source: Path
 
 
 def _write_ours(saved: SavedModel, folder: Path, kind: str, source: Path) -> None:
-    if saved.tokenizers is None:
-        raise CheckpointError(
-            f"the model in `{source}` has no tokenizer, so it cannot read text", "copy the tokenizer's files into it"
-        )
+    tokenizers = tokenizers_of(saved, source)
     card = converted_card(saved, kind, _card_of(source))
     about = saved.labels, saved.languages, saved.text
-    save_description(folder, saved.model.config, saved.tokenizers, saved.decode, card, *about)
+    save_description(folder, saved.model.config, tokenizers, saved.decode, card, *about)
     save_weights(folder, saved.model)
 
 
 def _proof(
     source: Path, folder: Path, kind: str, target: str, compared_on: Sentences, quantization: str | None
 ) -> Proof:
-    """The comparison of the two sides; a tutorial's own code is not here to compare with."""
+    """Returns the comparison of the two sides; a tutorial's own code is not here to compare with."""
     given = compared_on.sentences, compared_on.references, compared_on.tolerance, compared_on.languages
     if target != OURS:
         return prove(source, folder, cast(Kind, target), *given, quantization or "")
@@ -224,7 +224,8 @@ def _card_of(source: Path) -> str:
 
 
 def converted_card(saved: SavedModel, kind: str, original: str = "") -> str:
-    """The model card of a converted model, in Markdown; the original's card stands below, and its licence above.
+    """Returns the model card of a converted model, in Markdown; the original's card stands below, and its licence
+    above.
 
     It names no path, host or time.
     """
@@ -240,7 +241,7 @@ def converted_card(saved: SavedModel, kind: str, original: str = "") -> str:
     rest = f"\n## The original's card\n\n{body.strip()}\n" if body.strip() else ""
     head: dict[str, Any] = {
         "library_name": "pellucid",
-        "pipeline_tag": PIPELINE_TAGS.get(saved.task, "feature-extraction"),
+        "pipeline_tag": TASKS[saved.task].pipeline_tag,
     }
     if saved.languages and not any(line.startswith("language:") for line in lines):
         head["language"] = sorted(saved.languages)

@@ -27,36 +27,39 @@ LIBRARIES: dict[Kind, str] = {"hf": "transformers", "ct2": "ctranslate2", "onnx"
 
 
 class Counterpart(Protocol):
-    """What the other side can be asked."""
+    """The other side of a comparison: all that it can be asked."""
 
     def token_ids(self, texts: Sequence[str]) -> list[list[int]] | None:
-        """The tokens of each text without start and end, by the folder's own tokenizer; None where it has none."""
+        """Returns each text's tokens without start and end, by the folder's own tokenizer; None where it has none."""
 
     def outputs(self, ids: Sequence[int], tgt_in: Sequence[int]) -> Numbers | None:
-        """Logits (T, V) for a target given a source, of a decoder alone (T, V) for `tgt_in`, of an encoder alone its
-        states (S, D) or its classes' logits (C,); None where the library does not tell."""
+        """Returns logits (T, V) for a target given a source, of a decoder alone (T, V) for `tgt_in`, of an encoder
+        alone its states (S, D) or its classes' logits (C,); None where the library does not tell.
+        """
 
     def log_probs(self, ids: Sequence[int], tgt_in: Sequence[int], tgt_out: Sequence[int]) -> list[float]:
-        """The log-probability of each token of `tgt_out`."""
+        """Returns the log-probability of each token of `tgt_out`."""
 
     def greedy(self, ids: Sequence[int], tgt_in: Sequence[int], suppressed: Sequence[int], max_new: int) -> list[int]:
-        """What greedy search adds to `tgt_in`, without the end token; `suppressed` ids are never written."""
+        """Returns what greedy search adds to `tgt_in`, without the end token; `suppressed` ids are never written."""
 
 
 def open_counterpart(kind: Kind, folder: Path, config: ModelConfig) -> Counterpart:
-    """The model of `folder` in its library. Raises ImportError where that is not installed."""
+    """Returns the model of `folder` in its library. Raises ImportError where that is not installed."""
     if kind == "hf":
         return HuggingFace(folder, config)
     return CTranslate2(folder, config) if kind == "ct2" else Onnx(folder, config)
 
 
 def library(kind: Kind) -> str:
-    """The other library and its version. Raises PackageNotFoundError, an ImportError, where it is not installed."""
+    """Returns the other library and its version. Raises PackageNotFoundError, an ImportError, where it is not
+    installed.
+    """
     return f"{LIBRARIES[kind]} {version(LIBRARIES[kind])}"
 
 
 class HuggingFace:
-    """By `from_pretrained` of its own class for such a model, without a head that ours lacks; and its `generate`."""
+    """Runs a folder by `from_pretrained` of its class, without a head that ours lacks, and by its `generate`."""
 
     def __init__(self, folder: Path, config: ModelConfig) -> None:
         import transformers
@@ -120,7 +123,7 @@ class HuggingFace:
 
 
 class CTranslate2:
-    """By `ctranslate2.Translator`, or `Generator` for a decoder alone; in the type that the folder has."""
+    """Runs a folder by `ctranslate2.Translator`, or `Generator` for a decoder alone, in the type that it has."""
 
     def __init__(self, folder: Path, config: ModelConfig) -> None:
         import ctranslate2
@@ -168,19 +171,19 @@ class CTranslate2:
         return _until_end([self.ids[word] for word in words], self.config.eos_id)
 
     def words(self, ids: Sequence[int]) -> list[str]:
-        """A source as the engine takes it."""
+        """Returns a source as the engine takes it."""
         return [self.source[i] for i in (ids[:-1] if self.adds_end else ids)]
 
 
 class Onnx:
-    """By ONNX Runtime: a target's tokens all at once, or one at a time with what was kept of those before."""
+    """Runs a folder by ONNX Runtime: a target's tokens at once, or one by one with what was kept of those before."""
 
     def __init__(self, folder: Path, config: ModelConfig) -> None:
         import onnxruntime
 
         options = onnxruntime.SessionOptions()
         options.log_severity_level = 3
-        # Threads that wait for work by turning round would take a core from each other.
+        # Threads that spin while they wait for work would take a core from each other.
         options.add_session_config_entry("session.intra_op.allow_spinning", "0")
         self.sessions: dict[str, Any] = {
             path.stem.removesuffix("_quantized"): onnxruntime.InferenceSession(
@@ -215,14 +218,14 @@ class Onnx:
             tokens = [token]
 
     def _read(self, name: str, ids: Sequence[int]) -> dict[str, Numbers]:
-        """What the graph of an encoder says of a text."""
+        """Returns what the graph of an encoder says of a text."""
         session, row = self.sessions[name], np.array([list(ids)], dtype=np.int64)
         feed = {"input_ids": row, "attention_mask": np.ones_like(row), "token_type_ids": np.zeros_like(row)}
         names = {each.name for each in session.get_inputs()}
         return _run(session, {name: value for name, value in feed.items() if name in names})
 
     def _given(self, ids: Sequence[int]) -> dict[str, Numbers]:
-        """What every step of the decoder is told of a source; nothing, where it stands alone."""
+        """Returns what every step of the decoder is told of a source; nothing, where it stands alone."""
         if self.config.family == "decoder":
             return {}
         states = self._read("encoder_model", ids)["last_hidden_state"]
@@ -231,7 +234,7 @@ class Onnx:
     def _step(
         self, tokens: Sequence[int], given: dict[str, Numbers], past: dict[str, Numbers]
     ) -> tuple[Numbers, dict[str, Numbers]]:
-        """The logits (T, V) after each of some tokens, and what is kept for the next ones."""
+        """Returns the logits (T, V) after each of some tokens, and what is kept for the next ones."""
         paired = self.config.family == "encoder-decoder"
         session = self.sessions["decoder_model_merged" if paired else "model"]
         feed: dict[str, Any] = {"input_ids": np.array([list(tokens)], dtype=np.int64), **given}
@@ -255,7 +258,7 @@ def has_tokenizer(folder: Path) -> bool:
 
 
 def _fast_token_ids(folder: Path, texts: Sequence[str]) -> list[list[int]] | None:
-    """The tokens of texts by a folder's tokenizer.json; None where there is none, or nothing to read it with."""
+    """Returns the tokens of texts by a folder's tokenizer.json; None without one, or without what reads it."""
     path = folder / "tokenizer.json"
     if not path.exists() or find_spec("tokenizers") is None:
         return None
@@ -268,12 +271,12 @@ def _fast_token_ids(folder: Path, texts: Sequence[str]) -> list[list[int]] | Non
 
 
 def _run(session: Any, feed: dict[str, Any]) -> dict[str, Numbers]:
-    """What a graph gives, by name."""
+    """Returns what a graph gives, by name."""
     return dict(zip([each.name for each in session.get_outputs()], session.run(None, feed), strict=True))
 
 
 def _chosen(logits: Numbers | None, tokens: Sequence[int]) -> list[float]:
-    """The log-probabilities of tokens (T,) by logits (T, V)."""
+    """Returns the log-probabilities of tokens (T,) by logits (T, V)."""
     assert logits is not None
     wide = logits.astype(np.float64)
     top = wide.max(axis=-1, keepdims=True)
@@ -286,7 +289,7 @@ def _until_end(ids: list[int], eos_id: int) -> list[int]:
 
 
 class _silent:  # noqa: N801
-    """transformers without its bars and reports, which are about its own insides."""
+    """Runs transformers without its bars and reports, which are about its own insides."""
 
     def __init__(self, transformers: Any) -> None:
         self.logging = transformers.utils.logging

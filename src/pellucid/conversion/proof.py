@@ -1,7 +1,7 @@
 """The proof of a conversion: both sides are given the same sentences, and what they say is compared."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from importlib.resources import files
 from pathlib import Path
@@ -11,15 +11,55 @@ import numpy as np
 import torch
 
 from pellucid.conversion.counterparts import LIBRARIES, Counterpart, Kind, has_tokenizer, library, open_counterpart
-from pellucid.conversion.languages import Languages, between
 from pellucid.decoding.engine import search
 from pellucid.decoding.hypothesis import suppressed_ids
 from pellucid.errors import ConfigError, DataError, install
 from pellucid.evaluation.scores import score_corpus
 from pellucid.files.writing import write_text
-from pellucid.model.transformer import DecoderOnly, Transformer
+from pellucid.model.families import DecoderOnly
+from pellucid.model.transformer import Transformer
+from pellucid.tasks.languages import speaking
+from pellucid.text.language_codes import codes_are_special
 from pellucid.text.tokenizers import Tokenizers
-from pellucid.weights.folder import SavedModel, load_folder
+from pellucid.weights.folder import SavedModel
+from pellucid.weights.opening import open_folder
+
+Languages = tuple[str | None, str | None]
+"""The codes of source and target; None: not given."""
+
+
+def with_languages(saved: SavedModel, languages: Languages = (None, None)) -> tuple[SavedModel, str]:
+    """Returns `saved` as it translates between two languages, and which ones, as in "de to fr"; "" where it knows none.
+
+    A language that is not given is the folder's default; where it has none, the first of its codes that the other side
+    does not have. Raises ConfigError for a language that is unknown, or means nothing to the model.
+    """
+    if not isinstance(saved.model, Transformer) or saved.tokenizers is None or not saved.languages:
+        if languages != (None, None):
+            named = "` and `".join(filter(None, languages))
+            raise ConfigError(f"languages are given (`{named}`), but the model knows none", "leave them out")
+        return saved, ""
+    model = saved.model.config, saved.tokenizers, saved.languages
+    decode = speaking(saved.decode, *model, *languages)
+    source: str | None = None
+    if codes_are_special(saved.tokenizers, saved.languages):
+        source = _code(saved.languages, (*decode.source_prefix, *decode.source_suffix))
+        target = _code(saved.languages, (saved.model.config.bos_id, *decode.target_prefix))
+        first_source = source or next((code for code in saved.languages if code != target), None)
+    else:  # OPUS-MT's stand before the source and name the target
+        target, first_source = _code(saved.languages, decode.source_prefix), None
+    first_target = target or next((code for code in saved.languages if code != first_source), None)
+    chosen = None if source else first_source, None if target else first_target
+    said = " ".join(filter(None, (first_source, "to", first_target)))
+    if chosen != (None, None):
+        decode, said = speaking(decode, *model, *chosen), f"{said} (the first that it knows)"
+    return replace(saved, decode=decode), said
+
+
+def _code(languages: Mapping[str, int], ids: Sequence[int]) -> str | None:
+    """Returns the language whose code is among ids."""
+    return next((code for code, number in languages.items() if number in ids), None)
+
 
 FILE = "conversion.json"
 WEIGHTS = ("*.safetensors", "model.bin", "pytorch_model*.bin", "onnx/*.onnx")
@@ -27,14 +67,14 @@ WEIGHTS = ("*.safetensors", "model.bin", "pytorch_model*.bin", "onnx/*.onnx")
 TOLERANCE = 1e-4
 EXTRAS: dict[Kind, str] = {"hf": "verify", "ct2": "ct2", "onnx": "onnx"}
 NEW_TOKENS = 20
-"""How far a language model's text is continued."""
+"""The tokens by which a language model's text is continued."""
 BLEU_SENTENCES = 2
 """From how many sentences on BLEU is worth printing."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Proof:
-    """What the comparison of two sides found."""
+    """The findings of a comparison of two sides."""
 
     compared: bool
     """False: the other library is not installed, or there is none; `reason` says so."""
@@ -44,36 +84,36 @@ class Proof:
     tolerance: float = TOLERANCE
     sentences: int = 0
     languages: str = ""
-    """Of a multilingual model: which ones it translated between, as in "de to fr"."""
+    """The languages that a multilingual model translated between, as in "de to fr"."""
     measure: str = "logits"
     """logits; states, of an encoder alone; or log-probabilities, where the other library gives no logits."""
     largest_difference: float = 0.0
-    """Of any number of that measure, relative to the largest."""
+    """The largest difference of any number of that measure, relative to the largest."""
     greedy_equal: int | None = None
     """Sentences whose greedy outputs are equal, token by token; None: the model writes nothing."""
     greedy_near_ties: int = 0
     """Sentences whose outputs part where two tokens are as likely as each other, within the tolerance."""
     beam_difference: float | None = None
-    """Of the log-probabilities of our best hypotheses, relative to them."""
+    """The largest difference of the log-probabilities of our best hypotheses, relative to them."""
     tokenized_equal: int | None = None
     """Sentences that both sides cut into the same tokens; None: ours has no tokenizer, or nothing reads the other's."""
     lacks_tokenizer: bool = False
-    """Whether ours has a tokenizer and the other folder has none: it cannot read text then."""
+    """Ours has a tokenizer and the other folder has none: it cannot read text then."""
     blank_tokens: int = 0
-    """How much the other side writes for an empty source, about which Pellucid does not ask the model."""
+    """The tokens that the other side writes for an empty source, about which Pellucid does not ask the model."""
     rounded_to: str = ""
     """The type that the other side's matrices were rounded to; then only a tolerance that was given decides."""
     decides: bool = True
-    """Whether the tolerance decides if both sides are equal."""
+    """The tolerance decides if both sides are equal."""
     megabytes: list[float] | None = None
     """The files of both sides' weights, ours first."""
     bleu: tuple[float, float] | None = None
-    """Of both sides' greedy outputs, ours first."""
+    """The BLEU of both sides' greedy outputs, ours first."""
     bleu_signature: str = ""
 
     @property
     def passed(self) -> bool:
-        """Whether nothing that was compared differs by more than the tolerance."""
+        """Tells whether nothing that was compared differs by more than the tolerance."""
         written = self.greedy_equal is None or self.greedy_equal + self.greedy_near_ties == self.sentences
         if not self.decides:
             return not self.lacks_tokenizer and self.tokenized_equal in (None, self.sentences)
@@ -87,7 +127,7 @@ class Proof:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """The fields and `passed`, as JSON takes them; without the ones that do not apply."""
+        """Returns the fields and `passed`, as JSON takes them; without the ones that do not apply."""
         if not self.compared:
             return {"compared": False, "reason": self.reason}
         plain = {"lacks_tokenizer": False, "blank_tokens": 0, "decides": True}
@@ -170,7 +210,7 @@ def prove(
     decides, tolerance = tolerance is not None or not rounded_to, TOLERANCE if tolerance is None else tolerance
     if not tolerance > 0:
         raise ConfigError(f"`tolerance` ({tolerance}) must be above 0", f"the default is {TOLERANCE:g}")
-    saved, spoken = between(load_folder(model_folder, torch.device("cpu"), torch.float32), languages)
+    saved, spoken = with_languages(open_folder(model_folder, torch.device("cpu"), torch.float32), languages)
     try:
         name, theirs = library(kind), open_counterpart(kind, other, saved.model.config)
     except ImportError:
@@ -197,7 +237,7 @@ def prove(
 
 
 def _written_for_nothing(saved: SavedModel, theirs: Counterpart) -> int:
-    """How many tokens the other side writes for an empty source."""
+    """Returns how many tokens the other side writes for an empty source."""
     if not isinstance(saved.model, Transformer):
         return 0
     config, decode = saved.model.config, saved.decode
@@ -206,24 +246,24 @@ def _written_for_nothing(saved: SavedModel, theirs: Counterpart) -> int:
 
 
 def _megabytes(folder: Path) -> float:
-    """The size of a folder's weights."""
+    """Returns the size of a folder's weights."""
     files = (path for pattern in WEIGHTS for path in folder.glob(pattern))
     return round(sum(path.stat().st_size for path in files) / 1e6, 1)
 
 
 def not_compared(reason: str) -> Proof:
-    """The proof of a conversion whose other side cannot be run here."""
+    """Returns the proof of a conversion whose other side cannot be run here."""
     return Proof(compared=False, reason=reason)
 
 
 def own_sentences() -> list[str]:
-    """The twenty sentences that come with the project."""
+    """Returns the twenty sentences that come with the project."""
     return files("pellucid.conversion").joinpath("proof_sentences.txt").read_text(encoding="utf-8").splitlines()
 
 
 @dataclass
 class _Found:
-    """What a comparison gives: fields of Proof, and what both sides wrote, for BLEU."""
+    """The result of a comparison: fields of Proof, and what both sides wrote, for BLEU."""
 
     results: dict[str, Any]
     written: list[tuple[list[int], list[int]]]
@@ -249,7 +289,7 @@ class _Largest:
 
 
 def _ids_of(saved: SavedModel, sentences: Sequence[str]) -> list[list[int]]:
-    """The tokens of each sentence, without start and end; of a model without tokenizer as many random ids."""
+    """Returns the tokens of each sentence, without start and end; of a model without tokenizer as many random ids."""
     config = saved.model.config
     limit = max(1, min(saved.decode.max_source_length, config.max_positions // 2 - 1))
     if saved.tokenizers is not None:
@@ -262,7 +302,7 @@ def _ids_of(saved: SavedModel, sentences: Sequence[str]) -> list[list[int]]:
 
 
 def _cut_alike(saved: SavedModel, theirs: Counterpart, sentences: Sequence[str]) -> int | None:
-    """Sentences that both sides cut into the same tokens; None where one side has no tokenizer."""
+    """Returns sentences that both sides cut into the same tokens; None where one side has no tokenizer."""
     other = theirs.token_ids(sentences) if saved.tokenizers is not None else None
     if saved.tokenizers is None or other is None:
         return None
@@ -307,7 +347,7 @@ def _compare_translations(saved: SavedModel, theirs: Counterpart, sources: list[
 
 
 def _limit(saved: SavedModel, source_tokens: int) -> int:
-    """The most tokens of an output, as our own search has it."""
+    """Returns the most tokens of an output, as our own search has it."""
     room = saved.model.config.max_positions - 1 - len(saved.decode.target_prefix)
     return min(saved.decode.max_length or 2 * source_tokens + 50, room)
 
@@ -328,7 +368,7 @@ def _compare_continuations(saved: SavedModel, theirs: Counterpart, texts: list[l
 
 
 def _continued(model: DecoderOnly, prompt: list[int], suppressed: list[int], count: int) -> list[int]:
-    """What greedy search with the cache adds to a prompt."""
+    """Returns what greedy search with the cache adds to a prompt."""
     tokens, written = torch.tensor([prompt]), list[int]()
     cache, last = model.start(tokens), tokens[:, -1:]
     while len(written) < count:
@@ -359,7 +399,7 @@ class _Writing:
         self.written: list[tuple[list[int], list[int]]] = []
 
     def add(self, ours: list[int], theirs: list[int], logits: torch.Tensor) -> None:
-        """`logits` (T + 1, V): ours, before each token of ours and before the end."""
+        """Takes `logits` (T + 1, V), ours, before each token of ours and before the end."""
         self.written.append((ours, theirs))
         self.equal += ours == theirs
         place = next((i for i, (a, b) in enumerate(zip(ours, theirs, strict=False)) if a != b), None)

@@ -4,18 +4,25 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, cast
 
-from pellucid.config import DecodeConfig
-from pellucid.data.corpus import read_lines
+import torch
+from torch import Tensor
+
+from pellucid.config import MAX_POSITIONS, DecodeConfig, ModelConfig
+from pellucid.config.tables import from_table, to_table
+from pellucid.config.tasks import task_of
+from pellucid.data.lines import read_lines
 from pellucid.errors import CheckpointError, ConfigError, DataError, did_you_mean
 from pellucid.model.embeddings import Embeddings
-from pellucid.model.transformer import SequenceClassifier, Transformer
+from pellucid.model.families import Model, SequenceClassifier
+from pellucid.model.transformer import Transformer
 from pellucid.text.tokenizer import BOS_ID, EOS_ID, PAD_ID, SPECIAL_TOKENS
 from pellucid.text.tokenizers import Tokenizers
 from pellucid.text.vocabulary import Vocabulary
-from pellucid.weights.folder import SavedModel, task_of
+from pellucid.weights.building import build_unfilled
+from pellucid.weights.folder import SavedModel
+from pellucid.weights.tensors import parameters, set_parameters
 from pellucid.weights.tutorials.importing import import_tutorial
 from pellucid.weights.tutorials.reading import heads_of
-from pellucid.weights.tutorials.renumbering import renumbered
 from pellucid.weights.tutorials.slips import AsWritten
 from pellucid.weights.tutorials.source import read_state_dict
 
@@ -25,51 +32,51 @@ USUAL_NAMES = {
     "end": ("<eos>", "</s>", "<end>", "[eos]", "[end]", "[sep]"),
     "unknown": ("<unk>", "[unk]", "<oov>"),
 }
-"""How vocabularies spell the special tokens, in upper or lower case; in the order of their new ids."""
+"""The spellings of the special tokens in vocabularies, in upper or lower case; in the order of their new ids."""
 KINDS = ("spaces", "words", "characters")
-"""How text can be cut into the tokens of a list."""
+"""The ways in which text can be cut into the tokens of a list."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class TutorialOptions:
-    """What no tensor tells."""
+    """The facts about a tutorial's model that no tensor tells."""
 
     num_heads: int | None = None
     """None: what the tensors tell, where they do."""
     src_vocab: str = ""
     """The file of the source's vocabulary, a token a line; the line's number is the token's id."""
     tgt_vocab: str = ""
-    """That of the target."""
+    """The same for the target."""
     tokenizer: str = "spaces"
-    """How text is cut into tokens: spaces, words or characters."""
+    """The way in which text is cut into tokens: spaces, words or characters."""
     lowercase: bool = False
-    """Whether text is lower-cased first."""
+    """Text is lower-cased first."""
     bare_source: bool = False
     """Sources had no start token, though their vocabulary has one."""
     unended_source: bool = False
     """Sources had no end token."""
     labels: str = ""
     """The file of a classifier's classes, one a line; without: their numbers."""
-    max_positions: int = 5000
+    max_positions: int = MAX_POSITIONS
     """Positions of a model that computes them."""
     as_written: bool = False
     """A slip in the tutorial's text is computed as it is written, not as it was meant."""
     norm_first: bool = False
-    """Of `torch.nn.Transformer`: norms stand before the sublayers."""
+    """For `torch.nn.Transformer`: norms stand before the sublayers."""
     activation: str = "relu"
-    """Of `torch.nn.Transformer`: relu, gelu, gelu_tanh or silu."""
+    """For `torch.nn.Transformer`: relu, gelu, gelu_tanh or silu."""
     unscaled_embeddings: bool = False
-    """Of `torch.nn.Transformer`: embeddings are not multiplied by the square root of their width."""
+    """For `torch.nn.Transformer`: embeddings are not multiplied by the square root of their width."""
     src_embedding: str = ""
-    """Of `torch.nn.Transformer`: the tensor that is the source's embedding; empty: found by name and shape."""
+    """For `torch.nn.Transformer`: the tensor that is the source's embedding; empty: found by name and shape."""
     tgt_embedding: str = ""
-    """That of the target."""
+    """The same for the target."""
     output_projection: str = ""
     """The one that projects to the vocabulary."""
 
 
 def open_tutorial(state_dict: Mapping[str, Any], layout: str, options: TutorialOptions) -> SavedModel:
-    """The model of a state dict with its vocabularies, ready for text.
+    """Returns the model of a state dict with its vocabularies, ready for text.
 
     Its words are numbered anew, the special tokens first, as all vocabularies of ours are: rows of the embeddings and
     of the output change places, and nothing else does.
@@ -107,7 +114,7 @@ def open_tutorial(state_dict: Mapping[str, Any], layout: str, options: TutorialO
     tokenizers = Tokenizers(sides[0], sides[0]) if is_classifier else Tokenizers(*sides)
     starts = "start" in source.ids and not options.bare_source and not is_classifier
     decode = DecodeConfig(source_prefix=(BOS_ID,) if starts else (), source_end=not options.unended_source)
-    return SavedModel(new, tokenizers, decode, task_of(new.config), _labels(options.labels, model))
+    return SavedModel(new, tokenizers, decode, task_of(new.config).name, _labels(options.labels, model))
 
 
 @dataclass(frozen=True)
@@ -121,7 +128,9 @@ class WordList:
 
     @classmethod
     def read(cls, path: str, needed: Collection[str]) -> "WordList":
-        """The tokens of a file. Raises DataError for one that stands twice, and for special ones that are missing."""
+        """Returns the tokens of a file. Raises DataError for one that stands twice, and for special ones that are
+        missing.
+        """
         tokens = list(read_lines(path))
         places: dict[str, int] = {}
         for number, token in enumerate(tokens):
@@ -143,7 +152,7 @@ class WordList:
 
     @property
     def order(self) -> list[int | None]:
-        """The old id of each new one: the special ones first, then all others as they stood."""
+        """Returns the old id of each new one: the special ones first, then all others as they stood."""
         special = [self.ids.get(use) for use in USUAL_NAMES]
         return [*special, *(number for number in range(len(self.tokens)) if number not in special)]
 
@@ -156,13 +165,13 @@ class WordList:
             )
 
     def tokenizer(self, options: TutorialOptions) -> Vocabulary:
-        """The tokenizer of the list, in its new order."""
+        """Returns the tokenizer of the list, in its new order."""
         others = [self.tokens[old] for old in self.order[len(SPECIAL_TOKENS) :] if old is not None]
         return Vocabulary(options.tokenizer, tuple(others), lowercase=options.lowercase)
 
 
 def _special(path: str, tokens: Sequence[str], use: str) -> int | None:
-    """The id of the token for a use. Raises DataError where several could be it."""
+    """Returns the id of the token for a use. Raises DataError where several could be it."""
     found = [number for number, token in enumerate(tokens) if token.lower() in USUAL_NAMES[use]]
     if len(found) > 1:
         listed = ", ".join(f"`{tokens[number]}`" for number in found)
@@ -192,16 +201,47 @@ def _check(options: TutorialOptions, is_classifier: bool) -> None:
 
 
 def _positions(model: Transformer | SequenceClassifier) -> int:
-    """How many positions both sides have: a folder knows one number, and beyond its own a side learned nothing."""
+    """Returns how many positions both sides have: a folder knows one number, and beyond its own a side learned none."""
     sides = [module for module in model.modules() if isinstance(module, Embeddings)]
     return min(side.max_positions for side in sides)
 
 
 def _labels(path: str, model: object) -> tuple[str, ...]:
-    """What the classes are called."""
+    """Returns what the classes are called."""
     if not isinstance(model, SequenceClassifier):
         return ()
     labels = tuple(read_lines(path)) if path else tuple(map(str, range(model.config.num_classes)))
     if len(labels) != model.config.num_classes:
         raise DataError(f"`{path}` names {len(labels)} classes, but the model tells {model.config.num_classes} apart")
     return labels
+
+
+def renumbered(
+    model: Model, src_ids: Sequence[int | None] | None, tgt_ids: Sequence[int | None] | None, **fields: Any
+) -> Model:
+    """Returns the model in which word i is what word `src_ids[i]` was, or `tgt_ids[i]` on the target's side.
+
+    None in the place of an id: a new word, of zeros, which must not occur. None in the place of a list: as it was.
+    `fields` are those of the config that say the new numbers, and `max_positions`, which may be fewer than before.
+    Embeddings that both sides share must have one order.
+    """
+    config, tensors = model.config, parameters(model)
+    sides = {"src_embedding.tokens.": src_ids, "tgt_embedding.tokens.": tgt_ids, "output_projection.": tgt_ids}
+    for name, tensor in tensors.items():
+        ids = next((ids for before, ids in sides.items() if name.startswith(before)), None)
+        if ids is not None:
+            tensors[name] = _rows(tensor.detach(), ids)
+        elif name.endswith("_embedding.positions.weight"):
+            tensors[name] = tensor[: fields.get("max_positions")]
+    sizes = {"src_vocab_size": src_ids, "tgt_vocab_size": tgt_ids if isinstance(model, Transformer) else src_ids}
+    changed = {name: len(ids) for name, ids in sizes.items() if ids is not None} | fields
+    new = build_unfilled(from_table(ModelConfig, to_table(config) | changed, "[model]"))
+    set_parameters(new, tensors, "the model")
+    return new.eval()
+
+
+def _rows(table: Tensor, ids: Sequence[int | None]) -> Tensor:
+    rows = table.new_zeros(len(ids), *table.shape[1:])
+    known = [place for place, number in enumerate(ids) if number is not None]
+    rows[known] = table[torch.tensor([number for number in ids if number is not None])]
+    return rows

@@ -1,4 +1,4 @@
-"""Where two files stop being parallel, told from the lengths of their lines alone.
+"""The place where two files stop being parallel, found by the lengths of their lines alone.
 
 Long sentences have long translations (Gale and Church 1993). How much a pair of lengths speaks for a translation is the
 logarithm of how much more frequent it is among translations than among lines that have nothing to do with each other:
@@ -44,10 +44,10 @@ class Break:
 
 
 def find_break(src_lengths: Counts, tgt_lengths: Counts) -> Break | None:
-    """The first place from which the lengths fit at another offset than before; None where there is none.
+    """Returns the first place from which the lengths fit at another offset than before; None where there is none.
 
-    Where the lengths say nothing, as with targets that are all of one length, or lines sorted by length, there is none
-    either.
+    Where the lengths say nothing, as with targets that are all of one length, or lines sorted by length, the answer is
+    None as well.
     """
     src, tgt = _standard(src_lengths), _standard(tgt_lengths)
     # Seen from the file that lacks them, lost lines are a single jump.
@@ -59,7 +59,7 @@ def find_break(src_lengths: Counts, tgt_lengths: Counts) -> Break | None:
 
 
 def _find(src: Floats, tgt: Floats, lacking: Literal["src", "tgt"]) -> Break | None:
-    """The first break, as if lines were missing in `src`; `lines` is below 0 where it is the other way round."""
+    """Returns the first break, as if lines were missing in `src`; `lines` is below 0 where they are in `tgt`."""
     offsets = _offsets(len(tgt) - len(src))
     correlation = max(*(_correlation(src, tgt, offset) for offset in offsets), _correlation_at_first(src, tgt))
     if _correlation(src, src, 1) >= correlation:  # sorted by length: a neighbour fits as well
@@ -76,14 +76,14 @@ def _find(src: Floats, tgt: Floats, lacking: Literal["src", "tgt"]) -> Break | N
 
 
 def _standard(lengths: Counts) -> Floats:
-    """Logarithms with mean 0 and deviation 1; zeros where all are equal."""
+    """Returns logarithms with mean 0 and deviation 1; zeros where all are equal."""
     logarithms = np.log1p(lengths, dtype=np.float32)
     deviation = float(logarithms.std()) if len(lengths) else 0.0
     return (logarithms - logarithms.mean()) / deviation if deviation > 1e-6 else np.zeros_like(logarithms)
 
 
 def _offsets(difference: int) -> list[int]:
-    """0 first: there the path begins."""
+    """Returns the offsets to look at, 0 first: there the path begins."""
     found = {*range(-REACH, REACH + 1), *range(difference - REACH, difference + REACH + 1)}
     if abs(difference) <= ALL_BETWEEN:
         found |= set(range(min(0, difference), max(0, difference)))
@@ -91,28 +91,32 @@ def _offsets(difference: int) -> list[int]:
 
 
 def _overlap(src: Floats, tgt: Floats, offset: int, start: int = 0, stop: int | None = None) -> tuple[int, int]:
-    """The source lines between start and stop that have a target line at this offset."""
+    """Returns the source lines between start and stop that have a target line at this offset."""
     stop = len(src) if stop is None else stop
     first, last = max(start, -offset), min(stop, len(tgt) - offset)
     return first, max(first, last)
 
 
 def _correlation(src: Floats, tgt: Floats, offset: int, start: int = 0, stop: int | None = None) -> float:
-    """By the squared difference of the two: of a part of the lines, too, as in a corpus sorted by length."""
+    """Returns the correlation of both lengths, by their squared difference; of a part of the lines, too, as in a corpus
+    sorted by length.
+    """
     first, last = _overlap(src, tgt, offset, start, stop)
     difference = src[first:last] - tgt[first + offset : last + offset]
     return min(0.99, 1 - float(np.mean(difference * difference)) / 2) if last > first else 0.0
 
 
 def _correlation_at_first(src: Floats, tgt: Floats) -> float:
-    """The highest of some beginnings of the files, which are parallel where the rest may be lost at many places."""
+    """Returns the highest correlation of some beginnings of the files, which are parallel where the rest may be lost at
+    many places.
+    """
     lines = min(len(src), len(tgt))
     beginnings = [FEW << power for power in range(20) if FEW << power <= lines]
     return max((_correlation(src, tgt, 0, 0, beginning) for beginning in beginnings), default=0.0)
 
 
 def _correlation_along(src: Floats, tgt: Floats, changes: list[tuple[int, int]]) -> float:
-    """That of the lines up to the second change; 0 where they are few."""
+    """Returns the correlation of the lines up to the second change; 0 where they are few."""
     (_, before), (start, after), (end, _) = [*changes, (len(src), 0)][:3]
     if end < FEW:
         return 0.0
@@ -121,7 +125,7 @@ def _correlation_along(src: Floats, tgt: Floats, changes: list[tuple[int, int]])
 
 
 def _evidence(src: Floats, tgt: Floats, offset: int, r: float, start: int, stop: int) -> Floats:
-    """What each pair says for a translation, in nats: log p(x, y) / (p(x) p(y)); 0 where a line has no other."""
+    """Returns what each pair says for a translation, in nats: log p(x, y) / (p(x) p(y)); 0 where a line has none."""
     found = np.zeros(stop - start, dtype=np.float32)
     first, last = _overlap(src, tgt, offset, start, stop)
     x, y = src[first:last], tgt[first + offset : last + offset]
@@ -132,7 +136,7 @@ def _evidence(src: Floats, tgt: Floats, offset: int, r: float, start: int, stop:
 
 
 def _best_path(src: Floats, tgt: Floats, offsets: list[int], r: float) -> tuple[npt.NDArray[np.int64], int]:
-    """The offset of each block of lines (Viterbi), and the lines of a block."""
+    """Returns the offset of each block of lines (Viterbi), and the lines of a block."""
     block = max(BLOCK, -(-len(src) // MOST_BLOCKS))
     evidence = np.stack([_by_block(src, tgt, offset, r, block) for offset in offsets], axis=1)
     prices = _prices(offsets, len(src))
@@ -151,14 +155,14 @@ def _best_path(src: Floats, tgt: Floats, offsets: list[int], r: float) -> tuple[
 
 
 def _prices(offsets: list[int], lines: int) -> npt.NDArray[np.float64]:
-    """What a change of the offset costs, in nats. It leaves lines out, which could be those that fit worst."""
+    """Returns what a change of the offset costs, in nats. It leaves lines out, which could be those that fit worst."""
     at = np.array(offsets)
     change = np.abs(at[:, np.newaxis] - at)
     return np.where(change > 0, math.log(lines + 1) + PRICE - WORST * np.minimum(change, REACH), 0.0)
 
 
 def _by_block(src: Floats, tgt: Floats, offset: int, r: float, block: int) -> npt.NDArray[np.float64]:
-    """The evidence of each block, summed; a stretch of blocks at a time, for the sake of the memory."""
+    """Returns the evidence of each block, summed; a stretch of blocks at a time, for the sake of the memory."""
     stretch, sums = block << 12, []
     for start in range(0, len(src), stretch):
         values = _evidence(src, tgt, offset, r, start, min(start + stretch, len(src)))
@@ -167,7 +171,7 @@ def _by_block(src: Floats, tgt: Floats, offset: int, r: float, block: int) -> np
 
 
 def _changes(path: npt.NDArray[np.int64], block: int) -> list[tuple[int, int]]:
-    """(first line, from 0; offset) of each stretch of one offset, the first one at offset 0."""
+    """Returns (first line, from 0; offset) of each stretch of one offset, the first one at offset 0."""
     starts = [0, *(np.flatnonzero(np.diff(path)) + 1).tolist()]
     found = [(start * block, int(path[start])) for start in starts]
     return found if found[0][1] == 0 else [(0, 0), *found]
@@ -176,8 +180,9 @@ def _changes(path: npt.NDArray[np.int64], block: int) -> list[tuple[int, int]]:
 def _first_break(
     src: Floats, tgt: Floats, changes: list[tuple[int, int]], r: float, block: int, lacking: Literal["src", "tgt"]
 ) -> Break:
-    """The first change, to the line: where the evidence for the offset before, up to there, and for the new one, from
-    there, is strongest together."""
+    """Returns the first change, to the line: where the evidence for the offset before, up to there, and for the new
+    one, from there, is strongest together.
+    """
     start, offset = changes[1]
     end = changes[2][0] if len(changes) > 2 else len(src)
     first, last = max(0, start - 30 * block), min(start + 30 * block, end)

@@ -1,4 +1,4 @@
-"""Named texts out of a tar archive. Nothing in the archive decides where something is written."""
+"""Takes named texts out of a tar archive. Nothing in the archive decides where something is written."""
 
 import lzma
 import os
@@ -9,9 +9,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import IO, Self
 
-from pellucid.data.cache import record_sha256, sha256_of
+from pellucid.data.cache import record_sha256
 from pellucid.data.transfer import writing
 from pellucid.errors import shown
+from pellucid.files.reading import sha256_of
 
 MOST_UNPACKED = 2**31
 """Bytes of an archive, unpacked. Where nobody has published a checksum, anything may have come."""
@@ -24,7 +25,7 @@ _SEGMENT = re.compile(rb"<seg[^>]*>(.*)</seg>")
 
 
 class ArchiveError(Exception):
-    """What a file is instead of the archive that it should be."""
+    """Raised with what a file is instead of the archive that it should be."""
 
 
 class _Member(tarfile.TarInfo):
@@ -32,7 +33,7 @@ class _Member(tarfile.TarInfo):
 
     @classmethod
     def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> Self:
-        """The member of a header. Raises ArchiveError where its name or attributes are longer than any are."""
+        """Returns the member of a header. Raises ArchiveError where its name or attributes are longer than any are."""
         found = super().frombuf(buf, encoding, errors)
         if found.type in _NAMES and found.size > MOST_NAME:
             raise ArchiveError(f"an archive with a name of {found.size:,} bytes; at most {MOST_NAME:,} are read")
@@ -83,7 +84,7 @@ def _blocks(file: IO[bytes]) -> Iterator[bytes]:
 
 
 def _segments(file: IO[bytes]) -> Iterator[bytes]:
-    """What stands in the <seg> of each line, with single spaces."""
+    """Yields what stands in the <seg> of each line, with single spaces."""
     while line := file.readline(MOST_LINE):
         if segment := _SEGMENT.match(line):
             yield b" ".join(segment[1].split()) + b"\n"

@@ -1,6 +1,11 @@
-"""Section 5.1: batches of sentences of similar length, of about so many tokens."""
+"""Section 5.1: batches of sentences of similar length, of about so many tokens.
 
-from collections.abc import Sequence
+An order says which examples make which batch, epoch by epoch: `BatchOrder` of sentences, `BlockOrder` of a running
+text. `draw_batch` makes tensors of what an order draws from a shard, `make_batch` of ids that somebody has in a list.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -9,15 +14,17 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from pellucid.config import DecodeConfig, ModelConfig
-from pellucid.data.blocks import BlockOrder
+from pellucid.config import BATCH_TOKENS, DecodeConfig, ModelConfig
 from pellucid.data.classified import classifier_input
 from pellucid.data.concatenation import Concatenation
 from pellucid.data.framing import Framing
-from pellucid.data.order import Indices, Order
+from pellucid.data.sentences import Indices
 from pellucid.data.shards import Shard
 from pellucid.data.subword_sampling import SubwordSampling
+from pellucid.errors import DataError
 
+Ids = Sequence[npt.NDArray[Any]]
+"""The ids of each example."""
 NO_TARGET = -1
 """Fills up targets where every id may be a word."""
 
@@ -35,26 +42,52 @@ class Batch:
     tgt_pad_id: int | None = 0  # what fills up `tgt_out`
 
     def to(self, device: torch.device) -> "Batch":
-        """The batch on another device."""
+        """Returns the batch on another device."""
         src, tgt_in, tgt_out = (t.to(device, non_blocking=True) for t in (self.src, self.tgt_in, self.tgt_out))
         return replace(self, src=src, tgt_in=tgt_in, tgt_out=tgt_out)
 
 
+class Order(ABC):
+    """Says which examples make which batch: a pure function of (seed, epoch).
+
+    So a run that stands at position p of epoch e needs no more than these numbers to go on.
+    """
+
+    @abstractmethod
+    def epoch(self, epoch: int) -> list[Indices]:
+        """Returns the batches of an epoch."""
+
+    def follow(self, epoch: int, position: int) -> Iterator[tuple[int, int, Indices]]:
+        """Yields all batches from a place on, without end: (epoch, position behind it, examples)."""
+        while True:
+            batches = self.epoch(epoch)
+            for place in range(position, len(batches)):
+                yield epoch, place + 1, batches[place]
+            epoch, position = epoch + 1, 0
+
+
 @dataclass(frozen=True)
 class BatchOrder(Order):
-    """Which sentences make which batch, epoch by epoch."""
+    """Says which sentences make which batch, epoch by epoch.
+
+        order = BatchOrder(src_lengths, tgt_lengths, batch_tokens=4096, seed=1)
+        for epoch, position, draws in order.follow(0, 0): ...
+
+    Lengths are tokens without the end token, one number a sentence.
+    """
 
     src_lengths: Indices
     tgt_lengths: Indices
-    batch_tokens: int
-    seed: int
+    batch_tokens: int = BATCH_TOKENS
+    """Tokens of a batch on its longer side, padding and end tokens included."""
+    seed: int = 1
     corpora: tuple[tuple[int, float], ...] = ()
     """(sentences, weight) of each corpus, in their order; empty: one corpus of weight 1."""
     concatenation: Concatenation | None = None
     """Which draws are joined with other pairs into longer ones; None: none."""
 
     def epoch(self, epoch: int) -> list[Indices]:
-        """The batches of an epoch, as draws: draw d is of sentence d % (number of sentences).
+        """Returns the batches of an epoch, as draws: draw d is of sentence d % (number of sentences).
 
         Without `corpora` that is each sentence once. Draws are sorted by target and then source length, equal ones in
         random order; a batch takes as many as fit into `batch_tokens`, padding and the end token included, and at least
@@ -74,7 +107,8 @@ class BatchOrder(Order):
         return [batches[i] for i in generator.permutation(len(batches))]
 
     def _draws(self, generator: np.random.Generator) -> Indices:
-        """What an epoch draws: of a corpus of weight 2.3 each sentence twice, and three tenths of them once more.
+        """Returns what an epoch draws: of a corpus of weight 2.3 each sentence twice, and three tenths of them once
+        more.
 
         Which ones, the generator chooses anew each epoch. The k-th draw of sentence i is i + k * (number of sentences).
         """
@@ -89,8 +123,38 @@ class BatchOrder(Order):
         return np.concatenate(draws)
 
 
+@dataclass(frozen=True)
+class BlockOrder(Order):
+    """Says which blocks of a running text make which batch, epoch by epoch.
+
+    Each token is predicted once an epoch, from those before it in its block.
+    """
+
+    tokens: int
+    """Tokens of the whole text."""
+    block: int
+    """Tokens of a block."""
+    batch_tokens: int
+    seed: int
+
+    def epoch(self, epoch: int) -> list[Indices]:
+        """Returns the batches of an epoch, as the places where their blocks start, in random order.
+
+        Epoch 0 cuts from the text's beginning, each later one from a place of its own, so that a token is not always as
+        far from its block's start. Where that leaves a beginning, one block more holds it, and what follows it again.
+        """
+        generator = np.random.default_rng([self.seed, epoch])
+        offset = int(generator.integers(self.block)) if epoch else 0
+        starts = np.arange(offset, self.tokens - 1, self.block)
+        if offset:
+            starts = np.concatenate([[0], starts])
+        shuffled = generator.permutation(starts)
+        size = max(1, self.batch_tokens // self.block)
+        return [shuffled[i : i + size] for i in range(0, len(shuffled), size)]
+
+
 def batch_order(shard: Shard, batch_tokens: int, seed: int) -> BatchOrder | BlockOrder:
-    """The order in which a shard is trained on: by sentences of like length, or by blocks of a running text."""
+    """Returns the order in which a shard is trained on: by sentences of like length, or by blocks of a running text."""
     if shard.block:
         return BlockOrder(len(shard.target.ids), shard.block, batch_tokens, seed)
     source, target = shard.source.lengths, shard.target.lengths
@@ -100,21 +164,60 @@ def batch_order(shard: Shard, batch_tokens: int, seed: int) -> BatchOrder | Bloc
 
 
 def make_batch(
+    sources: Sequence[Sequence[int]],
+    targets: Sequence[Sequence[int]] | Sequence[int] | None,
+    config: ModelConfig,
+    *,
+    decode: DecodeConfig | None = None,
+) -> Batch:
+    """Returns a batch of examples that are given as ids, for a training loop of one's own.
+
+        ids = [tokenizer.encode(line) for line in lines]
+        batch = make_batch([sources[i] for i in draws], [targets[i] for i in draws], model.config)
+        logits = model(batch.src, batch.tgt_in)                                  # (B, T, V), to predict batch.tgt_out
+
+    Args:
+        sources: the ids of each text, without start and end token: what an encoder reads, or a decoder alone continues.
+        targets: of an encoder-decoder the ids of each translation; of a classifier the number of each text's class; of
+            a decoder alone None.
+        config: the model's; its family says which of these there are, its ids what stands around them.
+        decode: what the model reads around a text beside the start and the end token, as codes of languages.
+
+    Raises DataError where there is no example, sources and targets are not equally many, or the family has no targets.
+    """
+    alone = config.family == "decoder"
+    if not len(sources) or alone != (targets is None) or (targets is not None and len(targets) != len(sources)):
+        count = "no" if targets is None else f"{len(targets):,}"
+        raise DataError(
+            f"{len(sources):,} sources and {count} targets are given",
+            "a decoder alone takes sources, and `targets=None`" if alone else "give at least one, and as many targets",
+        )
+    sentences = np.arange(len(sources))
+    framing = Framing.of(decode or DecodeConfig(), config)
+    texts = [np.asarray(ids, np.int64) for ids in sources]
+    if targets is None:
+        return _texts(texts, framing, config, sentences)
+    if config.family == "encoder":
+        return _classified(texts, np.asarray(targets, np.int64), config, sentences)
+    return _pairs(texts, [np.asarray(ids, np.int64) for ids in targets], framing, config, sentences)
+
+
+def draw_batch(
     shard: Shard, draws: Indices, config: ModelConfig, sampling: SubwordSampling | None = None, epoch: int = 0
 ) -> Batch:
-    """What `batch_order` draws as padded tensors of ids, as the family of the model takes them.
+    """Returns what `batch_order` draws as padded tensors of ids, as the family of the model takes them.
 
     With `sampling`, sentence pairs are of pieces that it draws.
     """
-    if config.family == "encoder":
-        return _classified(shard, draws % len(shard), config)
-    if config.family == "decoder":
-        return _blocks(shard, draws) if shard.block else _texts(shard, draws % len(shard), config)
-    return _pairs(shard, draws, config, sampling, epoch)
-
-
-def _pairs(shard: Shard, draws: Indices, config: ModelConfig, sampling: SubwordSampling | None, epoch: int) -> Batch:
     sentences = draws % len(shard)
+    if config.family == "encoder":
+        classes = np.array([shard.target[i][0] for i in sentences], np.int64)
+        return _classified([shard.source[i] for i in sentences], classes, config, sentences)
+    if config.family == "decoder" and shard.block:
+        return _blocks(shard, draws)
+    framing = shard.framing or Framing.of(DecodeConfig(), config)
+    if config.family == "decoder":
+        return _texts([shard.target[i] for i in sentences], framing, config, sentences)
     if sampling:
         sources, targets = sampling.draw(shard, epoch, draws)
     else:
@@ -125,7 +228,11 @@ def _pairs(shard: Shard, draws: Indices, config: ModelConfig, sampling: SubwordS
             ids = sampling.of_line(line, ids, epoch, int(draws[row])) if sampling else ids
             if max(map(len, ids)) <= shard.concatenation.longest:  # else the pair stays alone
                 sources[row], targets[row] = ids
-    pad_id, framing = config.pad_id or 0, _framing(shard, config)
+    return _pairs(sources, targets, framing, config, sentences)
+
+
+def _pairs(sources: Ids, targets: Ids, framing: Framing, config: ModelConfig, sentences: Indices) -> Batch:
+    pad_id = config.pad_id or 0
     return Batch(
         src=_framed(sources, pad_id, framing.before_source, framing.behind_source),
         tgt_in=_framed(targets, pad_id, framing.before_target),
@@ -137,25 +244,22 @@ def _pairs(shard: Shard, draws: Indices, config: ModelConfig, sampling: SubwordS
     )
 
 
-def _classified(shard: Shard, sentences: Indices, config: ModelConfig) -> Batch:
-    """Texts as a classifier reads them, and the number of the class of each."""
-    texts = [np.array(classifier_input(shard.source[i].tolist(), config)) for i in sentences]
-    classes = np.array([shard.target[i][0] for i in sentences], np.int64)[:, None]  # (B, 1)
-    src = _framed(texts, config.pad_id or 0)
+def _classified(texts: Ids, classes: Indices, config: ModelConfig, sentences: Indices) -> Batch:
+    """Returns texts as a classifier reads them, and the number of the class of each."""
+    src = _framed([np.array(classifier_input(text.tolist(), config)) for text in texts], config.pad_id or 0)
     none = torch.zeros(len(texts), 0, dtype=torch.long)
-    return Batch(src, none, torch.from_numpy(classes), sentences, len(texts), config.pad_id, None)
+    return Batch(src, none, torch.from_numpy(classes[:, None]), sentences, len(texts), config.pad_id, None)
 
 
-def _texts(shard: Shard, sentences: Indices, config: ModelConfig) -> Batch:
-    """Texts of their own, each from what stands before it to the end token."""
-    texts, before = [shard.target[i] for i in sentences], _framing(shard, config).before_target
-    tgt_in = _framed(texts, config.pad_id or 0, before)
-    tgt_out = _framed(texts, NO_TARGET, before[1:], (config.eos_id,))
+def _texts(texts: Ids, framing: Framing, config: ModelConfig, sentences: Indices) -> Batch:
+    """Returns texts of their own, each from what stands before it to the end token."""
+    tgt_in = _framed(texts, config.pad_id or 0, framing.before_target)
+    tgt_out = _framed(texts, NO_TARGET, framing.before_target[1:], (config.eos_id,))
     return _alone(tgt_in, tgt_out, sentences)
 
 
 def _blocks(shard: Shard, starts: Indices) -> Batch:
-    """Pieces of a running text, each `shard.block` tokens from its start; fewer at the end of the text."""
+    """Returns pieces of a running text, each `shard.block` tokens from its start; fewer at the end of the text."""
     ids, block = shard.target.ids, shard.block
     tgt_in, tgt_out = (np.full((len(starts), block), filler, np.int64) for filler in (0, NO_TARGET))
     for row, start in enumerate(starts.tolist()):
@@ -169,14 +273,8 @@ def _alone(tgt_in: Tensor, tgt_out: Tensor, sentences: Indices) -> Batch:
     return Batch(none, tgt_in, tgt_out, sentences, int((tgt_out != NO_TARGET).sum()), None, NO_TARGET)
 
 
-def _framing(shard: Shard, config: ModelConfig) -> Framing:
-    return shard.framing or Framing.of(DecodeConfig(), config)
-
-
-def _framed(
-    rows: Sequence[npt.NDArray[Any]], pad_id: int, before: Sequence[int] = (), behind: Sequence[int] = ()
-) -> Tensor:
-    """(B, L) int64: the rows with the same ids before and behind each, filled up on the right."""
+def _framed(rows: Ids, pad_id: int, before: Sequence[int] = (), behind: Sequence[int] = ()) -> Tensor:
+    """Returns (B, L) int64: the rows with the same ids before and behind each, filled up on the right."""
     lengths = np.array([len(row) for row in rows])
     start, longest = len(before), lengths.max()
     table = np.full((len(rows), start + longest + len(behind)), pad_id, dtype=np.int64)
@@ -188,7 +286,7 @@ def _framed(
 
 
 def _cut(order: Indices, widths: Indices, budget: int) -> list[Indices]:
-    """Consecutive pieces of `order`, each as long as its sentences times its largest width fits the budget."""
+    """Returns consecutive pieces of `order`, each as long as its sentences times its largest width fits the budget."""
     batches, start, widest = [], 0, 0
     for place, width in enumerate(widths.tolist()):
         widest = max(widest, width)

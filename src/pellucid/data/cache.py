@@ -3,18 +3,18 @@
 Beside each file NAME lies NAME.sha256, as `sha256sum` writes it.
 """
 
-import hashlib
 import os
 from collections.abc import Mapping
 from pathlib import Path
 
 from pellucid.errors import ConfigError
+from pellucid.files.reading import sha256_of
 
 ENVIRONMENT = "PELLUCID_CACHE"
 
 
 def cache_folder(environment: Mapping[str, str] = os.environ) -> Path:
-    """PELLUCID_CACHE, else `pellucid` in XDG_CACHE_HOME, else ~/.cache/pellucid."""
+    """Returns the folder that PELLUCID_CACHE names, else `pellucid` in XDG_CACHE_HOME, else ~/.cache/pellucid."""
     if own := environment.get(ENVIRONMENT):
         return _at_home(own)
     shared = Path(environment.get("XDG_CACHE_HOME", ""))  # to be ignored where it is relative, says its specification
@@ -31,14 +31,8 @@ def _at_home(path: str) -> Path:
         ) from error
 
 
-def sha256_of(path: Path) -> str:
-    """The SHA-256 of a file."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
 def recorded_sha256(path: Path) -> str:
-    """The SHA-256 that was written down for a file; empty where none was."""
+    """Returns the SHA-256 that was written down for a file; empty where none was."""
     record = _record(path)
     return record.read_text(encoding="ascii", errors="replace").partition(" ")[0] if record.is_file() else ""
 
@@ -51,7 +45,7 @@ def record_sha256(path: Path, sha256: str) -> None:
 
 
 def damage(path: Path, published: str = "") -> str:
-    """What is wrong with a file of the cache, in a sentence with both checksums; empty where nothing is.
+    """Returns what is wrong with a file of the cache, in a sentence with both checksums; empty where nothing is.
 
     The first time, a file that nobody has published a checksum of has its own written down.
     """

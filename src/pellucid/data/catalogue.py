@@ -1,4 +1,4 @@
-"""What recipes need, who publishes it, from where it can be fetched: read from catalogue.toml."""
+"""The texts that recipes need, who publishes them and where they can be fetched: read from catalogue.toml."""
 
 import tomllib
 from collections.abc import Iterable, Mapping
@@ -29,7 +29,7 @@ class PublishedFile:
     publisher: str
     """The page that speaks of it."""
     terms: str
-    """What it may be used for."""
+    """The uses that its publisher allows."""
     name: str
     sources: tuple[Source, ...]
     """Where it can be had, the publisher's own address first."""
@@ -41,28 +41,28 @@ class PublishedFile:
 
     @property
     def path(self) -> str:
-        """Where it lies below the cache."""
+        """Returns its path below the cache."""
         return f"{self.data_set}/{self.name}"
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """The paths of its texts, as recipes name them."""
+        """Returns the paths of its texts, as recipes name them."""
         return tuple(f"{self.data_set}/{name}" for name in self.members or (self.name,))
 
     @property
     def size(self) -> str:
-        """How large it is, in words."""
+        """Returns how large it is, in words."""
         return "size unknown" if self.bytes is None else filesize.decimal(self.bytes)
 
 
 @cache
 def catalogue() -> dict[str, PublishedFile]:
-    """Each text that can be fetched, by the path that recipes give it, with the file that it comes in."""
+    """Returns each text that can be fetched, by the path that recipes give it, with the file that it comes in."""
     return read_catalogue((resources.files("pellucid.data") / "catalogue.toml").read_text(encoding="utf-8"))
 
 
 def read_catalogue(toml: str) -> dict[str, PublishedFile]:
-    """The same from a table of one's own."""
+    """Returns the same from the text of a catalogue.toml."""
     files = (
         _published(data_set, about, name, entry)
         for data_set, about in tomllib.loads(toml).items()
@@ -72,7 +72,7 @@ def read_catalogue(toml: str) -> dict[str, PublishedFile]:
 
 
 def total_size(files: Iterable[PublishedFile]) -> str:
-    """The size of several files, in words; those of unknown size are counted apart."""
+    """Returns the size of several files, in words; those of unknown size are counted apart."""
     sizes = [file.bytes for file in files]
     known = [size for size in sizes if size is not None]
     unknown = len(sizes) - len(known)

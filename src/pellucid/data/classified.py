@@ -8,7 +8,7 @@ from pellucid.errors import DataError, did_you_mean
 
 
 def classifier_input(ids: Sequence[int], config: ModelConfig, second: Sequence[int] | None = None) -> list[int]:
-    """A text between start and end token, and of a pair the second one behind it, with an end token of its own.
+    """Returns a text between start and end token, and of a pair the second one behind it, with an end token of its own.
 
     What exceeds the model's positions is cut off the end, of a pair off the longer one.
     """
@@ -33,7 +33,7 @@ class Labels:
 
     @classmethod
     def of(cls, targets: Iterable[str]) -> "Labels":
-        """Those that occur, in the order of the alphabet. Raises DataError for fewer than two."""
+        """Returns the labels that occur, in the order of the alphabet. Raises DataError for fewer than two."""
         names = tuple(sorted({target.strip() for target in targets}))
         if len(names) < 2:
             raise DataError(
@@ -45,11 +45,11 @@ class Labels:
 
     @property
     def size(self) -> int:
-        """How many there are."""
+        """Returns how many there are."""
         return len(self.names)
 
     def encode_lines(self, lines: Sequence[str]) -> list[list[int]]:
-        """The number of each label, as a sentence of one id; an empty line has none.
+        """Returns the number of each label, as a sentence of one id; of an empty line as an empty one.
 
         Raises DataError for an unknown one.
         """

@@ -6,9 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from pellucid.data.order import Indices
-from pellucid.data.sentences import Sentences
-from pellucid.text.joining import space_between
+from pellucid.data.sentences import Indices, Sentences
+from pellucid.text.sentences import space_between
 from pellucid.text.tokenizers import Tokenizers
 
 Ids = npt.NDArray[np.int64]
@@ -19,7 +18,7 @@ _GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # 2 ^ 64 divided by the golden ratio, o
 
 @dataclass(frozen=True)
 class Concatenation:
-    """Which draws of an epoch are joined with which other pairs: a function of (seed, epoch, draw) alone.
+    """Joins some draws of an epoch with other pairs, which are a function of (seed, epoch, draw) alone.
 
     Source: Nguyen, Salazar and Chiang, "Data augmentation by concatenation for low-resource translation"
     (arXiv 2105.01691), where random pairs do as well as neighbouring ones.

@@ -15,7 +15,7 @@ MOST_PAIRS = 500_000  # a fifth of what the styles can write, so that one not ye
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Language:
-    """How a language writes dates: months from January, weekdays from Monday, and templates for write_date()."""
+    """A language's way of writing dates: months from January, weekdays from Monday, and templates for write_date()."""
 
     months: tuple[str, ...]
     short_months: tuple[str, ...] = ("",) * 12
@@ -94,7 +94,7 @@ LANGUAGES = {"ko": KOREAN, "en": ENGLISH, "de": GERMAN, "fr": FRENCH, "es": SPAN
 
 
 def written_dates(count: int, seed: int) -> list[tuple[str, str]]:
-    """`count` different pairs (written, ISO) of the years 1900 to 2099, the same ones for the same seed.
+    """Returns `count` different pairs (written, ISO) of the years 1900 to 2099, the same ones for the same seed.
 
     Raises ConfigError where `count` is not in 1..500,000.
     """
@@ -103,7 +103,8 @@ def written_dates(count: int, seed: int) -> list[tuple[str, str]]:
 
 
 def split_dates(count: int, seed: int, held_out: int) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
-    """`count` pairs, parted into training and `held_out` test pairs that have no date in common, however written.
+    """Returns `count` pairs, parted into training and `held_out` test pairs that have no date in common, however
+    written.
 
     No two test pairs have the same date. Raises ConfigError where `count` is not in 1..500,000, or `held_out` is below
     1, leaves nothing to train on, or takes more than a tenth of the 73,049 days.
@@ -128,7 +129,7 @@ def write_parallel(pairs: Sequence[tuple[str, str]], folder: str | Path, stem: s
 
 
 def write_date(day: date, language: Language, style: str) -> str:
-    """The date in one of the language's styles."""
+    """Returns the date in one of the language's styles."""
     return style.format(
         year=day.year,
         number=day.month,
@@ -145,13 +146,13 @@ def write_date(day: date, language: Language, style: str) -> str:
 
 
 def english_ordinal(number: int) -> str:
-    """1st, 2nd, 3rd, 4th, 11th, 21st."""
+    """Returns a number as English orders by it: 1st, 2nd, 3rd, 4th, 11th, 21st."""
     teens = number % 100 in (11, 12, 13)
     return f"{number}{'th' if teens else {1: 'st', 2: 'nd', 3: 'rd'}.get(number % 10, 'th')}"
 
 
 def sino_korean(number: int) -> str:
-    """A number from 1 to 9999 in Sino-Korean numerals: a one is not said before ten, hundred and thousand."""
+    """Returns a number from 1 to 9999 in Sino-Korean numerals: a one is not said before ten, hundred and thousand."""
     words = ""
     for value, unit in ((1000, "천"), (100, "백"), (10, "십"), (1, "")):
         digit = number // value % 10
@@ -161,7 +162,7 @@ def sino_korean(number: int) -> str:
 
 
 def _draw(days: Sequence[int], count: int, generator: random.Random) -> list[tuple[str, str]]:
-    """Different pairs of the given days, counted from FIRST_DAY; the languages come up equally often."""
+    """Draws different pairs of the given days, counted from FIRST_DAY; the languages come up equally often."""
     languages = list(LANGUAGES.values())
     pairs: dict[tuple[str, str], None] = {}  # a set that keeps its order
     while len(pairs) < count:

@@ -1,4 +1,4 @@
-"""`pellucid doctor`: each check of a corpus, passed or not."""
+"""The checks of a corpus that `pellucid doctor` shows, each passed or not."""
 
 import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -48,7 +48,7 @@ class Check:
 
 
 def _wrapped(line: str, width: int) -> list[str]:
-    """A line as several; one of a table stays as it is, since its columns mean something."""
+    """Returns a line as several; one of a table stays as it is, since its columns mean something."""
     if " | " in line:
         return [line]
     behind = "   " if line.startswith("-> ") else ""
@@ -56,7 +56,7 @@ def _wrapped(line: str, width: int) -> list[str]:
 
 
 def check_corpus(data: DataConfig) -> Iterator[Check]:
-    """The checks of the training texts and, where one is given, of the validation text.
+    """Yields the checks of the training texts and, where one is given, of the validation text.
 
     Raises ConfigError where a text is not named.
     """
@@ -91,7 +91,7 @@ def _checks(texts: Sequence[ParallelText], data: DataConfig, held_out: Callable[
 
 
 def _level(finding: Finding, data: DataConfig, seen: Inspection, held_out: HeldOut) -> Level:
-    """How bad a finding is, by the part of the text that it is of."""
+    """Returns how bad a finding is, by the part of the text that it is of."""
     fault = finding.fault
     if fault == "utf8" and data.on_bad_utf8 == "error":
         return "BAD"
@@ -102,7 +102,7 @@ def _level(finding: Finding, data: DataConfig, seen: Inspection, held_out: HeldO
 
 
 def _applies(fault: Fault, texts: Sequence[ParallelText], held_out: HeldOut) -> bool:
-    """Whether a check has been made at all."""
+    """Tells whether a check has been made at all."""
     if fault in ("lines", "shift"):
         return any(text.tgt for text in texts)
     if fault == "line_break":

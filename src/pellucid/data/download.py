@@ -1,6 +1,7 @@
-"""From a publisher, or a mirror of theirs, into the cache: each file whole and as it should be, or not at all."""
+"""Downloads from a publisher, or a mirror, into the cache: each file whole and as it should be, or not at all."""
 
 import os
+import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -8,23 +9,69 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from filelock import FileLock, Timeout
+from rich import filesize
+from rich.console import Console
+from rich.progress import BarColumn, DownloadColumn, TextColumn, TimeRemainingColumn, TransferSpeedColumn
+from rich.progress import Progress as Bars
 
 from pellucid.data.archive import ArchiveError, unpack
-from pellucid.data.cache import damage, record_sha256, recorded_sha256, sha256_of
+from pellucid.data.cache import damage, record_sha256, recorded_sha256
 from pellucid.data.catalogue import PublishedFile, Source, total_size
-from pellucid.data.progress import say, shown
-from pellucid.data.transfer import TransferError, transfer, writing
+from pellucid.data.transfer import Progress, TransferError, transfer, writing
 from pellucid.errors import DataError
+from pellucid.files.reading import sha256_of
+
+STEP = 20_000_000
+"""Bytes between two lines."""
+
+
+def say(text: str) -> None:
+    """Writes a line for the reader to stderr."""
+    print(text, file=sys.stderr)
+
+
+@contextmanager
+def showing_progress(name: str) -> Iterator[Progress]:
+    """Shows how far a transfer is: yields what it reports its progress to."""
+    console = Console(stderr=True)
+    if console.is_terminal:
+        with _bar(name, console) as progress:
+            yield progress
+    else:
+        yield _lines(name)
+
+
+@contextmanager
+def _bar(name: str, console: Console) -> Iterator[Progress]:
+    columns = (
+        TextColumn("  {task.description}", markup=False), BarColumn(), DownloadColumn(), TransferSpeedColumn(),
+        TimeRemainingColumn(),
+    )  # fmt: skip
+    with Bars(*columns, console=console, transient=True) as bars:
+        task = bars.add_task(name, total=None)
+        yield lambda done, total: bars.update(task, completed=done, total=total)
+
+
+def _lines(name: str) -> Progress:
+    last = 0
+
+    def progress(done: int, total: int | None) -> None:
+        nonlocal last
+        if done - last >= STEP:
+            last = done
+            say(f"  {name}: {filesize.decimal(done)}{f' of {filesize.decimal(total)}' if total else ''}")
+
+    return progress
 
 
 @dataclass(frozen=True)
 class Patience:
-    """How long an address is tried."""
+    """The time for which an address is tried."""
 
     timeout: float = 30.0
     """Seconds without an answer, or without data, until a connection is given up."""
     attempts: int = 3
-    """How often a download that breaks off is gone on with, before the next address is tried."""
+    """The attempts at a download that breaks off, before the next address is tried."""
     pause: float = 2.0
     """Seconds before the second attempt; more before the third."""
 
@@ -51,8 +98,9 @@ def download(file: PublishedFile, cache: Path, patience: Patience | None = None)
     target = cache / file.path
     with writing(target.parent):
         target.parent.mkdir(parents=True, exist_ok=True)
+    published = "" if file.members else file.sha256  # of an archive's texts nobody has published a checksum
     with _alone(target):
-        if all((cache / text).is_file() and not damage(cache / text, _published(file)) for text in file.texts):
+        if all((cache / text).is_file() and not damage(cache / text, published) for text in file.texts):
             return  # another process has fetched it in the meantime
         if file.members and target.is_file():
             _take_what_lies_there(file, target)
@@ -77,7 +125,7 @@ def _alone(target: Path) -> Iterator[None]:
 
 
 def _take_what_lies_there(file: PublishedFile, target: Path) -> None:
-    """An archive that somebody has fetched by hand."""
+    """Takes an archive that somebody has fetched by hand."""
     try:
         _take(target, file, target)
     except WrongFileError as error:
@@ -109,7 +157,7 @@ def _fetch_from(source: Source, file: PublishedFile, target: Path, patience: Pat
             partial.unlink(missing_ok=True)
         had_beginning, is_last = partial.exists(), attempt == patience.attempts
         try:
-            with shown(file.name) as progress:
+            with showing_progress(file.name) as progress:
                 transfer(source.url, partial, progress, size=file.bytes, timeout=patience.timeout)
             _take(partial, file, target)
             return
@@ -126,7 +174,7 @@ def _fetch_from(source: Source, file: PublishedFile, target: Path, patience: Pat
 
 
 class WrongFileError(TransferError):
-    """Something has come, but it is not the file."""
+    """Raised where something has come, but it is not the file."""
 
 
 def _take(path: Path, file: PublishedFile, target: Path) -> None:
@@ -145,8 +193,3 @@ def _take(path: Path, file: PublishedFile, target: Path) -> None:
             record_sha256(target, found)
     except ArchiveError as error:
         raise WrongFileError(f"gives {error}: it is not used") from error
-
-
-def _published(file: PublishedFile) -> str:
-    """The checksum that somebody has published for the text itself."""
-    return "" if file.members else file.sha256

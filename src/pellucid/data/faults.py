@@ -1,4 +1,4 @@
-"""What can be wrong in a corpus: each fault counted, with the first place where it stands, and what to do about it."""
+"""The faults that a corpus can have: each counted, with the first place where it stands, and what to do about it."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -29,7 +29,7 @@ TITLES: Mapping[Fault, str] = {
     "wide": "full-width letters and marks",
     "quotes": "straight and typographic quotation marks",
 }
-"""What is looked for, in the order in which it is said."""
+"""The faults that are looked for, in the order in which they are reported."""
 
 ADVICE: Mapping[Fault, str] = {
     "lines": "mend the files there: line n of one must be the translation of line n of the other",
@@ -63,9 +63,9 @@ class Finding:
     line: int
     detail: str = ""
     of: str = "lines"
-    """What is counted: a plural, and what goes on from there; or "of 100 sentences"."""
+    """The things that are counted: a plural, and what goes on from there; or "of 100 sentences"."""
     effect: str = ""
-    """What becomes of it: kept, left out."""
+    """The effect on what has the fault: kept, left out."""
 
     def __str__(self) -> str:
         if self.fault in ("lines", "shift"):
@@ -76,5 +76,5 @@ class Finding:
         return f"{what}; first in line {self.line:,} of `{self.path}`" + (f": {self.detail}" if self.detail else "")
 
     def to_json(self) -> dict[str, Any]:
-        """As corpus.json has it."""
+        """Returns the finding as corpus.json has it."""
         return asdict(self)

@@ -1,4 +1,4 @@
-"""What stands around every text, as ids: the start and the end, codes of languages, whatever a foreign model has."""
+"""The ids that stand around every text: the start and the end, codes of languages, whatever a foreign model has."""
 
 from dataclasses import dataclass
 from typing import Self
@@ -8,18 +8,21 @@ from pellucid.config import DecodeConfig, ModelConfig
 
 @dataclass(frozen=True)
 class Framing:
-    """How an encoder-decoder or a decoder alone reads its texts: the same in training as when it is used."""
+    """The ids around the texts of an encoder-decoder or a decoder alone: the same in training as when it is used."""
 
     before_source: tuple[int, ...]
     behind_source: tuple[int, ...]
     """The end token, if sources have one, and what stands behind it."""
     before_target: tuple[int, ...]
-    """What the decoder starts with, at least one id. All but the first are predicted, too, and count in the loss, as in
-    transformers' own training, where a language's code is part of the labels."""
+    """The ids that the decoder starts with, at least one. All but the first are predicted, too, and count in the loss,
+    as in transformers' own training, where a language's code is part of the labels.
+    """
 
     @classmethod
     def of(cls, decode: DecodeConfig, model: ModelConfig) -> Self:
-        """Of a model that is used with `decode`; what stands before a decoder's texts is its `source_prefix`."""
+        """Returns the framing of a model that is used with `decode`; what stands before a decoder's texts is its
+        `source_prefix`.
+        """
         if model.family == "decoder":
             return cls((), (), decode.source_prefix or (model.bos_id,))
         end = (model.eos_id,) if decode.source_end else ()
@@ -27,10 +30,10 @@ class Framing:
 
     @property
     def of_source(self) -> int:
-        """How many ids a source has beside its own."""
+        """Returns how many ids a source has beside its own."""
         return len(self.before_source) + len(self.behind_source)
 
     @property
     def of_target(self) -> int:
-        """How many ids the decoder reads beside a target's own; as many as it writes, the end token among them."""
+        """Returns how many ids the decoder reads beside a target's own; as many as it writes, its end included."""
         return len(self.before_target)

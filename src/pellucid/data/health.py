@@ -1,4 +1,4 @@
-"""A corpus looked at from the first line to the last, in one pass: what is wrong in it, and which pairs are used.
+"""Inspects a corpus from the first line to the last, in one pass: what is wrong in it, and which pairs are used.
 
 Of the text nothing is kept but 17 bytes a pair: a hash, two lengths, and whether it is used.
 """
@@ -13,39 +13,38 @@ import numpy.typing as npt
 
 from pellucid.config import DataConfig
 from pellucid.data.alignment import Break, find_break
-from pellucid.data.characters import control_character, is_encoded_twice
-from pellucid.data.corpus import PARALLEL, OnBadUtf8, unequal
+from pellucid.data.characters import Spellings, control_character, is_encoded_twice
 from pellucid.data.faults import TITLES, Fault, Finding
+from pellucid.data.lines import PARALLEL, OnBadUtf8, unequal
 from pellucid.data.parallel import END, ParallelText, Side
-from pellucid.data.spelling import Spellings
 from pellucid.errors import DataError
 
 SHOWN = 60  # characters of a line in a message
 AROUND, MOST_AROUND = 2, 6  # lines shown before and after a place: fewest, most
 
 HeldOut = Mapping[Fault, tuple[str, Sequence[str]]]
-"""Of "valid" and "test", where they are given: the file of the sources, and the sources."""
+"""The file of the sources, and the sources, by "valid" and "test" where these are given."""
 
 
 @dataclass(frozen=True)
 class Inspection:
-    """What was found in the texts. Pairs are numbered from 0 through all of them."""
+    """The findings of an inspection. Pairs are numbered from 0 through all of them."""
 
     texts: tuple[ParallelText, ...]
     counts: tuple[int, ...]
     """Pairs in each text."""
     used: npt.NDArray[np.bool_]
-    """Of each pair, whether it is to be trained on."""
+    """True for each pair that is to be trained on."""
     hashes: npt.NDArray[np.int64]
-    """Of each pair; equal pairs have equal ones, and others, but for one in 10^19, different ones."""
+    """A hash of each pair: equal pairs have equal hashes; of others, one in 10^19 has the hash of a certain pair."""
     source_hashes: npt.NDArray[np.int64]
     """The same of each pair's source alone."""
     findings: tuple[Finding, ...]
     spellings: tuple[Finding, ...] = ()
-    """How the text is typed. A tokenizer makes most of it one, so only who asks is told."""
+    """The ways in which the text is typed. A tokenizer evens most of them out, so only `doctor` reports them."""
 
     def of(self, fault: Fault) -> Finding | None:
-        """The finding of a kind, if there is one."""
+        """Returns the finding of a kind, if there is one."""
         return next((finding for finding in (*self.findings, *self.spellings) if finding.fault == fault), None)
 
     def check(self) -> None:
@@ -58,7 +57,7 @@ class Inspection:
             raise DataError(f"{texts} {verb} empty", "give two files with a sentence a line")
 
     def pairs(self, used: npt.NDArray[np.bool_], on_bad_utf8: OnBadUtf8) -> Iterator[tuple[str, str]]:
-        """The texts once more from disk: the pairs for which `used` is true."""
+        """Reads the texts once more from disk, and yields the pairs for which `used` is true."""
         number = 0
         for text, count in zip(self.texts, self.counts, strict=True):
             for pair in islice(text.pairs(on_bad_utf8), count):
@@ -70,7 +69,7 @@ class Inspection:
                 number += 1
 
     def place(self, number: int) -> tuple[str, int]:
-        """The source file of a pair, and its line there, from 1."""
+        """Returns the source file of a pair, and its line there, from 1."""
         for text, count in zip(self.texts, self.counts, strict=True):
             if number < count:
                 return text.src, number + 1
@@ -91,7 +90,7 @@ def inspect(texts: Sequence[ParallelText], data: DataConfig, held_out: HeldOut) 
     seen = Inspection(tuple(texts), tuple(counts), used, hashes, sources, ())
     repeated = _repeated(used, hashes)
     if len(repeated):
-        pass_.tell(_of_repeated(seen, repeated))
+        pass_.record(_of_repeated(seen, repeated))
         if data.on_duplicate == "skip":
             used[repeated] = False
     return replace(seen, findings=pass_.findings(), spellings=pass_.spellings.findings())
@@ -99,7 +98,7 @@ def inspect(texts: Sequence[ParallelText], data: DataConfig, held_out: HeldOut) 
 
 @dataclass
 class _Pass:
-    """What a pass has gathered so far."""
+    """The state of a pass: what it has gathered so far."""
 
     data: DataConfig
     held_out: HeldOut
@@ -144,19 +143,19 @@ class _Pass:
         if fault == "utf8":
             self.mended.add((path, line))
 
-    def tell(self, finding: Finding) -> None:
-        """Takes a finding as it is."""
+    def record(self, finding: Finding) -> None:
+        """Records a finding as it is."""
         self.found.setdefault(finding.fault, replace(finding, effect=self.effects.get(finding.fault, "")))
 
     def findings(self) -> tuple[Finding, ...]:
-        """All that was found, in the order of TITLES."""
+        """Returns all that was found, in the order of TITLES."""
         for fault, leaked in self.leaked.items():  # each sentence once, however often it stands there
             sentences = len(self.held_out[fault][1])
             self.found[fault] = replace(self.found[fault], count=len(leaked), of=f"of {sentences:,} sentences")
         return tuple(self.found[fault] for fault in TITLES if fault in self.found)
 
     def _use(self, text: ParallelText, line: int, source: Side, target: Side) -> bool:
-        """Whether a pair is used, as far as it can be told by itself."""
+        """Tells whether a pair is used, as far as it can be told by itself."""
         if source is None or target is None:
             return False
         for side, path in ((source, text.src), (target, text.tgt_file))[: 1 if text.alone else 2]:
@@ -192,19 +191,19 @@ class _Pass:
         self.leaked.setdefault(fault, set()).add(number)
 
     def _compare(self, text: ParallelText, sources: npt.NDArray[np.uint32], targets: npt.NDArray[np.uint32]) -> None:
-        """Whether the files have as many lines as each other, and lines that belong together, by their lengths."""
+        """Notes where the files do not have equally many lines, or lines that belong together by their lengths."""
         place = find_break(sources, targets)
         sentence = f"{_of_break(text, place)}\n{_lines_around(text, place)}" if place else ""
         if len(sources) != len(targets):
             sentence = sentence or "no place stands out by the lengths of its lines; an end may be missing"
             detail = f"{unequal(text.src, text.tgt, len(sources), len(targets))}\n{sentence}"
-            self.tell(Finding("lines", 1, text.src, place.line if place else 0, detail))
+            self.record(Finding("lines", 1, text.src, place.line if place else 0, detail))
         elif place:
-            self.tell(Finding("shift", 1, text.src, place.line, sentence))
+            self.record(Finding("shift", 1, text.src, place.line, sentence))
 
 
 def _repeated(used: npt.NDArray[np.bool_], hashes: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """The used pairs that are equal to a used one before, in any order."""
+    """Returns the used pairs that are equal to a used one before, in any order."""
     numbers = np.flatnonzero(used)
     numbers = numbers[np.argsort(hashes[numbers], kind="stable")]
     equal: npt.NDArray[np.bool_] = hashes[numbers[1:]] == hashes[numbers[:-1]]
@@ -220,7 +219,7 @@ def _of_repeated(seen: Inspection, repeated: npt.NDArray[np.int64]) -> Finding:
 
 
 def _of_break(text: ParallelText, place: Break) -> str:
-    """What the lengths of the lines say of a place."""
+    """Returns what the lengths of the lines say of a place."""
     lacking, other = (text.src, text.tgt) if (place.lacking == "src") == (place.lines > 0) else (text.tgt, text.src)
     lines, between = abs(place.lines), f" (or any from {place.earliest:,} to {place.latest:,})"
     return (
@@ -237,7 +236,7 @@ def _of_break(text: ParallelText, place: Break) -> str:
 
 
 def _lines_around(text: ParallelText, place: Break) -> str:
-    """The lines of both files around a place, side by side."""
+    """Returns the lines of both files around a place, side by side."""
     first = max(place.line - MOST_AROUND, min(place.earliest, place.line - AROUND), 1) - 1
     last = min(place.line + MOST_AROUND, max(place.latest, place.line + AROUND))
     pairs = islice(text.pairs("replace"), first, last)
@@ -250,7 +249,7 @@ def _lines_around(text: ParallelText, place: Break) -> str:
 
 
 def _short(line: str) -> str:
-    """A line, or its beginning, as it can be shown."""
+    """Returns a line, or its beginning, as it can be shown."""
     shown = "".join(character if character.isprintable() else " " for character in line[:SHOWN].strip())
     return shown + ("..." if len(line) > SHOWN else "")
 
@@ -260,13 +259,13 @@ def _left_out(choice: str) -> str:
 
 
 def _numbered(sources: Sequence[str]) -> dict[str, int]:
-    """The line, from 1, of each sentence that is not empty."""
+    """Returns the line, from 1, of each sentence that is not empty."""
     lines = enumerate(sources, start=1)
     return {source.strip(): number for number, source in lines if source.strip()}
 
 
 def _fewest_tokens(tokenizer: str) -> Callable[[str], int]:
-    """A lower bound of a line's tokens, before there is a tokenizer."""
+    """Returns a lower bound of a line's tokens, before there is a tokenizer."""
     if tokenizer == "bytes":
         return lambda line: len(line.encode())
     return len if tokenizer == "characters" else lambda line: len(line.split())

@@ -1,4 +1,4 @@
-"""Where a recipe's texts lie: as given, in a data directory, in the user's cache; or from where they can be fetched."""
+"""The places of a recipe's texts: as named, in a data directory, in the user's cache, or where they are published."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -9,8 +9,7 @@ from typing import Any
 from pellucid.config import DataConfig
 from pellucid.data.cache import cache_folder, damage
 from pellucid.data.catalogue import PublishedFile, catalogue, total_size
-from pellucid.data.download import announce, download
-from pellucid.data.progress import say
+from pellucid.data.download import announce, download, say
 from pellucid.errors import DataError
 
 TEXT_FIELDS = ("src", "tgt", "valid_src", "valid_tgt", "test_src", "test_tgt")
@@ -25,7 +24,7 @@ def locate(
     *,
     fetch: bool = False,
 ) -> DataConfig:
-    """`data` with the paths of its texts found: as they are, else in `data_dir`, in PELLUCID_DATA, in the cache.
+    """Returns `data` with the paths of its texts found: as they are, in `data_dir`, in PELLUCID_DATA, or in the cache.
 
     Args:
         fetch: whether texts of the catalogue that are nowhere may be fetched from their publisher. PELLUCID_OFFLINE
@@ -67,13 +66,13 @@ class _Search:
     cache: Path
 
     def find(self, path: str) -> str:
-        """Where a text lies; empty where it is nowhere."""
+        """Returns where a text lies; empty where it is nowhere."""
         in_folders = [folder / path for folder in self.folders]
         found = next((candidate for candidate in in_folders if candidate.exists()), None) or self._in_cache(path)
         return str(found) if found else ""
 
     def _in_cache(self, path: str) -> Path | None:
-        """A text in the cache, if it is still what was fetched."""
+        """Returns a text in the cache, if it is still what was fetched."""
         file, cached = catalogue().get(path), self.cache / path
         if file is None or not cached.is_file():
             return None
@@ -83,14 +82,14 @@ class _Search:
         return cached
 
     def published(self, missing: Sequence[str]) -> list[PublishedFile]:
-        """The files in which the missing texts come. Raises DataError where nobody is known to publish one."""
+        """Returns the files in which the missing texts come. Raises DataError where nobody is known to publish one."""
         for path in missing:
             if path not in catalogue():
                 raise self.not_found(path, [])
         return list({file.path: file for file in map(catalogue().__getitem__, missing)}.values())
 
     def fetch(self, files: list[PublishedFile], missing: Sequence[str]) -> dict[str, str]:
-        """Fetches the files, and those of tests, without which training can do. Where each text lies then."""
+        """Fetches the files, and those of tests, which training can do without; returns where each text lies then."""
         others = [catalogue()[path] for path in missing if path in catalogue()]
         tests = list({file.path: file for file in others if file not in files}.values())
         announce([*files, *tests], self.cache)
@@ -104,7 +103,7 @@ class _Search:
         return {path: str(self.cache / path) for path in missing if (self.cache / path).is_file()}
 
     def not_found(self, path: str, files: Sequence[PublishedFile]) -> DataError:
-        """The error for a text that is in none of the places."""
+        """Returns the error for a text that is in none of the places."""
         places = [*(folder / path for folder in self.folders), *([self.cache / path] if files else [])]
         message = f"no file `{path}`; looked for {', '.join(f'`{place}`' for place in places)}"
         hint = f"check the path, or name the folder that holds it by --data-dir or {ENVIRONMENT}"

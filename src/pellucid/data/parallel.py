@@ -1,15 +1,66 @@
 """A parallel corpus in its files: two with a line for each sentence, or one with both sides."""
 
-from collections.abc import Iterator
+import json
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
-from typing import Protocol
+from typing import Any, Protocol
 
 from pellucid.config import DataConfig
-from pellucid.data.corpus import OnBadUtf8, bad_byte, read_mended_lines
 from pellucid.data.faults import Fault
-from pellucid.data.formats import BOTH_SIDES, JSON_LINES, from_columns, from_json, holds_both_sides
+from pellucid.data.lines import OnBadUtf8, bad_byte, read_mended_lines
 from pellucid.errors import ConfigError, DataError
+
+BOTH_SIDES = (".tsv", ".tsv.gz", ".jsonl", ".jsonl.gz")
+JSON_LINES = (".jsonl", ".jsonl.gz")
+
+
+def holds_both_sides(path: str) -> bool:
+    """Tells whether a file, by its name, may hold source and target."""
+    return path.lower().endswith(BOTH_SIDES)
+
+
+def from_columns(line: str, place: str, columns: Sequence[int]) -> list[str]:
+    """Returns the sides in those columns, counted from 1. Tabs separate them; nothing is quoted.
+
+    Raises DataError at `place`, "line 5 of `x.tsv`", where there are too few.
+    """
+    cells = line.split("\t")
+    if len(cells) < max(columns):
+        raise DataError(
+            f"{place} has {len(cells)} column{'s' * (len(cells) > 1)}, but source and target are columns "
+            f"{columns[0]} and {columns[1]}",
+            "columns are separated by tabs; `data.tsv_columns` says which ones are read",
+        )
+    return [cells[column - 1] for column in columns]
+
+
+def from_json(line: str, place: str, keys: Sequence[str]) -> list[str]:
+    """Returns the strings under those keys of an object. Raises DataError at `place` where it has none."""
+    try:
+        table = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise DataError(f"{place} is not JSON: {error}", "each line must be an object of its own") from error
+    return [_string(table, key, place) for key in keys]
+
+
+def _string(table: Any, key: str, place: str) -> str:
+    """Returns the string under a key, dots leading into tables within the table."""
+    value = table
+    for part in [key] if isinstance(table, dict) and key in table else key.split("."):
+        if not isinstance(value, dict) or part not in value:
+            found = f"its keys: {', '.join(value)}" if isinstance(value, dict) else f"it is {_shown(value)}"
+            raise DataError(f"{place} has no `{key}`; {found}", "`data.jsonl_keys` says which ones are read")
+        value = value[part]
+    if not isinstance(value, str):
+        raise DataError(f"`{key}` in {place} is {_shown(value)}, not a string", "give both sides as JSON strings")
+    return value
+
+
+def _shown(value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= 40 else f"{text[:40]}..."
+
 
 END = "\n"
 """Stands for a line that the shorter of two files lacks; no line is equal to it."""
@@ -19,41 +70,42 @@ Side = str | None
 
 
 class Note(Protocol):
-    """Is told of each fault that is mended in reading."""
+    """A callable that is told of each fault that is mended in reading."""
 
     def __call__(self, fault: Fault, path: str, line: int, detail: str) -> None: ...
 
 
 def unheard(fault: Fault, path: str, line: int, detail: str) -> None:
-    """For a reader who knows the faults already."""
+    """Takes note of nothing, for a reader who knows the faults already."""
 
 
 @dataclass(frozen=True)
 class ParallelText:
-    """Where a corpus lies; `tgt` is empty where `src` holds both sides."""
+    """The place of a corpus; `tgt` is empty where `src` holds both sides."""
 
     src: str
     tgt: str
     tsv_columns: tuple[int, ...] = (1, 2)
     jsonl_keys: tuple[str, ...] = ("src", "tgt")
     alone: bool = False
-    """Whether there is one side, which is read for both: a language model's text."""
+    """There is one side, which is read for both: a language model's text."""
 
     def __str__(self) -> str:
         return f"`{self.src}` and `{self.tgt}`" if self.tgt else f"`{self.src}`"
 
     @property
     def tgt_file(self) -> str:
-        """The file in which the targets stand."""
+        """Returns the file in which the targets stand."""
         return self.tgt or self.src
 
     @property
     def is_json(self) -> bool:
-        """Whether `src` holds both sides as JSON lines."""
+        """Tells whether `src` holds both sides as JSON lines."""
         return not self.tgt and not self.alone and self.src.lower().endswith(JSON_LINES)
 
     def pairs(self, on_bad_utf8: OnBadUtf8, note: Note = unheard) -> Iterator[tuple[Side, Side]]:
-        """The pairs in their order, as many as the longer file has lines, with END for what the shorter one lacks.
+        """Yields the pairs in their order, as many as the longer file has lines, with END for what the shorter one
+        lacks.
 
         Raises DataError for a file that is not there or damaged, and for a line that is not of its format.
         """
@@ -76,7 +128,7 @@ class ParallelText:
                 yield source, target
 
     def sources(self) -> Iterator[str]:
-        """The sources alone, with U+FFFD for what is not UTF-8; the targets need not be there."""
+        """Yields the sources alone, with U+FFFD for what is not UTF-8; the targets need not be there."""
         if self.tgt or self.alone or not holds_both_sides(self.src):
             sides: Iterator[Side] = _lines(self.src, "replace", unheard)
         else:
@@ -89,12 +141,12 @@ class ParallelText:
             note("line_break", self.src, number, f"in `{'` and `'.join(broken)}`")
         # What reads the model's output takes lines.
         lines = (text.replace("\r\n", " ").replace("\n", " ") for text in found)
-        source, target = (_whole(text, self.src, number, on_bad_utf8, note) for text in lines)
+        source, target = (without_halves(text, self.src, number, on_bad_utf8, note) for text in lines)
         return source, target
 
 
 def parallel_texts(data: DataConfig, *, alone: bool = False) -> tuple[ParallelText, ...]:
-    """The corpora to train on. Raises ConfigError where their files, or their weights, do not go together.
+    """Returns the corpora to train on. Raises ConfigError where their files, or their weights, do not go together.
 
     `alone` says that there are no targets: each text is its own.
     """
@@ -108,7 +160,7 @@ def parallel_texts(data: DataConfig, *, alone: bool = False) -> tuple[ParallelTe
 
 
 def held_out_text(data: DataConfig, name: str, *, alone: bool = False) -> ParallelText | None:
-    """The text named "valid" or "test"; None where there is none. Raises ConfigError where a side is missing."""
+    """Returns the text named "valid" or "test", or None. Raises ConfigError where one of its sides is missing."""
     src, tgt = f"{name}_src", f"{name}_tgt"
     if not (data.files(src) or data.files(tgt)):
         return None
@@ -116,7 +168,7 @@ def held_out_text(data: DataConfig, name: str, *, alone: bool = False) -> Parall
 
 
 def _alone(data: DataConfig, src: str, tgt: str) -> tuple[ParallelText, ...]:
-    """Each source file by itself. Raises ConfigError where there is none, or a target."""
+    """Returns each source file by itself. Raises ConfigError where there is none, or a target."""
     if data.files(tgt) or not data.files(src):
         reason = f"is given ({', '.join(data.files(tgt))})" if data.files(tgt) else "is not given"
         raise ConfigError(
@@ -127,7 +179,7 @@ def _alone(data: DataConfig, src: str, tgt: str) -> tuple[ParallelText, ...]:
 
 
 def _paired(data: DataConfig, src: str, tgt: str) -> tuple[ParallelText, ...]:
-    """Each source file with its target: the targets go, in their order, to the sources that need one.
+    """Returns each source file with its target: the targets go, in their order, to the sources that need one.
 
     As many targets as sources go one to one, so that two files which happen to be called .tsv are lines of text.
     """
@@ -153,15 +205,15 @@ def _lines(path: str, on_bad_utf8: OnBadUtf8, note: Note) -> Iterator[Side]:
     return read_mended_lines(path, on_bad_utf8, lambda number, error: note("utf8", path, number, bad_byte(error)))
 
 
-def _whole(text: str, path: str, number: int, on_bad_utf8: OnBadUtf8, note: Note) -> Side:
-    r"""Text without half of a UTF-16 pair, such as "\ud800", which JSON can write and UTF-8 cannot."""
+def without_halves(text: str, path: str, number: int, on_bad_utf8: OnBadUtf8, note: Note) -> Side:
+    r"""Returns text without half of a UTF-16 pair, such as "\ud800", which JSON can write and UTF-8 cannot."""
     try:
         text.encode()
         return text
     except UnicodeEncodeError as error:
         half = f"U+{ord(text[error.start]):04X} is half of a character"
         if on_bad_utf8 == "error":
-            raise DataError(f"{_place(number, path)} is no Unicode: {half}", "see `data.on_bad_utf8`") from error
+            raise DataError(f"{_place(number, path)} is not Unicode: {half}", "see `data.on_bad_utf8`") from error
         note("utf8", path, number, half)
         mended = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
         return mended if on_bad_utf8 == "replace" else None

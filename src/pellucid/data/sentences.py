@@ -6,6 +6,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+Indices = npt.NDArray[np.int64]
+"""Numbers of sentences, or of draws of them."""
+
 
 @dataclass(frozen=True)
 class Texts:
@@ -34,5 +37,5 @@ class Sentences:
 
     @property
     def lengths(self) -> npt.NDArray[np.int64]:
-        """Tokens of each sentence."""
+        """Returns the tokens of each sentence."""
         return np.diff(self.offsets)

@@ -10,7 +10,6 @@ The files of a shard's folder:
     index.json                       counts, SHA-256 of each file, the fingerprint of what they were made from
 """
 
-import hashlib
 import json
 import os
 import shutil
@@ -29,6 +28,7 @@ from pellucid.data.concatenation import Concatenation
 from pellucid.data.framing import Framing
 from pellucid.data.sentences import Sentences, Texts
 from pellucid.errors import ConfigError, DataError
+from pellucid.files.reading import sha256_of
 from pellucid.text.tokenizers import Tokenizers
 from pellucid.text.training_text import Sample, TrainingText
 
@@ -54,30 +54,30 @@ class Shard:
     block: int = 0
     """Tokens of a block where `target` is one running text, cut into blocks; 0: it is sentences."""
     framing: Framing | None = None
-    """What the model reads around each sentence, which is not stored; None: the start and the end token."""
+    """The ids that the model reads around each sentence, which are not stored; None: the start and the end token."""
     concatenation: Concatenation | None = None
     """Which of its pairs are joined with others each time they are drawn; None: none."""
     text: TrainingText | None = None
-    """What its lines are like; None: texts alone, or a shard of an earlier version."""
+    """The facts about its lines; None: texts alone, or a shard of an earlier version."""
 
     def __len__(self) -> int:
         return len(self.source)
 
 
 class Encoder(Protocol):
-    """What makes ids of a side's lines."""
+    """Makes ids of a side's lines."""
 
     @property
     def size(self) -> int:
-        """How many ids there are."""
+        """Returns how many ids there are."""
 
     def encode_lines(self, lines: Sequence[str]) -> list[list[int]]:
-        """The ids of each line."""
+        """Returns the ids of each line."""
 
 
 @dataclass(frozen=True)
 class Encoders:
-    """Those of the two sides, where the second is no text."""
+    """The encoders of the two sides, where the second is not text but labels."""
 
     source: Encoder
     target: Encoder
@@ -93,7 +93,7 @@ def open_or_write(
     cut: bool = False,
     alone: bool = False,
 ) -> Shard:
-    """The shard in `folder` if it is whole and was made from the same text (`fingerprint`); else it is written.
+    """Opens the shard in `folder` if it is whole and was made from the same text (`fingerprint`); else writes it.
 
     Pairs with an empty side, or more than `max_length` tokens on a side, are left out and counted; with `cut`, a side
     that is too long is cut, and has no text. With `alone` the second side is all that is stored, and stands for both.
@@ -108,7 +108,7 @@ def open_or_write(
 
 
 def stored_fingerprint(folder: Path) -> str | None:
-    """The fingerprint of the shard in `folder`; None where there is none, or its index is damaged."""
+    """Returns the fingerprint of the shard in `folder`; None where there is none, or its index is damaged."""
     try:
         index = json.loads((folder / "index.json").read_text(encoding="utf-8"))
         return str(index["fingerprint"]) if index["format"] == FORMAT else None
@@ -121,7 +121,8 @@ def _open(folder: Path, fingerprint: str) -> Shard | None:
         return None
     index = json.loads((folder / "index.json").read_text(encoding="utf-8"))
     try:
-        if any(_sha256(folder / name) != digest for name, digest in index["sha256"].items()):
+        files = {folder / name: digest for name, digest in index["sha256"].items()}
+        if not all(path.is_file() and sha256_of(path) == digest for path, digest in files.items()):
             return None
         sides = {side: _mapped(folder / side, dtype) for side, dtype in index["dtype"].items()}
         source, target = sides.get("source", sides["target"]), sides["target"]
@@ -169,7 +170,7 @@ def _write(
         **asdict(counts),
         **({"text": to_table(TrainingText.of(source.lengths, target.lengths, sample))} if source else {}),
         "dtype": ({"source": source.dtype.name} if source else {}) | {"target": target.dtype.name},
-        "sha256": {path.name: _sha256(path) for path in sorted(temporary.iterdir())},
+        "sha256": {path.name: sha256_of(path) for path in sorted(temporary.iterdir())},
     }
     (temporary / "index.json").write_text(json.dumps(index, indent=2) + "\n", encoding="utf-8")
     shutil.rmtree(folder, ignore_errors=True)
@@ -178,7 +179,7 @@ def _write(
 
 @dataclass
 class _Counts:
-    """What could not be taken as it is, by its place among the pairs."""
+    """The pairs that could not be taken as they are, by their places."""
 
     empty: int = 0
     too_long: int = 0
@@ -261,14 +262,7 @@ def _mapped(stem: Path, dtype: str) -> Sentences:
 
 
 def _array(path: Path, dtype: str) -> npt.NDArray[Any]:
-    """The file's contents, read when they are used."""
+    """Returns the file's contents, read when they are used."""
     if not path.stat().st_size:  # cannot be mapped
         return np.zeros(0, np.dtype(dtype))
     return np.asarray(np.memmap(path, dtype=np.dtype(dtype), mode="r"))  # slicing a memmap itself is slow
-
-
-def _sha256(path: Path) -> str:
-    if not path.is_file():
-        return ""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

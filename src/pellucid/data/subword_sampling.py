@@ -17,7 +17,7 @@ Ids = list[npt.NDArray[Any]]
 
 @dataclass(frozen=True)
 class SubwordSampling:
-    """The pieces of a sentence are a function of (seed, epoch, draw) alone, whatever else is drawn, and where."""
+    """Draws the pieces of a sentence: a function of (seed, epoch, draw) alone, whatever else is drawn, and where."""
 
     source: SubwordSampler
     target: SubwordSampler
@@ -27,14 +27,16 @@ class SubwordSampling:
 
     @classmethod
     def of(cls, tokenizers: Tokenizers, strength: float, seed: int, longest: int) -> Self | None:
-        """None where `strength` is 0. Raises ConfigError for tokenizers that have no pieces to choose from."""
+        """Returns the sampling of a strength, None where it is 0. Raises ConfigError for tokenizers that have no pieces
+        to choose from.
+        """
         if not strength:
             return None
         source = SubwordSampler(tokenizers.source, strength)
         return cls(source, source if tokenizers.joint else SubwordSampler(tokenizers.target, strength), seed, longest)
 
     def draw(self, shard: Shard, epoch: int, draws: npt.NDArray[np.int64]) -> tuple[Ids, Ids]:
-        """Source and target ids of BatchOrder's `draws` from a shard that keeps its texts."""
+        """Draws source and target ids of BatchOrder's `draws` from a shard that keeps its texts."""
         numbers = draws.tolist()
         return (
             [self._side(self.source, shard.source, f"{self.seed}/{epoch}/{i}/source", i % len(shard)) for i in numbers],
@@ -44,7 +46,7 @@ class SubwordSampling:
     def of_line(
         self, line: tuple[str, str], ids: tuple[npt.NDArray[Any], npt.NDArray[Any]], epoch: int, draw: int
     ) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
-        """Source and target ids of a line that a draw makes of several sentences; `ids` are its best pieces."""
+        """Draws source and target ids of a line that a draw makes of several sentences; `ids` are its best pieces."""
         return (
             self._cut(self.source, line[0], ids[0], f"{self.seed}/{epoch}/{draw}/source"),
             self._cut(self.target, line[1], ids[1], f"{self.seed}/{epoch}/{draw}/target"),

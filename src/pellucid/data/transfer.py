@@ -1,4 +1,4 @@
-"""One file from one address, over HTTP(S): in parts if need be, with a sentence for each way in which it can fail."""
+"""Fetches one file from one address, over HTTP(S): in parts if need be, with a sentence for each way to fail."""
 
 import errno
 import os
@@ -31,7 +31,7 @@ MOST_BYTES = 8 * 10**9  # of a file whose size nobody has published: beyond it, 
 LEAST_RATE = 1024
 """Bytes a second that must come. A server that sends one now and then would keep a download going for ever."""
 MOST_DIGITS = 18
-"""Of a length in a header."""
+"""The digits of a length in a header."""
 
 # https://docs.openssl.org/master/man1/openssl-verification-options/
 _CLOCK_CODES = (9, 10)  # not yet valid, expired
@@ -39,7 +39,7 @@ _ISSUER_CODES = (18, 19, 20, 21)  # self-signed, or signed by somebody unknown h
 
 
 class TransferError(Exception):
-    """Why an address did not give the file, in a sentence; `hint` is what to do, or empty.
+    """Raised with a sentence that says why an address did not give the file; `hint` is what to do, or empty.
 
     `is_passing`: it may go better the next time.
     """
@@ -143,7 +143,7 @@ class _Https(HTTPSHandler):
 
 @contextmanager
 def _open(url: str, offset: int, timeout: float) -> Iterator[HTTPResponse]:
-    """The answer to a request for the bytes from `offset` on. Certificates are always checked."""
+    """Returns the answer to a request for the bytes from `offset` on. Certificates are always checked."""
     headers = {"User-Agent": f"pellucid/{version('pellucid')}", "Accept-Encoding": "identity"}
     if offset:
         headers["Range"] = f"bytes={offset}-"
@@ -169,7 +169,7 @@ def _refused(status: int, reason: str) -> TransferError:
 
 
 def _unreachable(error: object, url: str, timeout: float) -> TransferError:
-    """The reason why no connection came about, or no answer over it."""
+    """Returns the reason why no connection came about, or no answer over it."""
     host = urlsplit(url).hostname
     if isinstance(error, ssl.SSLCertVerificationError):
         return _untrusted(error)
@@ -193,7 +193,7 @@ def _untrusted(error: ssl.SSLCertVerificationError) -> TransferError:
 
 
 def _announced(response: HTTPResponse, offset: int, have: int) -> int | None:
-    """The bytes of the whole file, if the answer tells."""
+    """Returns the bytes of the whole file, if the answer tells."""
     if response.status == 206 and _first_byte(response.headers) != have:
         raise TransferError("answers with another part of the file than was asked for")
     length = response.headers.get("Content-Length")
@@ -201,15 +201,15 @@ def _announced(response: HTTPResponse, offset: int, have: int) -> int | None:
 
 
 def _first_byte(headers: Message) -> int | None:
-    """Of `Content-Range: bytes 500-999/1000`."""
+    """Returns 500 of `Content-Range: bytes 500-999/1000`."""
     first = headers.get("Content-Range", "").removeprefix("bytes ").partition("-")[0]
     return _number(first) if first else None
 
 
 def _number(text: str) -> int:
-    """A number of bytes. Raises TransferError for what is none."""
+    """Returns a number of bytes. Raises TransferError for what is not one."""
     if not (text.isascii() and text.isdecimal() and len(text) <= MOST_DIGITS):
-        raise TransferError(f"announces `{shown(text)}` bytes, which is no length")
+        raise TransferError(f"announces `{shown(text)}` bytes, which is not a length")
     return int(text)
 
 
@@ -232,7 +232,9 @@ def _receive(
 
 
 def _chunks(response: HTTPResponse, done: int, timeout: float) -> Iterator[bytes]:
-    """What comes, after the `done` bytes that had come before. `timeout` is also how long it may come too slowly."""
+    """Yields what comes, after the `done` bytes that had come before. `timeout` is also how long it may come too
+    slowly.
+    """
     begun, since, chunk = time.monotonic(), 0, bytearray()
     failure: TransferError | None = None
     while failure is None:
@@ -269,7 +271,7 @@ def _broken_off(done: int, total: int | None) -> TransferError:
 
 @contextmanager
 def writing(path: Path) -> Iterator[None]:
-    """Turns what goes wrong in writing a file of the cache into a DataError; network errors are none by then."""
+    """Turns what goes wrong in writing a file of the cache into a DataError; network errors are others by then."""
     try:
         yield
     except OSError as error:

@@ -11,12 +11,12 @@ from typing import TypeVar
 import torch
 from torch import Tensor
 
-from pellucid.config import DecodeConfig
+from pellucid.config import DecodeConfig, SamplingConfig
 from pellucid.decoding.beam import beam_search
 from pellucid.decoding.greedy import greedy_search
 from pellucid.decoding.hypothesis import Found, Hypothesis, Watcher, check_ids
 from pellucid.decoding.padding import pad
-from pellucid.decoding.sampling import SamplingConfig, sample
+from pellucid.decoding.sampling import sample
 from pellucid.decoding.scoring import forced_scores
 from pellucid.errors import DecodingError
 from pellucid.model.transformer import Transformer

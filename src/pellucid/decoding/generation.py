@@ -9,13 +9,14 @@ from collections.abc import Iterator, Sequence
 import torch
 from torch import Tensor
 
+from pellucid.config import BATCH_TOKENS, SamplingConfig
 from pellucid.decoding.engine import NEAR_TIE, batches_by_length
 from pellucid.decoding.greedy import Preferences, best_token
 from pellucid.decoding.hypothesis import Found, Hypothesis, log_probs_of
 from pellucid.decoding.padding import pad
-from pellucid.decoding.sampling import SamplingConfig, drawing
+from pellucid.decoding.sampling import drawing
 from pellucid.errors import DecodingError
-from pellucid.model.transformer import DecoderOnly
+from pellucid.model.families import DecoderOnly
 
 CHUNK_LOGITS = 4_000_000  # numbers held at a time: 16 MB in single precision
 KEPT = 3, 4
@@ -29,7 +30,7 @@ def generate(
     sampling: SamplingConfig | None = None,
     *,
     suppress: Sequence[int] = (),
-    batch_tokens: int = 4096,
+    batch_tokens: int = BATCH_TOKENS,
     first_place: int = 0,
 ) -> list[Hypothesis]:
     """The continuation of each prompt (at least one id), up to its end token or `max_new_tokens`; without the prompt.
@@ -101,7 +102,9 @@ def continue_prompts(
     return [Found([Hypothesis(i, s)], m) for i, s, m in zip(new, scores, margins, strict=True)]
 
 
-def token_log_probs(model: DecoderOnly, texts: Sequence[Sequence[int]], batch_tokens: int = 4096) -> list[list[float]]:
+def token_log_probs(
+    model: DecoderOnly, texts: Sequence[Sequence[int]], batch_tokens: int = BATCH_TOKENS
+) -> list[list[float]]:
     """The log-probability of each token of each text but the first, given those before it.
 
     Of a text that is longer than the model's positions, each token is given at least half as many before it.

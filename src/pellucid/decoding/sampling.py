@@ -4,45 +4,14 @@ The token of the largest log-probability plus Gumbel noise is a draw from the di
 of the log-probabilities seldom mean another token, and the margin of greedy search tells when they could.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
 import torch
 from torch import Tensor
 
-from pellucid.config import DecodeConfig
-from pellucid.config.tables import Settings, check_fields
+from pellucid.config import DecodeConfig, SamplingConfig
 from pellucid.decoding.greedy import Preferences, greedy_search
 from pellucid.decoding.hypothesis import Found
-from pellucid.errors import DecodingError, shown
 from pellucid.model.transformer import Transformer
-
-MOST = 2**63 - 1
-"""The largest seed and the largest number of tokens to draw from: more is no number for a tensor."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class SamplingConfig(Settings):
-    """How to draw. Filters apply after the temperature: first top-k, then top-p."""
-
-    temperature: float = 1.0
-    """Divides the logits: below 1 sharper, above 1 flatter."""
-    top_k: int = 0
-    """Draw from so many most probable tokens; 0: from all."""
-    top_p: float = 1.0
-    """Draw from the fewest tokens that together have this probability."""
-    seed: int = 1
-    """Each sentence has random numbers of its own, from (seed, its place), whatever stands beside it."""
-
-    def __post_init__(self) -> None:
-        check_fields(self)
-        if self.temperature <= 0:
-            raise DecodingError(f"`temperature` ({self.temperature}) must be above 0", "use greedy search for 0")
-        for name in ("top_k", "seed"):
-            if not 0 <= getattr(self, name) <= MOST:
-                raise DecodingError(f"`{name}` ({shown(getattr(self, name))}) must be at least 0 and at most {MOST:,}")
-        if not 0 < self.top_p <= 1:
-            raise DecodingError(f"`top_p` ({self.top_p}) must be above 0 and at most 1")
 
 
 def sample(

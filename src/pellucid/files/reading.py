@@ -4,6 +4,7 @@ A folder may come from anybody, so its names prove nothing: `config.json` may be
 larger than memory.
 """
 
+import hashlib
 import json
 import math
 import os
@@ -16,9 +17,9 @@ from typing import Any
 from pellucid.errors import CheckpointError, quoted
 
 MOST_SETTINGS_BYTES = 16 * 2**20
-"""Of a file of settings: a table of JSON takes up to thirty times its length in memory."""
+"""Bytes of a file of settings that are read: a table of JSON takes up to thirty times its length in memory."""
 MOST_TOKENIZER_BYTES = 64 * 2**20
-"""Of a tokenizer's file; the largest that are published have about half of it."""
+"""Bytes of a tokenizer's file that are read; the largest that are published have about half of it."""
 MOST_ID = 2**22
 """Ids are below it: no vocabulary that is published reaches a quarter of it."""
 
@@ -26,8 +27,8 @@ MOST_ID = 2**22
 def read_bytes(path: Path, most: int) -> bytes:
     """Returns what a regular file holds, and opens nothing else.
 
-    Raises CheckpointError where it is missing, is no regular file (a pipe would be waited for without end), or has more
-    than `most` bytes.
+    Raises CheckpointError where it is missing, is not a regular file (a pipe would be waited for without end), or has
+    more than `most` bytes.
     """
     try:
         # A pipe that nobody writes to would keep a plain open() waiting; Windows has neither these pipes nor this flag.
@@ -51,7 +52,7 @@ def read_bytes(path: Path, most: int) -> bytes:
 
 
 def read_text(path: Path, most: int) -> str:
-    """Returns the UTF-8 text of such a file. Raises CheckpointError, besides, for bytes that are none."""
+    """Returns the UTF-8 text of such a file. Raises CheckpointError, besides, for bytes that are not UTF-8."""
     try:
         return read_bytes(path, most).decode("utf-8")
     except UnicodeDecodeError as error:
@@ -74,9 +75,15 @@ def parse_settings(data: bytes, name: str) -> dict[str, Any]:
     return table
 
 
+def sha256_of(path: Path) -> str:
+    """Returns the SHA-256 of a file, in hexadecimal digits."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
 @dataclass(frozen=True)
 class Kind:
-    """What a setting may be."""
+    """A kind of value that a setting may have."""
 
     words: str
     """As an error says it."""

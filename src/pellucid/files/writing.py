@@ -19,16 +19,16 @@ if sys.platform != "win32":
     import fcntl
 
 DISK_FAILURES = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS})
-"""What a full or failing disk answers; more room, or another disk, mends it."""
+"""The errors of a full or failing disk; more room, or another disk, mends it."""
 
 
 def is_disk_failure(error: OSError) -> bool:
-    """Whether the disk is at fault, not the path or the permissions."""
+    """Tells whether the disk is at fault, not the path or the permissions."""
     return error.errno in DISK_FAILURES
 
 
 def disk_trouble(error: OSError, folder: Path) -> str:
-    """What the disk answered, and how much room it has: `No space left on device, 1.5 MB free`."""
+    """Returns what the disk answered, and how much room it has: `No space left on device, 1.5 MB free`."""
     while not folder.exists():
         folder = folder.parent
     try:
@@ -74,7 +74,7 @@ def writable(path: str | Path) -> Path:
 
 
 def is_replaceable(path: str | Path) -> bool:
-    """Whether output to a path makes a regular file, and is nothing that takes what comes, as a device or a pipe is."""
+    """Tells whether output to a path makes a regular file, and does not go to a device or a pipe."""
     return not _takes_what_comes(writable(path))
 
 
@@ -115,7 +115,7 @@ def refusals_in_words(path: str | Path, kind: str = "file") -> Iterator[None]:
 
 
 def _is_about(error: OSError, path: str | Path) -> bool:
-    """Whether it speaks of this output, and not of another file that was to be read meanwhile."""
+    """Tells whether an error speaks of this output, and not of another file that was to be read meanwhile."""
     if not isinstance(error.filename, str):
         return True
     target = Path(os.path.realpath(path))
@@ -125,7 +125,7 @@ def _is_about(error: OSError, path: str | Path) -> bool:
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """A temporary path to write to; on success it takes the place of `path`, else it is removed.
+    """Yields a temporary path to write to; on success it takes the place of `path`, else it is removed.
 
     What a killed process has left of an earlier attempt goes first.
     """
@@ -144,7 +144,9 @@ def replacing(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def temporary_folder(path: Path) -> Iterator[Path]:
-    """A new folder beside `path` to prepare something in: gone at the end, or, after a kill, at the next attempt."""
+    """Yields a new folder beside `path` to prepare something in: gone at the end, or, after a kill, at the next
+    attempt.
+    """
     sweep(path)
     folder = path.with_name(_temporary_name(path))
     folder.mkdir()
@@ -183,7 +185,7 @@ def sweep(path: Path) -> None:
 
 
 def _beginning(path: Path) -> str:
-    """How the names of temporary files for `path` begin; cut where its name is nearly as long as names may be."""
+    """Returns the beginning of temporary files' names for `path`; cut where its name is nearly as long as may be."""
     return f".{os.fsencode(path.name)[:200].decode('utf-8', 'ignore')}."
 
 
@@ -192,7 +194,7 @@ def _temporary_name(path: Path) -> str:
 
 
 def _create(path: Path) -> tuple[int | None, Path]:
-    """An empty file beside `path`, and the handle whose lock says that it is being written; None on Windows."""
+    """Creates an empty file beside `path`, and the handle whose lock says that it is being written; None on Windows."""
     while True:
         temporary = path.with_name(_temporary_name(path))
         # By this mode the process's mask holds, which can be asked for only by changing it under all other threads.

@@ -1,14 +1,13 @@
 """Section 3.2: scaled dot-product attention and multi-head attention.
 
-Two paths give the same values and gradients: the explicit one,
-which reads like equation 1, and PyTorch's fused kernel. `observing` lets others see what each call works on.
+Two paths give the same values and gradients: the explicit one, which reads like equation 1, and PyTorch's fused kernel.
+At the end `observing` lets others see what each call works on.
 """
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from functools import partial
 from typing import Self
 
 import torch
@@ -21,27 +20,23 @@ from pellucid.model.cache import LayerCache
 from pellucid.model.fast.dropout import Dropout, dropout
 from pellucid.model.fast.linear import Linear
 from pellucid.model.masks import check_mask
-from pellucid.model.norm import norm_of
-from pellucid.model.positions import Distances, rotate
-
-Observer = Callable[[Tensor, Tensor, Tensor, Tensor | None, Tensor | None, Tensor], None]
+from pellucid.model.norm import norm_of_width
+from pellucid.model.relative import Distances, rotate
 
 
-@dataclass(frozen=True)
-class _Observation:
-    """An observer, the modules whose calls it sees (None: all), and who observed before."""
+def attention_weights(q: Tensor, k: Tensor, mask: Tensor | None = None, bias: Tensor | None = None) -> Tensor:
+    """Returns softmax(q k^T / sqrt(K) + bias): (B, H, L, K), (B, H, M, K) -> (B, H, L, M).
 
-    observer: Observer
-    modules: frozenset[nn.Module] | None
-    outer: "_Observation | None"
-
-    def sees(self, block: nn.Module | None) -> bool:
-        """Whether a call of `block` is this observer's; one that names no block is the innermost's."""
-        return self.modules is None or block is None or block in self.modules
-
-
-# Of a thread or an asyncio task, not of the process: what others compute meanwhile is not observed.
-_observation: ContextVar[_Observation | None] = ContextVar("pellucid_observation", default=None)
+    Rows sum to one, or to zero where `mask` (as in `attention`) leaves nothing to attend to.
+    """
+    scores = (q * q.size(-1) ** -0.5) @ k.transpose(-2, -1)  # (B, H, L, M)
+    if bias is not None:
+        scores = scores + bias  # (B, H, L, M)
+    if mask is None:
+        return scores.softmax(dim=-1)  # (B, H, L, M)
+    # The smallest number, not minus infinity: a row that is masked whole then has no NaN, in value or gradient.
+    scores = scores.masked_fill(~mask, torch.finfo(scores.dtype).min)  # (B, H, L, M)
+    return scores.softmax(dim=-1).masked_fill(~mask.any(dim=-1, keepdim=True), 0.0)  # (B, H, L, M)
 
 
 def attention(
@@ -55,7 +50,7 @@ def attention(
     *,
     block: nn.Module | None = None,
 ) -> Tensor:
-    """softmax(q k^T / sqrt(K)) v, equation 1 of the paper.
+    """Returns softmax(q k^T / sqrt(K)) v, equation 1 of the paper: (B, H, L, K).
 
     Args:
         q: (B, H, L, K).
@@ -64,14 +59,12 @@ def attention(
             sentences. A query that may attend to nothing gets zeros.
         dropout_p: probability that a weight is dropped.
         fused: PyTorch's kernel or the explicit path; None: the faster one.
-        bias: what is added to the scores, broadcastable to (B, H, L, M).
+        bias: added to the scores, broadcastable to (B, H, L, M).
         block: the module whose attention this is, by which an observer knows its model's calls.
-
-    Returns: (B, H, L, K).
 
     Raises DataError for a mask that is not bool or has another shape.
     """
-    # Those of the model have four dimensions: for them this costs nothing.
+    # The masks that a model makes have four dimensions: for them this costs nothing.
     if mask is not None and (mask.dim() != 4 or mask.dtype != torch.bool):
         check_mask(mask, q.size(0), q.size(1), q.size(2), k.size(2))
     if k.size(1) != q.size(1):
@@ -82,59 +75,27 @@ def attention(
         # (benchmarks/attention_paths.py); a GPU's kernel never writes the weights to memory.
         fused = not q.is_cpu
     if fused:
-        # The kernel takes a mask or a bias: where there are both, one tensor is both.
-        attn_mask = mask if bias is None else bias if mask is None else bias.masked_fill(~mask, -torch.inf)
-        output = F.scaled_dot_product_attention(q, k, v, attn_mask=attn_mask, dropout_p=dropout_p)  # (B, H, L, K)
+        added = mask
+        if bias is not None:  # the kernel takes one tensor: where there are both, minus infinity stands for the mask
+            added = bias if mask is None else bias.masked_fill(~mask, -torch.inf)
+        output = F.scaled_dot_product_attention(q, k, v, attn_mask=added, dropout_p=dropout_p)  # (B, H, L, K)
     else:
         output = dropout(attention_weights(q, k, mask, bias), dropout_p) @ v  # (B, H, L, K)
     # TorchDynamo cannot read a ContextVar: a compiled model is observed before it is compiled.
     if not torch.compiler.is_dynamo_compiling() and (observation := _observation.get()) is not None:
-        while observation is not None and not observation.sees(block):
-            observation = observation.outer
-        if observation is not None:
-            observation.observer(q, k, v, mask, bias, output)
+        observation.tell(block, q, k, v, mask, bias, output)
     return output
-
-
-def attention_weights(q: Tensor, k: Tensor, mask: Tensor | None = None, bias: Tensor | None = None) -> Tensor:
-    """softmax(q k^T / sqrt(K) + bias): (B, H, L, K), (B, H, M, K) -> (B, H, L, M).
-
-    Rows sum to one, or to zero where `mask` (as in `attention`) leaves nothing to attend to.
-    """
-    scores: Tensor = (q * q.size(-1) ** -0.5) @ k.transpose(-2, -1)  # (B, H, L, M)
-    if bias is not None:
-        scores = scores + bias  # (B, H, L, M)
-    if mask is None:
-        return scores.softmax(dim=-1)  # (B, H, L, M)
-    # The smallest number, not minus infinity: a row that is masked whole then has no NaN, in value or gradient.
-    scores = scores.masked_fill(~mask, torch.finfo(scores.dtype).min)  # (B, H, L, M)
-    return scores.softmax(dim=-1).masked_fill(~mask.any(dim=-1, keepdim=True), 0.0)  # (B, H, L, M)
-
-
-@contextmanager
-def observing(observer: Observer, model: nn.Module | None = None) -> Iterator[None]:
-    """Calls `observer(q, k, v, mask, bias, output)` at each attention() within; nothing is paid without one.
-
-    Within means: by this thread, or this asyncio task. With a `model`, the observer sees that model's calls alone. Of
-    several observers one within the other, the innermost that may see a call does.
-    """
-    modules = None if model is None else frozenset(model.modules())
-    token = _observation.set(_Observation(observer, modules, _observation.get()))
-    try:
-        yield
-    finally:
-        _observation.reset(token)
 
 
 class MultiHeadAttention(nn.Module):
     """Section 3.2.2: H attentions side by side, each of width K, by default d_model / H.
 
     `qkv_proj` packs W^Q, W^K and W^V, in that order, K rows for each head. `num_kv_heads`: fewer heads of keys and
-    values than of queries (Ainslie et al. 2023). `qkv_bias`: biases there, where they differ from `out_proj`'s.
-    `qk_norm`: makes a norm of a given width, for queries and for keys (Henry et al. 2020).
+    values than of queries (Ainslie et al. 2023). `head_width`: another K. `qkv_bias`: biases there, where they differ
+    from `out_proj`'s. `qk_norm`: makes a norm of a given width, for queries and for keys (Henry et al. 2020).
 
-    Raises ConfigError where `d_model` is no multiple of `num_heads` and no `head_dim` is given, or `num_heads` none of
-    `num_kv_heads`.
+    Raises ConfigError where `num_heads` does not divide `d_model` and no `head_width` is given, or `num_kv_heads` does
+    not divide `num_heads`.
     """
 
     def __init__(
@@ -145,38 +106,39 @@ class MultiHeadAttention(nn.Module):
         bias: bool = True,
         *,
         num_kv_heads: int | None = None,
-        head_dim: int | None = None,
+        head_width: int | None = None,
         qkv_bias: bool | None = None,
         qk_norm: Callable[[int], nn.Module] | None = None,
     ) -> None:
         super().__init__()
-        if head_dim is None and d_model % num_heads:
+        if head_width is None and d_model % num_heads:
             raise ConfigError(f"`d_model` ({d_model}) must be divisible by `num_heads` ({num_heads})")
         num_kv_heads = num_heads if num_kv_heads is None else num_kv_heads
         if num_heads % num_kv_heads:
             raise ConfigError(f"`num_heads` ({num_heads}) must be divisible by `num_kv_heads` ({num_kv_heads})")
         self.d_model = d_model
         self.num_heads = num_heads
-        self.head_width = d_model // num_heads if head_dim is None else head_dim
+        self.head_width = d_model // num_heads if head_width is None else head_width
         self.q_width = num_heads * self.head_width
         self.kv_width = num_kv_heads * self.head_width
         self.dropout = Dropout(dropout)
         self.qkv_proj = Linear(d_model, sum(self.qkv_widths), bias=bias if qkv_bias is None else qkv_bias)
-        self.q_norm, self.k_norm = (nn.Identity() if qk_norm is None else qk_norm(self.head_width) for _ in range(2))
+        self.q_norm = nn.Identity() if qk_norm is None else qk_norm(self.head_width)
+        self.k_norm = nn.Identity() if qk_norm is None else qk_norm(self.head_width)
         self.out_proj = Linear(self.q_width, d_model, bias=bias)
 
     @classmethod
     def from_config(cls, config: ModelConfig) -> Self:
-        """The attention that `config` describes."""
+        """Returns the attention that `config` describes."""
         return cls(
             config.d_model, config.num_heads, config.attention_dropout, config.bias,
-            num_kv_heads=config.num_kv_heads, head_dim=config.head_dim, qkv_bias=config.qkv_bias,
-            qk_norm=partial(norm_of, config) if config.qk_norm else None,
+            num_kv_heads=config.num_kv_heads, head_width=config.head_width, qkv_bias=config.qkv_bias,
+            qk_norm=(lambda width: norm_of_width(config, width)) if config.qk_norm else None,
         )  # fmt: skip
 
     @property
     def qkv_widths(self) -> list[int]:
-        """How many rows of `qkv_proj` make queries, keys and values."""
+        """The numbers of rows of `qkv_proj` that make queries, keys and values."""
         return [self.q_width, self.kv_width, self.kv_width]
 
     def forward(
@@ -194,7 +156,7 @@ class MultiHeadAttention(nn.Module):
             x: (B, L, D). memory: (B, M, D).
             mask: bool, True = may attend, broadcastable to (B, H, L, M).
             cache: keys and values of earlier steps; the new ones are added.
-            distances: rotary or relative positions, of `x` and of all keys of the cache.
+            distances: positions that act within attention, of `x` and of all keys of the cache.
 
         Returns: (B, L, D).
 
@@ -208,7 +170,7 @@ class MultiHeadAttention(nn.Module):
             )
         bias, turn = (None, None) if distances is None else (distances.bias, distances.rotation)
         if memory is None:
-            q, k, v = (self.split_heads(part) for part in self.qkv_proj(x).split(self.qkv_widths, dim=-1))
+            q, k, v = map(self.split_heads, self.qkv_proj(x).split(self.qkv_widths, dim=-1))
             q, k = self.q_norm(q), self.k_norm(k)
             if turn is not None:
                 q, k = rotate(q, turn), rotate(k, turn)
@@ -219,8 +181,7 @@ class MultiHeadAttention(nn.Module):
             k, v = self.memory_heads(memory) if cache is None else cache.keep_memory(memory, self.memory_heads)
         dropout_p = self.dropout.p if self.training else 0.0
         output = attention(q, k, v, mask, dropout_p, bias=bias, block=self)  # (B, H, L, K)
-        joined: Tensor = self.out_proj(self.join_heads(output))  # (B, L, D)
-        return joined
+        return self.out_proj(self.join_heads(output))  # (B, L, D)
 
     def split_heads(self, x: Tensor) -> Tensor:
         """(B, L, H * K) -> (B, H, L, K)."""
@@ -231,6 +192,45 @@ class MultiHeadAttention(nn.Module):
         return x.transpose(1, 2).reshape(x.size(0), x.size(2), -1)
 
     def memory_heads(self, memory: Tensor) -> tuple[Tensor, Tensor]:
-        """The keys and values of (B, M, D), each (B, H, M, K)."""
-        k, v = map(self.split_heads, self.qkv_proj.some_rows(memory, slice(self.q_width, None)).chunk(2, dim=-1))
-        return self.k_norm(k), v
+        """Returns the keys and values of (B, M, D), each (B, H, M, K)."""
+        k, v = self.qkv_proj.some_rows(memory, slice(self.q_width, None)).chunk(2, dim=-1)
+        return self.k_norm(self.split_heads(k)), self.split_heads(v)
+
+
+Observer = Callable[[Tensor, Tensor, Tensor, Tensor | None, Tensor | None, Tensor], None]
+"""Called with q, k, v, mask, bias and output of a call of attention()."""
+
+
+@dataclass(frozen=True)
+class _Observation:
+    """An observer, the modules whose calls it sees (None: all), and who observed before."""
+
+    observer: Observer
+    modules: frozenset[nn.Module] | None
+    outer: "_Observation | None"
+
+    def tell(self, block: nn.Module | None, *seen: Tensor | None) -> None:
+        """Tells the innermost observer that may see a call of `block`; without a block, the innermost of all."""
+        if self.modules is None or block is None or block in self.modules:
+            self.observer(*seen)  # type: ignore[arg-type]
+        elif self.outer is not None:
+            self.outer.tell(block, *seen)
+
+
+# Belongs to a thread or an asyncio task, not to the process: what others compute meanwhile is not observed.
+_observation: ContextVar[_Observation | None] = ContextVar("pellucid_observation", default=None)
+
+
+@contextmanager
+def observing(observer: Observer, model: nn.Module | None = None) -> Iterator[None]:
+    """Calls `observer(q, k, v, mask, bias, output)` at each attention() within; nothing is paid without one.
+
+    Within means: by this thread, or this asyncio task. With a `model`, the observer sees that model's calls alone. Of
+    several observers one within the other, the innermost that may see a call does.
+    """
+    modules = None if model is None else frozenset(model.modules())
+    token = _observation.set(_Observation(observer, modules, _observation.get()))
+    try:
+        yield
+    finally:
+        _observation.reset(token)

@@ -5,26 +5,41 @@ mask of ancestors says which of them belong to which hypothesis. Choosing hypoth
 never keys.
 """
 
+import weakref
 from collections.abc import Callable
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
+from pellucid.errors import DataError
 from pellucid.model.masks import causal_mask
 
 
 class LayerCache:
-    """One decoder layer's keys and values: its own past's, and the memory's.
+    """One decoder layer's memory of earlier steps: keys and values of its own past, and of the encoder's memory.
 
     `keys` and `values` are (B, H, capacity, K), of which the first `used` places are filled; `memory_heads` are the
-    memory's keys and values, each (B, H, S, K).
+    memory's keys and values, each (B, H, S, K). Attention of your own that has keys and values uses `extend_self` and
+    `keep_memory` as MultiHeadAttention does, with the mask that it is given; attention that keeps something else puts
+    it into `state_of`.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, whole: "DecoderCache | None" = None) -> None:
         self.keys: Tensor | None = None
         self.values: Tensor | None = None
         self.memory_heads: tuple[Tensor, Tensor] | None = None
         self.used = 0
+        # Not a reference: a cycle would keep the keys of a finished search in memory until it is collected.
+        self._whole = (lambda: None) if whole is None else weakref.ref(whole)
+        self._states: dict[nn.Module, dict[str, Tensor]] = {}
+
+    @property
+    def positions(self) -> Tensor:
+        """The position of each key, (M,), those of this step included."""
+        whole = self._whole()
+        if whole is None:
+            raise DataError("the cache of a layer by itself knows no positions", "take it from model.start(ids).layers")
+        return whole.positions
 
     def extend_self(self, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
         """Adds keys and values (B, H, W, K) of a step; returns those of all steps, (B, H, M, K)."""
@@ -37,11 +52,33 @@ class LayerCache:
         return self.keys[:, :, :end], self.values[:, :, :end]
 
     def keep_memory(self, memory: Tensor, project: Callable[[Tensor], tuple[Tensor, Tensor]]) -> tuple[Tensor, Tensor]:
-        """The memory's keys and values, each (B, H, S, K); `project` makes them of (B, S, D), at the first step."""
+        """Returns the keys and values of the memory, (B, H, S, K) each; `project` makes them the first time."""
         if self.memory_heads is None:
             k, v = project(memory)
             self.memory_heads = k.contiguous(), v.contiguous()
         return self.memory_heads
+
+    def state_of(self, part: nn.Module) -> dict[str, Tensor]:
+        """Returns what a `part` of your own has put there in earlier steps; empty at first.
+
+        Each tensor is (B, W, ...), one row for each hypothesis, or (B, 1, ...) where all hypotheses share it. When the
+        search chooses hypotheses or lets sentences go, these rows are chosen with them. A part puts new tensors there
+        and never changes one in place.
+        """
+        return self._states.setdefault(part, {})
+
+    def reorder(self, parents: Tensor) -> None:
+        """Hypothesis w of each sentence goes on from the state of hypothesis parents[:, w]: (B, W)."""
+        for kept in self._states.values():
+            for name, tensor in kept.items():
+                if tensor.shape[:2] not in (parents.shape, (parents.size(0), 1)):
+                    raise DataError(
+                        f"a part keeps `{name}` of shape {tuple(tensor.shape)} in the cache; it must begin with "
+                        f"(B, W), here {tuple(parents.shape)}, or with (B, 1)",
+                        "give each hypothesis its row: cache.state_of(self)[name] is (B, W, ...)",
+                    )
+                if tensor.size(1) > 1:
+                    kept[name] = tensor[torch.arange(len(parents), device=parents.device)[:, None], parents]
 
     def select(self, sentences: Tensor) -> None:
         """Keeps some sentences: indices (B',)."""
@@ -50,6 +87,8 @@ class LayerCache:
         if self.memory_heads is not None:
             k, v = self.memory_heads
             self.memory_heads = k[sentences], v[sentences]
+        for kept in self._states.values():
+            kept.update({name: tensor[sentences] for name, tensor in kept.items()})
 
 
 class DecoderCache:
@@ -66,15 +105,17 @@ class DecoderCache:
     ) -> None:
         self.memory = memory  # (B, S, D)
         self.memory_mask = memory_mask  # (B, 1, 1, S)
-        self.layers = [LayerCache() for _ in range(num_layers)]
+        self.layers = [LayerCache(self) for _ in range(num_layers)]
         self.beam_size = beam_size
         self.length = 0
+        self.prompt = 0  # positions that all hypotheses share, one key each
         self.ancestors = torch.empty(batch_size, 1, beam_size, 0, dtype=torch.bool, device=device)
 
     @property
     def positions(self) -> Tensor:
         """The position of each key, (M,): the W of a step share one."""
-        return torch.arange(self.ancestors.size(-1), device=self.ancestors.device) // self.beam_size
+        places = torch.arange(self.ancestors.size(-1), device=self.ancestors.device)
+        return places.clamp(max=self.prompt) + (places - self.prompt).clamp(min=0) // self.beam_size
 
     def grow(self) -> Tensor:
         """Opens a position; returns the mask (B, 1, W, M) of the keys that each hypothesis descends from."""
@@ -85,15 +126,17 @@ class DecoderCache:
         return self.ancestors
 
     def fill(self, length: int) -> Tensor:
-        """Opens the first `length` positions of single hypotheses; returns their mask (1, 1, T, T)."""
-        self.ancestors = self.ancestors.new_ones(self.ancestors.size(0), 1, 1, length)
-        self.length = length
+        """Opens the first `length` positions, which all hypotheses share; returns their mask (1, 1, T, T)."""
+        self.ancestors = self.ancestors.new_ones(self.ancestors.size(0), 1, self.beam_size, length)
+        self.length = self.prompt = length
         return causal_mask(length, self.ancestors.device)
 
     def reorder(self, parents: Tensor) -> None:
         """Hypothesis w of each sentence goes on from hypothesis parents[:, w]: (B, W)."""
         index = parents[:, None, :, None].expand(-1, -1, -1, self.ancestors.size(-1))  # (B, 1, W, M)
         self.ancestors = self.ancestors.gather(2, index)  # (B, 1, W, M)
+        for layer in self.layers:
+            layer.reorder(parents)
 
     def select(self, sentences: Tensor) -> None:
         """Keeps some sentences: indices (B',)."""
@@ -106,8 +149,17 @@ class DecoderCache:
             layer.select(sentences)
 
 
+def positions_of(x: Tensor, cache: LayerCache | DecoderCache | None = None) -> tuple[Tensor, Tensor]:
+    """Returns where the queries and keys of self-attention stand: (B, L, D) -> (L,), (M,).
+
+    Without a cache both are 0, 1, 2 ...; with one the queries are the last of the keys.
+    """
+    keys = torch.arange(x.size(1), device=x.device) if cache is None else cache.positions
+    return keys[-x.size(1) :], keys
+
+
 def _grown(old: Tensor | None, like: Tensor, needed: int) -> Tensor:
-    """Room for at least `needed` keys, doubled each time, with the old ones in front."""
+    """Returns room for at least `needed` keys, doubled each time, with the old ones in front."""
     batch, heads, _, width = like.shape
     capacity = max(needed, 16 * like.size(2) if old is None else 2 * old.size(2))
     new = like.new_empty(batch, heads, capacity, width)

@@ -1,4 +1,4 @@
-"""Section 3.4: token embeddings, with what is added to them."""
+"""Section 3.4: token embeddings, and the positions and segments that are added to them."""
 
 import math
 
@@ -8,23 +8,20 @@ from torch import Tensor, nn
 from pellucid.config import ModelConfig
 from pellucid.errors import DataError
 from pellucid.model.fast.dropout import Dropout
-from pellucid.model.norm import norm_of
-from pellucid.model.positions import LearnedPositions, SinusoidalPositions
+from pellucid.model.norm import make_norm
+from pellucid.model.parts import OURS, Parts
+from pellucid.model.positions import make_added
 
 
 class Embeddings(nn.Module):
     """Token embeddings, scaled by sqrt(d_model), plus positions and segments, with dropout on the sum."""
 
-    def __init__(self, config: ModelConfig, vocab_size: int) -> None:
+    def __init__(self, config: ModelConfig, vocab_size: int, parts: Parts = OURS) -> None:
         super().__init__()
         self.tokens = nn.Embedding(vocab_size, config.d_model)
-        self.positions: LearnedPositions | SinusoidalPositions | None = None
-        if config.positions == "learned":
-            self.positions = LearnedPositions(config.max_positions, config.d_model)
-        elif config.positions == "sinusoidal":
-            self.positions = SinusoidalPositions(config.max_positions, config.d_model)
+        self.positions = make_added(config, parts)
         self.segments = nn.Embedding(config.num_segments, config.d_model) if config.num_segments else None
-        self.norm = norm_of(config) if config.embedding_norm else None
+        self.norm = make_norm(config, parts) if config.embedding_norm else None
         self.scale = math.sqrt(config.d_model) if config.scale_embeddings else 1.0
         self.max_positions = config.max_positions
         self.dropout = Dropout(config.dropout)
@@ -45,19 +42,18 @@ class Embeddings(nn.Module):
                 f"a sequence of {end} tokens is longer than the model's `max_positions` ({self.max_positions})",
                 "cut the text, or train a model with a larger `model.max_positions`",
             )
-        x: Tensor = _looked_up(self.tokens, ids, "ids") * self.scale  # (B, L, D)
+        x = _looked_up(self.tokens, ids, "ids") * self.scale  # (B, L, D)
         if self.positions is not None:
             x = x + self.positions(start, end)
         if self.segments is not None:
             x = x + _looked_up(self.segments, torch.zeros_like(ids) if segments is None else segments, "segments")
         elif segments is not None:
             raise DataError("`segments` are given, but the model has no segment embeddings (`num_segments` is 0)")
-        x = self.dropout(x if self.norm is None else self.norm(x))
-        return x
+        return self.dropout(x if self.norm is None else self.norm(x))  # (B, L, D)
 
 
 def check_ids(ids: Tensor, name: str = "ids") -> None:
-    """Raises DataError for what is no tensor of whole numbers, (B, L)."""
+    """Raises DataError unless `ids` is a tensor of whole numbers, (B, L)."""
     if not isinstance(ids, Tensor):
         raise DataError(f"`{name}` is a {type(ids).__name__}; it must be a tensor (B, L)", "write torch.tensor([ids])")
     if ids.dtype not in (torch.int64, torch.int32):
@@ -73,10 +69,9 @@ def check_ids(ids: Tensor, name: str = "ids") -> None:
 
 
 def _looked_up(table: nn.Embedding, ids: Tensor, name: str) -> Tensor:
-    """(B, L) -> (B, L, D). The CPU's own check is the only one: to look first would cost, and make a GPU wait."""
+    """Returns the rows of `ids`, (B, L) -> (B, L, D). To look first would cost, and make a GPU wait."""
     try:
-        x: Tensor = table(ids)  # (B, L, D)
-        return x
+        return table(ids)  # (B, L, D)
     except IndexError:
         outside = sorted(set(ids[(ids < 0) | (ids >= table.num_embeddings)].tolist()))
         raise DataError(

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Self
 
+import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
@@ -16,6 +17,7 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "gelu": F.gelu,
     "gelu_tanh": partial(F.gelu, approximate="tanh"),
     "silu": F.silu,
+    "tanh": torch.tanh,  # of a classifier's hidden layer alone
 }
 
 
@@ -40,7 +42,7 @@ class FeedForward(nn.Module):
 
     @classmethod
     def from_config(cls, config: ModelConfig) -> Self:
-        """The network that `config` describes."""
+        """Returns the network that `config` describes."""
         sizes = config.d_model, config.d_ff
         return cls(*sizes, config.activation, config.gated, config.feed_forward_dropout, config.bias)
 
@@ -50,5 +52,4 @@ class FeedForward(nn.Module):
             inner = self.activation(self.up_proj(x))  # (B, L, F)
         else:
             inner = self.activation(self.gate_proj(x)) * self.up_proj(x)  # (B, L, F)
-        output: Tensor = self.down_proj(self.dropout(inner))  # (B, L, D)
-        return output
+        return self.down_proj(self.dropout(inner))  # (B, L, D)

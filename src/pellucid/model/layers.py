@@ -1,4 +1,4 @@
-"""Section 3.1: one layer of the encoder, one of the decoder.
+"""Section 3.1: the two stacks of figure 1, one layer of each, and the residual sum around every sublayer.
 
 norm="post" (the paper)                     norm="pre"
 
@@ -8,61 +8,109 @@ x ─┬─> sublayer ─> dropout ─> + ─> norm     x ─┬─> norm ─> s
 
 from collections.abc import Callable
 from functools import partial
-from typing import Self
+from typing import Literal, Self
 
 from torch import Tensor, nn
 
 from pellucid.config import ModelConfig
 from pellucid.model.attention import MultiHeadAttention
-from pellucid.model.cache import LayerCache
+from pellucid.model.cache import DecoderCache, LayerCache, positions_of
 from pellucid.model.fast.dropout import Dropout
 from pellucid.model.feed_forward import FeedForward
 from pellucid.model.norm import make_norm
-from pellucid.model.positions import Distances
+from pellucid.model.parts import OURS, Parts
+from pellucid.model.relative import Distances, make_relative
+
+
+class Encoder(nn.Module):
+    """The left stack: N layers, and a final norm where there is one."""
+
+    def __init__(self, config: ModelConfig, parts: Parts = OURS) -> None:
+        super().__init__()
+        self.relative = make_relative(config, parts, causal=False)
+        new_layer = partial(EncoderLayer.from_config, parts=parts)
+        layers = (parts.make("encoder_layer", config, new_layer) for _ in range(config.num_encoder_layers))
+        self.layers = nn.ModuleList(layers)
+        self.norm = make_norm(config, parts) if config.has_final_norm else None
+
+    def forward(self, x: Tensor, mask: Tensor | None) -> Tensor:
+        """(B, S, D) -> (B, S, D). `mask` is broadcastable to (B, H, S, S)."""
+        distances = None if self.relative is None else self.relative(*positions_of(x))
+        for layer in self.layers:
+            x = layer(x, mask, distances)
+        return x if self.norm is None else self.norm(x)
+
+
+class Decoder(nn.Module):
+    """The right stack; without a memory to attend to, it has no cross-attention."""
+
+    def __init__(self, config: ModelConfig, parts: Parts = OURS, has_memory: bool = True) -> None:
+        super().__init__()
+        self.relative = make_relative(config, parts, causal=True)
+        new_layer = partial(DecoderLayer.from_config, parts=parts, has_memory=has_memory)
+        layers = (parts.make("decoder_layer", config, new_layer) for _ in range(config.num_decoder_layers))
+        self.layers = nn.ModuleList(layers)
+        self.norm = make_norm(config, parts) if config.has_final_norm else None
+
+    def forward(
+        self,
+        x: Tensor,
+        memory: Tensor | None,
+        mask: Tensor | None,
+        memory_mask: Tensor | None,
+        cache: DecoderCache | None = None,
+    ) -> Tensor:
+        """(B, T, D), (B, S, D) -> (B, T, D). `mask` is broadcastable to (B, H, T, T), `memory_mask` to (B, H, T, S)."""
+        distances = None if self.relative is None else self.relative(*positions_of(x, cache))
+        for index, layer in enumerate(self.layers):
+            x = layer(x, memory, mask, memory_mask, None if cache is None else cache.layers[index], distances)
+        return x if self.norm is None else self.norm(x)
 
 
 class Sublayers(nn.Module):
-    """What both layers share: the residual sum, with dropout and the norm on one side of it or the other."""
+    """The residual sum that both layers share, with dropout, and the norm on one side of it or the other."""
 
-    def __init__(self, dropout: float, norm: str) -> None:
+    def __init__(self, dropout: float, norm: Literal["post", "pre"]) -> None:
         super().__init__()
         self.dropout = Dropout(dropout)
         self.pre_norm = norm == "pre"
 
     def add(self, x: Tensor, norm: nn.Module, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
-        """The residual sum of `x` and `sublayer`, (B, L, D) -> (B, L, D)."""
-        x = x + self.dropout(sublayer(norm(x))) if self.pre_norm else norm(x + self.dropout(sublayer(x)))
-        return x
+        """Returns LayerNorm(x + Sublayer(x)), or x + Sublayer(LayerNorm(x)): (B, L, D) -> (B, L, D)."""
+        if self.pre_norm:
+            return x + self.dropout(sublayer(norm(x)))
+        return norm(x + self.dropout(sublayer(x)))
 
 
 class EncoderLayer(Sublayers):
-    """Self-attention, then a feed-forward network."""
+    """Self-attention, then a feed-forward network. `new_norm` makes the norm of each."""
 
     def __init__(
         self,
-        self_attn: MultiHeadAttention,
-        feed_forward: FeedForward,
-        dropout: float,
-        norm: str,
-        norm_eps: float,
-        norm_type: str = "layer",
+        self_attn: nn.Module,
+        feed_forward: nn.Module,
+        new_norm: Callable[[], nn.Module],
+        dropout: float = 0.0,
+        norm: Literal["post", "pre"] = "post",
     ) -> None:
         super().__init__(dropout, norm)
-        new_norm = partial(make_norm, self_attn.d_model, norm_eps, self_attn.out_proj.bias is not None, norm_type)
         self.self_attn = self_attn
         self.self_attn_norm = new_norm()
         self.feed_forward = feed_forward
         self.feed_forward_norm = new_norm()
 
     @classmethod
-    def from_config(cls, config: ModelConfig) -> Self:
-        """The layer that `config` describes."""
-        blocks = MultiHeadAttention.from_config(config), FeedForward.from_config(config)
-        return cls(*blocks, config.dropout, config.norm, config.norm_eps, config.norm_type)
+    def from_config(cls, config: ModelConfig, parts: Parts = OURS) -> Self:
+        """Returns the layer that `config` describes."""
+        self_attn = parts.make("attention", config, MultiHeadAttention.from_config)
+        feed_forward = parts.make("feed_forward", config, FeedForward.from_config)
+        return cls(self_attn, feed_forward, partial(make_norm, config, parts), config.dropout, config.norm)
 
     def forward(self, x: Tensor, mask: Tensor | None, distances: Distances | None = None) -> Tensor:
         """(B, S, D) -> (B, S, D). `mask` is broadcastable to (B, H, S, S)."""
-        x = self.add(x, self.self_attn_norm, lambda x: self.self_attn(x, mask=mask, distances=distances))
+        x = self.add(
+            x, self.self_attn_norm, lambda x: self.self_attn(x, None, mask=mask, cache=None, distances=distances)
+        )
         return self.add(x, self.feed_forward_norm, self.feed_forward)
 
 
@@ -71,16 +119,14 @@ class DecoderLayer(Sublayers):
 
     def __init__(
         self,
-        self_attn: MultiHeadAttention,
-        cross_attn: MultiHeadAttention | None,
-        feed_forward: FeedForward,
-        dropout: float,
-        norm: str,
-        norm_eps: float,
-        norm_type: str = "layer",
+        self_attn: nn.Module,
+        cross_attn: nn.Module | None,
+        feed_forward: nn.Module,
+        new_norm: Callable[[], nn.Module],
+        dropout: float = 0.0,
+        norm: Literal["post", "pre"] = "post",
     ) -> None:
         super().__init__(dropout, norm)
-        new_norm = partial(make_norm, self_attn.d_model, norm_eps, self_attn.out_proj.bias is not None, norm_type)
         self.self_attn = self_attn
         self.self_attn_norm = new_norm()
         self.cross_attn = cross_attn
@@ -89,12 +135,12 @@ class DecoderLayer(Sublayers):
         self.feed_forward_norm = new_norm()
 
     @classmethod
-    def from_config(cls, config: ModelConfig, has_memory: bool = True) -> Self:
-        """The layer that `config` describes; without a memory to attend to, it has no cross-attention."""
-        self_attn = MultiHeadAttention.from_config(config)
-        cross_attn = MultiHeadAttention.from_config(config) if has_memory else None
-        blocks = self_attn, cross_attn, FeedForward.from_config(config)
-        return cls(*blocks, config.dropout, config.norm, config.norm_eps, config.norm_type)
+    def from_config(cls, config: ModelConfig, parts: Parts = OURS, has_memory: bool = True) -> Self:
+        """Returns the layer that `config` describes; without a memory to attend to, it has no cross-attention."""
+        self_attn = parts.make("attention", config, MultiHeadAttention.from_config)
+        cross_attn = parts.make("attention", config, MultiHeadAttention.from_config) if has_memory else None
+        feed_forward = parts.make("feed_forward", config, FeedForward.from_config)
+        return cls(self_attn, cross_attn, feed_forward, partial(make_norm, config, parts), config.dropout, config.norm)
 
     def forward(
         self,
@@ -106,7 +152,13 @@ class DecoderLayer(Sublayers):
         distances: Distances | None = None,
     ) -> Tensor:
         """(B, T, D), (B, S, D) -> (B, T, D). `mask` is broadcastable to (B, H, T, T), `memory_mask` to (B, H, T, S)."""
-        x = self.add(x, self.self_attn_norm, lambda x: self.self_attn(x, mask=mask, cache=cache, distances=distances))
+        x = self.add(
+            x, self.self_attn_norm, lambda x: self.self_attn(x, None, mask=mask, cache=cache, distances=distances)
+        )
         if (cross_attn := self.cross_attn) is not None and self.cross_attn_norm is not None:
-            x = self.add(x, self.cross_attn_norm, lambda x: cross_attn(x, memory, mask=memory_mask, cache=cache))
+            x = self.add(
+                x,
+                self.cross_attn_norm,
+                lambda x: cross_attn(x, memory, mask=memory_mask, cache=cache, distances=None),
+            )
         return self.add(x, self.feed_forward_norm, self.feed_forward)

@@ -1,4 +1,7 @@
-"""Masks are made and checked here: bool, True = may attend, broadcastable to (B, H, L, M)."""
+"""The masks of a whole sequence, and their check: bool, True = may attend, broadcastable to (B, H, L, M).
+
+The mask of a search's steps is made in cache.py.
+"""
 
 import warnings
 
@@ -9,17 +12,17 @@ from pellucid.errors import DataError
 
 
 def padding_mask(ids: Tensor, pad_id: int | None) -> Tensor | None:
-    """Keys that are words: ids (B, S) -> (B, 1, 1, S); None where nothing is padded by rule (`pad_id` None)."""
+    """Lets words through and no padding: ids (B, S) -> (B, 1, 1, S); None where every id is a word (`pad_id` None)."""
     return None if pad_id is None else (ids != pad_id)[:, None, None, :]  # (B, 1, 1, S)
 
 
 def causal_mask(length: int, device: torch.device | str | None = None) -> Tensor:
-    """Each position sees itself and what came before: (1, 1, T, T)."""
+    """Lets each position see itself and what came before: (1, 1, T, T)."""
     return torch.ones(length, length, dtype=torch.bool, device=device).tril()[None, None]  # (1, 1, T, T)
 
 
 def check_mask(mask: Tensor, B: int, H: int, L: int, M: int) -> None:
-    """Raises DataError for a mask that is not bool, or not of a shape that attention of (B, H, L, M) can take.
+    """Raises DataError for a mask that is not bool, or has a shape that attention of (B, H, L, M) cannot take.
 
     Warns of a mask (B, M) that passes for one (L, M), since B is L, and of one (B, L, M) that passes for (H, L, M).
     """

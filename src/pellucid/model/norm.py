@@ -3,13 +3,16 @@
 from torch import nn
 
 from pellucid.config import ModelConfig
+from pellucid.model.parts import OURS, Parts
 
 
-def make_norm(d_model: int, eps: float, bias: bool = True, norm_type: str = "layer") -> nn.Module:
-    """A norm over the last dimension; "rms" neither subtracts the mean nor adds a bias."""
-    return nn.RMSNorm(d_model, eps) if norm_type == "rms" else nn.LayerNorm(d_model, eps, bias=bias)
+def make_norm(config: ModelConfig, parts: Parts = OURS) -> nn.Module:
+    """Returns the norm of the residual stream that `config` describes."""
+    return parts.make("norm", config, lambda config: norm_of_width(config, config.d_model))
 
 
-def norm_of(config: ModelConfig, width: int | None = None) -> nn.Module:
-    """Returns the norm that `config` describes, of the residual stream or of another `width`."""
-    return make_norm(config.d_model if width is None else width, config.norm_eps, config.bias, config.norm_type)
+def norm_of_width(config: ModelConfig, width: int) -> nn.Module:
+    """Returns a norm over a last dimension of `width`; "rms" neither subtracts the mean nor adds a bias."""
+    if config.norm_type == "rms":
+        return nn.RMSNorm(width, config.norm_eps)
+    return nn.LayerNorm(width, config.norm_eps, bias=config.bias)

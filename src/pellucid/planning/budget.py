@@ -1,4 +1,4 @@
-"""`--budget 15m`: from a length of time to a whole recipe, for this corpus on this machine."""
+"""A time budget, as 15m: from a length of time to a whole recipe, for this corpus on this machine."""
 
 import time
 from collections import Counter
@@ -18,10 +18,10 @@ from pellucid.data.subword_sampling import SubwordSampling
 from pellucid.errors import DataError
 from pellucid.planning import rules
 from pellucid.planning.duration import say_duration
-from pellucid.planning.pace import Pace, sample_shard, training_pace
+from pellucid.planning.pace import Pace, measure_pace, sample_shard
 from pellucid.planning.request import Request
-from pellucid.planning.resolved import model_of
 from pellucid.planning.rules import Facts
+from pellucid.planning.settings import find_model_config
 from pellucid.text.inventory import Inventory
 from pellucid.text.normalization import normalize
 from pellucid.text.tokenizers import Tokenizers
@@ -38,13 +38,13 @@ FASTER = 1.05  # what bfloat16 must gain to be taken
 
 @dataclass(frozen=True)
 class Plan:
-    """What a budget comes to."""
+    """Says what a budget comes to."""
 
     request: Request
     recipe: Recipe
     facts: Facts
     paces: dict[str, Pace]
-    """What was measured, by precision."""
+    """The paces that were measured, by precision."""
 
     @property
     def tokens(self) -> float:
@@ -130,13 +130,13 @@ def plan_budget(
     sampling: SubwordSampling | None,
     device: torch.device,
 ) -> Plan:
-    """The plan for a request. All that the request fixes stays as `recipe` has it.
+    """Returns the plan for a request. All that the request fixes stays as `recipe` has it.
 
     Raises DataError where no pair of the corpus can be used.
     """
     shard, facts = _sample(corpus, tokenizers)
     seconds = min(LONGEST_PACE, request.seconds / 100)
-    recipe = replace(recipe, model=model_of(recipe, tokenizers))
+    recipe = replace(recipe, model=find_model_config(recipe, tokenizers))
     shard = replace(shard, framing=Framing.of(recipe.decode, recipe.model))
     general = {"model.norm": "pre", "train.schedule": "stable", "train.grad_clip": 1.0}
     recipe = _applied(recipe, general, request.fixed)
@@ -145,10 +145,10 @@ def plan_budget(
         train = _applied(recipe, {"train.batch_tokens": batch_tokens}, request.fixed).train
         precisions = (train.precision,) if "train.precision" in request.fixed else PRECISIONS
         each = seconds / len(precisions)
-        return {p: training_pace(model, replace(train, precision=p), shard, sampling, device, each) for p in precisions}
+        return {p: measure_pace(model, replace(train, precision=p), shard, sampling, device, each) for p in precisions}
 
     def best_filled(model: ModelConfig) -> tuple[int, dict[str, Pace]]:
-        """The batch for a model, and the paces with it."""
+        """Returns the batch for a model, and the paces with it."""
         least = rules.batch_tokens(model.d_model, request.seconds)
         paces = measured(model, least)
         if "train.batch_tokens" in request.fixed:
@@ -183,7 +183,7 @@ Measured = tuple[int, dict[str, Pace]]
 def _largest_that_pays(
     models: Sequence[ModelConfig], request: Request, measure: Callable[[ModelConfig], Measured]
 ) -> tuple[ModelConfig, Measured]:
-    """The largest model that the time trains enough, by its own speed; the smallest where none is so small.
+    """Returns the largest model that the time trains enough, by its own speed; the smallest where none is so small.
 
     Measured are those that may be it, from small to large, until one is too slow, or measuring has taken its part of
     the time.
@@ -204,7 +204,7 @@ def _largest_that_pays(
 
 
 def _settings(recipe: Recipe, request: Request, pace: Pace) -> dict[str, Any]:
-    """The settings of training that follow from the time and the pace."""
+    """Returns the settings of training that follow from the time and the pace."""
     train, seconds, d_model = recipe.train, request.seconds, recipe.model.d_model
     steps = max(1, int(_time_to_train(request) * pace.tokens_per_second / pace.tokens_per_batch / train.accumulate))
     by_clock = train.schedule == "stable" and "train.steps" not in request.fixed
@@ -228,7 +228,7 @@ def _settings(recipe: Recipe, request: Request, pace: Pace) -> dict[str, Any]:
 
 
 def _applied(recipe: Recipe, settings: dict[str, Any], fixed: Collection[str]) -> Recipe:
-    """The recipe with the settings that are not fixed."""
+    """Returns the recipe with the settings that are not fixed."""
     changed = {}
     for section in SECTIONS:
         keys = {k.partition(".")[2]: v for k, v in settings.items() if k.startswith(section) and k not in fixed}
@@ -237,7 +237,7 @@ def _applied(recipe: Recipe, settings: dict[str, Any], fixed: Collection[str]) -
 
 
 def _faster(paces: dict[str, Pace]) -> tuple[str, Pace]:
-    """The precision to train in: bfloat16 only where it is clearly faster."""
+    """Returns the precision to train in, with its pace: bfloat16 only where it is clearly faster."""
     best = max(paces, key=lambda precision: paces[precision].tokens_per_second)
     if best != "float32" and "float32" in paces:
         gain = paces[best].tokens_per_second / paces["float32"].tokens_per_second
@@ -246,12 +246,12 @@ def _faster(paces: dict[str, Pace]) -> tuple[str, Pace]:
 
 
 def _time_to_train(request: Request) -> float:
-    """Seconds that remain for training steps."""
+    """Returns the seconds that remain for training steps."""
     return request.seconds_left * (1 - OVERHEAD)
 
 
 def _sample(corpus: Corpus, tokenizers: Tokenizers) -> tuple[Shard, Facts]:
-    """Some pairs as ids, and what they tell of all."""
+    """Returns some pairs as ids, and what they tell of all."""
     count, stride = len(corpus), max(1, len(corpus) // SAMPLE)
     pairs = list(islice(corpus.train(), 0, None, stride))
     sources = tokenizers.source.encode_lines([source for source, _ in pairs])
@@ -278,7 +278,7 @@ def _sample(corpus: Corpus, tokenizers: Tokenizers) -> tuple[Shard, Facts]:
 
 
 def _weights(corpus: Corpus, numbers: Sequence[int]) -> list[float]:
-    """How often an epoch draws each pair, by its number among those that are used."""
+    """Returns how often an epoch draws each pair, by its number among those that are used."""
     weights, counts = corpus.data.weights, corpus.inspection.counts
     if not weights:
         return [1.0] * len(numbers)

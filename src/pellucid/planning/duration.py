@@ -10,10 +10,13 @@ SHORTEST = 30.0  # seconds: reading, encoding and measuring take about ten
 
 
 def parse_duration(text: str) -> float:
-    """The seconds of `15m`, `90s`, `1h30m` or `1.5h`. Raises ConfigError for other text, or below half a minute."""
+    """Returns the seconds of `15m`, `90s`, `1h30m` or `1.5h`.
+
+    Raises ConfigError for other text, or less than half a minute.
+    """
     written = text.strip().lower().replace(" ", "")
     if not re.fullmatch(f"(?:{_PART})+", written):
-        raise ConfigError(f"`{text}` is no length of time", "write 90s, 15m, 1h30m or 2d")
+        raise ConfigError(f"`{text}` is not a length of time", "write 90s, 15m, 1h30m or 2d")
     seconds = sum(float(number) * UNITS[unit] for number, unit in re.findall(_PART, written))
     if seconds < SHORTEST:
         raise ConfigError(
@@ -24,7 +27,7 @@ def parse_duration(text: str) -> float:
 
 
 def say_duration(seconds: float) -> str:
-    """90 as `1m30s`, 5400 as `1h30m`: parse_duration() reads it back, to the second."""
+    """Writes 90 as `1m30s`, 5400 as `1h30m`: parse_duration() reads it back, to the second."""
     left, said = round(seconds), ""
     for unit, size in UNITS.items():
         count, left = divmod(left, size)

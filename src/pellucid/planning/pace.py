@@ -1,4 +1,4 @@
-"""How fast this machine trains a given model on given sentences, by training it for a moment."""
+"""The pace at which this machine trains a given model on given sentences, by training it for a moment."""
 
 import time
 from collections.abc import Sequence, Sized
@@ -10,23 +10,24 @@ import numpy.typing as npt
 import torch
 
 from pellucid.config import ModelConfig, TrainConfig
-from pellucid.data.batching import batch_order, make_batch
+from pellucid.data.batching import batch_order, draw_batch
 from pellucid.data.sentences import Sentences, Texts
 from pellucid.data.shards import Shard
 from pellucid.data.subword_sampling import SubwordSampling
 from pellucid.model.transformer import Transformer
-from pellucid.training.loop import batch_loss
+from pellucid.training.loss import make_loss
 from pellucid.training.optimizer import make_optimizer
-from pellucid.training.precision import multiply_in
+from pellucid.training.precision import autocast, multiply_in
 
 WARM_UP = 3  # steps
 
 
 @dataclass(frozen=True)
 class Pace:
-    """How training went, in target tokens without padding.
+    """Says how fast training went, in target tokens without padding.
 
-    They are those of the stored pieces: a sentence that is cut into more pieces each time takes longer, but is no more.
+    They are those of the stored pieces: a sentence that is cut into more pieces each time takes longer, and counts the
+    same.
     """
 
     tokens_per_second: float
@@ -39,11 +40,11 @@ def sample_shard(
     source_texts: Sequence[str],
     target_texts: Sequence[str],
 ) -> Shard:
-    """Sentences in memory, as ids and as text, as a shard."""
+    """Makes a shard of sentences in memory, given as ids and as text."""
     return Shard(_sentences(sources, source_texts), _sentences(targets, target_texts), empty=0, too_long=0)
 
 
-def training_pace(
+def measure_pace(
     config: ModelConfig,
     train: TrainConfig,
     shard: Shard,
@@ -51,21 +52,22 @@ def training_pace(
     device: torch.device,
     seconds: float = 2.0,
 ) -> Pace:
-    """The pace of training steps on batches of `shard`, of pieces that `sampling` draws, if it is given.
+    """Measures training steps on batches of `shard`, of pieces that `sampling` draws, if it is given.
 
     It trains for about `seconds` after a few steps that do not count. The state of the random generator is as before.
     """
     with torch.random.fork_rng():
         model = Transformer(config).to(device).train()
         multiply_in(model, train.precision)
-        optimizer = make_optimizer(model, train)
+        loss, optimizer = make_loss(train), make_optimizer(model, train)
         order = batch_order(shard, train.batch_tokens, seed=0)
         tokens, started = 0, time.perf_counter()
         for step, (epoch, _, sentences) in zip(count(1), order.follow(0, 0), strict=False):
-            batch = make_batch(shard, sentences, config, sampling, epoch).to(device)
+            batch = draw_batch(shard, sentences, config, sampling, epoch).to(device)
             optimizer.zero_grad(set_to_none=True)
-            loss = batch_loss(model, batch, train.label_smoothing, train.r_drop)
-            (loss / batch.num_tokens).backward()  # type: ignore[no-untyped-call]
+            with autocast(model):
+                minimised = loss(model, batch).minimised
+            (minimised / batch.num_tokens).backward()  # type: ignore[no-untyped-call]
             optimizer.step()
             tokens += int((shard.target.lengths[sentences] + 1).sum())
             if step == WARM_UP:
@@ -91,5 +93,5 @@ def _sentences(ids: Sequence[list[int]], texts: Sequence[str]) -> Sentences:
 
 
 def _starts(parts: Sequence[Sized]) -> npt.NDArray[np.int64]:
-    """Where each of them begins when they stand back to back, and where the last one ends."""
+    """Returns where each of them begins when they stand back to back, and where the last one ends."""
     return np.concatenate([[0], np.cumsum([len(part) for part in parts])]).astype(np.int64)

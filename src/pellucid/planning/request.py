@@ -1,4 +1,4 @@
-"""What a command with a time budget asks for: so long, with these settings, from that recipe."""
+"""The request of a command with a time budget: so long, with these settings, from that recipe."""
 
 import hashlib
 import time
@@ -16,7 +16,7 @@ from pellucid.planning.rules import SHAPE_KEYS
 
 @dataclass(frozen=True)
 class Request:
-    """What a plan is made for. Two are equal that ask for the same; where the texts lie is no part of it."""
+    """Says what a plan is made for. Two are equal that ask for the same, wherever the texts lie."""
 
     seconds: float
     settings: tuple[str, ...]
@@ -30,9 +30,9 @@ class Request:
 
     @classmethod
     def of(cls, recipe: Recipe, budget: str, settings: Sequence[str], started: float | None = None) -> Self:
-        """The request to train `recipe`, with these settings in it, for as long as `budget` says.
+        """Makes the request to train `recipe`, with these settings in it, for as long as `budget` says.
 
-        Raises ConfigError where that is no length of time, or no translator is to be trained.
+        Raises ConfigError where that is not a length of time, or something else than a translator is to be trained.
         """
         if recipe.task != "translate":
             raise ConfigError(
@@ -59,7 +59,7 @@ class Request:
 
     @property
     def given(self) -> str:
-        """The same for a reader: the settings by their keys, the shape by the model that has it."""
+        """The fixed settings for a reader: by their keys, the shape by the model that has it."""
         keys = sorted({_key(setting) for setting in self.settings})
         return ", ".join([*([f"the shape of {self.starts_from}"] if self.starts_from else []), *keys])
 

@@ -1,4 +1,4 @@
-"""From data and time to settings: what a time budget means, as pure functions.
+"""Rules from data and time to settings: what a time budget means, as pure functions.
 
 Where each number comes from, and how far it was measured, is told in docs/concepts/time-budget.md.
 """
@@ -68,10 +68,10 @@ FEWEST_STEPS = 2_000
 
 @dataclass(frozen=True)
 class Facts:
-    """What the rules know of a corpus."""
+    """Holds what the rules know of a corpus."""
 
     pairs: int
-    """That an epoch draws: of several corpora each as often as `data.weights` says; without those that are left out."""
+    """The pairs that an epoch draws, of several corpora each as often as `data.weights` says, less those left out."""
     tokens: int
     """Their target tokens, end tokens included."""
     left_out: int = 0
@@ -97,14 +97,14 @@ def scripts_differ(source: Inventory, target: Inventory) -> bool:
 
 
 def layer_parameters(config: ModelConfig) -> int:
-    """Weights of the layers, without biases, norms, embeddings and the output projection."""
+    """Counts the weights of the layers, without biases, norms, embeddings and the output projection."""
     attention, feed_forward = 4 * config.d_model**2, (3 if config.gated else 2) * config.d_model * config.d_ff
     encoder = config.num_encoder_layers * (attention + feed_forward)
     return encoder + config.num_decoder_layers * (2 * attention + feed_forward)
 
 
 def candidates(base: ModelConfig, facts: Facts) -> list[ModelConfig]:
-    """The models that the corpus bears, small to large; the smallest in any case."""
+    """Returns the models that the corpus bears, small to large; the smallest in any case."""
     shapes = [shaped(base, index) for index in range(len(SHAPES))]
     return shapes[:1] + [each for each in shapes[1:] if layer_parameters(each) <= PARAMETERS_PER_TOKEN * facts.tokens]
 
@@ -115,23 +115,23 @@ def pays(config: ModelConfig, tokens: float) -> bool:
 
 
 def shaped(base: ModelConfig, index: int) -> ModelConfig:
-    """`base` with the sizes of SHAPES[index]."""
+    """Returns `base` with the sizes of SHAPES[index]."""
     return replace(base, **SHAPES[index])
 
 
 def dropout(epochs: float) -> float:
-    """Dropout for a corpus that is seen so often."""
+    """Returns the dropout for a corpus that is seen so often."""
     seen, probability = zip(*DROPOUTS, strict=True)
     return round(float(np.interp(epochs, seen, probability)), 2)
 
 
 def learning_rate(d_model: int) -> float:
-    """The highest rate for a pre-norm model with clipped gradients."""
+    """Returns the highest rate for a pre-norm model with clipped gradients."""
     return min(4e-3, 0.512 / d_model)
 
 
 def batch_tokens(d_model: int, seconds: float, tokens: float = 0.0, corpus: float = 0.0) -> int:
-    """Tokens of a batch: small ones make more steps of a short time, large ones fewer of a long one.
+    """Returns the tokens of a batch: small ones make more steps of a short time, large ones fewer of a long one.
 
     Args:
         tokens: target tokens that the time holds, where that is known.
@@ -149,24 +149,24 @@ def bears(batch: int, tokens: float, corpus: float) -> bool:
 
 
 def warmup_steps(steps: int) -> int:
-    """Steps over which the rate rises."""
+    """Returns the steps over which the rate rises."""
     return min(1000, max(1, round(steps * 0.08)))
 
 
 def validations(seconds: float) -> int:
-    """How often to validate: each costs some seconds, and a plateau is seen after some of them."""
+    """Returns how often to validate: each costs some seconds, and a plateau is seen after some of them."""
     return int(max(min(20, max(3, seconds // 60)), seconds // 300))
 
 
 def validation_sentences(seconds: float) -> int:
-    """How many sentences to translate each time."""
+    """Returns how many sentences to translate each time."""
     return 100 if seconds < 600 else 300
 
 
 def expected_bleu(facts: Facts, tokens: float) -> float | str:
-    """Validation BLEU to expect after so many target tokens, if the text is as plain as captions of photographs.
+    """Returns the validation BLEU to expect after so many target tokens of text as plain as captions of photographs.
 
-    Outside of what was measured, the reason why it is not known.
+    Outside of what was measured it is the reason why that is not known.
     """
     seen, bleu = zip(*EXPECTED, strict=True)
     length = facts.tokens / max(1, facts.pairs)

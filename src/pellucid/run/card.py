@@ -3,17 +3,12 @@
 from pathlib import Path
 from typing import Any
 
-from pellucid.config import ModelConfig, Recipe
+from pellucid.config import TASKS, ModelConfig, Recipe
 from pellucid.data.catalogue import catalogue
+from pellucid.model.parts import Parts
 from pellucid.run.folder import RunResult
-from pellucid.weights.card import PIPELINE_TAGS, card
+from pellucid.weights.card import card, usage
 
-USES = {
-    "translate": ("A translator", "Translator", "translate", "pellucid translate FOLDER < source.txt > target.txt"),
-    "classify": ("A classifier", "Classifier", "classify", "pellucid classify FOLDER < texts.txt > labels.txt"),
-    "generate": ("A language model", "LanguageModel", "generate", "pellucid generate FOLDER < prompts.txt"),
-}
-"""What a task's model is, its class and method, and how it is used on the command line."""
 _CODES = """
 af am ar as az be bg bn br bs ca cs cy da de dz el en eo es et eu fa fi fr fy ga gd gl gu ha he hi hr hu hy id ig is it
 ja ka kk km kn ko ku ky li lt lv mg mk ml mn mr ms mt my nb ne nl nn no oc or pa pl ps pt ro ru rw se sh si sk sl so sq
@@ -29,6 +24,7 @@ def model_card(
     result: RunResult | None = None,
     averaged: int = 0,
     *,
+    parts: Parts | None = None,
     chrf: float | None = None,
     signature: str = "",
 ) -> str:
@@ -37,20 +33,23 @@ def model_card(
     Args:
         result: what the run came to; None: it is still training.
         averaged: of how many checkpoints the weights are the mean, where the run did not measure them; 0: its own.
+        parts: the modules in it that are not Pellucid's.
         chrf: of the validation text, where it was translated.
         signature: sacreBLEU's of that BLEU.
     """
     data, digest = recipe.data, recipe.train.init_sha256
-    what, class_name, method, command = USES[recipe.task]
-    sides = ("src",) if recipe.task == "generate" else ("src", "tgt")
+    task = TASKS[recipe.task]
+    sides = ("src", "tgt") if task.targets else ("src",)
     files = [Path(path).name for side in sides for path in data.files(side)]
     rows = {
         "encoder / decoder layers": f"{config.num_encoder_layers} / {config.num_decoder_layers}",
         "d_model, d_ff, heads": f"{config.d_model}, {config.d_ff}, {config.num_heads}",
         "vocabulary": f"{config.src_vocab_size:,} / {config.tgt_vocab_size:,} ({Path(data.tokenizer).name})",
-        "trained on": ", ".join(files),
+        "trained on": ", ".join(files) or "texts that a program handed over",
         "steps": f"{_steps(result, averaged)}, of about {recipe.train.batch_tokens:,} tokens",
     }
+    if parts is not None and parts.names:
+        rows["parts of its own"] = ", ".join(f"{name} `{said}`" for name, said in parts.names.items())
     if digest:
         rows["started from"] = f"weights with SHA-256 {digest}"
     metrics = [] if averaged else _metrics(recipe, result, chrf, signature)
@@ -60,7 +59,7 @@ def model_card(
     table = "".join(f"| {name} | {value.replace('|', chr(92) + '|')} |\n" for name, value in rows.items())
     head = {
         "library_name": "pellucid",
-        "pipeline_tag": PIPELINE_TAGS[recipe.task],
+        "pipeline_tag": task.pipeline_tag,
         "language": languages_of(recipe),
         "license": recipe.license,
         "datasets": _data_sets(recipe),
@@ -68,22 +67,12 @@ def model_card(
     }
     body = f"""# {recipe.name}
 
-{recipe.description or f"{what} trained with Pellucid."}
+{recipe.description or f"{task.title} trained with Pellucid."}
 
 | | |
 | --- | --- |
 {table}
-## Use
-
-    {command}
-
-```py
-import pellucid
-
-print(pellucid.{class_name}.load("FOLDER").{method}(["..."]))
-```
-
-For other programs: `pellucid convert FOLDER NEW --to hf` (transformers), `ct2` (CTranslate2) or `onnx` (a browser).
+{usage(task)}
 """
     return card(head, body)
 
@@ -111,7 +100,7 @@ def _steps(result: RunResult | None, averaged: int) -> str:
 
 
 def _metrics(recipe: Recipe, result: RunResult | None, chrf: float | None, signature: str) -> list[dict[str, Any]]:
-    """What validation found, as hubs name it."""
+    """Returns what validation found, as hubs name it."""
     if result is None:
         return []
     found: list[dict[str, Any]] = []
@@ -122,13 +111,13 @@ def _metrics(recipe: Recipe, result: RunResult | None, chrf: float | None, signa
         found.append({"type": "chrf", "value": round(chrf, 2), "name": "chrF2"})
     if result.valid_accuracy is not None:
         found.append({"type": "accuracy", "value": round(result.valid_accuracy, 4), "name": "accuracy"})
-    unit = "a text" if recipe.task == "classify" else "a token"
+    unit = f"a {TASKS[recipe.task].unit}"
     found.append({"type": "loss", "value": round(result.valid_loss, 4), "name": f"loss {unit} (nats)"})
     return found
 
 
 def _data_sets(recipe: Recipe) -> tuple[str, ...]:
-    """Published data sets, whose texts lie in folders of their names; of other texts the files' names."""
+    """Returns published data sets, whose texts lie in folders of their names; of other texts the files' names."""
     published = {file.data_set for file in catalogue().values()}
     paths = [Path(path) for path in recipe.data.files("src")]
     return tuple(dict.fromkeys(path.parent.name if path.parent.name in published else path.name for path in paths))
@@ -139,5 +128,5 @@ def _index(recipe: Recipe, metrics: list[dict[str, Any]]) -> list[dict[str, Any]
         return []
     name = Path(recipe.data.valid_src).name or "held out of the training text"
     data_set = {"name": f"validation text ({name})", "type": (*_data_sets(recipe), "unknown")[0]}
-    result = {"task": {"type": PIPELINE_TAGS[recipe.task]}, "dataset": data_set, "metrics": metrics}
+    result = {"task": {"type": TASKS[recipe.task].pipeline_tag}, "dataset": data_set, "metrics": metrics}
     return [{"name": recipe.name, "results": [result]}]

@@ -1,30 +1,36 @@
 """The run folder: which run lies in it, and whether it may be gone on with."""
 
 import json
-import os
 import shutil
 import tomllib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
-from pellucid.config import RECIPE, SECTIONS, Recipe
+from pellucid.config import RECIPE, SECTIONS, DataConfig, Recipe
 from pellucid.config.tables import read_tables, to_table, toml_line
-from pellucid.data.locate import TEXT_FIELDS
-from pellucid.errors import ConfigError, PellucidError
+from pellucid.data.given import GivenText
+from pellucid.data.lines import fingerprint
+from pellucid.data.locate import TEXT_FIELDS, locate
+from pellucid.data.prepare import RECORD
+from pellucid.errors import ConfigError, DataError, PellucidError
 from pellucid.files.writing import disk_trouble, write_text
+from pellucid.planning.budget import Plan
 from pellucid.planning.duration import say_duration
-from pellucid.run.lock import held
-from pellucid.training.state import Checkpoints
+from pellucid.planning.request import Request
+from pellucid.run.lock import hold
+from pellucid.training.state import Checkpoints, last_step_saved, newest_state
 
 RESULT = "result.json"
 PLAN = "plan.json"
+REPLACED = "replaced.json"
 STARTING = ".starting-over"
-"""Stands while an earlier run is being removed: what is left of it then is no run."""
+"""Stands while an earlier run is being removed: what is left of it then is not a run."""
 OWN = (
-    "pellucid.json", "config.json", "model.safetensors", "README.md", RESULT, PLAN, "metrics.jsonl", "corpus.json",
+    "pellucid.json", "config.json", "model.safetensors", "README.md", RESULT, PLAN, REPLACED, "metrics.jsonl",
+    RECORD,
     "tokenizer.model", "tokenizer.json", "source.model", "source.json", "target.model", "target.json",
     "vocabulary.json", "numbers.json", "tokenizer_config.json", "target/tokenizer.json", "target/tokenizer_config.json",
     "checkpoints/step-*", "data/train", "data/train.partial", "data/valid", "data/valid.partial", "tensorboard",
@@ -47,17 +53,17 @@ class RunResult:
     seconds: float
     best_step: int
     valid_loss: float
-    """Of the model, as are the other numbers of validation."""
+    """The model's loss in validation, as the other numbers are the model's."""
     valid_bleu: float | None
     stopped_early: bool = False
-    """Whether `train.patience` ended it before its last step."""
+    """True where `train.patience` or `Run.stop` ended it before its last step."""
     already_finished: bool = False
-    """Whether the run had finished before, and nothing was left to do."""
+    """True where the run had finished before, and nothing was left to do."""
     valid_accuracy: float | None = None
-    """Of a classifier: the part of the validation texts that it got right, 0 to 1."""
+    """The part of the validation texts that a classifier got right, 0 to 1."""
     kept: str = ""
-    """What the model is: the best validation, or the mean of which checkpoints. Empty: a version ended it that did not
-    say so."""
+    """Names what the model is: the best validation, or the mean of which checkpoints. Empty: an earlier version ended
+    it."""
     changed_texts: tuple[str, ...] = ()
     """Texts that are not any more what a run that had finished before was trained on."""
 
@@ -68,10 +74,15 @@ class RunFolder:
 
     path: Path
 
-    def check(self, recipe: Recipe, fresh: bool) -> bool:
-        """Whether the folder holds a run of this recipe to go on with; else one may begin. Changes nothing.
+    def check(self, recipe: Recipe, fresh: bool, *, asked: bool = False) -> bool:
+        """Tells whether the folder holds a run of this recipe to go on with; else one may begin. Changes nothing.
 
-        Raises ConfigError where it holds a run with other settings that has got somewhere, or things that are no run.
+        Args:
+            fresh: an earlier run counts for nothing.
+            asked: the recipe may be the one that the run's script names, before it replaces something of it.
+
+        Raises ConfigError where it holds a run with other settings that has got somewhere, or things that are not a
+        run's.
         """
         if self.path.exists() and not self.path.is_dir():
             raise ConfigError(f"`{self.path}` is a file, not a folder for a run", "choose another `--out`")
@@ -90,7 +101,10 @@ class RunFolder:
             return False
         if fresh:
             return False
-        differences = [next(_differences(stored, recipe), None) for stored in known or [stored_recipe(self.path)]]
+        known = known or [stored_recipe(self.path)]
+        if asked and self.replaced:
+            known.append(Recipe.from_tables(tomllib.loads(self.replaced["recipe"])))
+        differences = [next(_differences(stored, recipe), None) for stored in known]
         if None in differences:
             return True
         if differences[0] and self.has_trained:
@@ -101,7 +115,7 @@ class RunFolder:
         return False
 
     def _recipes(self) -> list[Recipe]:
-        """What is known of the run's recipe: recipe.toml, as far as it can be read, and a checkpoint's copy."""
+        """Returns what is known of the run's recipe: recipe.toml, as far as it can be read, and a checkpoint's copy."""
         found = []
         with suppress(ConfigError):
             if (self.path / RECIPE).is_file():
@@ -111,34 +125,93 @@ class RunFolder:
         return found
 
     def _began(self, difference: tuple[str, str]) -> str:
-        """How the run began otherwise than a command asks for, whose settings differ so."""
+        """Says how the run began otherwise than a command asks for, whose settings differ so."""
         with suppress(OSError, ValueError, KeyError, TypeError):
             if difference[0].startswith("train.budget") or (self.path / PLAN).is_file():
-                request = json.loads(self.plan)["request"]
+                request = json.loads(self.read(PLAN))["request"]
                 return f"began with `--budget {say_duration(request['seconds'])}`, this command has no budget"
         return f"has `{difference[0]}`, this command `{difference[1]}`"
 
     @property
     def origin(self) -> dict[str, Any]:
-        """What the run comes from, as its newest checkpoint has it; empty where there is none, or an earlier version
-        wrote it."""
-        origin: dict[str, Any] = Checkpoints(self.path / "checkpoints", 1, 1).newest_state().origin
+        """What the run comes from, as its newest checkpoint has it.
+
+        It is empty where there is no checkpoint, or an earlier version wrote it.
+        """
+        origin: dict[str, Any] = newest_state(self.path / "checkpoints").origin
         return origin
 
-    @property
-    def plan(self) -> str:
-        """The text of the plan of a run with a time budget; where the file is lost, a checkpoint's copy, or nothing."""
+    def read(self, name: str) -> str:
+        """Returns the text of a JSON file that not every run has: PLAN or REPLACED.
+
+        Where the file is lost, or damaged, it is a checkpoint's copy; where the run has none, it is empty.
+        """
         with suppress(OSError, UnicodeDecodeError):
-            text = (self.path / PLAN).read_text(encoding="utf-8")
+            text = (self.path / name).read_text(encoding="utf-8")
             with suppress(ValueError):
                 json.loads(text)
                 return text
-        return str(self.origin.get(PLAN, ""))
+        return str(self.origin.get(name, ""))
+
+    def find_planned(self, request: Request) -> Recipe | None:
+        """Returns the recipe that the run was planned to for the same request; None where nothing has trained yet.
+
+        Raises ConfigError where the run has trained for another request, or for none.
+        """
+        if self.recipe is None:
+            return None
+        stored = self._request()
+        if stored == request:
+            return self.recipe
+        if stored is None:
+            began = "without a budget"
+        else:
+            began = f"with `{stored}`" if str(stored) != str(request) else "from another recipe"
+        raise ConfigError(
+            f"the run in `{self.path}` began {began}, this command says `{request}`",
+            "repeat the command that began it, choose another `--out`, or start over with --fresh",
+        )
+
+    def _request(self) -> Request | None:
+        """Returns the request that the run was planned for; None where it was planned for none."""
+        try:
+            table = json.loads(self.read(PLAN))["request"]
+            return Request(table["seconds"], tuple(table["settings"]), table["recipe"])
+        except (ValueError, KeyError, TypeError):
+            return None
+
+    def save_plan(self, plan: Plan) -> None:
+        """Writes the plan down, before anything is trained, so that the same command finds it again."""
+        request = plan.request
+        table = {
+            "request": {"seconds": request.seconds, "settings": request.settings, "recipe": request.recipe},
+            "facts": asdict(plan.facts),
+            "tokens_per_second": {name: round(pace.tokens_per_second) for name, pace in plan.paces.items()},
+            "tokens": round(plan.tokens),
+            "expected_bleu": None if plan.expected_bleu is None else round(plan.expected_bleu, 1),
+            "plan": str(plan).splitlines(),
+        }
+        write_text(self.path / PLAN, json.dumps(table, indent=2) + "\n")
+
+    @property
+    def replaced(self) -> dict[str, Any]:
+        """What the script of the run replaces before it trains: "names", and the "recipe" that it names at first.
+
+        Most replace nothing, and have no such table.
+        """
+        text = self.read(REPLACED)
+        table: dict[str, Any] = json.loads(text) if text else {}
+        return table
+
+    def save_replaced(self, names: Iterable[str], recipe: Recipe) -> None:
+        """Writes down what a script replaces of what it names at first."""
+        table = {"names": sorted(names), "recipe": recipe.to_toml()}
+        write_text(self.path / REPLACED, json.dumps(table, indent=2) + "\n")
 
     def mend(self) -> list[str]:
-        """Writes recipe.toml and the plan again where they are not as the newest checkpoint has them; returns which."""
+        """Writes recipe.toml and the like again where they are not as the newest checkpoint has them; returns which."""
         mended = []
-        for name in (RECIPE, PLAN):
+        for name in (RECIPE, PLAN, REPLACED):
             text = self.origin.get(name)
             with suppress(OSError):
                 if text and (self.path / name).read_bytes() == text.encode():
@@ -173,7 +246,7 @@ class RunFolder:
             stack.callback(_remove_empty, made)
             try:
                 self.path.mkdir(parents=True, exist_ok=True)
-                stack.enter_context(held(self.path))
+                stack.enter_context(hold(self.path))
             except (PermissionError, NotADirectoryError, FileNotFoundError) as error:
                 raise ConfigError(
                     f"cannot write to `{self.path}`: {error.strerror}", "choose another `--out`"
@@ -195,12 +268,12 @@ class RunFolder:
 
     @property
     def has_trained(self) -> bool:
-        """Whether there is something to lose: weights or a checkpoint."""
+        """True where there is something to lose: weights or a checkpoint."""
         return (self.path / "model.safetensors").is_file() or self.has_checkpoints
 
     @property
     def has_checkpoints(self) -> bool:
-        """Whether there is something to resume from."""
+        """True where there is something to resume from."""
         return any((self.path / "checkpoints").glob("step-*"))
 
     @property
@@ -218,9 +291,50 @@ class RunFolder:
         del table["already_finished"], table["changed_texts"]
         write_text(self.path / RESULT, json.dumps(table, indent=2) + "\n")
 
+    def find_changed_texts(
+        self,
+        data: DataConfig,
+        data_dir: str | Path | None = None,
+        given: Mapping[str, GivenText] | None = None,
+    ) -> tuple[str, ...]:
+        """Returns the files of `data` whose SHA-256 is not the one that the run has noted, in the settings' order.
+
+        Texts that are not there any more say nothing, nor does a run without its record. Reading a gigabyte takes about
+        a second.
+
+        Args:
+            data_dir: where the files are looked for.
+            given: the texts that were handed over in place of files.
+        """
+        try:
+            noted = json.loads((self.path / RECORD).read_text(encoding="utf-8"))["sha256"]
+            if given:
+                sides = {"train": ("src", "tgt"), "valid": ("valid_src", "valid_tgt")}
+                now = {
+                    part: zip(sides[part], text.digests, strict=True) for part, text in given.items() if part in sides
+                }
+                changed = {part for part, found in now.items() if any([d] != noted.get(n, [d]) for n, d in found)}
+                return tuple(given[part].src for part in sides if part in changed)
+            found = locate(data, data_dir)
+            return tuple(
+                path
+                for name, digests in noted.items()
+                for number, path in enumerate(found.files(name))
+                if fingerprint(path) not in digests[number : number + 1]
+            )
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, DataError):
+            return ()
+
+    @property
+    def has_given_data(self) -> bool:
+        """True where the run's texts were handed over in Python, so that no setting names them."""
+        with suppress(OSError, ValueError, AttributeError):
+            return bool(json.loads((self.path / RECORD).read_text(encoding="utf-8")).get("given"))
+        return False
+
     def out_of_room(self, error: OSError) -> PellucidError:
-        """The error for a disk that did not take what the run cannot go on without."""
-        step = Checkpoints(self.path / "checkpoints", 1, 1).last_step_saved
+        """Returns the error for a disk that did not take what the run cannot go on without."""
+        step = last_step_saved(self.path / "checkpoints")
         return PellucidError(
             f"the run in `{self.path}` cannot be written: {disk_trouble(error, self.path)}"
             + (f"; the last good checkpoint is step {step:,}" if step else "; there is no checkpoint yet"),
@@ -240,10 +354,6 @@ class RunFolder:
                 shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 
-NOWHERE = RunFolder(Path(os.devnull, "run"))
-"""The folder of what is only planned: nothing lies there, and nothing can be written there."""
-
-
 def _remove_empty(folders: Sequence[Path]) -> None:
     """Removes folders, each within the next, as long as they are empty."""
     with suppress(OSError):
@@ -252,7 +362,7 @@ def _remove_empty(folders: Sequence[Path]) -> None:
 
 
 def _differences(stored: Recipe, asked: Recipe) -> Iterator[tuple[str, str]]:
-    """The settings that differ, as `section.key = value` of each side; texts are compared by what is in them."""
+    """Yields the settings that differ, as `section.key = value` of each side; texts are compared by their content."""
     for section, cls in SECTIONS.items():
         before, now = to_table(getattr(stored, section)), to_table(getattr(asked, section))
         for f in fields(cls):
@@ -262,7 +372,7 @@ def _differences(stored: Recipe, asked: Recipe) -> Iterator[tuple[str, str]]:
 
 
 def checkpoints_of(folder: Path, recipe: Recipe, average: int | None = None) -> Checkpoints:
-    """A run's checkpoints; `average` of them, or as many as the recipe says, make the average."""
+    """Returns a run's checkpoints; `average` of them, or as many as the recipe says, make the average."""
     train = recipe.train
     count = average or train.average
     last, of, kept = train.steps, train.average_of, train.keep_every
@@ -270,7 +380,10 @@ def checkpoints_of(folder: Path, recipe: Recipe, average: int | None = None) -> 
 
 
 def stored_recipe(folder: Path) -> Recipe:
-    """The recipe of a run folder. Raises ConfigError where it holds no run, or one whose recipe cannot be read."""
+    """Returns the recipe of a run folder.
+
+    Raises ConfigError where it holds no run, or one whose recipe cannot be read.
+    """
     path = folder / RECIPE
     known = RunFolder(folder)._recipes()
     if known:

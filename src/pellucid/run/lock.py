@@ -18,11 +18,32 @@ WITHOUT_LOCKS = (errno.ENOLCK, errno.EOPNOTSUPP)
 
 
 @contextmanager
-def held(folder: Path) -> Iterator[None]:
+def hold(folder: Path) -> Iterator[None]:
     """Holds the folder for this process; the system frees what a process that dies has held.
 
     Raises ConfigError at once where another process holds it. Where the disk knows no locks, nobody is kept out.
     """
+    lock = _acquire(folder)
+    with suppress(OSError):  # on a full disk it goes without a number
+        (folder / HOLDER).write_text(f"{os.getpid()}\n", encoding="ascii")
+    try:
+        yield
+    finally:
+        # While it is held: a process that has opened the file in the meantime sees that it is gone, and holds nothing.
+        for name in (HOLDER, LOCK):
+            with suppress(OSError):  # Windows removes no file that is locked
+                (folder / name).unlink(missing_ok=True)
+        lock.release()
+
+
+def check_free(folder: Path) -> None:
+    """Raises ConfigError where another process holds the folder. Writes nothing."""
+    if (folder / LOCK).is_file():
+        with suppress(OSError):  # what cannot be opened is said when it is to be held
+            _acquire(folder).release()
+
+
+def _acquire(folder: Path) -> FileLock:
     lock = FileLock(folder / LOCK)
     try:
         lock.acquire(timeout=0)
@@ -34,16 +55,7 @@ def held(folder: Path) -> Iterator[None]:
     except OSError as error:
         if error.errno not in WITHOUT_LOCKS:
             raise
-    with suppress(OSError):  # on a full disk it goes without a number
-        (folder / HOLDER).write_text(f"{os.getpid()}\n", encoding="ascii")
-    try:
-        yield
-    finally:
-        # While it is held: a process that has opened the file in the meantime sees that it is gone, and is no holder.
-        for name in (HOLDER, LOCK):
-            with suppress(OSError):  # Windows removes no file that is locked
-                (folder / name).unlink(missing_ok=True)
-        lock.release()
+    return lock
 
 
 def _holder(folder: Path) -> str:

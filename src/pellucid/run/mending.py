@@ -1,4 +1,4 @@
-"""What a run's folder has lost and can make again: nobody else has a copy of it.
+"""Making again what a run's folder has lost: nobody else has a copy of it.
 
 Each checkpoint's state.json keeps what the run comes from: its recipe and its plan as they were written, a fingerprint
 of texts, settings and tokenizers, and the SHA-256 of the files that describe the model. From these, the command and the
@@ -15,24 +15,24 @@ from typing import Any
 
 from pellucid.config import RECIPE
 from pellucid.errors import CheckpointError, ConfigError
+from pellucid.files.reading import sha256_of
 from pellucid.run.folder import OWN, RunFolder
 from pellucid.run.lock import LOCK
 from pellucid.text.tokenizers import Tokenizers
-from pellucid.training.state import sha256_of
 from pellucid.weights.folder import CONFIG, DESCRIPTION, WEIGHTS, read_config, save_description
 
 FILES = "files"
 """The key, among what a run comes from, of the SHA-256 of the files that describe its model."""
 
 
-def described(folder: Path) -> dict[str, str]:
+def digest_description(folder: Path) -> dict[str, str]:
     """Returns the SHA-256 of each file that describes a folder's model, but for the card, which people may edit."""
     table = read_config(folder)
     names = [DESCRIPTION, CONFIG, *table["tokenizer"].get("files", {}).values()]
     return {name: sha256_of(folder / name) for name in names if (folder / name).is_file()}
 
 
-def lost(run: RunFolder) -> str:
+def find_loss(run: RunFolder) -> str:
     """Returns what is wrong with the files that describe a run's model; empty where all is as it was written."""
     marks = run.origin.get(FILES)
     if not marks:
@@ -47,7 +47,7 @@ def lost(run: RunFolder) -> str:
 
 
 def _unreadable(folder: Path) -> str:
-    """What cannot be read of a model's description, in a run that an earlier version began."""
+    """Returns what cannot be read of a model's description, in a run that an earlier version began."""
     try:
         Tokenizers.load(folder, read_config(folder)["tokenizer"])
     except CheckpointError as error:
@@ -55,19 +55,24 @@ def _unreadable(folder: Path) -> str:
     return ""
 
 
-def check_mended(run: RunFolder, what: str, **parts: Any) -> None:
-    """Raises CheckpointError where the description that `parts` make is not the one that the run began with.
+def must_be_mended(run: RunFolder) -> bool:
+    """Tells whether a finished run has lost what its checkpoints can make again."""
+    return run.has_checkpoints and (not (run.path / WEIGHTS).is_file() or bool(find_loss(run)))
+
+
+def check_mended(run: RunFolder, what: str, **description: Any) -> None:
+    """Raises CheckpointError where the description is not the one that the run began with.
 
     Args:
-        what: what `lost` has said.
-        parts: what save_description takes beside a folder.
+        what: what `find_loss` has said.
+        description: what save_description takes beside a folder.
     """
     marks = run.origin.get(FILES)
     if not marks:
         return
     with TemporaryDirectory() as name:
-        save_description(Path(name), **parts)
-        found = described(Path(name))
+        save_description(Path(name), **description)
+        found = digest_description(Path(name))
     other = sorted(name for name in marks if found.get(name) != marks[name])
     if other:
         raise CheckpointError(

@@ -1,4 +1,4 @@
-"""`--init-from MODEL`: a run that begins with a trained model's weights instead of random ones.
+"""`init_from`: a run that begins with a trained model's weights instead of random ones.
 
 The model's tokenizer and shape are the run's; so is how it reads and searches, where the recipe leaves [decode] at its
 defaults. The recipe decides dropout and all of training, whose schedule begins at step 0 with a new optimizer, at a
@@ -11,29 +11,28 @@ import hashlib
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import torch
 
-from pellucid.config import KEYS, DecodeConfig, ModelConfig, Recipe, TrainConfig
-from pellucid.config.recipe import NEEDS
+from pellucid.config import KEYS, TASKS, DecodeConfig, ModelConfig, Recipe, TrainConfig
 from pellucid.config.tables import split_override, toml_line
-from pellucid.errors import CheckpointError, ConfigError
+from pellucid.errors import ConfigError
+from pellucid.files.reading import sha256_of
+from pellucid.model.parts import Parts
 from pellucid.planning.rules import GENTLER, SHORTER
-from pellucid.run.folder import RunFolder
 from pellucid.tasks.languages import check_languages, speaking
-from pellucid.tasks.saved import model_folder
+from pellucid.tasks.task import model_folder, tokenizers_of
 from pellucid.text.tokenizers import Tokenizers
-from pellucid.weights.folder import WEIGHTS, SavedModel, load_folder, read_config
+from pellucid.weights.folder import WEIGHTS, SavedModel, is_described, read_config
+from pellucid.weights.opening import open_folder
 
 DROPOUTS = ("dropout", "attention_dropout", "feed_forward_dropout")
 OF_HEADS = ("classifier_activation", "pooling")
-"""Of a classifier's head: where the model to start from has none, the recipe's count."""
-STARTS = {"translate": ("translate",), "classify": ("classify", "encode"), "generate": ("generate",)}
-"""What a model may have been for that starts a task."""
+"""Settings of a classifier's head: where the model to start from has none, the recipe's count."""
 FOREIGN_WEIGHTS = ("*.safetensors", "pytorch_model*.bin")
 OF_THE_RECIPE = ("n_best", "batch_tokens", "max_source_length")
-"""Of [decode]: what is not taken from the model to start from."""
+"""Settings of [decode] that are not taken from the model to start from."""
 OF_TOKENIZERS = ("tokenizer", "vocab_size", "joint", "lowercase", "min_frequency", "byte_fallback")
 
 Languages = tuple[str | None, str | None]
@@ -41,70 +40,133 @@ Languages = tuple[str | None, str | None]
 
 
 @dataclass(frozen=True)
-class _Start:
-    """What a recipe takes from the model to start from."""
+class Start:
+    """A trained model that a run begins with, read and hashed once."""
 
-    shape: ModelConfig
-    tokenizer: str
-    """Its kind."""
+    folder: Path
+    model: SavedModel
     digest: str
     """The SHA-256 of its weights."""
-    decode: DecodeConfig
+
+    @classmethod
+    def read(cls, folder: Path, parts: Parts | None = None) -> Self:
+        """Reads the model of a folder. Raises CheckpointError where there is none, or it is damaged.
+
+        Args:
+            parts: those of the run, which a model that was saved with parts is opened with.
+        """
+        with_parts = parts is not None and is_described(folder) and "parts" in read_config(folder)
+        model = open_folder(folder, torch.device("cpu"), parts=parts if with_parts else None)
+        return cls(folder, model, weights_digest(folder))
+
+    @classmethod
+    def of(cls, recipe: Recipe, parts: Parts | None = None) -> Self:
+        """Reads the model that a recipe names. Raises CheckpointError, ConfigError where it cannot begin with that."""
+        start = cls.read(model_folder(recipe.train.init_from), parts)
+        start.check(recipe)
+        return start
+
+    def check(self, recipe: Recipe) -> None:
+        """Raises ConfigError where the model cannot learn the recipe's task, or has other weights than it names.
+
+        Raises CheckpointError where it has no tokenizer.
+        """
+        saved, folder = self.model, self.folder
+        task = TASKS[recipe.task]
+        if saved.task not in task.starts_from:
+            raise ConfigError(
+                f'`{folder}` holds a model of another family: `task = "{recipe.task}"` needs {task.stacks}, and '
+                f"it has {saved.model.config.num_encoder_layers} encoder and {saved.model.config.num_decoder_layers} "
+                "decoder layers",
+                "choose another recipe, or another model to start from",
+            )
+        tokenizers_of(saved, folder)
+        if recipe.train.init_sha256 not in ("", self.digest):
+            raise ConfigError(
+                f"`train.init_sha256` is {recipe.train.init_sha256}, but the weights in `{folder}` have {self.digest}",
+                "name the folder with the weights that the recipe means, or leave `init_sha256` out",
+            )
 
 
 def with_start(
     recipe: Recipe,
-    run: RunFolder,
-    fresh: bool,
+    run: Path | None,
+    stored: Recipe | None,
+    *,
     overrides: Sequence[str] = (),
     languages: Languages = (None, None),
-) -> Recipe:
-    """The recipe with the shape of the model that it starts from, and the SHA-256 of its weights; most have none.
+    parts: Parts | None = None,
+    known: Start | None = None,
+) -> tuple[Recipe, Start | None]:
+    """Returns the recipe with what it takes from the model that it starts from, and that model; most have none.
 
-    So it is with what the model reads around texts and how it searches, where the recipe leaves that at the defaults.
-
-    Where that model's folder is gone, a run that began with it knows both.
+    It takes the shape, the tokenizer's kind, the SHA-256 of the weights, and of [decode] what the recipe leaves at its
+    defaults. Where the model's folder is gone, a run that began with it knows these, and the model is None.
 
     Args:
+        run: the run's own folder, if it has one.
+        stored: the recipe of a run there that is gone on with.
         overrides: the `section.key=value` settings among the recipe's, which must not contradict the model.
         languages: what the texts are in; None: what the model translates between by default.
+        parts: those of the run, in place of Pellucid's.
+        known: a start that was read before.
 
     Raises CheckpointError where there is no model; ConfigError for a setting that contradicts it, for weights that
     `init_sha256` does not mean, for the run's own folder, a run that began otherwise, or languages that are unknown,
     missing or of no use.
     """
-    stored = None if fresh else run.recipe
     if not recipe.train.init_from:
         if languages != (None, None):
             raise ConfigError(
                 f"languages are given (`{'` and `'.join(filter(None, languages))}`), but no model that knows any",
                 "name one with --init-from, or leave them out",
             )
-        _check_run(run, stored, recipe)
-        return recipe
-    folder = _folder(recipe, stored)
-    if folder.resolve() == run.path.resolve():
+        _check_began_so(run, stored, recipe)
+        return recipe, None
+    name = recipe.train.init_from
+    # A run that began with the model does without its folder, and nothing is fetched for it.
+    began_with = stored is not None and stored.train.init_from == name
+    folder = Path(name) if began_with else model_folder(name)
+    if run is not None and folder.resolve() == run.resolve():
         raise ConfigError(
             f"`{folder}` cannot be the model to start from and the run's own folder", "choose another `--out`"
         )
     given = {key for section, key, _ in (split_override(each, KEYS) for each in overrides) if section == "decode"}
-    start = _described(folder, run, stored, recipe, given, languages)
-    _check_settings(overrides, start.shape, folder)
-    own = DROPOUTS if start.shape.num_classes else (*DROPOUTS, *OF_HEADS)
-    dropouts = {name: getattr(recipe.model, name) for name in own}
+    start = None
+    if began_with and not folder.exists():
+        assert stored is not None
+        assert run is not None
+        shape, tokenizer, digest = stored.model, stored.data.tokenizer, stored.train.init_sha256
+        decode = _own_decode(stored.decode, recipe.decode, given)
+        if languages != (None, None):
+            table = read_config(run)
+            tokenizers = Tokenizers.load(run, table["tokenizer"])
+            decode = speaking(decode, shape, tokenizers, table.get("languages", {}), *languages)
+    else:
+        start = known if known is not None and known.folder == folder else Start.read(folder, parts)
+        start.check(recipe)
+        saved, digest = start.model, start.digest
+        assert saved.tokenizers is not None
+        shape, tokenizer = saved.model.config, saved.tokenizers.source.kind
+        decode = _own_decode(saved.decode, recipe.decode, given)
+        decode = speaking(decode, shape, saved.tokenizers, saved.languages, *languages)
+        if recipe.task == "translate":
+            check_languages(decode, shape, saved.tokenizers, saved.languages)
+    _check_settings(overrides, shape, folder)
+    own = DROPOUTS if shape.num_classes else (*DROPOUTS, *OF_HEADS)
     started = replace(
         recipe,
-        model=replace(start.shape, **dropouts),
-        data=replace(recipe.data, tokenizer=start.tokenizer),
-        train=replace(recipe.train, init_sha256=start.digest),
-        decode=start.decode,
+        model=replace(shape, **{name: getattr(recipe.model, name) for name in own}),
+        data=replace(recipe.data, tokenizer=tokenizer),
+        train=replace(recipe.train, init_sha256=digest),
+        decode=decode,
     )
-    _check_run(run, stored, started)
-    return started
+    _check_began_so(run, stored, started)
+    return started, start
 
 
 def with_gentle_rate(recipe: Recipe, given: Collection[str], stored: Recipe | None) -> Recipe:
-    """The recipe with a rate for trained weights: a twentieth of the one for random weights, after a short warm-up.
+    """Returns the recipe with a rate for trained weights: a twentieth of that for random ones, after a short warm-up.
 
     The paper's schedule has no rate of its own to lower; it becomes the same curve with one.
 
@@ -135,40 +197,8 @@ def _rates(train: TrainConfig) -> tuple[str, float | None, int]:
     return train.schedule, train.learning_rate, train.warmup_steps
 
 
-def _folder(recipe: Recipe, stored: Recipe | None) -> Path:
-    """Where the model lies that training starts from; a run that began with it does without, and nothing is fetched."""
-    name = recipe.train.init_from
-    return Path(name) if stored is not None and stored.train.init_from == name else model_folder(name)
-
-
-def _described(
-    folder: Path, run: RunFolder, stored: Recipe | None, recipe: Recipe, given: Collection[str], languages: Languages
-) -> _Start:
-    """What a recipe takes from a model, out of its folder or out of the run that began with it."""
-    if stored is not None and not folder.exists() and stored.train.init_from == recipe.train.init_from:
-        decode = _decode(stored.decode, recipe.decode, given)
-        if languages != (None, None):
-            table = read_config(run.path)
-            tokenizers = Tokenizers.load(run.path, table["tokenizer"])
-            decode = speaking(decode, stored.model, tokenizers, table.get("languages", {}), *languages)
-        return _Start(stored.model, stored.data.tokenizer, stored.train.init_sha256, decode)
-    saved, digest = load_folder(folder, torch.device("cpu")), weights_digest(folder)
-    _check_task(saved, recipe, folder)
-    if recipe.train.init_sha256 not in ("", digest):
-        raise ConfigError(
-            f"`train.init_sha256` is {recipe.train.init_sha256}, but the weights in `{folder}` have {digest}",
-            "name the folder with the weights that the recipe means, or leave `init_sha256` out",
-        )
-    assert saved.tokenizers is not None
-    shape, known = saved.model.config, saved.languages
-    decode = speaking(_decode(saved.decode, recipe.decode, given), shape, saved.tokenizers, known, *languages)
-    if recipe.task == "translate":
-        check_languages(decode, shape, saved.tokenizers, known)
-    return _Start(shape, saved.tokenizers.source.kind, digest, decode)
-
-
-def _decode(own: DecodeConfig, recipe: DecodeConfig, given: Collection[str]) -> DecodeConfig:
-    """The model's own settings, but for those that the recipe sets, or --set gives (`given`)."""
+def _own_decode(own: DecodeConfig, recipe: DecodeConfig, given: Collection[str]) -> DecodeConfig:
+    """Returns the model's own settings, but for those that the recipe sets, or an override gives (`given`)."""
     default = DecodeConfig()
     kept = {
         f.name: getattr(own, f.name)
@@ -178,36 +208,7 @@ def _decode(own: DecodeConfig, recipe: DecodeConfig, given: Collection[str]) -> 
     return replace(recipe, **kept)
 
 
-def _check_task(saved: SavedModel, recipe: Recipe, folder: Path) -> None:
-    """Raises ConfigError for a model that cannot learn the recipe's task, CheckpointError for one without tokenizer."""
-    if saved.task not in STARTS[recipe.task]:
-        raise ConfigError(
-            f'`{folder}` holds a model of another family: `task = "{recipe.task}"` needs {NEEDS[recipe.task]}, and it '
-            f"has {saved.model.config.num_encoder_layers} encoder and {saved.model.config.num_decoder_layers} decoder "
-            "layers",
-            "choose another recipe, or another model to start from",
-        )
-    if saved.tokenizers is None:
-        raise CheckpointError(
-            f"the model in `{folder}` has no tokenizer, so it cannot read text", "copy the tokenizer's files into it"
-        )
-
-
-def load_start(recipe: Recipe, run: RunFolder, resuming: bool) -> SavedModel | None:
-    """The model that a run starts from; None where it starts from nothing, or has its first checkpoint already.
-
-    Raises CheckpointError where the folder is no model any more, or another one.
-    """
-    if not recipe.train.init_from or (resuming and run.has_checkpoints):
-        return None
-    folder = model_folder(recipe.train.init_from)
-    saved = load_folder(folder, torch.device("cpu"))
-    if weights_digest(folder) != recipe.train.init_sha256:
-        raise CheckpointError(f"the weights in `{folder}` have just changed", "give the same command again")
-    return saved
-
-
-def _check_run(run: RunFolder, stored: Recipe | None, asked: Recipe) -> None:
+def _check_began_so(run: Path | None, stored: Recipe | None, asked: Recipe) -> None:
     """Raises ConfigError where the run in the folder began with other weights."""
     if stored is not None and stored.train.init_sha256 != asked.train.init_sha256:
         before, now = (
@@ -217,13 +218,13 @@ def _check_run(run: RunFolder, stored: Recipe | None, asked: Recipe) -> None:
             for r in (stored, asked)
         )
         raise ConfigError(
-            f"the run in `{run.path}` began with {before}, this command begins with {now}",
+            f"the run in `{run}` began with {before}, this command begins with {now}",
             "repeat the command that began it, choose another `--out`, or start over with --fresh",
         )
 
 
 def _check_settings(overrides: Sequence[str], shape: ModelConfig, folder: Path) -> None:
-    """Raises ConfigError for a setting of the model's shape that is not the model's, or of the tokenizer."""
+    """Raises ConfigError for a setting of the model's shape that contradicts the model, or one of the tokenizer."""
     for override in overrides:
         section, key, value = split_override(override, KEYS)
         if section == "data" and key in OF_TOKENIZERS:
@@ -241,15 +242,10 @@ def _check_settings(overrides: Sequence[str], shape: ModelConfig, folder: Path) 
 
 
 def weights_digest(folder: Path) -> str:
-    """The SHA-256 of a folder's weights; of several files, as foreign folders may have them, that of all in order."""
+    """Returns the SHA-256 of a folder's weights; of several files, as foreign folders may have them, that of all."""
     if (folder / WEIGHTS).is_file():
-        return _sha256(folder / WEIGHTS)
+        return sha256_of(folder / WEIGHTS)
     files = sorted(path for pattern in FOREIGN_WEIGHTS for path in folder.glob(pattern))
     if len(files) == 1:
-        return _sha256(files[0])
-    return hashlib.sha256("".join(f"{path.name} {_sha256(path)}\n" for path in files).encode()).hexdigest()
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+        return sha256_of(files[0])
+    return hashlib.sha256("".join(f"{path.name} {sha256_of(path)}\n" for path in files).encode()).hexdigest()

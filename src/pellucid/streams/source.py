@@ -9,9 +9,9 @@ from itertools import islice
 from pathlib import Path
 from typing import BinaryIO, cast
 
-from pellucid.data.arrivals import Arrivals
-from pellucid.data.corpus import OnBadUtf8, decode_line, origin, raw_lines, standard_input
+from pellucid.data.lines import OnBadUtf8, decode_line, origin, raw_lines, standard_input
 from pellucid.errors import ConfigError, DataError, did_you_mean, shown
+from pellucid.streams.arrivals import Arrivals
 
 MOST_LINE_BYTES = 1 << 24
 """The longest line that is answered, 16 MiB: a line is a sentence or a passage, and all of it is held at once."""

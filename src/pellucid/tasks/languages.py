@@ -6,7 +6,7 @@ from difflib import get_close_matches
 
 from pellucid.config import DecodeConfig, ModelConfig
 from pellucid.errors import ConfigError
-from pellucid.text.languages import with_codes
+from pellucid.text.language_codes import with_codes
 from pellucid.text.tokenizers import Tokenizers
 
 _SHOWN = 12  # codes that an error lists

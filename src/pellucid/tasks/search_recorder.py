@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from pellucid.config import DecodeConfig
 from pellucid.decoding.hypothesis import Hypothesis, Weighed
@@ -39,18 +39,15 @@ class SearchRecorder:
     """Observes the attentions of one sentence's search, and watches its steps.
 
         recorder = SearchRecorder(model, config)
-        with observing(recorder.observe, model):
-            found = search(model, [ids], config, recorder.watch)[0]
+        with watched(model, recorder.observe) as copied:
+            found = search(copied, [ids], config, recorder.watch)[0]
 
     A step has as many rows as live hypotheses; a forced beginning of the output counts as steps of a single one.
     """
 
     def __init__(self, model: Transformer, config: DecodeConfig) -> None:
-        self._blocks = [layer.cross_attn for layer in model.decoder.layers]
-        self._before = len(model.encoder.layers)
-        self._seen = 0
         self._config = config
-        self._calls: list[Call] = []  # of the layers of each step
+        self._calls: dict[int, list[Call]] = {}  # of each layer, a call a step
         self._rows: list[int] = []  # how many hypotheses were live at each step
         self._nodes = [_Node(None, model.config.bos_id, 0.0, 0.0, 0.0, "live", 0, 0)]
         for token in config.target_prefix:
@@ -62,15 +59,11 @@ class SearchRecorder:
         length = len(self._nodes)
         self._nodes.append(_Node(length - 1, token, 0.0, 0.0, 0.0, "live", length - 1, length))
 
-    def observe(
-        self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, bias: Tensor | None, output: Tensor
-    ) -> None:
-        """Records what is attended to in the memory: in each step, each layer attends to itself, then to that."""
-        place, self._seen = self._seen - self._before, self._seen + 1
-        if place >= 0 and place % 2:
-            first_step = place < 2 * len(self._blocks)
-            block = self._blocks[place // 2 % len(self._blocks)]
-            self._calls.append(record(q, k, v, mask, bias, output, block, with_norms=first_step))  # type: ignore[arg-type]
+    def observe(self, name: str, layer: int, block: nn.Module, *seen: Tensor | None) -> None:
+        """Records what is attended to in the memory at each step."""
+        if name == "cross":
+            calls = self._calls.setdefault(layer, [])
+            calls.append(record(*seen, block, with_norms=not calls))  # type: ignore[arg-type, misc]
 
     def watch(self, weighed: list[Weighed]) -> None:
         """Adds what a step weighed to the tree."""
@@ -91,17 +84,16 @@ class SearchRecorder:
     @property
     def faithfulness(self) -> float:
         """The largest difference of all steps and layers."""
-        return largest_difference(self._calls)
+        return largest_difference(call for calls in self._calls.values() for call in calls)
 
-    def attention(self) -> AttentionTrace:
-        """ "search.cross": a row a step and live hypothesis."""
+    def attentions(self) -> dict[str, AttentionTrace]:
+        """Returns "search.cross", a row a step and live hypothesis; nothing where no layer called attention()."""
         rows = [1] * len(self._config.target_prefix) + self._rows
-        layers = [self._layer(number, rows) for number in range(len(self._blocks))]
-        return gather("search.cross", "search", "src", layers)
+        layers = [self._layer(self._calls[number], rows) for number in sorted(self._calls)]
+        return {"search.cross": gather("search.cross", "search", "src", layers)} if layers else {}
 
-    def _layer(self, number: int, rows: Sequence[int]) -> Call:
-        """The calls of a layer in all steps as one."""
-        calls = self._calls[number :: len(self._blocks)]
+    def _layer(self, calls: Sequence[Call], rows: Sequence[int]) -> Call:
+        """Returns the calls of a layer in all steps as one."""
         first, count = calls[0], sum(rows)
         q = torch.cat([call.q[:, :live] for call, live in zip(calls, rows, strict=True)], dim=1)
         mask = None if first.mask is None else first.mask[:1].expand(count, -1)

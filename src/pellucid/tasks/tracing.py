@@ -12,13 +12,14 @@ from pellucid.data.classified import classifier_input
 from pellucid.decoding.engine import search, whole_source
 from pellucid.decoding.greedy import greedy_search
 from pellucid.errors import DataError
-from pellucid.model.attention import observing
-from pellucid.model.transformer import DecoderOnly, EncoderOnly, Model, Transformer
+from pellucid.model.families import DecoderOnly, EncoderOnly, Model
+from pellucid.model.transformer import Transformer
 from pellucid.tasks.search_recorder import SearchRecorder
-from pellucid.text.tokenizer import Tokenizer
+from pellucid.text.tokenizer import CompleteTokenizer, Tokenizer
 from pellucid.text.tokenizers import Tokenizers
 from pellucid.tracing.apart import in_evaluation
 from pellucid.tracing.passes import describe, ids_tensor, provenance, record_pass
+from pellucid.tracing.recorder import watched
 from pellucid.tracing.tokens import Token, tokens_of, tokens_of_ids
 from pellucid.tracing.trace import Trace
 
@@ -66,11 +67,11 @@ def trace(
     if kinds is not None and len(kinds) != len(src):
         raise DataError(f"`segments` has {len(kinds)} numbers for {len(src)} ids")
     if isinstance(model, DecoderOnly):
-        return trace_pass(model, tgt=src, tokenizers=_pair(tokenizer))
+        return trace_pass(model, tgt=src, tokenizers=Tokenizers.of(tokenizer))
     tgt = None if tgt_ids is None else _listed(tgt_ids, "tgt_ids", config.pad_id)
     if tgt is None and isinstance(model, Transformer):
         tgt = _greedy_output(model, src)
-    return trace_pass(model, src, tgt or (), segments=kinds, tokenizers=_pair(tokenizer))
+    return trace_pass(model, src, tgt or (), segments=kinds, tokenizers=Tokenizers.of(tokenizer))
 
 
 def trace_pass(
@@ -95,6 +96,7 @@ def trace_pass(
         sequences=sequences,
         attentions=found.attentions,
         faithfulness=found.faithfulness,
+        without_weights=found.without_weights,
         provenance=provenance(model),
     )
 
@@ -144,10 +146,9 @@ def trace_search(
     model: Transformer, tokenizers: Tokenizers | None, decode: DecodeConfig, source: Sequence[int]
 ) -> Trace:
     """A trace of a search and of a pass over what it found best; `source` without its end token."""
-    model = in_evaluation(model)
     recorder = SearchRecorder(model, decode)
-    with observing(recorder.observe, model):
-        best = search(model, [source], decode, recorder.watch)[0][0]
+    with watched(model, recorder.observe) as copied:
+        best = search(copied, [source], decode, recorder.watch)[0][0]
     src = whole_source(model, source, decode)
     written = [*decode.target_prefix, *best.ids, model.config.eos_id]
     of_best = trace_pass(model, src, [model.config.bos_id, *written[:-1]], written, tokenizers=tokenizers)
@@ -156,9 +157,10 @@ def trace_search(
     return Trace(
         model=of_best.model,
         sequences={**of_best.sequences, "search": rows},
-        attentions={**of_best.attentions, "search.cross": recorder.attention()},
+        attentions={**of_best.attentions, **recorder.attentions()},
         faithfulness=max(of_best.faithfulness, recorder.faithfulness),
         search=tree,
+        without_weights=of_best.without_weights,
         provenance=of_best.provenance,
     )
 
@@ -170,16 +172,12 @@ def _greedy_output(model: Transformer, src: Sequence[int]) -> list[int]:
 
 
 def _tokens(
-    config: ModelConfig, tokenizer: Tokenizer | None, ids: Sequence[int], segments: Sequence[int] = ()
+    config: ModelConfig, tokenizer: CompleteTokenizer | None, ids: Sequence[int], segments: Sequence[int] = ()
 ) -> tuple[Token, ...]:
     special = {i for i in (config.pad_id, config.bos_id, config.eos_id) if i is not None}
     if tokenizer is None:
         return tokens_of_ids(ids, special, segments)
     return tokens_of(tokenizer, ids, special, segments)
-
-
-def _pair(tokenizer: Tokenizers | Tokenizer | None) -> Tokenizers | None:
-    return tokenizer if tokenizer is None or isinstance(tokenizer, Tokenizers) else Tokenizers(tokenizer, tokenizer)
 
 
 def _listed(ids: Ids, name: str, pad_id: int | None) -> list[int]:

@@ -8,11 +8,11 @@ from typing import Any
 from pellucid.errors import CheckpointError, did_you_mean, shown
 from pellucid.files.reading import ID, MOST_TOKENIZER_BYTES, parse_settings, read_bytes, read_text
 from pellucid.text.hugging_face import HUGGING_FACE_KIND, HuggingFaceTokenizer, calling_the_library, import_tokenizers
-from pellucid.text.languages import language_codes
+from pellucid.text.language_codes import language_codes
 from pellucid.text.numbered import NumberedSubwords
-from pellucid.text.special import SETTINGS, cleans_up, content, find_special_ids, read_json
+from pellucid.text.special_ids import SETTINGS, cleans_up, content, find_special_ids, read_json
 from pellucid.text.subwords import FOREIGN_KIND, Subwords
-from pellucid.text.tokenizer import Tokenizer
+from pellucid.text.tokenizer import CompleteTokenizer
 from pellucid.text.tokenizers import Tokenizers
 
 _FAIRSEQ = ("<s>", "<pad>", "</s>", "<unk>")  # what fairseq numbers first; its models' own first three are left out
@@ -38,7 +38,7 @@ _QWEN2_WORDS = (
 
 
 def load_foreign_tokenizer(folder: Path) -> Tokenizers | None:
-    """The tokenizers in a Hugging Face folder; None where there is no file of one.
+    """Returns the tokenizers in a Hugging Face folder; None where there is no file of one.
 
     | files | tokenizer |
     | --- | --- |
@@ -56,11 +56,11 @@ def load_foreign_tokenizer(folder: Path) -> Tokenizers | None:
     if {"source.spm", "target.spm"} & there:
         return _marian(folder)
     tokenizer = _single(folder, there)
-    return None if tokenizer is None else Tokenizers(tokenizer, tokenizer)
+    return None if tokenizer is None else Tokenizers(tokenizer)
 
 
-def starting_ids(folder: Path, tokenizer: Tokenizer) -> tuple[int, ...]:
-    """What the tokenizer of such a folder puts before every text for a decoder alone.
+def starting_ids(folder: Path, tokenizer: CompleteTokenizer) -> tuple[int, ...]:
+    """Returns what the tokenizer of such a folder puts before every text for a decoder alone.
 
     A tokenizer.json says it itself. Without one, `add_bos_token` in the settings does; Qwen2 has no such token.
     """
@@ -70,7 +70,7 @@ def starting_ids(folder: Path, tokenizer: Tokenizer) -> tuple[int, ...]:
     return (tokenizer.bos_id,) if adds and read_json(folder / "config.json").get("model_type") != "qwen2" else ()
 
 
-def _single(folder: Path, there: set[str]) -> Tokenizer | None:
+def _single(folder: Path, there: set[str]) -> CompleteTokenizer | None:
     if HUGGING_FACE_KIND in there:
         return _from_json(folder, _read(folder, HUGGING_FACE_KIND), HUGGING_FACE_KIND)
     if {"sentencepiece.bpe.model", "vocab.json"} <= there:
@@ -88,7 +88,9 @@ def _single(folder: Path, there: set[str]) -> Tokenizer | None:
 
 
 def _from_json(folder: Path, data: bytes, name: str) -> HuggingFaceTokenizer:
-    """A tokenizer.json with the special tokens of its folder. BPE is not cleaned up, since that would harm its text."""
+    """Returns a tokenizer.json with the special tokens of its folder. BPE is not cleaned up, since that would harm its
+    text.
+    """
     model = parse_settings(data, str(folder / name)).get("model")
     cleaned = cleans_up(folder) and not (isinstance(model, dict) and model.get("type") == "BPE")
     return HuggingFaceTokenizer(data, partial(find_special_ids, folder), cleaned, str(folder / name))
@@ -123,7 +125,7 @@ def _fairseq(folder: Path) -> NumberedSubwords:
 
 
 def _fairseq_codes(folder: Path, num_pieces: int) -> list[str]:
-    """The codes that stand behind the pieces: what the settings list, else those of the published models."""
+    """Returns the codes that stand behind the pieces: what the settings list, else those of the published models."""
     config, settings = read_json(folder / "config.json"), read_json(folder / SETTINGS)
     if config.get("model_type") == "mbart":
         all_codes = language_codes("mbart50")
@@ -150,7 +152,7 @@ def _word_pieces(folder: Path) -> HuggingFaceTokenizer:
     lines = read_text(folder / "vocab.txt", MOST_TOKENIZER_BYTES).replace("\r\n", "\n").removesuffix("\n").split("\n")
     ids = {line: i for i, line in enumerate(lines)}
     unknown = content(settings.get("unk_token")) or "[UNK]"
-    with calling_the_library(f"`{folder / 'vocab.txt'}` is no vocabulary of words"):
+    with calling_the_library(f"`{folder / 'vocab.txt'}` is not a vocabulary of words"):
         tokenizer = library.Tokenizer(library.models.WordPiece(ids, unk_token=unknown))
     tokenizer.normalizer = library.normalizers.BertNormalizer(
         clean_text=True,
@@ -183,7 +185,7 @@ def _byte_level(folder: Path) -> HuggingFaceTokenizer:
 
 
 def _built(folder: Path, tokenizer: Any, name: str) -> HuggingFaceTokenizer:
-    """A tokenizer made here, with its special tokens and what its folder adds to the vocabulary."""
+    """Returns a tokenizer made here, with its special tokens and what its folder adds to the vocabulary."""
     ids = tokenizer.get_vocab()
     for token, i in sorted(_added(folder).items(), key=lambda pair: pair[1]):
         if token not in ids:
@@ -201,7 +203,7 @@ def _built(folder: Path, tokenizer: Any, name: str) -> HuggingFaceTokenizer:
 
 
 def _added(folder: Path) -> dict[str, int]:
-    """The tokens that the folder's settings add to the vocabulary."""
+    """Returns the tokens that the folder's settings add to the vocabulary."""
     listed = read_json(folder / SETTINGS).get("added_tokens_decoder")
     decoder = listed if isinstance(listed, dict) else {}
     if odd := [i for i in decoder if not (i.isdecimal() and ID.fits(int(i[:9])))]:
@@ -220,18 +222,18 @@ def _numbered(
 
 
 def _extended(ids: Mapping[str, int], tokens: Sequence[str]) -> dict[str, int]:
-    """`ids` with more tokens numbered behind them."""
+    """Returns `ids` with more tokens numbered behind them."""
     first = max(ids.values()) + 1
     return {**ids, **{token: first + i for i, token in enumerate(tokens)}}
 
 
 def _pieces(folder: Path, name: str) -> list[str]:
-    """The pieces of a SentencePiece model in the order of its own ids."""
+    """Returns the pieces of a SentencePiece model in the order of its own ids."""
     return Subwords(_read(folder, name), FOREIGN_KIND, str(folder / name)).pieces()
 
 
 def _numbers(folder: Path, name: str, default: dict[str, int] | None = None) -> dict[str, int]:
-    """A vocabulary: tokens and their ids."""
+    """Returns a vocabulary: tokens and their ids."""
     if default is not None and not (folder / name).is_file():
         return default
     table = parse_settings(_read(folder, name), str(folder / name))

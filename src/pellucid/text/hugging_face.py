@@ -11,13 +11,12 @@ from typing import Any
 
 from pellucid.errors import CheckpointError, ConfigError, install, shown
 from pellucid.files.reading import MOST_ID
-from pellucid.text.special import SpecialIds, clean_up_spaces
-from pellucid.text.tokenizer_json import problem_of
+from pellucid.text.special_ids import SpecialIds, clean_up_spaces
+from pellucid.text.tokenizer import TRIED
+from pellucid.text.tokenizer_json_checks import problem_of
 
 HUGGING_FACE_KIND = "tokenizer.json"
 _ANOTHER = "copy the file again, or upgrade tokenizers; where that does not help, its author has to mend it"
-TRIED = "A b,\tc.  1999 ΑΣ é e\u0301 안녕 漢字 かな עברית 😀 \U000f0000 \x00 '' ``"
-"""What every tokenizer is tried with before its model is used."""
 
 
 class HuggingFaceTokenizer:
@@ -38,7 +37,8 @@ class HuggingFaceTokenizer:
         clean_up: bool = False,
         name: str = HUGGING_FACE_KIND,
     ) -> None:
-        """
+        """Reads the bytes of a file and tries it.
+
         Args:
             data: the bytes of the file.
             find_special: tells the special ids, given the ids of all tokens.
@@ -73,7 +73,7 @@ class HuggingFaceTokenizer:
         return self._as_text(ids)
 
     def encode_lines(self, lines: Sequence[str]) -> list[list[int]]:
-        """encode() of each line, on all cores. Raises CheckpointError that names the line which it fails on."""
+        """Returns encode() of each line, on all cores. Raises CheckpointError that names the line which it fails on."""
         try:
             with self._working_on(""):
                 found = self._tokenizer.encode_batch_fast([_sound(line) for line in lines], add_special_tokens=False)
@@ -97,7 +97,7 @@ class HuggingFaceTokenizer:
         return [self._visible(self._tokenizer.id_to_token(int(i)), int(i)) for i in ids]
 
     def starting_ids(self) -> tuple[int, ...]:
-        """What the file has the library put before every text that is encoded with its special tokens."""
+        """Returns what the file has the library put before every text that is encoded with its special tokens."""
         with self._working_on("a"):
             found = self._tokenizer.encode("a", add_special_tokens=True)
         words = [place for place, added in enumerate(found.special_tokens_mask) if not added]
@@ -110,12 +110,12 @@ class HuggingFaceTokenizer:
         return file
 
     def options(self) -> dict[str, Any]:
-        """What the file does not say, as from_options() takes it."""
+        """Returns what the file does not say, as from_options() takes it."""
         return asdict(self.special) | {"clean_up": self.clean_up}
 
     @classmethod
     def from_options(cls, data: bytes, options: Any, name: str) -> "HuggingFaceTokenizer":
-        """The tokenizer of a file and of what options() said. Raises CheckpointError for anything else."""
+        """Returns the tokenizer of a file and of what options() said. Raises CheckpointError for anything else."""
         known = {"pad_id", "bos_id", "eos_id", "unk_id"}
         ids = {key: value for key, value in options.items() if key in known} if isinstance(options, dict) else {}
         if set(ids) != known or not all(type(i) is int and 0 <= i < MOST_ID for i in ids.values()):
@@ -126,13 +126,16 @@ class HuggingFaceTokenizer:
         return cls(data, lambda _: SpecialIds(**ids), options.get("clean_up") is True, name)
 
     def _as_text(self, ids: list[int]) -> list[int]:
-        """The ids where special tokens that the model's vocabulary lists as pieces are spelled out."""
+        """Returns the ids where special tokens that the model's vocabulary lists as pieces are spelled out."""
         if self._never.isdisjoint(ids):
             return ids
-        return [part for i in ids for part in (self._spelled(i) if i in self._never else (i,))]
-
-    def _spelled(self, i: int) -> list[int]:
-        return [self.ids.get(character, self.unk_id) for character in self._tokenizer.id_to_token(i)]
+        found: list[int] = []
+        for i in ids:
+            if i in self._never:
+                found += [self.ids.get(character, self.unk_id) for character in self._tokenizer.id_to_token(i)]
+            else:
+                found.append(i)
+        return found
 
     def _visible(self, token: str | None, i: int) -> str:
         if token is None:
@@ -147,7 +150,7 @@ class HuggingFaceTokenizer:
 
 
 def import_tokenizers() -> ModuleType:
-    """The library `tokenizers`. Raises ConfigError that names the extra where it is not installed."""
+    """Returns the library `tokenizers`. Raises ConfigError that names the extra where it is not installed."""
     try:
         return import_module("tokenizers")
     except ImportError as error:
@@ -192,7 +195,7 @@ def _has_decoder(data: bytes, kind: str) -> bool:
 
 
 def byte_characters() -> dict[str, int]:
-    """The bytes that the characters of byte-level pieces stand for.
+    """Returns the bytes that the characters of byte-level pieces stand for.
 
     Source: GPT-2's encoder. A printable character of Latin-1 stands for itself; the other bytes, in their order, are
     written as the characters from U+0100 on.
@@ -203,5 +206,5 @@ def byte_characters() -> dict[str, int]:
 
 
 def _sound(text: str) -> str:
-    """`text` in which half of a surrogate pair is `?`: the library takes Unicode alone."""
+    """Returns `text` in which half of a surrogate pair is `?`: the library takes Unicode alone."""
     return text.encode("utf-8", "replace").decode("utf-8")

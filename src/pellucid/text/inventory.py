@@ -42,7 +42,7 @@ class Inventory:
 
     @cached_property
     def ranked(self) -> list[str]:
-        """The characters, the most frequent first, the alphabet deciding between equals."""
+        """Returns the characters, the most frequent first, the alphabet deciding between equals."""
         return sorted(self.counts, key=lambda character: (-self.counts[character], character))
 
     def needed(self, coverage: float) -> int:

@@ -13,7 +13,7 @@ from sentencepiece import SentencePieceNormalizer
 
 NORMALIZATIONS = ("nfc", "nmt_nfkc", "none")
 SPACE_MARK = "▁"
-"""What SentencePiece writes for a space, U+2581; in a text it reads it as one."""
+"""The character that SentencePiece writes for a space, U+2581; in a text it reads it as one."""
 SPACES = "\t\n\v\f\r\x1c\x1d\x1e\x1f \x85\xa0\u1680" + "".join(map(chr, range(0x2000, 0x200B)))
 SPACES += "\u2028\u2029\u202f\u205f\u3000"
 """All that str.isspace() says is one."""

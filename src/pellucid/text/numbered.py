@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pellucid.errors import CheckpointError, shown
 from pellucid.files.reading import ID
-from pellucid.text.special import SpecialIds, clean_up_spaces
+from pellucid.text.special_ids import SpecialIds, clean_up_spaces
 from pellucid.text.subwords import open_sentencepiece
 
 NUMBERED_KIND = "sentencepiece-numbered"
@@ -37,7 +37,8 @@ class NumberedSubwords:
         strip: bool = False,
         name: str = "the model",
     ) -> None:
-        """
+        """Takes a model and the ids of its pieces.
+
         Args:
             proto: the bytes of a SentencePiece model. ids: the id of each piece and special token.
             hidden: special tokens beyond pad, begin, end and unknown, language codes included.
@@ -65,7 +66,7 @@ class NumberedSubwords:
         return self.encode_lines([text])[0]
 
     def encode_lines(self, lines: Sequence[str]) -> list[list[int]]:
-        """encode() of each line, on all cores."""
+        """Returns encode() of each line, on all cores."""
         codes, texts = zip(*map(self._split, lines), strict=True) if lines else ((), ())
         cut: list[list[str]] = self._model.encode([text.encode("utf-8", "replace") for text in texts], out_type=str)
         return [
@@ -99,7 +100,7 @@ class NumberedSubwords:
 
     @classmethod
     def from_files(cls, proto: bytes, numbers: bytes, name: str) -> "NumberedSubwords":
-        """The tokenizer that save() and save_numbers() wrote. Raises CheckpointError for anything else."""
+        """Returns the tokenizer that save() and save_numbers() wrote. Raises CheckpointError for anything else."""
         try:
             table = json.loads(numbers)
             special = SpecialIds(**{key: int(table[key]) for key in ("pad_id", "bos_id", "eos_id", "unk_id")})
@@ -116,6 +117,6 @@ class NumberedSubwords:
         return cls(proto, ids, special, hidden, table.get("clean_up") is True, table.get("strip") is True, name)
 
     def _split(self, text: str) -> tuple[list[int], str]:
-        """The language code that a text begins with, and the rest."""
+        """Returns the language code that a text begins with, and the rest."""
         code = _CODE.match(text) if self._has_codes else None
         return ([self.ids.get(code[0], self.unk_id)], text[code.end() :]) if code else ([], text)

@@ -1,4 +1,4 @@
-"""What is a word, and a sigma at its end, as regular expressions that mean the same in every engine.
+"""A word, and a sigma at its end, as regular expressions that mean the same in every engine.
 
 What `\\w`, `\\s` and the like match differs between engines, and between their versions of Unicode. So the characters
 themselves are spelled out here, as this Python knows them.
@@ -12,7 +12,7 @@ from pellucid.text.words import CLOSING, OPENING, extends
 # Between and behind these planes nothing is assigned but private characters.
 _ASSIGNED = (*range(0xD800), *range(0xE000, 0x33480), *range(0xE0000, 0xE0200))
 _BETWEEN = 3
-"""How many characters that count for nothing a sigma is told apart across; marks and apostrophes."""
+"""The most characters that count for nothing, as marks and apostrophes, across which a sigma is told apart."""
 
 
 @cache
@@ -58,7 +58,7 @@ def _counts_for_nothing(character: str) -> bool:
 
 @cache
 def _class(holds: Callable[[str], bool]) -> str:
-    """The characters of which something holds, as ranges inside the brackets of a regular expression."""
+    """Returns the characters of which something holds, as ranges inside the brackets of a regular expression."""
     found: list[list[int]] = []
     for code in _ASSIGNED:
         if holds(chr(code)):

@@ -17,9 +17,9 @@ from math import exp, inf, log, log1p
 from random import Random
 
 from pellucid.errors import ConfigError
-from pellucid.text.pieces import Pieces, read_pieces
+from pellucid.text.sentencepiece_file import Pieces, read_pieces
 from pellucid.text.subwords import SUBWORD_KINDS, Subwords
-from pellucid.text.tokenizer import Tokenizer
+from pellucid.text.tokenizer import CompleteTokenizer
 
 _NEVER = 1 << 60
 _LEAST_FLATNESS = 1e-9
@@ -36,8 +36,9 @@ Exceptions = tuple[tuple[int, int], ...]
 class SubwordSampler:
     """Draws the pieces of texts for one tokenizer."""
 
-    def __init__(self, tokenizer: Tokenizer, strength: float) -> None:
-        """`strength` is the probability of leaving a merge out (bpe), or the flatness of the distribution (unigram).
+    def __init__(self, tokenizer: CompleteTokenizer, strength: float) -> None:
+        """Takes a `strength`: the probability of leaving a merge out (bpe), or the flatness of the distribution
+        (unigram).
 
         Raises ConfigError for a tokenizer that has no pieces to choose from.
         """
@@ -55,7 +56,7 @@ class SubwordSampler:
         self._symbols = re.compile(f"({'|'.join(map(re.escape, symbols))})") if symbols else None
 
     def sample(self, text: str, random: Random) -> list[int]:
-        """Ids that decode to what the tokenizer's own ids of `text` decode to. Equal generators draw equal ids."""
+        """Returns ids that decode to what the tokenizer's own ids of `text` decode to; equal for equal generators."""
         normalized = self._tokenizer.normalized(text)
         ids: list[int] = []
         for part in self._symbols.split(normalized) if self._symbols else [normalized]:
@@ -86,7 +87,7 @@ class MergeDropout:
         self._merged = lru_cache(_MOST_MERGED)(self._merge)
 
     def cut(self, stretches: Iterable[str], random: Random) -> list[int]:
-        """The ids of the stretches one after another."""
+        """Returns the ids of the stretches one after another."""
         ids: list[int] = []
         gap = self._gap(random)
         for stretch in stretches:
@@ -103,15 +104,15 @@ class MergeDropout:
         return ids
 
     def _gap(self, random: Random) -> int:
-        """How many merges are the best ones before one is not: geometrically distributed."""
+        """Draws how many merges are the best ones before one is not: geometrically distributed."""
         return int(min(log(1.0 - random.random()) / self._log_made, _NEVER)) if self._log_made else _NEVER
 
     def _left_out(self, random: Random) -> int:
-        """How many are left out where the best one is: at least that one, geometrically distributed from there."""
+        """Draws how many are left out where the best one is: at least that one, then geometrically distributed."""
         return 1 + int(min(log(1.0 - random.random()) / self._log_left_out, _NEVER))
 
     def _merge(self, stretch: str, exceptions: Exceptions) -> tuple[Ids, int]:
-        """The ids of a stretch, and at how many merges there was something to leave out.
+        """Returns the ids of a stretch, and at how many merges there was something to leave out.
 
         `exceptions` has the numbers of merges, in their order, at which not the best is made, and how many are left
         out there.
@@ -172,7 +173,7 @@ class LatticeSampling:
         self._lattice = lru_cache(_MOST_LATTICES)(self._filtered)
 
     def cut(self, stretches: Iterable[str], random: Random) -> list[int]:
-        """The ids of the stretches one after another."""
+        """Returns the ids of the stretches one after another."""
         ids: list[int] = []
         for stretch in stretches:
             lattice, drawn, end = self._lattice(stretch), list[Ids](), len(stretch)
@@ -185,7 +186,7 @@ class LatticeSampling:
         return ids
 
     def _filtered(self, stretch: str) -> list[tuple[list[float], list[tuple[int, Ids]]]]:
-        """For each end: where a last piece may start, its ids, and how probable it is or one before it."""
+        """Returns for each end where a last piece may start, its ids, and how probable it is or one before it."""
         sums, lattice = [0.0], []
         for end in range(1, len(stretch) + 1):
             arrivals, logs = list[tuple[int, Ids]](), list[float]()
@@ -211,5 +212,5 @@ def _one_way_only(strength: float, tokenizer: str) -> ConfigError:
 
 
 def _unknown_runs_joined(ids: list[int], unk_id: int) -> list[int]:
-    """Unknown characters in a row as one unknown piece, as SentencePiece writes them."""
+    """Returns the ids with unknown characters in a row as one unknown piece, as SentencePiece writes them."""
     return [i for j, i in enumerate(ids) if i != unk_id or j == 0 or ids[j - 1] != unk_id]

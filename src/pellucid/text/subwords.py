@@ -7,8 +7,8 @@ from pathlib import Path
 from sentencepiece import SentencePieceProcessor
 
 from pellucid.errors import CheckpointError
-from pellucid.text.charsmap import normalization_of
 from pellucid.text.normalization import SPACE_MARK, normalize
+from pellucid.text.normalization_rules import normalization_of
 from pellucid.text.tokenizer import SPECIAL_TOKENS
 
 SUBWORD_KINDS = ("bpe", "unigram")
@@ -55,7 +55,7 @@ class Subwords:
         return ids
 
     def encode_lines(self, lines: Sequence[str]) -> list[list[int]]:
-        """encode() of each line, on all cores."""
+        """Returns encode() of each line, on all cores."""
         ids: list[list[int]] = self._model.encode([self._prepared(line) for line in lines])
         return ids
 
@@ -67,7 +67,7 @@ class Subwords:
         return [self._shown.get(int(i)) or self._model.id_to_piece(int(i)) for i in ids]
 
     def pieces(self) -> list[str]:
-        """The model's own pieces, in the order of their ids."""
+        """Returns the model's own pieces, in the order of their ids."""
         return [self._model.id_to_piece(i) for i in range(self._model.get_piece_size())]
 
     def save(self, path: Path) -> Path:
@@ -77,38 +77,38 @@ class Subwords:
         return file
 
     def normalized(self, text: str) -> str:
-        """`text` as its pieces spell it: what encode() cuts."""
+        """Returns `text` as its pieces spell it: what encode() cuts."""
         spelled: bytes = self._model.normalize(self._prepared(text))
         return spelled.decode("utf-8")
 
     def _prepared(self, text: str) -> bytes:
-        """The text as the model's own rules leave it: they do all of it for any text but some piles of marks."""
+        """Returns the text as the model's own rules leave it: they do all of it for any text but piles of marks."""
         if self.normalization == "nfc":
             text = normalize(text, "nfc")
         return (escape(text) if self.escapes else text).encode("utf-8", "replace")
 
 
 def escape(text: str) -> str:
-    """`text` in which no `▁` is left; unescape() gives it back."""
+    """Returns `text` in which no `▁` is left; unescape() gives it back."""
     return text.replace(ESCAPE, ESCAPE + ESCAPE).replace(SPACE_MARK, ESCAPE + "_")
 
 
 def unescape(text: str) -> str:
-    """What escape() was given. Any text is allowed; an escape that escapes nothing stays."""
+    """Returns what escape() was given. Any text is allowed; an escape that escapes nothing stays."""
     if ESCAPE not in text:
         return text
     return re.sub(f"{ESCAPE}([_{ESCAPE}])", lambda match: SPACE_MARK if match[1] == "_" else ESCAPE, text)
 
 
 def open_sentencepiece(proto: bytes, name: str) -> SentencePieceProcessor:
-    """SentencePiece with the bytes of a `.model` file; `name` is what an error calls them.
+    """Returns SentencePiece with the bytes of a `.model` file; `name` is what an error calls them.
 
     Raises CheckpointError for other bytes.
     """
     model = SentencePieceProcessor()
     try:
         model.LoadFromSerializedProto(proto)
-        # A piece that is no UTF-8 would be found out in the middle of somebody's text.
+        # A piece that is not UTF-8 would be found out in the middle of somebody's text.
         model.decode([[i] for i in range(model.get_piece_size())])
         model.id_to_piece(list(range(model.get_piece_size())))
     except (RuntimeError, UnicodeDecodeError) as error:

@@ -4,28 +4,41 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
-from typing import Self
 
-from pellucid.errors import CheckpointError, shown
+from pellucid.errors import CheckpointError, ConfigError, shown
 from pellucid.files.reading import MOST_TOKENIZER_BYTES, read_bytes
 from pellucid.text.hugging_face import HUGGING_FACE_KIND, HuggingFaceTokenizer
 from pellucid.text.numbered import NUMBERED_KIND, NumberedSubwords
 from pellucid.text.subwords import FOREIGN_KIND, SUBWORD_KINDS, Subwords
-from pellucid.text.tokenizer import Tokenizer
+from pellucid.text.tokenizer import OWN_KIND, CompleteTokenizer, OwnTokenizer, Tokenizer, completed
 from pellucid.text.vocabulary import VOCABULARY_KINDS, Vocabulary
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, init=False)
 class Tokenizers:
-    """How a model reads its source and writes its target; one object for both where the vocabulary is joint."""
+    """The tokenizers of a model: it reads its source by one and writes its target by the other, or one does both."""
 
-    source: Tokenizer
-    target: Tokenizer
+    source: CompleteTokenizer
+    target: CompleteTokenizer
+
+    def __init__(self, source: Tokenizer, target: Tokenizer | None = None) -> None:
+        """Takes the tokenizers of both sides; None, or the same object: one vocabulary for both.
+
+        A tokenizer of one's own is given what it lacks. Raises ConfigError for an object that is not a `Tokenizer`.
+        """
+        first = completed(source)
+        object.__setattr__(self, "source", first)
+        object.__setattr__(self, "target", first if target is None or target is source else completed(target))
 
     @property
     def joint(self) -> bool:
-        """One vocabulary for both sides."""
+        """Tells whether both sides have one vocabulary."""
         return self.source is self.target
+
+    @classmethod
+    def of(cls, given: "Tokenizers | Tokenizer | None") -> "Tokenizers | None":
+        """Returns the tokenizers of both sides where one for both is given, or both; None for None."""
+        return given if given is None or isinstance(given, Tokenizers) else cls(given)
 
     def save(self, folder: Path) -> dict[str, object]:
         """Writes `tokenizer.*`, or `source.*` and `target.*`, and returns the table that load() reads.
@@ -35,13 +48,16 @@ class Tokenizers:
 
         The table can be written as JSON: {"kind": "bpe", "joint": true, "files": {"tokenizer": "tokenizer.model"},
         "sha256": {"tokenizer": "..."}}; a target of its own kind adds "target_kind". Of somebody else's tokenizers
-        `tokenizer.json` adds "options", a SentencePiece model with other ids a second file, `tokenizer_numbers`.
+        `tokenizer.json` adds "options", a SentencePiece model with other ids a second file, `tokenizer_numbers`. A
+        tokenizer of one's own has no file, but a record of what it is, "own".
         """
         sides = {"tokenizer": self.source} if self.joint else {"source": self.source, "target": self.target}
         paths = {}
         for side, tokenizer in sides.items():
-            own = isinstance(tokenizer, Vocabulary) and self.joint
-            paths[side] = tokenizer.save(folder / ("vocabulary" if own else side))
+            if isinstance(tokenizer, OwnTokenizer):
+                continue
+            name = "vocabulary" if isinstance(tokenizer, Vocabulary) and self.joint else side
+            paths[side] = tokenizer.save(folder / name)
             if isinstance(tokenizer, NumberedSubwords):
                 paths[f"{side}_numbers"] = tokenizer.save_numbers(folder / ("numbers" if self.joint else side))
         table: dict[str, object] = {"kind": self.source.kind, "joint": self.joint}
@@ -50,22 +66,52 @@ class Tokenizers:
         table["files"] = {side: path.name for side, path in paths.items()}
         table["sha256"] = {side: sha256(path.read_bytes()).hexdigest() for side, path in paths.items()}
         options = {side: t.options() for side, t in sides.items() if isinstance(t, HuggingFaceTokenizer)}
-        return table | ({"options": options} if options else {})
+        own = {side: tokenizer.record() for side, tokenizer in sides.items() if isinstance(tokenizer, OwnTokenizer)}
+        return table | ({"options": options} if options else {}) | ({"own": own} if own else {})
 
     @classmethod
-    def load(cls, folder: Path, table: Mapping[str, object]) -> Self:
-        """The tokenizers that save() wrote to `folder`. Only data is read, nothing executed.
+    def load(
+        cls, folder: Path, table: Mapping[str, object], given: "Tokenizers | Tokenizer | None" = None
+    ) -> "Tokenizers":
+        """Returns the tokenizers that save() wrote to `folder`. Only data is read, nothing executed.
 
-        Raises CheckpointError where a file is missing or not the one that was saved, or the table is malformed.
+        `given` are tokenizers of one's own, for a folder that was saved with them.
+
+        Raises CheckpointError where a file is missing or not the one that was saved, the table is malformed, or a
+        tokenizer of one's own is not given or another one; ConfigError where one is given that the folder does not ask
+        for.
         """
+        own = table.get("own")
+        own = own if isinstance(own, dict) else {}
+        if given is not None and not own:
+            raise ConfigError(f"`tokenizer=` is given, but `{folder}` holds a tokenizer itself", "leave it out")
+        pair = cls.of(given)
+
+        def loaded(side: str, kind_key: str) -> CompleteTokenizer:
+            if table.get(kind_key) != OWN_KIND:
+                return _load_side(folder, table, side, kind_key)
+            return _own(own.get(side), None if pair is None else pair.target if side == "target" else pair.source)
+
         if table.get("joint") is True:
-            tokenizer = _load_side(folder, table, "tokenizer", "kind")
-            return cls(tokenizer, tokenizer)
-        target_kind = "target_kind" if "target_kind" in table else "kind"
-        return cls(_load_side(folder, table, "source", "kind"), _load_side(folder, table, "target", target_kind))
+            return cls(loaded("tokenizer", "kind"))
+        return cls(loaded("source", "kind"), loaded("target", "target_kind" if "target_kind" in table else "kind"))
 
 
-def _load_side(folder: Path, table: Mapping[str, object], side: str, kind_key: str) -> Tokenizer:
+def _own(record: object, given: CompleteTokenizer | None) -> CompleteTokenizer:
+    """Returns the tokenizer of one's own that a folder was saved with, from those that are given."""
+    if not isinstance(record, dict):
+        raise CheckpointError("the tokenizer's table does not say which `own` one it means", "copy the folder again")
+    if not isinstance(given, OwnTokenizer):
+        name = shown(str(record.get("class")))
+        raise CheckpointError(
+            f"the model reads text by a tokenizer of its own, `{name}`, which is not in its folder",
+            f"hand it over as `tokenizer=`, as in `load(folder, tokenizer={name.rpartition('.')[2]}(...))`",
+        )
+    given.check(record)
+    return given
+
+
+def _load_side(folder: Path, table: Mapping[str, object], side: str, kind_key: str) -> CompleteTokenizer:
     kind = table.get(kind_key)
     if kind not in (*SUBWORD_KINDS, *VOCABULARY_KINDS, FOREIGN_KIND, HUGGING_FACE_KIND, NUMBERED_KIND):
         raise CheckpointError(
@@ -85,7 +131,7 @@ def _load_side(folder: Path, table: Mapping[str, object], side: str, kind_key: s
 
 
 def _read(folder: Path, table: Mapping[str, object], part: str) -> tuple[Path, bytes]:
-    """The file of a part of the tokenizers, checked against what was saved."""
+    """Returns a file of the tokenizers, checked against what was saved."""
     name, digest = _entry(table, "files", part), _entry(table, "sha256", part)
     if name in ("", ".", "..") or set(name) & set("/\\:\0"):
         raise CheckpointError(

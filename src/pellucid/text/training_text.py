@@ -1,4 +1,4 @@
-"""What the lines were that a translator was trained on: how long, in which scripts, one sentence each or several."""
+"""The lines that a translator was trained on, in a few numbers: their lengths, scripts and sentences."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -20,7 +20,7 @@ FEW = 0.1
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TrainingText:
-    """What is known of the lines that a translator was trained on; None: not known."""
+    """The known facts about the lines that a translator was trained on; None: not known."""
 
     source_length: int | None = None
     """Tokens that 999 of 1,000 source lines do not exceed."""
@@ -62,7 +62,7 @@ class TrainingText:
 
     @property
     def is_sentences(self) -> bool:
-        """Whether the lines were made of sentences; dates, names and the like are not."""
+        """Tells whether the lines were made of sentences; dates, names and the like are not."""
         return self.sentence_ends is not None and self.sentence_ends >= MOSTLY
 
     def is_unlike(self, length: int) -> bool:

@@ -21,12 +21,12 @@ _NOT_SPACE = re.compile(r"[^ \t\n\r\f\v]+")
 
 
 def tokens_before_entries(byte_fallback: bool) -> tuple[str, ...]:
-    """The tokens that stand before a vocabulary's entries: the special ones, and the bytes where it has them."""
+    """Returns the tokens before a vocabulary's entries: the special ones, and the bytes where it has them."""
     return SPECIAL_TOKENS + BYTE_TOKENS if byte_fallback else SPECIAL_TOKENS
 
 
 def cut_text(kind: str, text: str) -> Sequence[str]:
-    """The entries that `text` is made of: words and marks, what stands between spaces, or characters."""
+    """Returns the entries that `text` is made of: words and marks, what stands between spaces, or characters."""
     if kind == "words":
         return cut_words(text)
     return _NOT_SPACE.findall(text) if kind == "spaces" else text
@@ -102,7 +102,7 @@ class Vocabulary:
 
     @classmethod
     def from_bytes(cls, data: bytes, name: str) -> Self:
-        """The vocabulary of a file's bytes; `name` is what an error calls it.
+        """Returns the vocabulary of a file's bytes; `name` is what an error calls it.
 
         Raises CheckpointError where they are not what save() writes.
         """
@@ -117,7 +117,7 @@ class Vocabulary:
 
     @classmethod
     def _from_table(cls, table: dict[str, object]) -> Self | None:
-        """The vocabulary that save() would write as `table`, or None."""
+        """Returns the vocabulary that save() would write as `table`, or None."""
         tokens, byte_fallback = table.get("tokens"), bool(table.get("byte_fallback"))
         first = len(tokens_before_entries(byte_fallback))
         kind, normalization = table.get("kind"), table.get("normalize", "none")
@@ -144,17 +144,17 @@ class Vocabulary:
 
     @cached_property
     def listing(self) -> list[str]:
-        """Each id's token."""
+        """Returns each id's token."""
         return [*tokens_before_entries(self.byte_fallback), *self.entries]
 
     @cached_property
     def _ids(self) -> dict[str, int]:
-        """Each entry's id; special tokens and bytes are left out, so that no text can name them."""
+        """Returns each entry's id; special tokens and bytes are left out, so that no text can name them."""
         return {entry: i for i, entry in enumerate(self.entries, start=self.size - len(self.entries))}
 
     @cached_property
     def _bytes(self) -> list[bytes]:
-        """Each id's UTF-8 bytes."""
+        """Returns each id's UTF-8 bytes."""
         specials = [token.encode() for token in SPECIAL_TOKENS]
         return [
             *specials,
@@ -164,7 +164,7 @@ class Vocabulary:
 
     @cached_property
     def _visible(self) -> list[str]:
-        """Each id's token as a reader wants it: a space shows as ▁, a byte of ASCII as its character."""
+        """Returns each id's token as a reader wants it: a space shows as ▁, a byte of ASCII as its character."""
         shown = {"<0x20>": "▁", **{f"<0x{byte:02X}>": chr(byte) for byte in range(0x21, 0x7F)}}
         before = [shown.get(token, token) for token in tokens_before_entries(self.byte_fallback)]
         return [*before, *("▁" if entry == " " else entry for entry in self.entries)]

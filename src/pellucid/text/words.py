@@ -12,7 +12,7 @@ _SPACED_MARK = re.compile(rf" (?=[{CLOSING}](?: |$))|(?<=[{OPENING}]) | (?=['’
 
 
 def cut_words(text: str) -> list[str]:
-    """The words and single marks of `text`, in order; white space separates and is dropped.
+    """Returns the words and single marks of `text`, in order; white space separates and is dropped.
 
     A word is a run of Unicode letters, digits, underscores and the marks that combine with them; a number keeps the
     points and commas inside it (3.5, 10:30). Scripts written without spaces come out as whole runs.
@@ -21,12 +21,12 @@ def cut_words(text: str) -> list[str]:
 
 
 def word_spans(text: str) -> list[tuple[int, int]]:
-    """Where each of cut_words() begins and ends in `text`."""
+    """Returns where each of cut_words() begins and ends in `text`."""
     return [match.span() for match in _word_pattern().finditer(text)]
 
 
 def join_words(words: Iterable[str]) -> str:
-    """The words with one space between them, but none around apostrophes and hyphens inside a word, none before
+    """Returns the words with one space between them, but none around apostrophes and hyphens inside a word, none before
     closing marks (. , ! ? ; : %) and none after opening ones."""
     return _SPACED_MARK.sub("", " ".join(words))
 

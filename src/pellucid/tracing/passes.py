@@ -10,37 +10,38 @@ import torch
 from torch import Tensor, nn
 
 from pellucid.errors import DataError
-from pellucid.model.attention import observing
-from pellucid.model.transformer import EncoderOnly, Model, Transformer
-from pellucid.tracing.apart import in_evaluation
+from pellucid.model.families import EncoderOnly, Model
+from pellucid.model.relative import RotaryPositions
+from pellucid.model.transformer import Transformer
 from pellucid.tracing.attention import AttentionTrace
-from pellucid.tracing.recorder import Recorder, sites_of
+from pellucid.tracing.recorder import Recorder, watched
 
 SAMPLED = 256  # numbers of each parameter that its checksum is made of
 
 
 @dataclass(frozen=True)
 class Pass:
-    """What was recorded of a pass."""
+    """A recorded pass."""
 
     attentions: dict[str, AttentionTrace]
     faithfulness: float
     next_id: int | None
-    """What the decoder found most probable behind the last token; None for an encoder alone."""
+    """The token that the decoder found most probable behind the last one; None for an encoder alone."""
+    without_weights: dict[str, tuple[int, ...]]
+    """The layers of each kind of attention of which nothing was recorded, since they do not call attention()."""
 
 
 @torch.inference_mode()
 def record_pass(
     model: Model, src: Sequence[int] = (), tgt: Sequence[int] = (), segments: Sequence[int] | None = None
 ) -> Pass:
-    """A pass over the ids that the encoder reads, the decoder reads, or both, in evaluation mode.
+    """Records a pass over the ids that the encoder reads, the decoder reads, or both, in evaluation mode.
 
     Raises DataError for no ids, ids outside of the vocabulary, and sequences beyond `max_positions`.
     """
-    model = in_evaluation(model)
-    config, recorder = model.config, Recorder(sites_of(model))
+    recorder = Recorder(model)
     logits: Tensor | None = None
-    with observing(recorder, model):
+    with watched(model, recorder.see) as model:
         if isinstance(model, Transformer):
             src_ids, tgt_ids = ids_tensor(model, src, "src"), ids_tensor(model, tgt, "tgt")
             logits = model.output_projection(model.states(src_ids, tgt_ids)[:, -1])  # (1, V)
@@ -49,13 +50,19 @@ def record_pass(
             model(ids_tensor(model, src, "src"), kinds)
         else:
             logits = model.output_projection(model.states(ids_tensor(model, tgt, "tgt"))[:, -1])  # (1, V)
-    rotary_base = config.rotary_base if config.positions == "rotary" else None
     next_id = None if logits is None else int(logits.argmax(dim=-1))
-    return Pass(recorder.attentions(rotary_base), recorder.faithfulness, next_id)
+    attentions = recorder.attentions(rotary_base_of(model))
+    return Pass(attentions, recorder.faithfulness, next_id, recorder.without_weights)
+
+
+def rotary_base_of(model: Model) -> float | None:
+    """Returns the base of a model's rotary positions; None where it has others."""
+    stack = model.encoder if isinstance(model, Transformer | EncoderOnly) else model.decoder
+    return stack.relative.base if isinstance(stack.relative, RotaryPositions) else None
 
 
 def describe(model: Model) -> dict[str, str | int | float]:
-    """What a trace says of its model."""
+    """Returns what a trace says of its model."""
     config = model.config
     return {
         "name": type(model).__name__,
@@ -66,7 +73,7 @@ def describe(model: Model) -> dict[str, str | int | float]:
 
 
 def provenance(model: nn.Module) -> dict[str, str]:
-    """With what a trace is recorded; no time, path or host."""
+    """Returns what a trace is recorded with; no time, path or host."""
     parameter = next(model.parameters())
     return {
         "tool": f"pellucid {version('pellucid')}",
@@ -77,7 +84,7 @@ def provenance(model: nn.Module) -> dict[str, str]:
 
 
 def checksum(model: nn.Module) -> str:
-    """By which two models are told apart: of each parameter its name, shape and 256 numbers or fewer.
+    """Returns a number that tells two models apart, made of each parameter's name, shape and 256 numbers or fewer.
 
     Hashing all of a large model would take as long as its pass; a training step changes every number.
     """
@@ -90,7 +97,7 @@ def checksum(model: nn.Module) -> str:
 
 
 def ids_tensor(model: Model, ids: Sequence[int], side: Literal["src", "tgt"]) -> Tensor:
-    """Ids that one side of the model reads as a batch of one, (1, L). Raises DataError where it cannot read them."""
+    """Returns ids for one side of the model as a batch of one, (1, L). Raises DataError where it cannot read them."""
     config = model.config
     what = {"src": "the source", "tgt": "the target"}[side] if config.family == "encoder-decoder" else "the text"
     size = config.src_vocab_size if side == "src" else config.tgt_vocab_size

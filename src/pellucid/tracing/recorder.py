@@ -1,34 +1,76 @@
-"""What attention() works on, taken where the model computes it and checked there."""
+"""Records what attention() works on, where the model computes it, and checks it there."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
+from typing import TypeVar
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from pellucid.errors import DataError
-from pellucid.model.attention import MultiHeadAttention
-from pellucid.model.transformer import DecoderOnly, EncoderOnly, Model, Transformer
+from pellucid.model.attention import MultiHeadAttention, observing
+from pellucid.model.families import DecoderOnly, EncoderOnly, Model
+from pellucid.model.transformer import Transformer
+from pellucid.tracing.apart import apart
 from pellucid.tracing.attention import Array, AttentionTrace
 
-Site = tuple[str, MultiHeadAttention]
-"""A block of a model, and which kind of attention it is."""
+M = TypeVar("M", bound=Model)
+
+Site = tuple[str, nn.Module | None]
+"""A kind of attention, and the block of one layer that computes it; None in a layer that has no such block."""
 
 SEQUENCES = {"encoder.self": ("src", "src"), "decoder.self": ("tgt", "tgt"), "cross": ("out", "src")}
 """The sequences that name rows and columns."""
 
 
 def sites_of(model: Model) -> list[Site]:
-    """The attention blocks of a model, in the order in which a pass comes to them."""
+    """Returns the attention blocks of a model, in the order in which a pass comes to them; of each kind one a layer.
+
+    A layer of somebody's own is known by its attributes `self_attn` and `cross_attn`.
+    """
     sites: list[Site] = []
     if isinstance(model, Transformer | EncoderOnly):
-        sites += [("encoder.self", layer.self_attn) for layer in model.encoder.layers]  # type: ignore[misc]
+        sites += [("encoder.self", getattr(layer, "self_attn", None)) for layer in model.encoder.layers]
     if isinstance(model, Transformer | DecoderOnly):
         for layer in model.decoder.layers:
-            sites.append(("decoder.self", layer.self_attn))  # type: ignore[arg-type]
-            if layer.cross_attn is not None:
-                sites.append(("cross", layer.cross_attn))  # type: ignore[arg-type]
+            sites.append(("decoder.self", getattr(layer, "self_attn", None)))
+            if isinstance(model, Transformer):
+                sites.append(("cross", getattr(layer, "cross_attn", None)))
     return sites
+
+
+@contextmanager
+def watched(model: M, see: Callable[..., None]) -> Iterator[M]:
+    """Gives a copy of the model in evaluation mode, each of whose calls of attention() is told to `see`.
+
+    `see(name, layer, block, q, k, v, mask, bias, output)`: the kind of attention, the number of its layer there, the
+    module whose call it is, and what an observer sees. Attention that does not call attention() is not told.
+    """
+    copied = apart(model).eval()
+    running: list[tuple[str, int, nn.Module]] = []  # the innermost last
+    layers: dict[str, int] = {}
+    for name, block in sites_of(copied):
+        layer = layers[name] = layers.get(name, -1) + 1
+        if block is not None:
+            block.register_forward_pre_hook(partial(_begin, running, (name, layer, block)))
+            block.register_forward_hook(partial(_end, running))
+
+    def observe(*seen: Tensor | None) -> None:
+        if running:
+            see(*running[-1], *seen)
+
+    with observing(observe, copied):
+        yield copied
+
+
+def _begin(running: list[tuple[str, int, nn.Module]], site: tuple[str, int, nn.Module], *_: object) -> None:
+    running.append(site)
+
+
+def _end(running: list[tuple[str, int, nn.Module]], *_: object) -> None:
+    running.pop()
 
 
 @dataclass(frozen=True)
@@ -45,45 +87,55 @@ class Call:
 
 
 class Recorder:
-    """An observer that files the calls of a pass under the kinds of attention of its `sites`."""
+    """Files the calls of a pass by the kind of attention and the layer. Its method `see` is told by `watched`."""
 
-    def __init__(self, sites: Sequence[Site]) -> None:
-        self._sites = sites
-        self._place = 0
-        self.calls: dict[str, list[Call]] = {name: [] for name, _ in sites}
+    def __init__(self, model: Model) -> None:
+        self._names = [name for name, _ in sites_of(model)]
+        self._calls: dict[tuple[str, int], Call] = {}
 
-    def __call__(
-        self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, bias: Tensor | None, output: Tensor
+    def see(
+        self,
+        name: str,
+        layer: int,
+        block: nn.Module,
+        q: Tensor,
+        k: Tensor,
+        v: Tensor,
+        mask: Tensor | None,
+        bias: Tensor | None,
+        output: Tensor,
     ) -> None:
-        if self._place == len(self._sites):
+        """Records a call. Raises DataError for the second one of a block."""
+        if (name, layer) in self._calls:
             raise DataError(
-                f"the model has {len(self._sites)} attention blocks, but its pass called attention() more often",
+                f"the `{name}` attention of layer {layer}, a {type(block).__name__}, called attention() more than once",
                 "a trace holds one call of each: call pellucid.attention once in an attention module of your own",
             )
-        name, block = self._sites[self._place]
-        self._place += 1
-        self.calls[name].append(record(q, k, v, mask, bias, output, block))
+        self._calls[name, layer] = record(q, k, v, mask, bias, output, block)
+
+    @property
+    def without_weights(self) -> dict[str, tuple[int, ...]]:
+        """The layers of each kind of attention that never called attention(), so that nothing is known of them."""
+        silent: dict[str, tuple[int, ...]] = {}
+        for name in dict.fromkeys(self._names):
+            layers = range(self._names.count(name))
+            if missing := tuple(layer for layer in layers if (name, layer) not in self._calls):
+                silent[name] = missing
+        return silent
 
     def attentions(self, rotary_base: float | None = None) -> dict[str, AttentionTrace]:
-        """What was recorded, by name; `rotary_base` is that of the model's self-attention.
-
-        Raises DataError where an attention block was not seen to call attention().
-        """
-        if self._place != len(self._sites):
-            raise DataError(
-                f"the model has {len(self._sites)} attention blocks, but its pass called attention() {self._place} "
-                "times",
-                "only what goes through pellucid.attention is recorded; of what torch.compile made of a part, nothing",
-            )
-        return {
-            name: gather(name, *SEQUENCES[name], calls, None if name == "cross" else rotary_base)
-            for name, calls in self.calls.items()
-        }
+        """Returns what was recorded, by name; `rotary_base` is that of the model's self-attention."""
+        found = {}
+        for name in dict.fromkeys(self._names):
+            calls = [self._calls[name, layer] for layer in range(len(self._names)) if (name, layer) in self._calls]
+            if calls:
+                found[name] = gather(name, *SEQUENCES[name], calls, None if name == "cross" else rotary_base)
+        return found
 
     @property
     def faithfulness(self) -> float:
         """The largest difference of all calls."""
-        return largest_difference(call for calls in self.calls.values() for call in calls)
+        return largest_difference(self._calls.values())
 
 
 def record(
@@ -93,16 +145,27 @@ def record(
     mask: Tensor | None,
     bias: Tensor | None,
     output: Tensor,
-    block: MultiHeadAttention,
+    block: nn.Module,
     with_norms: bool = True,
 ) -> Call:
-    """A call of `block` with a batch of one, shapes as attention() has them."""
-    heads_per_key = block.q_width // block.kv_width
-    kept_mask = None if mask is None or mask.all() else mask[0, 0].expand(q.size(2), k.size(2))  # (L, M)
-    kept_bias = None if bias is None else bias[0].float()  # (1 or H, L, M)
+    """Records a call of `block` with a batch of one, shapes as attention() has them."""
+    ours = isinstance(block, MultiHeadAttention)
+    heads_per_key = block.q_width // block.kv_width if ours else 1
+    size = q.size(2), k.size(2)
+    kept_mask = None if mask is None or mask.all() else _of_one(mask).expand(-1, *size)  # (1 or H, L, M)
+    if kept_mask is not None:
+        if not (kept_mask == kept_mask[:1]).all():
+            raise DataError("the heads of an attention have different masks", "a trace holds one for all of them")
+        kept_mask = kept_mask[0]  # (L, M)
+    kept_bias = None if bias is None else _of_one(bias).float().expand(-1, *size)  # (1 or H, L, M)
     q, k, v, output = q[0].float(), k[0, ::heads_per_key].float(), v[0].float(), output[0].float()
-    norms = value_norms(v, block.out_proj.weight) if with_norms else None
+    norms = value_norms(v, block.out_proj.weight) if with_norms and ours else None
     return Call(q, k, kept_mask, kept_bias, norms, difference(q, k, v, kept_mask, kept_bias, output))
+
+
+def _of_one(tensor: Tensor) -> Tensor:
+    """Returns what is broadcastable to (1, H, L, M) as (1 or H, 1 or L, 1 or M)."""
+    return tensor[(None,) * (4 - tensor.dim())][0]
 
 
 def difference(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, bias: Tensor | None, output: Tensor) -> Tensor:
@@ -137,17 +200,25 @@ def value_norms(v: Tensor, out_weight: Tensor) -> Tensor:
 
 
 def largest_difference(calls: Iterable[Call]) -> float:
-    """Of all calls."""
-    return torch.stack([call.difference for call in calls]).max().item()
+    """Returns the largest difference of all calls; 0 of none."""
+    differences = [call.difference for call in calls]
+    return torch.stack(differences).max().item() if differences else 0.0
 
 
 def gather(
     name: str, queries: str, keys: str, calls: Sequence[Call], rotary_base: float | None = None
 ) -> AttentionTrace:
-    """The calls of all layers as one trace. Raises DataError where the layers' masks differ."""
+    """Puts the calls of all layers into one trace. Raises DataError where the layers' masks or shapes differ."""
     mask = calls[0].mask
+    if len(shapes := {(tuple(call.q.shape), tuple(call.k.shape)) for call in calls}) > 1:
+        told = ", ".join(f"{q} and {k}" for q, k in sorted(shapes))
+        raise DataError(
+            f"the layers of `{name}` have queries and keys of different shapes ({told})",
+            "a trace holds layers with the same number and width of heads",
+        )
     if any((call.mask is None) != (mask is None) or not _equal(call.mask, mask) for call in calls):
         raise DataError(f"the layers of `{name}` have different masks", "a trace holds one for all of them")
+    norms = [call.value_norms for call in calls if call.value_norms is not None]
     return AttentionTrace(
         name=name,
         queries=queries,
@@ -157,7 +228,7 @@ def gather(
         mask=None if mask is None or bool(mask.all()) else mask.cpu().numpy().copy(),
         bias=_biases(calls),
         rotary_base=rotary_base,
-        value_norms=_stacked([call.value_norms for call in calls if call.value_norms is not None]),
+        value_norms=_stacked(norms) if len(norms) == len(calls) else None,
     )
 
 
@@ -166,8 +237,10 @@ def _equal(mask: Tensor | None, other: Tensor | None) -> bool:
 
 
 def _biases(calls: Sequence[Call]) -> Array | None:
-    """(1 or N, 1 or H, L, M): once where all layers share one."""
+    """Returns (1 or N, 1 or H, L, M): one where all layers share it; None where there is none."""
     given = [call.bias for call in calls if call.bias is not None]
+    if 0 < len(given) < len(calls):  # layers without one add nothing
+        given = [torch.zeros_like(given[0]) if call.bias is None else call.bias for call in calls]
     shared = all(bias is given[0] or torch.equal(bias, given[0]) for bias in given)
     return _stacked(given[:1] if shared else given)
 

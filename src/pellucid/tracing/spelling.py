@@ -11,7 +11,7 @@ from typing import Literal
 from pellucid.text.hugging_face import HuggingFaceTokenizer, byte_characters
 from pellucid.text.numbered import NumberedSubwords
 from pellucid.text.subwords import unescape
-from pellucid.text.tokenizer import Tokenizer
+from pellucid.text.tokenizer import CompleteTokenizer
 from pellucid.text.vocabulary import FIRST_BYTE_ID, Vocabulary
 
 Spelling = Literal["marks", "byte-level", "wordpiece", "word-ends", "continued", "words"]
@@ -41,7 +41,7 @@ class Piece:
     special: bool = False
 
 
-def pieces_of(tokenizer: Tokenizer, ids: Sequence[int], also_special: Collection[int] = ()) -> list[Piece]:
+def pieces_of(tokenizer: CompleteTokenizer, ids: Sequence[int], also_special: Collection[int] = ()) -> list[Piece]:
     """Returns the pieces of ids; `also_special` are special ids that the tokenizer does not know of."""
     special = _special_ids(tokenizer) | set(also_special)
     if isinstance(tokenizer, Vocabulary) and tokenizer.kind in ("characters", "bytes"):
@@ -74,14 +74,14 @@ def pieces_as_given(spelled: Sequence[str], special: Sequence[bool] | None = Non
     )
 
 
-def _special_ids(tokenizer: Tokenizer) -> set[int]:
+def _special_ids(tokenizer: CompleteTokenizer) -> set[int]:
     special = {tokenizer.pad_id, tokenizer.bos_id, tokenizer.eos_id}
     if isinstance(tokenizer, HuggingFaceTokenizer | NumberedSubwords):
         special |= set(tokenizer.hidden.values()) - {tokenizer.unk_id}  # the unknown stands for text
     return special
 
 
-def _is_code(tokenizer: Tokenizer, spelled: str) -> bool:
+def _is_code(tokenizer: CompleteTokenizer, spelled: str) -> bool:
     """Tells if a piece is one of OPUS-MT's language codes."""
     return isinstance(tokenizer, NumberedSubwords) and _CODE.fullmatch(spelled) is not None
 
@@ -92,7 +92,7 @@ def _bytes_of(vocabulary: Vocabulary, i: int) -> bytes:
     return vocabulary.decode([i]).encode("utf-8", "replace")
 
 
-def _spelled(tokenizer: Tokenizer, ids: Sequence[int]) -> list[str]:
+def _spelled(tokenizer: CompleteTokenizer, ids: Sequence[int]) -> list[str]:
     """Returns the pieces as the vocabulary's own file spells them, which a byte-level tokenizer does not show."""
     if not isinstance(tokenizer, HuggingFaceTokenizer):
         return tokenizer.tokens(ids)
@@ -105,7 +105,7 @@ def _by_id(tokenizer: HuggingFaceTokenizer) -> dict[int, str]:
     return {i: spelled for spelled, i in tokenizer.ids.items()}
 
 
-def _spelling_of(tokenizer: Tokenizer, spelled: Sequence[str]) -> Spelling:
+def _spelling_of(tokenizer: CompleteTokenizer, spelled: Sequence[str]) -> Spelling:
     if isinstance(tokenizer, Vocabulary):
         return "continued" if any(s.endswith("@@") for s in spelled) else "words"
     return _spelling_in_file(tokenizer) if isinstance(tokenizer, HuggingFaceTokenizer) else "marks"

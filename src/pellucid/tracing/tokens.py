@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from pellucid.text.tokenizer import Tokenizer
+from pellucid.text.tokenizer import CompleteTokenizer
 from pellucid.text.words import word_spans
 from pellucid.tracing.spelling import Piece, pieces_as_given, pieces_of
 
@@ -45,7 +45,7 @@ class Token:
 
 
 def tokens_of(
-    tokenizer: Tokenizer, ids: Sequence[int], also_special: Collection[int] = (), segments: Sequence[int] = ()
+    tokenizer: CompleteTokenizer, ids: Sequence[int], also_special: Collection[int] = (), segments: Sequence[int] = ()
 ) -> tuple[Token, ...]:
     """Returns the tokens of a sequence of ids, in the tokenizer's text; `segments` has as many numbers, or none."""
     return _labelled(pieces_of(tokenizer, ids, also_special), ids, segments)

@@ -44,6 +44,9 @@ class Trace:
     """The largest difference between what the recorded attention gives and what the model computed with. In single
     precision it is the rounding of the last digits, or 0."""
     search: SearchTrace | None = None
+    without_weights: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    """Layers of which nothing is recorded, by the kind of attention, counted in the model from 0: parts of somebody's
+    own that do not call `pellucid.attention`. An attention in the trace counts the other layers alone."""
     provenance: Mapping[str, str] = field(default_factory=dict)
     """Tells with what it was recorded: `tool`, `torch`, `device`, `dtype`."""
 
@@ -53,11 +56,17 @@ class Trace:
         lines = [f"Trace of {self.model.get('name', 'a model')} ({about})"]
         lines += [f"  {name}: {_in_a_line(tokens)}" for name, tokens in self.sequences.items()]
         lines += [f"  {one!r}" for one in self.attentions.values()]
+        lines += [f"  {name}: no weights of {_numbered(layers)}" for name, layers in self.without_weights.items()]
         lines += [f"  {self.search!r}"] if self.search else []
         return "\n".join([*lines, *([f"  faithfulness {self.faithfulness:.2g}"] if self.is_recorded else [])])
 
     def __getitem__(self, name: str) -> AttentionTrace:
         """Returns the attention `name`. Raises DataError that lists the names that there are."""
+        if name not in self.attentions and name in self.without_weights:
+            raise DataError(
+                f"the trace has no weights of `{name}`: none of its layers called attention()",
+                "attention of your own is recorded where it calls pellucid.attention(q, k, v, ..., block=self)",
+            )
         if name not in self.attentions:
             raise DataError(f"the trace has no attention `{name}`", f"choose one of {', '.join(self.attentions)}")
         return self.attentions[name]
@@ -145,6 +154,11 @@ def _problems(trace: Trace) -> Iterator[str]:
         yield from (f"its search {problem}" for problem in search_problems(trace.search, rows))
 
 
+def _numbered(layers: tuple[int, ...]) -> str:
+    """Returns the numbers of layers in words."""
+    return f"layer{'s' if len(layers) > 1 else ''} {', '.join(map(str, layers))}, which did not call attention()"
+
+
 def _in_a_line(tokens: tuple[Token, ...], most: int = 12) -> str:
     """Spells the first tokens of a sequence as their vocabulary does, and says how many there are."""
     spelled = [token.piece if token.piece.isprintable() else ascii(token.piece)[1:-1] for token in tokens[:most]]
@@ -171,6 +185,8 @@ def _manifest(trace: Trace) -> dict[str, Any]:
         "faithfulness": trace.faithfulness,
         "provenance": dict(trace.provenance),
     }
+    if trace.without_weights:
+        table["without_weights"] = {name: list(layers) for name, layers in trace.without_weights.items()}
     if trace.search is not None:
         nodes = [asdict(node) | {"token": _sparse(node.token)} for node in trace.search.nodes]
         table["search"] = asdict(trace.search) | {"nodes": nodes}
@@ -203,6 +219,7 @@ def _from_manifest(table: Mapping[str, Any], tensors: Mapping[str, npt.NDArray[A
         attentions={attention["name"]: _attention(attention, tensors) for attention in table["attention"]},
         faithfulness=float(table["faithfulness"]),
         search=None if search is None else _search(search),
+        without_weights={str(k): tuple(map(int, v)) for k, v in table.get("without_weights", {}).items()},
         provenance={str(key): str(value) for key, value in table["provenance"].items()},
     )
 

@@ -1,4 +1,4 @@
-"""Ctrl-C, SIGTERM and a closed terminal, held back until a step is whole."""
+"""Holds Ctrl-C, SIGTERM and a closed terminal back until a step is whole."""
 
 import os
 import signal
@@ -11,7 +11,7 @@ STDERR = 2
 
 
 class Interrupted(Exception):
-    """The run was asked to stop by `signal`; the same command goes on after step `saved_step`.
+    """Says that a signal stopped the run; the same command goes on after step `saved_step`.
 
     That is the step it had come to, unless the disk did not take its state.
     """
@@ -29,7 +29,7 @@ class Interrupted(Exception):
 
 
 class Interrupts:
-    """Within its context the first signal is noted in `received`; a second one acts at once.
+    """Notes the first signal within its context in `received`; a second one acts at once.
 
     A terminal or connection that is closed (SIGHUP; SIGBREAK on Windows) asks to stop, too, unless that was ignored
     before, as under nohup; but it insists on nothing: it comes several times, and with others.

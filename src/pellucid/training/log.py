@@ -1,7 +1,13 @@
-"""What a run tells: metrics.jsonl always, TensorBoard where it is installed, and progress on standard error."""
+"""Tells how a run goes: in metrics.jsonl and `logging` always, in TensorBoard where wanted, and on standard error.
+
+A program that uses Pellucid as a library hears each message at `logging.getLogger("pellucid")`, also where `quiet=True`
+keeps standard error silent. TensorBoard is written where it is installed, unless PELLUCID_TENSORBOARD says otherwise:
+`off`, or `on`, with which it must be there.
+"""
 
 import importlib.util
 import json
+import logging
 import os
 from collections import deque
 from pathlib import Path
@@ -18,22 +24,34 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
+from pellucid.errors import ConfigError, install, shown
 from pellucid.files.writing import disk_trouble, flush, is_disk_failure, write_text
 
 MOST_WAITING = 10_000
 """Lines that wait in memory while the disk is full, a few megabytes; beyond it the oldest go."""
-
-
 WIDE = 100
 """Columns from which on a bar and the time gone have room beside the rest."""
-AT_THE_END = ("candidate", "average")
+AT_THE_END = ("candidate", "average", "end")
 """Events behind the last checkpoint; the second is what earlier versions wrote of their mean."""
+SWITCH = "PELLUCID_TENSORBOARD"
+"""The environment variable that switches TensorBoard; not a setting, as it changes nothing of the training."""
+LOGGER = logging.getLogger("pellucid")
+LOGGER.addHandler(logging.NullHandler())  # else Python prints warnings itself where nobody has set up logging
+
+
+def record(text: str) -> None:
+    """Hands a message to `logging`: a warning where it begins with that word, else information."""
+    LOGGER.log(logging.WARNING if text.startswith("warning: ") else logging.INFO, "%s", text)
 
 
 class RunLog:
-    """The metrics of a run, one JSON object a line, and their short form on the screen.
+    """Writes the metrics of a run, one JSON object a line, and shows their short form on the screen.
 
     A full disk ends nothing: lines wait until it has room again.
+
+    Args:
+        total_steps: how long the bar is.
+        quiet: says nothing on standard error.
     """
 
     def __init__(self, folder: Path, total_steps: int, quiet: bool = False) -> None:
@@ -88,7 +106,7 @@ class RunLog:
         self._failing = False
 
     def _complain(self, error: OSError) -> None:
-        """Once, until it is over."""
+        """Warns of a full disk: once, until it is over."""
         if not self._failing:
             self.say(
                 f"warning: `{self.path}` could not be written: {disk_trouble(error, self.path.parent)}\n"
@@ -109,16 +127,18 @@ class RunLog:
         """Shows how far the run is: a bar on a terminal, else a line."""
         if self._bar is not None:
             self._bar.update(step, text)
+            record(f"step {step:,}: {text}")
         else:
             self.say(f"step {step:,}: {text}")
 
     def ends_at(self, step: int) -> None:
-        """Takes another step for the last one."""
+        """Makes another step the last one of the bar."""
         if self._bar is not None:
             self._bar.ends_at(step)
 
     def say(self, text: str) -> None:
-        """A line for the reader."""
+        """Prints a line for the reader, and hands it to `logging`."""
+        record(text)
         self.console.print(text, markup=False)
 
     def close(self) -> None:
@@ -130,7 +150,7 @@ class RunLog:
 
 
 class _Bar:
-    """A progress bar over all steps. On a narrow terminal the steps and the time left come before all else."""
+    """Shows a progress bar over all steps. On a narrow terminal the steps and the time left come before all else."""
 
     def __init__(self, console: Console, total: int) -> None:
         step, left = TextColumn("step {task.completed:,.0f} of {task.total:,.0f}"), TextColumn("left")
@@ -158,7 +178,7 @@ class _Bar:
 
 
 def _is_behind(line: bytes, step: int) -> bool:
-    """Whether a metrics line is whole and older than the checkpoint of `step`, which nothing of the end is."""
+    """Returns whether a metrics line is whole and older than the checkpoint of `step`, which nothing of the end is."""
     try:
         table = json.loads(line)
         return line.endswith(b"\n") and table["step"] <= step and table["event"] not in AT_THE_END
@@ -166,9 +186,25 @@ def _is_behind(line: bytes, step: int) -> bool:
         return False
 
 
+def wants_tensorboard() -> bool:
+    """Returns whether TensorBoard is to be written: as PELLUCID_TENSORBOARD says, else where it is installed.
+
+    Raises ConfigError where it is switched on and not installed, or the variable says something else.
+    """
+    switch = os.environ.get(SWITCH, "").strip().lower() or "auto"
+    if switch in ("off", "0", "false", "no"):
+        return False
+    if switch not in ("auto", "on", "1", "true", "yes"):
+        raise ConfigError(f"`{SWITCH}` in the environment ({shown(switch)}) must be auto, on or off")
+    installed = importlib.util.find_spec("tensorboard") is not None
+    if switch != "auto" and not installed:
+        raise ConfigError(f"`{SWITCH}` is on, but TensorBoard is not installed", f"run `{install('tensorboard')}`")
+    return installed
+
+
 def _tensorboard(folder: Path) -> Any:
-    """A writer of TensorBoard events, where that is installed."""
-    if importlib.util.find_spec("tensorboard") is None:
+    """Returns a writer of TensorBoard events, or None where there is to be none."""
+    if not wants_tensorboard():
         return None
     from torch.utils.tensorboard import SummaryWriter
 

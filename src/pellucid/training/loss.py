@@ -1,23 +1,163 @@
-"""Section 5.4: cross-entropy with label smoothing, from the states before the output projection; and R-Drop.
+"""Section 5.4: the losses that training minimises, from the states before the output projection.
 
-Logits for all tokens at once would be the largest tensor of a training step, written and read several times. Here they
-live for a chunk of tokens at a time, in memory that is used again, and the gradients are taken while they are there.
+A loss is a callable `(model, batch) -> Losses`. Two come from the settings: cross-entropy with label smoothing, and
+R-Drop. One of your own is handed to the run as an object:
+
+    def focal(model: pellucid.Transformer, batch: pellucid.Batch) -> pellucid.Losses:
+        logits = model(batch.src, batch.tgt_in)[batch.tgt_out != batch.tgt_pad_id]          # (N, V)
+        nats = F.cross_entropy(logits, batch.tgt_out[batch.tgt_out != batch.tgt_pad_id], reduction="none")
+        return pellucid.Losses(((1 - (-nats).exp()) ** 2 * nats).sum(), nats.sum())
+
+Logits for all tokens at once would be the largest tensor of a training step, written and read several times. The losses
+here hold them for a chunk of tokens at a time, in memory that is used again, and take the gradients while they are
+there.
 """
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from pellucid.config import TrainConfig
+from pellucid.data.batching import Batch
+from pellucid.errors import ConfigError
+from pellucid.model.families import DecoderOnly, Model, SequenceClassifier
 from pellucid.model.fast.linear import Linear, in_blocks
+from pellucid.model.transformer import Transformer
 
 CHUNK_LOGITS = 4_000_000  # numbers held at a time: 16 MB in single precision
 
 
+class Losses(NamedTuple):
+    """Holds the loss of a batch twice: what is minimised, and what is reported.
+
+    Both are sums over the batch's target tokens (`batch.num_tokens`; of a classifier over its texts), as tensors of no
+    dimension. The step divides them by the tokens of all its batches.
+    """
+
+    minimised: Tensor
+    """Has a gradient."""
+    reported: Tensor
+    """Goes into the log: where `minimised` has terms that other runs lack, the part that they can be compared by."""
+
+
+Loss = Callable[[Any, Batch], Losses]
+"""Computes a batch's losses with the model in training mode. An nn.Module may be one: then its parameters are trained
+with those of the model, and saved in the checkpoints with its buffers. Anything else is a pure function of its
+arguments, since nothing of it is saved."""
+
+
+@dataclass(frozen=True)
+class CrossEntropy:
+    """Computes section 5.4's loss: cross-entropy with label smoothing. It is minimised and reported alike.
+
+    Args:
+        label_smoothing: probability spread evenly over all words of the vocabulary, or all classes.
+    """
+
+    label_smoothing: float = 0.0
+
+    def __call__(self, model: Model, batch: Batch) -> Losses:
+        """Returns the sum over the batch's target tokens, of a classifier over its texts."""
+        if isinstance(model, SequenceClassifier):
+            logits = model(batch.src).float()  # (B, C)
+            loss = smoothed_cross_entropy(logits, batch.tgt_out[:, 0], self.label_smoothing)
+        else:
+            projection = _projection(model)
+            states = _states(model, batch.src, batch.tgt_in)  # (B, T, D)
+            loss = projected_cross_entropy(states, batch.tgt_out, projection, self.label_smoothing, batch.tgt_pad_id)
+        return Losses(loss, loss)
+
+
+@dataclass(frozen=True)
+class RDrop:
+    """Computes the loss of R-Drop (Liang et al. 2021): two passes with different dropout should agree.
+
+    The mean of both cross-entropies is reported; how far the passes are apart is minimised beside it.
+
+    Args:
+        alpha: weight of the divergence between the passes, as in the paper. Above 0.
+        label_smoothing: probability spread evenly over all words of the vocabulary, or all classes.
+    """
+
+    alpha: float
+    label_smoothing: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not self.alpha > 0:
+            raise ConfigError(f"`alpha` ({self.alpha}) must be above 0", "use CrossEntropy for one pass")
+
+    def __call__(self, model: Model, batch: Batch) -> Losses:
+        """Returns the sums over the batch's target tokens, of a classifier over its texts."""
+        # Both passes as one batch: each row draws its own dropout.
+        if isinstance(model, SequenceClassifier):
+            logits = model(batch.src.repeat_interleave(2, dim=0)).float()  # (2 B, C)
+            return r_drop_loss(logits[0::2], logits[1::2], batch.tgt_out[:, 0], self.alpha, self.label_smoothing)
+        projection = _projection(model)
+        first, second = _states(model, batch.src.repeat(2, 1), batch.tgt_in.repeat(2, 1)).chunk(2)  # (B, T, D)
+        return projected_r_drop(
+            first, second, batch.tgt_out, projection, self.alpha, self.label_smoothing, batch.tgt_pad_id
+        )
+
+
+def make_loss(config: TrainConfig) -> CrossEntropy | RDrop:
+    """Returns the loss that the settings ask for."""
+    if config.r_drop:
+        return RDrop(config.r_drop, config.label_smoothing)
+    return CrossEntropy(config.label_smoothing)
+
+
+def check_losses(found: object, loss: object) -> Losses:
+    """Returns what a loss has returned. Raises ConfigError, which names the loss, where training cannot use it."""
+    if not isinstance(found, Losses):
+        raise ConfigError(
+            f"the loss `{name_of(loss)}` returned {type(found).__name__}, not Losses",
+            "return pellucid.Losses(minimised, reported): two sums over the batch's target tokens",
+        )
+    for name, value in found._asdict().items():
+        if not isinstance(value, Tensor) or value.dim():
+            what = f"a tensor of shape {tuple(value.shape)}" if isinstance(value, Tensor) else type(value).__name__
+            raise ConfigError(
+                f"`{name}` of the loss `{name_of(loss)}` is {what}, not a tensor of no dimension",
+                "sum over the batch's target tokens; the step divides by their number",
+            )
+    if not found.minimised.requires_grad:
+        raise ConfigError(
+            f"`minimised` of the loss `{name_of(loss)}` has no gradient", "compute it from the model's output"
+        )
+    return found
+
+
+def name_of(made: object) -> str:
+    """Returns the name of a function, or of an object's class, for messages and for the checkpoint."""
+    return str(getattr(made, "__qualname__", type(made).__qualname__))
+
+
+def trained_tensors(loss: object) -> Iterator[tuple[str, Tensor]]:
+    """Yields, by name, what training changes of a loss: of a module the trainable parameters and the buffers."""
+    if isinstance(loss, nn.Module):
+        saved = loss.state_dict().keys()
+        yield from ((name, p) for name, p in loss.named_parameters() if p.requires_grad)
+        yield from ((name, buffer) for name, buffer in loss.named_buffers() if name in saved)
+
+
+def _states(model: Model, src: Tensor, tgt_in: Tensor) -> Tensor:
+    """Returns what the output projection sees, (B, T, D)."""
+    assert isinstance(model, Transformer | DecoderOnly)
+    return model.states(src, tgt_in) if isinstance(model, Transformer) else model.states(tgt_in)
+
+
+def _projection(model: Model) -> nn.Linear:
+    """Returns the layer that makes logits of states; a bare encoder has none."""
+    assert isinstance(model, Transformer | DecoderOnly)
+    return model.output_projection
+
+
 def smoothed_cross_entropy(logits: Tensor, targets: Tensor, label_smoothing: float = 0.0) -> Tensor:
-    """The sum over tokens of section 5.4's loss: the plain form, for one's own loop and for tests.
+    """Returns the sum over tokens of section 5.4's loss: the plain form, for one's own loop and for tests.
 
     Args:
         logits: (N, V). targets: (N,) ids, without padding.
@@ -26,28 +166,26 @@ def smoothed_cross_entropy(logits: Tensor, targets: Tensor, label_smoothing: flo
     return F.cross_entropy(logits, targets, label_smoothing=label_smoothing, reduction="sum")
 
 
-def r_drop_loss(
-    first: Tensor, second: Tensor, targets: Tensor, r_drop: float, label_smoothing: float = 0.0
-) -> tuple[Tensor, Tensor]:
-    """What `projected_r_drop` is, of the logits (N, V) of two passes and targets (N,): the plain form."""
+def r_drop_loss(first: Tensor, second: Tensor, targets: Tensor, r_drop: float, label_smoothing: float = 0.0) -> Losses:
+    """Returns what `projected_r_drop` does, from the logits (N, V) of two passes and targets (N,): the plain form."""
     passes = torch.cat([first, second]), targets.repeat(2)
     cross_entropy = smoothed_cross_entropy(*passes, label_smoothing) / 2
     first, second = first.log_softmax(dim=-1), second.log_softmax(dim=-1)
     divergence = ((first.exp() - second.exp()) * (first - second)).sum()
-    return cross_entropy + r_drop / 4 * divergence, cross_entropy.detach()
+    return Losses(cross_entropy + r_drop / 4 * divergence, cross_entropy.detach())
 
 
 def projected_cross_entropy(
     states: Tensor, targets: Tensor, projection: nn.Linear, label_smoothing: float = 0.0, pad_id: int | None = 0
 ) -> Tensor:
-    """smoothed_cross_entropy of `projection(states)` over targets that are words, without holding all logits.
+    """Returns smoothed_cross_entropy of `projection(states)` over real targets, without holding all logits.
 
     Args:
         states: (B, T, D). targets: (B, T); those equal to `pad_id` do not count.
 
     Returns: the sum over tokens, to be divided by the tokens of the whole step.
     """
-    return _projected([states], targets, projection, _Loss(label_smoothing), pad_id)[0]
+    return _projected([states], targets, projection, _ClosedForm(label_smoothing), pad_id).minimised
 
 
 def projected_r_drop(
@@ -58,8 +196,8 @@ def projected_r_drop(
     r_drop: float,
     label_smoothing: float = 0.0,
     pad_id: int | None = 0,
-) -> tuple[Tensor, Tensor]:
-    """The loss of R-Drop (Liang et al. 2021, equation 4), halved, so that it is the cross-entropy where they agree.
+) -> Losses:
+    """Returns R-Drop's loss (Liang et al. 2021, equation 4), halved: so it is the cross-entropy where passes agree.
 
     With p and q what two passes with different dropout say: the mean of both cross-entropies, plus r_drop / 4 times
     KL(p | q) + KL(q | p). The paper has the sum of the cross-entropies, and twice that weight.
@@ -72,20 +210,21 @@ def projected_r_drop(
     Returns: the sum over tokens, to be divided by the tokens of the whole step; and the mean of both cross-entropies
     alone, summed in the same way, which other runs can be compared by and which has no gradient.
     """
-    return _projected([first, second], targets, projection, _Loss(label_smoothing, r_drop), pad_id)
+    return _projected([first, second], targets, projection, _ClosedForm(label_smoothing, r_drop), pad_id)
 
 
 @dataclass(frozen=True)
-class _Loss:
-    """The loss of P passes, one or two, from their logits, and its gradient in closed form."""
+class _ClosedForm:
+    """Computes the loss of P passes, one or two, from their logits, and its gradient, without autograd."""
 
     smoothing: float
     r_drop: float = 0.0
 
     def __call__(self, logits: Tensor, targets: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """The sum over tokens, the cross-entropy in it, the sum's gradient: (N, P, V), (N,) -> (), (), (N, P, V).
+        """Returns the sum over tokens, the cross-entropy in it, the sum's gradient.
 
-        Cross-entropy is -(1 - e) log p_y - e mean log p, with the gradient p - (1 - e) 1_y - e / V.
+        Shapes: (N, P, V), (N,) -> (), (), (N, P, V). Cross-entropy is -(1 - e) log p_y - e mean log p, with the
+        gradient p - (1 - e) 1_y - e / V.
         """
         passes, vocab_size = logits.shape[1:]
         targets = targets[:, None, None].expand(-1, passes, 1)
@@ -108,9 +247,10 @@ class _Loss:
 
 
 def _divergence(log_probs: Tensor, probs: Tensor) -> tuple[Tensor, Tensor]:
-    """KL(p | q) + KL(q | p), summed over tokens, and its gradient for the logits; both arguments are (N, 2, V).
+    """Returns KL(p | q) + KL(q | p), summed over tokens, and its gradient for the logits.
 
-    For the logits of p the gradient of the one is p (log p - log q - KL(p | q)), that of the other p - q.
+    Both arguments are (N, 2, V). For the logits of p the gradient of the one is p (log p - log q - KL(p | q)), that of
+    the other p - q.
     """
     difference = log_probs[:, 0] - log_probs[:, 1]
     differences = torch.stack([difference, -difference], dim=1)
@@ -119,9 +259,9 @@ def _divergence(log_probs: Tensor, probs: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _projected(
-    passes: list[Tensor], targets: Tensor, projection: nn.Linear, loss: _Loss, pad_id: int | None
-) -> tuple[Tensor, Tensor]:
-    """Of P passes' states, each (B, T, D), at targets (B, T) that are words: the loss, and the cross-entropy in it."""
+    passes: list[Tensor], targets: Tensor, projection: nn.Linear, loss: _ClosedForm, pad_id: int | None
+) -> Losses:
+    """Returns the loss of P passes' states, each (B, T, D), at targets (B, T) that are words."""
     states, targets = torch.stack([states.flatten(0, 1) for states in passes], dim=1), targets.flatten()
     if pad_id is not None:
         words = (targets != pad_id).nonzero().squeeze(1)
@@ -132,12 +272,11 @@ def _projected(
     if not torch.is_grad_enabled():  # a leaf wants its gradient even then
         weight, bias = weight.detach(), None if bias is None else bias.detach()
     dtype = projection.product_dtype if isinstance(projection, Linear) else None
-    total, cross_entropy = _ProjectedLoss.apply(states, targets, weight, bias, loss, dtype)  # type: ignore[no-untyped-call]
-    return total, cross_entropy
+    return Losses(*_ProjectedLoss.apply(states, targets, weight, bias, loss, dtype))  # type: ignore[no-untyped-call]
 
 
 class _ProjectedLoss(torch.autograd.Function):
-    """A loss of the logits `states @ weight.T + bias`, a chunk of rows at a time; products are taken in `dtype`."""
+    """Takes the loss of the logits `states @ weight.T + bias`, a chunk of rows at a time, with products in `dtype`."""
 
     @staticmethod
     def forward(
@@ -146,7 +285,7 @@ class _ProjectedLoss(torch.autograd.Function):
         targets: Tensor,
         weight: Tensor,
         bias: Tensor | None,
-        loss: _Loss,
+        loss: _ClosedForm,
         dtype: torch.dtype | None,
     ) -> tuple[Tensor, Tensor]:
         rows = max(1, CHUNK_LOGITS // (weight.size(0) * states.size(1)))
@@ -181,7 +320,7 @@ class _ProjectedLoss(torch.autograd.Function):
 
 
 def _factor(tensor: Tensor, dtype: torch.dtype | None) -> Tensor:
-    """(N, P, K) as the left factor of a product in `dtype`: (N * P, K), with zeros below on a CPU in half precision."""
+    """Makes (N, P, K) the left factor of a product in `dtype`: (N * P, K), with zeros below on a CPU in bfloat16."""
     rows = tensor.flatten(0, 1)
     return rows if dtype is None else in_blocks(rows, dtype) if rows.is_cpu else rows.to(dtype)
 

@@ -1,7 +1,7 @@
-"""`train.precision`: in which type the matrix products of training are taken. All else stays in single precision."""
+"""Takes the matrix products of training in the type of `train.precision`. All else stays in single precision."""
 
 import time
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 
 import torch
 from torch import nn
@@ -13,31 +13,33 @@ WORTHWHILE = 1.2
 
 
 def multiply_in(model: nn.Module, precision: str) -> None:
-    """Has the model's linear layers, and the loss, take their products in `precision` while the model trains."""
+    """Makes the model's linear layers, and the loss, take their products in `precision` while the model trains."""
     for module in model.modules():
         if isinstance(module, Linear):
             module.compute_dtype = torch.bfloat16 if precision == "bfloat16" else None
 
 
 def autocast(model: nn.Module) -> AbstractContextManager[object]:
-    """What a forward pass runs in: on a GPU, where the model is to multiply in half precision, `torch.autocast`.
+    """Returns what a forward pass runs in: on a GPU, where the model multiplies in half precision, `torch.autocast`.
 
-    A CPU needs none: there the layers do it themselves (model/linear.py says why).
+    A CPU needs none: there the layers do it themselves (model/fast/linear.py says why).
     """
-    linear = next(module for module in model.modules() if isinstance(module, Linear))
+    linear = next((module for module in model.modules() if isinstance(module, Linear)), None)
+    if linear is None:  # a model of one's own
+        return nullcontext()
     dtype, device = linear.product_dtype, linear.weight.device
     return torch.autocast(device.type, dtype, enabled=dtype is not None and device.type != "cpu")
 
 
 def bfloat16_gain(device: torch.device) -> float:
-    """How many times as fast as in single precision this machine multiplies in bfloat16, measured in a moment."""
+    """Returns how many times as fast as in single precision this machine multiplies in bfloat16: it measures it."""
     if device.type != "cpu":
         return 1.0 if device.type == "cuda" and not torch.cuda.is_bf16_supported(including_emulation=False) else 2.0
     return _milliseconds(torch.float32) / _milliseconds(torch.bfloat16)
 
 
 def warning(device: torch.device) -> str:
-    """What to tell who asks for bfloat16 where it gains nothing; empty where it does."""
+    """Returns a warning for a machine on which bfloat16 gains nothing; empty where it gains."""
     gain = bfloat16_gain(device)
     if gain >= WORTHWHILE:
         return ""
@@ -48,7 +50,7 @@ def warning(device: torch.device) -> str:
 
 
 def _milliseconds(dtype: torch.dtype) -> float:
-    """The fastest of some products of two square matrices."""
+    """Returns the time of the fastest of some products of two square matrices."""
     a, b = (torch.ones(SIZE, SIZE, dtype=dtype) for _ in range(2))
     times = []
     for _ in range(ROUNDS):

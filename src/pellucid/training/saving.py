@@ -1,4 +1,4 @@
-"""Saving that a full disk does not turn into the end of a run.
+"""Saves what a run leaves so that a full disk does not end it.
 
 Training goes on; what could not be written waits in memory, and is written before the next checkpoint. So where a
 checkpoint stands, all from before it stands, too: the metrics, the best weights, the weights that the end needs.
@@ -8,12 +8,9 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 
-import torch
-from torch import nn
-
 from pellucid.files.writing import disk_trouble, is_disk_failure
 from pellucid.training.log import RunLog
-from pellucid.training.state import Checkpoints, RunState, Tensors, weights_of
+from pellucid.training.state import Checkpoints, RunState, Tensors, Trained
 
 
 class Saving:
@@ -21,22 +18,22 @@ class Saving:
 
     Args:
         checkpoints: where states go.
-        keep: writes the weights that it is given as the run's model.
+        publish: writes the weights that it is given as the run's model.
         log: its metrics are on the disk before a checkpoint is, and it tells of what fails.
     """
 
-    def __init__(self, checkpoints: Checkpoints, keep: Callable[[Tensors], None], log: RunLog) -> None:
+    def __init__(self, checkpoints: Checkpoints, publish: Callable[[Tensors], None], log: RunLog) -> None:
         self.checkpoints = checkpoints
-        self._keep = keep
+        self._publish = publish
         self._log = log
         self._best: Tensors | None = None
         self._late: dict[int, tuple[RunState, dict[str, Tensors]]] = {}
         self._failing = False
 
-    def keep(self, step: int, weights: Tensors) -> None:
-        """Writes weights, those of `step`, as the best so far; where the disk fails, they wait."""
+    def publish(self, step: int, weights: Tensors) -> None:
+        """Writes weights, those of `step`, as the run's model; where the disk fails, they wait."""
         try:
-            self._keep(weights)
+            self._publish(weights)
             self._best = None
         except OSError as error:
             if not is_disk_failure(error):
@@ -44,18 +41,16 @@ class Saving:
             self._best = _copy(weights)
             self._complain(step, "the best weights so far", error)
 
-    def save(
-        self, state: RunState, model: nn.Module, optimizer: torch.optim.Optimizer, ema: Tensors | None = None
-    ) -> bool:
+    def save(self, state: RunState, trained: Trained) -> bool:
         """Writes a checkpoint, after all that waits; returns whether the disk took it. Its time counts as the run's."""
         started = time.perf_counter()
         try:
             self.write_what_waits()
-            self.checkpoints.save(state, model, optimizer, ema)
+            self.checkpoints.save(state, trained)
         except OSError as error:
             if not is_disk_failure(error):
                 raise
-            self._hold(state, weights_of(model, ema))
+            self._defer(state, trained.weights)
             self._complain(state.step, "the checkpoint", error)
             return False
         finally:
@@ -69,21 +64,21 @@ class Saving:
         """Writes what the disk has not taken yet. Raises OSError where it still does not."""
         self._log.flush()
         if self._best is not None:
-            self._keep(self._best)
+            self._publish(self._best)
             self._best = None
         for step in sorted(self._late):
             self.checkpoints.write(*self._late[step])
             del self._late[step]
 
-    def _hold(self, state: RunState, weights: dict[str, Tensors]) -> None:
-        """Has weights wait that the end of the run needs; those that newer ones push out of that go."""
+    def _defer(self, state: RunState, weights: dict[str, Tensors]) -> None:
+        """Keeps weights in memory that the end of the run needs; those that newer ones push out of that go."""
         if self.checkpoints.needed([state.step], state):
             self._late[state.step] = replace(state), {name: _copy(tensors) for name, tensors in weights.items()}
             needed = self.checkpoints.needed(self._late, state)
             self._late = {step: late for step, late in self._late.items() if step in needed}
 
     def _complain(self, step: int, what: str, error: OSError) -> None:
-        """All of it the first time, then in short."""
+        """Says what failed: all of it the first time, then in short."""
         folder, last = self.checkpoints.folder, self.checkpoints.last_step_saved
         trouble = f"warning: step {step:,}: {what} could not be written: {disk_trouble(error, folder)}"
         goes_on = f"the last good checkpoint is step {last:,}" if last else "there is no checkpoint yet"

@@ -1,18 +1,35 @@
-"""Section 5.3: the learning rate as a pure function of the step."""
+"""Section 5.3: the learning rate as a pure function of the step; and the clock, which ends a run with a time budget.
+
+The clock takes one decision: after which step the rate begins to fall, so that the run ends in time. The loop writes it
+down before it acts on it. All before and after it is a function of the step, so a run that is resumed after the
+decision goes on exactly.
+"""
 
 import math
 import sys
-from dataclasses import dataclass
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
 
 from pellucid.config import TrainConfig
+from pellucid.errors import ConfigError
+from pellucid.training.loss import name_of
+
+SETTLED = 20  # steps that are too slow to count: caches are cold, kernels are chosen
+MARGIN = 0.97  # of the steps that the time left would hold: a machine slows down more often than it speeds up
+LEAVING = 4.0  # seconds to have started Python, to average, to write the result and to leave
 
 
 @dataclass(frozen=True)
 class Ending:
-    """How a run ends: after step `falls_at` a stable rate begins to fall, and `last_step` is the last."""
+    """Says how a run ends: after step `falls_at` a stable rate begins to fall, and `last_step` is the last."""
 
     falls_at: int
     last_step: int
+
+    def rest(self, step: int) -> float:
+        """Returns what is left of the rate at a step: 1 until it falls, then in a line to 0 just after the last."""
+        return min(1.0, _left(step, self.falls_at, self.last_step))
 
 
 UNDECIDED = Ending(sys.maxsize, sys.maxsize)
@@ -20,19 +37,19 @@ UNDECIDED = Ending(sys.maxsize, sys.maxsize)
 
 
 def planned_ending(config: TrainConfig) -> Ending:
-    """The ending that follows from the settings alone. Warm-up, however long, comes before the fall."""
+    """Returns the ending that follows from the settings alone. Warm-up, however long, comes before the fall."""
     falls_at = round(config.steps * (1 - config.decay_fraction))
     return Ending(min(max(falls_at, config.warmup_steps), config.steps), config.steps)
 
 
 def fall_from(step: int, config: TrainConfig) -> Ending:
-    """The ending of a run whose stable rate begins to fall after `step`: over `decay_fraction` of all its steps."""
+    """Returns the ending of a run whose stable rate begins to fall after `step`: over `decay_fraction` of its steps."""
     # Before the planned fall that is never beyond the steps that were asked for.
     return Ending(step, step + max(1, round(step * config.decay_fraction / (1 - config.decay_fraction))))
 
 
 def learning_rate(step: int, config: TrainConfig, d_model: int, ending: Ending | None = None) -> float:
-    """The rate of `step`, counted from 1; `ending` is the planned one unless another is given.
+    """Returns the rate of `step`, counted from 1; `ending` is the planned one unless another is given.
 
     It rises linearly over `warmup_steps`; then noam and inverse_sqrt fall with the square root of the step (equation 3
     of the paper), linear and cosine reach `final_learning_rate` just after the last step, and constant stays. stable
@@ -58,5 +75,89 @@ def learning_rate(step: int, config: TrainConfig, d_model: int, ending: Ending |
 
 
 def _left(step: int, first: int, last: int) -> float:
-    """What is left of the way from step `first` (1) to just after step `last` (0)."""
+    """Returns what is left of the way from step `first` (1) to just after step `last` (0)."""
     return max(0.0, (last + 1 - step) / max(1, last + 1 - first))
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """Gives the learning rate that the settings ask for, as a function of the step: what one of your own is, too."""
+
+    config: TrainConfig
+    d_model: int
+
+    def __call__(self, step: int, ending: Ending | None = None) -> float:
+        """Returns the rate of `step`, counted from 1, as `learning_rate` has it."""
+        return learning_rate(step, self.config, self.d_model, ending)
+
+
+def own_rate(schedule: Callable[[int], float], step: int) -> float:
+    """Returns what a schedule of one's own gives for a step. Raises ConfigError where that is not a learning rate."""
+    rate = float(schedule(step))
+    if not 0 <= rate < math.inf:
+        raise ConfigError(
+            f"the schedule `{name_of(schedule)}` gives a learning rate of {rate} for step {step:,}",
+            "return a finite number, 0 or above, for each step counted from 1",
+        )
+    return rate
+
+
+@dataclass
+class Clock:
+    """Watches the time that one command takes.
+
+    Args:
+        budget: seconds that the command may take, those before a resumption included.
+        decay_fraction: the part of all steps over which the rate falls.
+        started: when this command began, as `now` counts.
+        used: seconds that the run had used up when the state was saved that it goes on from.
+        validations_after: how many times as long as a validation it takes to choose the model after the last step.
+    """
+
+    budget: float
+    decay_fraction: float
+    started: float
+    used: float = 0.0
+    validations_after: float = 1.0
+    now: Callable[[], float] = time.perf_counter
+    _first: tuple[int, float] | None = field(default=None, init=False)
+    _steps: int = field(default=0, init=False)
+    _longest_validation: float = field(default=0.0, init=False)
+    _longest_save: float = field(default=0.0, init=False)
+
+    @property
+    def elapsed(self) -> float:
+        """Returns the seconds of the budget that are gone."""
+        return self.used + self.now() - self.started
+
+    def validated(self, seconds: float) -> None:
+        """Learns how long a validation takes: one more comes after the last step, and then the model is chosen."""
+        self._longest_validation = max(self._longest_validation, seconds)
+
+    def saved(self, seconds: float) -> None:
+        """Learns how long a checkpoint takes: one more comes after the last step, and the model itself."""
+        self._longest_save = max(self._longest_save, seconds)
+
+    def ending(self, step: int) -> Ending | None:
+        """Returns how the run ends once the fall of the rate has to begin, until then None. Asked after each step.
+
+        Steps are counted at the pace of this command so far, its validations and checkpoints included.
+        """
+        self._steps += 1
+        if self._steps == SETTLED or self._first is None:
+            self._first = step, self.now()
+        steps_left = self._steps_left(step)
+        if steps_left is None or steps_left > self.decay_fraction * (step + steps_left):
+            return None
+        return Ending(step, step + max(1, int(steps_left)))
+
+    def _steps_left(self, step: int) -> float | None:
+        """Returns how many more steps the time left holds; None while nothing is known."""
+        assert self._first is not None
+        counted, since = step - self._first[0], self.now() - self._first[1]
+        # One validation more than come, as the pace says nothing of whether the next one is near.
+        after = (2 + self.validations_after) * self._longest_validation + 2 * self._longest_save + LEAVING
+        time_left = self.budget - self.elapsed - after
+        if time_left <= 0:
+            return 0.0
+        return counted / since * time_left * MARGIN if counted and since > 0 and self._steps > SETTLED else None

@@ -1,41 +1,42 @@
-"""All state of a run in one place, and the checkpoints that keep it.
+"""Holds all state of a run in one place, and writes and reads the checkpoints that keep it.
 
 Nothing here is random: the order of the batches follows from (seed, epoch, position), and each step's dropout from
-(seed, step). So weights, Adam's moments and a few integers are the whole of it.
+(seed, step). So weights, the optimizer's state and a few integers are the whole of it.
 
     checkpoints/step-00001000/model.safetensors       parameters
                               ema.safetensors         their moving average, in a run that keeps one
+                              loss.safetensors        parameters and buffers of a loss of one's own that has some
                               optimizer.safetensors   Adam's moments and step counts, by parameter
-                              state.json              the rest, and size and SHA-256 of all four
+                              optimizer.json          what an optimizer of one's own has besides tensors
+                              state.json              the rest, and size and SHA-256 of all of these
 """
 
 import hashlib
 import json
 import os
 import shutil
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
-import torch
-from torch import Tensor, nn
+from torch import nn
 
 from pellucid.errors import CheckpointError
-from pellucid.files.writing import flush
-from pellucid.weights.tensors import load_tensors, parameters, save_tensors, set_parameters
+from pellucid.files.reading import sha256_of
+from pellucid.files.writing import flush, write_text
+from pellucid.training.loss import Loss, trained_tensors
+from pellucid.training.optimizer import Optimizer, Table, Tensors, named_parameters, restore_state, saved_state
+from pellucid.weights.tensors import load_tensors, mean_of, parameters, save_tensors, set_parameters
 
-Tensors = dict[str, Tensor]
-
-WEIGHTS, EMA, OPTIMIZER = "model.safetensors", "ema.safetensors", "optimizer.safetensors"
-STATE = "state.json"
-MOMENTS = ("exp_avg", "exp_avg_sq", "step")
+WEIGHTS, EMA, LOSS = "model.safetensors", "ema.safetensors", "loss.safetensors"
+OPTIMIZER, OPTIMIZER_TABLE, STATE = "optimizer.safetensors", "optimizer.json", "state.json"
 
 
 @dataclass
 class Meter:
-    """The steps since the last report. It belongs to the state: a resumed run reports what an unbroken one does."""
+    """Adds up the steps since the last report. It is saved, so that a resumed run reports what an unbroken one does."""
 
     loss_sum: float = 0.0
     tokens: int = 0
@@ -49,18 +50,18 @@ class Meter:
 
     @property
     def loss(self) -> float:
-        """Mean loss per token, in nats."""
+        """Returns the mean loss per token, in nats."""
         return self.loss_sum / max(1, self.tokens)
 
     @property
     def speed(self) -> float:
-        """Target tokens a second, without padding."""
+        """Returns target tokens a second, without padding."""
         return self.tokens / max(1e-9, self.seconds)
 
 
 @dataclass
 class RunState:
-    """Where a run stands. Steps are optimizer steps; `position` counts batches of `epoch` already used."""
+    """Says where a run stands. Steps are optimizer steps; `position` counts batches of `epoch` already used."""
 
     step: int = 0
     epoch: int = 0
@@ -86,22 +87,89 @@ class RunState:
     clock: float = 0.0
     """Seconds of the time budget that are used up."""
     stopped_early: bool = False
-    """Whether `train.patience` has made the run shorter."""
+    """Whether `train.patience`, or a hook, has made the run shorter."""
     origin: dict[str, Any] = field(default_factory=dict)
     """What the run comes from, as its folder has it: what is lost there is made again by it."""
     parts: int = 1
     """In how many parts batches are taken, as memory did not suffice for whole ones."""
     meter: Meter = field(default_factory=Meter)
+    replaced: dict[str, str] = field(default_factory=dict)
+    """Which of loss, optimizer and schedule are not those of the settings, and their names."""
+    rate_factor: float = 1.0
+    """What hooks have multiplied the learning rate by."""
 
     @classmethod
-    def from_table(cls, table: dict[str, Any]) -> Self:
-        """What asdict() made a table of. Raises KeyError or TypeError for another one."""
+    def from_table(cls, table: Table) -> Self:
+        """Returns what `to_table` made a table of. Raises KeyError or TypeError for another one."""
         return cls(**table | {"meter": Meter(**table["meter"])})
+
+    def to_table(self) -> Table:
+        """Returns the state as JSON has it: without what nothing has set, where earlier versions know nothing of it."""
+        table = asdict(self)
+        if not self.replaced:
+            del table["replaced"]
+        if self.rate_factor == 1.0:
+            del table["rate_factor"]
+        return table
+
+
+@dataclass(frozen=True)
+class Trained:
+    """Holds all that training changes beside the numbers of RunState: what a checkpoint keeps."""
+
+    model: nn.Module
+    loss: Loss
+    """Has something to keep where it is an nn.Module."""
+    optimizer: Optimizer
+    ema: Tensors | None = None
+    """The moving average of the model's weights, where there is one."""
+    replaced: dict[str, str] = field(default_factory=dict)
+    """As RunState has it."""
+
+    @property
+    def weights(self) -> dict[str, Tensors]:
+        """Returns the files that hold the model's weights."""
+        return {WEIGHTS: parameters(self.model)} | ({} if self.ema is None else {EMA: self.ema})
+
+    @property
+    def files(self) -> dict[str, Tensors | Table]:
+        """Returns all files, tensors or tables, by name."""
+        files: dict[str, Tensors | Table] = dict(self.weights)
+        of_loss = dict(trained_tensors(self.loss))
+        if of_loss:
+            files[LOSS] = of_loss
+        tensors, table = saved_state(self.optimizer, named_parameters(self.model, self.loss))
+        return files | {OPTIMIZER: tensors} | ({} if table is None else {OPTIMIZER_TABLE: table})
+
+    def read(self, checkpoint: Path) -> None:
+        """Sets all of it to what a checkpoint holds. Raises CheckpointError where that is of another run."""
+        set_parameters(self.model, load_tensors(checkpoint / WEIGHTS), f"`{checkpoint}`")
+        if self.ema is not None:
+            saved = load_tensors(checkpoint / EMA)
+            for name, tensor in self.ema.items():
+                tensor.copy_(saved[name])
+        of_loss = dict(trained_tensors(self.loss))
+        saved = load_tensors(checkpoint / LOSS) if (checkpoint / LOSS).is_file() else {}
+        if {n: t.shape for n, t in of_loss.items()} != {n: t.shape for n, t in saved.items()}:
+            raise CheckpointError(
+                f"`{checkpoint}` holds {_listed(saved)} of the loss, which now has {_listed(of_loss)}",
+                "hand over the loss that the run began with, or start over with `fresh=True`",
+            )
+        for name, tensor in of_loss.items():
+            tensor.data.copy_(saved[name])
+        path = checkpoint / OPTIMIZER_TABLE
+        table = json.loads(path.read_bytes()) if path.is_file() else None
+        known = named_parameters(self.model, self.loss)
+        restore_state(self.optimizer, known, load_tensors(checkpoint / OPTIMIZER), table)
+
+
+def _listed(tensors: Tensors) -> str:
+    return ", ".join(f"`{name}` {tuple(tensor.shape)}" for name, tensor in tensors.items()) or "nothing"
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """Weights that may become the run's model: those of one checkpoint, or the mean of several."""
+    """Names weights that may become the run's model: those of one checkpoint, or the mean of several."""
 
     name: str
     """start, best, mean of last or mean of best."""
@@ -109,7 +177,7 @@ class Candidate:
 
     @property
     def steps(self) -> list[int]:
-        """The steps of its checkpoints."""
+        """Returns the steps of its checkpoints."""
         return [_step_of(path) for path in self.paths]
 
     def __str__(self) -> str:
@@ -121,7 +189,7 @@ class Candidate:
 
 
 class Checkpoints:
-    """The checkpoints of a run folder."""
+    """Writes, reads and removes the checkpoints of a run folder."""
 
     def __init__(
         self,
@@ -139,26 +207,27 @@ class Checkpoints:
         self.average_of = average_of
         self.keep_every = keep_every
 
-    def save(
-        self, state: RunState, model: nn.Module, optimizer: torch.optim.Optimizer, ema: Tensors | None = None
-    ) -> None:
+    def save(self, state: RunState, trained: Trained) -> None:
         """Writes a checkpoint of this moment, whole or not at all, then removes those that nothing needs.
 
         Raises OSError where it cannot be written; those before it are as they were then.
         """
-        self.write(state, weights_of(model, ema) | {OPTIMIZER: _moments(model, optimizer)})
+        self.write(state, trained.files)
         with suppress(OSError):  # what cannot be removed now goes the next time
             self._prune(state.step)
 
-    def write(self, state: RunState, files: Mapping[str, Tensors]) -> None:
-        """Writes the folder of a checkpoint with these files, whole or not at all."""
-        final = self.folder / f"step-{state.step:08d}"
+    def write(self, state: RunState, files: Mapping[str, Tensors | Table]) -> None:
+        """Writes the folder of a checkpoint with these files, tensors or tables, whole or not at all."""
+        final = self.path_of(state.step)
         temporary = self.folder / f"{final.name}.partial"
         shutil.rmtree(temporary, ignore_errors=True)
         try:
             temporary.mkdir(parents=True)
-            for name, tensors in files.items():
-                save_tensors(temporary / name, tensors)
+            for name, content in files.items():
+                if name.endswith(".json"):
+                    write_text(temporary / name, json.dumps(content) + "\n")
+                else:
+                    save_tensors(temporary / name, content)
             _write_state(temporary, state)
             flush(temporary)
             shutil.rmtree(final, ignore_errors=True)
@@ -168,17 +237,11 @@ class Checkpoints:
             raise
         flush(self.folder)
 
-    def restore(
-        self,
-        model: nn.Module,
-        optimizer: torch.optim.Optimizer,
-        say: Callable[[str], None],
-        ema: Tensors | None = None,
-    ) -> RunState:
-        """The state of the newest whole checkpoint, set in model, optimizer and `ema`; a new state where there is none.
+    def restore(self, trained: Trained, say: Callable[[str], None]) -> RunState:
+        """Sets what is trained to the newest whole checkpoint and returns its state; a new state where there is none.
 
         `say` is told of each one that is passed over, and why. Raises CheckpointError where there are checkpoints and
-        none of them is whole.
+        none of them is whole, or they are of a run with another loss, optimizer or schedule.
         """
         found = self._all()
         for path in reversed(found):
@@ -187,10 +250,8 @@ class Checkpoints:
             except CheckpointError as error:
                 say(f"the checkpoint `{path}` is passed over: {error}")
                 continue
-            set_parameters(model, load_tensors(path / WEIGHTS), f"`{path}`")
-            _set_moments(model, optimizer, load_tensors(path / OPTIMIZER))
-            if ema is not None:
-                _set_ema(ema, path)
+            self._check_replaced(state.replaced, trained.replaced)
+            trained.read(path)
             return state
         if found:
             raise CheckpointError(
@@ -199,26 +260,43 @@ class Checkpoints:
             )
         return RunState()
 
+    def _check_replaced(self, saved: dict[str, str], now: dict[str, str]) -> None:
+        """Raises CheckpointError where loss, optimizer or schedule are not those that a run has trained with."""
+        for what in ("loss", "optimizer", "schedule"):
+            if saved.get(what) == now.get(what):
+                continue
+            began, has = (f"`{each[what]}`" if what in each else "that of the settings" for each in (saved, now))
+            raise CheckpointError(
+                f"the {what} of the run in `{self.folder.parent}` was {began}, and now is {has}",
+                (f"set `run.{what}` to the one that it began with" if what in saved else f"leave `run.{what}` as it is")
+                + ", or start over with `fresh=True`",
+            )
+
+    def path_of(self, step: int) -> Path:
+        """Returns the folder of a step's checkpoint."""
+        return self.folder / f"step-{step:08d}"
+
     @property
     def last_step_saved(self) -> int:
-        """The step that a run would resume after, as far as the names tell."""
-        return max((_step_of(path) for path in self._all() if (path / OPTIMIZER).is_file()), default=0)
+        """Returns the step that a run would resume after, as far as the names tell."""
+        return last_step_saved(self.folder)
 
     def to_average(self, of: str = "") -> list[Path]:
-        """The last `average` checkpoints that were due, or those that validated best; oldest first.
+        """Returns the last `average` checkpoints that were due, or those that validated best; oldest first.
 
         Args:
             of: "last" or "best"; empty: as the run was told.
         """
-        found, state = {_step_of(path): path for path in self._all()}, self.newest_state()
+        found, state = {_step_of(path): path for path in self._all()}, newest_state(self.folder)
         best = (of or self.average_of) == "best"
         steps = self._ranked(state) if best else [step for step in found if self._is_due(step, state)][-self.average :]
         return [found[step] for step in sorted(steps) if step in found]
 
     def candidates(self, state: RunState) -> list[Candidate]:
-        """What the model of a run that has come to its end at `state` is chosen from, as far as it is still there.
+        """Returns what a run's model is chosen from at its end, `state`, as far as that is still there.
 
-        The weights that it started from, where it did; the best validation; the means of the last and of the best.
+        These are the weights that it started from, where it did; the best validation; the means of the last and of the
+        best.
         """
         found = {_step_of(path): path for path in self._all()}
         singles = [Candidate("start", (found[0],))] if 0 in found and state.best_step else []
@@ -232,7 +310,7 @@ class Checkpoints:
         ]
 
     def needed(self, steps: Iterable[int], state: RunState) -> set[int]:
-        """Those of `steps` whose weights a run that has come to `state` needs at its end.
+        """Returns those of `steps` whose weights a run that has come to `state` needs at its end.
 
         Each run that comes to such a step must save it, interrupted or not; of what an interruption alone saved
         nothing is needed.
@@ -242,8 +320,8 @@ class Checkpoints:
         return {*kept.intersection(steps), *last[-self.average :]}
 
     def weights_of_step(self, step: int) -> tuple[Path, str] | None:
-        """The checkpoint with the weights of a step, and their SHA-256; None where there is none that can be read."""
-        path = self.folder / f"step-{step:08d}"
+        """Returns the checkpoint with the weights of a step, and their SHA-256; None where none can be read."""
+        path = self.path_of(step)
         with suppress(CheckpointError):
             marks = _read_table(path)[1]
             return path, str(marks[EMA if EMA in marks else WEIGHTS]["sha256"])
@@ -251,7 +329,7 @@ class Checkpoints:
 
     @property
     def _means(self) -> tuple[str, ...]:
-        """The kinds of means that are looked at."""
+        """Returns the kinds of means that are looked at."""
         if self.average < 2:
             return ()
         return ("last", "best") if self.average_of == "last" else ("best",)
@@ -262,16 +340,9 @@ class Checkpoints:
     def _is_due(self, step: int, state: RunState) -> bool:
         return step > 0 and (step % self.save_every == 0 or step == (state.last_step or self.last_step))
 
-    def newest_state(self) -> RunState:
-        """The newest state that can be read, of a checkpoint whole or not."""
-        for path in reversed(self._all()):
-            with suppress(CheckpointError):
-                return _read_table(path)[0]
-        return RunState()
-
     def _all(self) -> list[Path]:
-        """The checkpoints by step; one that was not written to its end has another name."""
-        return sorted((path for path in self.folder.glob("step-*") if path.name[5:].isdigit()), key=_step_of)
+        """Returns the checkpoints by step; one that was not written to its end has another name."""
+        return checkpoints_in(self.folder)
 
     def _prune(self, newest: int) -> None:
         """Keeps what the average needs, two for resuming, and the weights of those that are kept to be looked at.
@@ -284,27 +355,41 @@ class Checkpoints:
         found = {_step_of(path): path for path in self._all()}
         resumable = [path for path in found.values() if (path / OPTIMIZER).is_file()][-2:]
         kept = [path for step, path in found.items() if self.keep_every and step % self.keep_every == 0]
-        needed = [found[step] for step in self.needed(found, self.newest_state())]
+        needed = [found[step] for step in self.needed(found, newest_state(self.folder))]
         for path in found.values():
             if path not in (*needed, *resumable, *kept):
                 shutil.rmtree(path)
             elif path not in resumable:
-                (path / OPTIMIZER).unlink(missing_ok=True)
+                for name in (OPTIMIZER, OPTIMIZER_TABLE, LOSS):
+                    (path / name).unlink(missing_ok=True)
                 if (path / EMA).is_file():  # it is what is averaged
                     (path / WEIGHTS).unlink(missing_ok=True)
+
+
+def checkpoints_in(folder: Path) -> list[Path]:
+    """Returns the checkpoints in a folder by step; one that was not written to its end has another name."""
+    return sorted((path for path in folder.glob("step-*") if path.name[5:].isdigit()), key=_step_of)
+
+
+def newest_state(folder: Path) -> RunState:
+    """Returns the newest state that can be read in a folder of checkpoints, of one that is whole or not."""
+    for path in reversed(checkpoints_in(folder)):
+        with suppress(CheckpointError):
+            return _read_table(path)[0]
+    return RunState()
+
+
+def last_step_saved(folder: Path) -> int:
+    """Returns the step that a run with these checkpoints would resume after, as far as their names tell."""
+    return max((_step_of(path) for path in checkpoints_in(folder) if (path / OPTIMIZER).is_file()), default=0)
 
 
 def _step_of(path: Path) -> int:
     return int(path.name.removeprefix("step-"))
 
 
-def weights_of(model: nn.Module, ema: Tensors | None = None) -> dict[str, Tensors]:
-    """The files of a checkpoint that hold weights."""
-    return {WEIGHTS: parameters(model)} | ({} if ema is None else {EMA: ema})
-
-
 def read_weights(checkpoint: Path) -> Tensors:
-    """The weights of a checkpoint that the model is made from: their moving average, in a run that keeps one.
+    """Returns the weights of a checkpoint that the model is made from: their moving average, where it has one.
 
     Raises CheckpointError where they are not as written.
     """
@@ -320,27 +405,32 @@ def read_weights(checkpoint: Path) -> Tensors:
     return load_tensors(checkpoint / name)
 
 
+def average_into(model: nn.Module, checkpoints: Sequence[Path]) -> None:
+    """Sets the model's parameters to the mean of those checkpoints: of their moving averages, where they have them."""
+    set_parameters(model, mean_of([read_weights(path) for path in checkpoints]), "the average")
+
+
 def _write_state(checkpoint: Path, state: RunState) -> None:
     """Writes state.json, which vouches for itself and for the files beside it."""
     files = sorted(checkpoint.iterdir())
     marks = {path.name: {"bytes": path.stat().st_size, "sha256": sha256_of(path)} for path in files}
-    table = asdict(state) | {"files": marks}
+    table = state.to_table() | {"files": marks}
     text = json.dumps(table | {"sha256": _digest(table)}, indent=2) + "\n"
     (checkpoint / STATE).write_text(text, encoding="utf-8")
     flush(checkpoint / STATE)
 
 
 def _read_state(checkpoint: Path) -> RunState:
-    """The state of a checkpoint to resume from. Raises CheckpointError: what of it is not as it was written."""
+    """Returns the state of a checkpoint to resume from. Raises CheckpointError, which says what is not as written."""
     state, marks = _read_table(checkpoint)
     for name in sorted({OPTIMIZER, *marks}):
         _check_file(checkpoint / name, marks)
     return state
 
 
-def _read_table(checkpoint: Path) -> tuple[RunState, dict[str, Any]]:
-    """The state in state.json, and size and SHA-256 of the files beside it."""
-    if not (checkpoint / STATE).is_file():  # a pipe is no file either: reading it would wait
+def _read_table(checkpoint: Path) -> tuple[RunState, Table]:
+    """Returns the state in state.json, and size and SHA-256 of the files beside it."""
+    if not (checkpoint / STATE).is_file():  # a pipe is not one either: reading it would wait
         raise CheckpointError(f"it has no {STATE}")
     try:
         data = (checkpoint / STATE).read_bytes()
@@ -375,36 +465,5 @@ def _check_file(path: Path, marks: Mapping[str, Any]) -> None:
         raise CheckpointError(f"{path.name} is not as it was written: its SHA-256 is another")
 
 
-def _digest(table: dict[str, Any]) -> str:
+def _digest(table: Table) -> str:
     return hashlib.sha256(json.dumps(table, sort_keys=True).encode()).hexdigest()
-
-
-def sha256_of(path: Path) -> str:
-    """Returns the SHA-256 of a file, in hexadecimal digits."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def _moments(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
-    return {
-        f"{moment}.{name}": optimizer.state[parameter][moment]
-        for name, parameter in model.named_parameters()
-        if parameter in optimizer.state
-        for moment in MOMENTS
-    }
-
-
-def _set_moments(model: nn.Module, optimizer: torch.optim.Optimizer, tensors: dict[str, Tensor]) -> None:
-    for name, parameter in model.named_parameters():
-        if f"step.{name}" in tensors:
-            optimizer.state[parameter] = {
-                # Fused Adam counts steps in single precision, beside the parameter.
-                moment: tensors[f"{moment}.{name}"].to(parameter.device)
-                for moment in MOMENTS
-            }
-
-
-def _set_ema(ema: Tensors, checkpoint: Path) -> None:
-    saved = load_tensors(checkpoint / EMA)
-    for name, tensor in ema.items():
-        tensor.copy_(saved[name])

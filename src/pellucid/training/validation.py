@@ -1,4 +1,4 @@
-"""What a validation found, and which of them are the best."""
+"""Holds what a validation found, and says which weights are the best."""
 
 import math
 from collections.abc import Sequence
@@ -7,17 +7,15 @@ from dataclasses import dataclass
 from pellucid.config import TrainConfig
 from pellucid.training.state import RunState
 
-LEAST_BLEU = 1.0
-"""Below it BLEU is chance: a few runs of four words that happen to agree."""
-
 POINT = 1.0
-"""One BLEU, one chrF, or one percent of accuracy: two results of one corpus that are nearer to each other are equal."""
+"""One BLEU, one chrF, or one percent of accuracy: results of one corpus that are nearer to each other are equal. So a
+BLEU below it is none: a few runs of four words that happen to agree."""
 
 
 @dataclass(frozen=True)
 class Validation:
-    """What validation found: mean loss per token (nats; of a classifier per text), BLEU and chrF where sentences were
-    translated, and the part of the texts (0 to 1) that a classifier got right."""
+    """Holds what a validation found: mean loss per token (nats; of a classifier per text), BLEU and chrF where
+    sentences were translated, and the part of the texts (0 to 1) that a classifier got right."""
 
     loss: float
     bleu: float | None = None
@@ -30,15 +28,18 @@ class Validation:
     """How BLEU cut the text."""
 
     def score(self, by: str = "score") -> list[float]:
-        """What is to be highest: BLEU or accuracy, and of equal ones the negative loss; or chrF, or the loss, in BLEU's
-        place. BLEU below LEAST_BLEU counts as 0, so that the loss decides until BLEU says something."""
+        """Returns what is to be highest: BLEU or accuracy, and of equal ones the negative loss.
+
+        chrF, or the loss, stands in BLEU's place where `by` says so. BLEU below a POINT counts as 0, so that the loss
+        decides until BLEU says something.
+        """
         # Weights that give NaN are worse than all others.
         loss = self.loss if math.isfinite(self.loss) else math.inf
         if by == "loss":
             return [-loss]
         if by == "chrf" and self.chrf is not None:
             return [self.chrf, -loss]
-        bleu = self.bleu if self.bleu is not None and self.bleu >= LEAST_BLEU else None
+        bleu = self.bleu if self.bleu is not None and self.bleu >= POINT else None
         return [bleu or self.accuracy or 0.0, -loss]
 
     def __str__(self) -> str:
@@ -51,13 +52,13 @@ class Validation:
 
     @property
     def numbers(self) -> dict[str, float | None]:
-        """As the metrics have them."""
+        """Returns its numbers as the metrics have them."""
         others = {"accuracy": self.accuracy, "chrf": self.chrf, "bits_per_byte": self.bits_per_byte}
         known = {name: value for name, value in others.items() if value is not None}
         return {"loss": self.loss, "bleu": self.bleu, **known}
 
 
-def take_in(found: Validation, state: RunState, config: TrainConfig) -> bool:
+def record(found: Validation, state: RunState, config: TrainConfig) -> bool:
     """Notes in `state` what was found at its step; returns whether it is the best so far."""
     by = config.best_by
     best = None
@@ -65,7 +66,8 @@ def take_in(found: Validation, state: RunState, config: TrainConfig) -> bool:
         best = Validation(state.best_loss, state.best_bleu, accuracy=state.best_accuracy, chrf=state.best_chrf)
     better = best is None or found.score(by) > best.score(by)
     if better:
-        set_best(found, state)
+        state.best_step = state.step
+        set_result(found, state)
     state.bad_validations = 0 if better else state.bad_validations + 1
     lower = state.lowest_loss is None or found.loss < state.lowest_loss
     state.bad_losses = 0 if lower else state.bad_losses + 1
@@ -77,22 +79,17 @@ def take_in(found: Validation, state: RunState, config: TrainConfig) -> bool:
     return better
 
 
-def set_best(found: Validation, state: RunState) -> None:
-    """Notes what was found at this step as the best."""
-    state.best_step = state.step
-    set_numbers(found, state)
-
-
-def set_numbers(found: Validation, state: RunState) -> None:
+def set_result(found: Validation, state: RunState) -> None:
     """Notes what was found as what the run's model comes to."""
     state.best_loss, state.best_bleu = found.loss, found.bleu
     state.best_accuracy, state.best_chrf = found.accuracy, found.chrf
 
 
 def winner(found: Sequence[Validation], by: str = "score") -> int:
-    """Returns the place of the weights to keep: of those less than a point below the highest BLEU (or accuracy) the
-    ones with the lowest loss, the first of equal ones. With `by` "chrf" chrF stands in BLEU's place, with "loss" the
-    loss alone decides.
+    """Returns the place of the weights to publish.
+
+    Of those less than a point below the highest BLEU (or accuracy) they are the ones with the lowest loss, the first of
+    equal ones. With `by` "chrf" chrF stands in BLEU's place, with "loss" the loss alone decides.
 
     Between weights of one run a point is more than the choice of the validation sentences makes; the loss, a mean over
     all their tokens, tells smaller differences.
@@ -104,7 +101,7 @@ def winner(found: Sequence[Validation], by: str = "score") -> int:
 
 
 def _points(found: Validation, by: str) -> float:
-    """What a candidate has of a hundred; nothing where the loss alone decides."""
+    """Returns what a candidate has of a hundred; nothing where the loss alone decides."""
     if by == "loss":
         return 0.0
     if by == "chrf" and found.chrf is not None:

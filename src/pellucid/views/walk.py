@@ -8,20 +8,22 @@ from torch import Tensor, nn
 
 from pellucid.data.classified import classifier_input
 from pellucid.decoding.padding import pad
-from pellucid.errors import CheckpointError, ConfigError, DataError
+from pellucid.errors import ConfigError, DataError
 from pellucid.model.attention import MultiHeadAttention, attention_weights, observing
 from pellucid.model.embeddings import Embeddings
+from pellucid.model.families import DecoderOnly, Model
 from pellucid.model.layers import DecoderLayer, EncoderLayer
-from pellucid.model.positions import RelativePositions
-from pellucid.model.transformer import DecoderOnly, Model, Transformer
+from pellucid.model.relative import RelativePositions, RotaryPositions
+from pellucid.model.transformer import Transformer
 from pellucid.tasks.languages import speaking
+from pellucid.tasks.task import tokenizers_of
 from pellucid.tasks.translator import Translator
-from pellucid.text.tokenizer import Tokenizer
+from pellucid.text.tokenizer import CompleteTokenizer
 from pellucid.text.tokenizers import Tokenizers
 from pellucid.tracing.apart import apart
 from pellucid.weights.folder import SavedModel
 
-Read = tuple[str, Tokenizer, list[int]]
+Read = tuple[str, CompleteTokenizer, list[int]]
 """One side that a pass reads: its name, its tokenizer, its ids."""
 
 
@@ -67,15 +69,14 @@ def walk_pass(
     Raises CheckpointError for a model without tokenizer; ConfigError for a target or a language that means nothing to
     the model; DataError for a text that is longer than it takes.
     """
-    if saved.tokenizers is None:
-        raise CheckpointError("the model has no tokenizer, so it cannot read text", "leave --walk out")
+    tokenizers = tokenizers_of(saved)
     model, spoken = saved.model, (source_language, target_language)
     if isinstance(model, Transformer):
-        read = _translation(saved, model, saved.tokenizers, text, target, spoken)
+        read = _translation(saved, model, tokenizers, text, target, spoken)
     elif target or any(spoken):
         raise ConfigError("a target, and languages, are for an encoder-decoder; this model has one side", "leave them")
     else:
-        read = [_text(saved, saved.tokenizers, text)]
+        read = [_text(saved, tokenizers, text)]
     if (longest := max(len(ids) for _, _, ids in read)) > model.config.max_positions:
         raise DataError(f"{longest:,} tokens are too many: the model takes {model.config.max_positions:,}", "cut them")
     rows: list[tuple[str, ...]] = [
@@ -124,7 +125,7 @@ def _text(saved: SavedModel, tokenizers: Tokenizers, text: str) -> Read:
 
 def _steps(model: nn.Module) -> Iterable[tuple[str, nn.Module]]:
     """Returns the modules worth a line: those that compute, not those that only hold others or do nothing here."""
-    quiet = (nn.ModuleList, RelativePositions)
+    quiet = (nn.ModuleList, RelativePositions, RotaryPositions)
     return [(n, m) for n, m in model.named_modules() if n and not isinstance(m, quiet) and "dropout" not in n]
 
 
@@ -150,7 +151,7 @@ def _norm(output: Tensor) -> str:
     return f"norm {output.float().norm(dim=-1).mean().item():.4g}" if output.dim() == 3 else ""
 
 
-def _next_tokens(logits: Tensor, tokenizer: Tokenizer, ids: Sequence[int]) -> list[tuple[str, ...]]:
+def _next_tokens(logits: Tensor, tokenizer: CompleteTokenizer, ids: Sequence[int]) -> list[tuple[str, ...]]:
     """Returns a row a position: the tokens that the model finds most probable after it; (T, V) logits."""
     best = logits.float().softmax(-1).topk(min(MOST_PROBABLE, logits.size(-1)))
     rows: list[tuple[str, ...]] = []

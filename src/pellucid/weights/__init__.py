@@ -1,13 +1,24 @@
 """Models on disk: tensors in safetensors files, the model folder, and other people's formats.
 
-Names are imported when they are first used.
+`opening` opens a folder of any kind, `folder` is our own format, `hugging_face` and `tutorials` read other people's,
+`export` writes them. Names are imported when they are first used.
 """
 
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pellucid.weights.export.ctranslate2 import to_ctranslate2
+    from pellucid.weights.export.hugging_face import to_hugging_face
+    from pellucid.weights.export.onnx import to_onnx
+    from pellucid.weights.hugging_face.opening import from_hugging_face
+    from pellucid.weights.tutorials.importing import import_tutorial
+    from pellucid.weights.tutorials.torch_transformer import from_torch
+
+__all__ = ["from_hugging_face", "from_torch", "import_tutorial", "to_ctranslate2", "to_hugging_face", "to_onnx"]
 
 _HOMES = {
-    "from_hugging_face": "pellucid.weights.hugging_face",
+    "from_hugging_face": "pellucid.weights.hugging_face.opening",
     "from_torch": "pellucid.weights.tutorials.torch_transformer",
     "import_tutorial": "pellucid.weights.tutorials.importing",
     "to_ctranslate2": "pellucid.weights.export.ctranslate2",
@@ -15,10 +26,10 @@ _HOMES = {
     "to_onnx": "pellucid.weights.export.onnx",
 }
 
-__all__ = sorted(_HOMES)
+if not TYPE_CHECKING:
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module `pellucid.weights` has no attribute `{name}`")
-    return getattr(import_module(_HOMES[name]), name)
+    def __getattr__(name: str) -> Any:
+        """Imports a name from its home when it is asked for."""
+        if name not in _HOMES:
+            raise AttributeError(f"module `pellucid.weights` has no attribute `{name}`")
+        return getattr(import_module(_HOMES[name]), name)

@@ -1,4 +1,4 @@
-"""A model to put weights into: nothing is drawn that would be overwritten, which for large models takes minutes."""
+"""A model to put weights into, without drawing random ones first, which for large models takes minutes."""
 
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -8,18 +8,19 @@ from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
 from pellucid.config import ModelConfig
-from pellucid.model.transformer import Model, build_model
+from pellucid.model.families import Model, build_model
+from pellucid.model.parts import Parts
 
 _DRAWS = (Tensor.normal_, Tensor.uniform_)
 
 
-def build_unfilled(config: ModelConfig) -> Model:
-    """The model that `config` describes. Its matrices hold whatever was in memory: all parameters must be set.
+def build_unfilled(config: ModelConfig, parts: Parts | None = None) -> Model:
+    """Returns a model whose matrices hold whatever was in memory: all parameters must be set.
 
     The caller's random numbers go on as if nothing had been built.
     """
     with _NothingDrawn():
-        return build_model(config)
+        return build_model(config, parts)
 
 
 def outline(config: ModelConfig) -> Model:
@@ -29,7 +30,7 @@ def outline(config: ModelConfig) -> Model:
 
 
 class _NothingDrawn(TorchFunctionMode):
-    """Within it, what fills a tensor with random numbers leaves it as it is; all else is computed."""
+    """A mode in which functions that fill a tensor with random numbers leave it as it is; all else is computed."""
 
     def __torch_function__(
         self, func: Callable[..., Any], types: Iterable[type], args: tuple[Any, ...] = (), kwargs: Any = None

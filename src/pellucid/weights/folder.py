@@ -7,18 +7,21 @@ of the first version have our description in `config.json` and no `pellucid.json
 import json
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any
 
 import torch
 
 from pellucid.config import FIRST_FORMAT, FORMAT, DecodeConfig, ModelConfig
 from pellucid.config.tables import from_table, to_table
+from pellucid.config.tasks import TASKS, task_of
 from pellucid.errors import CheckpointError, ConfigError, did_you_mean, quoted, shown
 from pellucid.files.reading import read_settings
 from pellucid.files.writing import move_into_place, temporary_folder, write_text
-from pellucid.model.transformer import Model
+from pellucid.model.families import Model
+from pellucid.model.parts import Parts
+from pellucid.text.tokenizer import Tokenizer
 from pellucid.text.tokenizers import Tokenizers
 from pellucid.text.training_text import TrainingText
 from pellucid.weights.building import build_unfilled, outline
@@ -39,20 +42,17 @@ OWN_TYPE = "pellucid"
 """What our config.json calls its model's type."""
 SECTIONS = ("model", "tokenizer", "decode")
 
-Task = Literal["translate", "classify", "generate", "encode"]
-TASK_OF_FAMILY: dict[str, Task] = {"encoder-decoder": "translate", "decoder": "generate", "encoder": "encode"}
-"""What a family is for; an encoder that tells classes apart is for "classify"."""
-
 
 @dataclass(frozen=True)
 class SavedModel:
-    """What a model folder holds, ours or somebody else's."""
+    """The contents of a model folder, ours or somebody else's."""
 
     model: Model
     tokenizers: Tokenizers | None
     """None where a foreign folder has none."""
     decode: DecodeConfig
-    task: Task = "translate"
+    task: str = "translate"
+    """The name of a record in `TASKS`."""
     labels: tuple[str, ...] = ()
     """What each class is called."""
     languages: dict[str, int] = field(default_factory=dict)
@@ -63,9 +63,23 @@ class SavedModel:
     """What a translator's training lines were; None: not known."""
 
 
-def task_of(model: ModelConfig) -> Task:
-    """What a model of this shape is for."""
-    return "classify" if model.num_classes else TASK_OF_FAMILY[model.family]
+def save_model(
+    folder: Path,
+    model: Model,
+    tokenizers: Tokenizers,
+    decode: DecodeConfig,
+    card: str,
+    labels: Sequence[str] = (),
+    languages: Mapping[str, int] | None = None,
+    text: TrainingText | None = None,
+    *,
+    task: str = "",
+) -> Path:
+    """Writes a whole model folder, in place of a model that is there already, and returns it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    save_weights(folder, model)
+    save_description(folder, model.config, tokenizers, decode, card, labels, languages, text, model.parts, task=task)
+    return folder
 
 
 def save_description(
@@ -77,12 +91,19 @@ def save_description(
     labels: Sequence[str] = (),
     languages: Mapping[str, int] | None = None,
     text: TrainingText | None = None,
+    parts: Parts | None = None,
+    *,
+    task: str = "",
 ) -> None:
-    """Writes all of a model folder but the weights: descriptions, the tokenizer's files, the model card README.md."""
+    """Writes all of a model folder but the weights: descriptions, the tokenizer's files, the model card README.md.
+
+    Of `parts` and tokenizers of somebody's own it holds the names: loading asks for them. `task` is the name of what
+    the model is for; empty: what its shape says.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     description = {
         "format": FORMAT,
-        "task": task_of(model),
+        "task": task or task_of(model).name,
         "model": to_table(model),
         "tokenizer": _save_tokenizers(folder, tokenizers),
         "decode": to_table(decode),
@@ -93,11 +114,13 @@ def save_description(
         description["languages"] = dict(languages)
     if text is not None:
         description["text"] = to_table(text)
+    if parts is not None and parts.names:
+        description["parts"] = parts.names
     write_text(folder / "README.md", card)
     write_text(folder / CONFIG, json.dumps(_for_others(model), indent=2) + "\n")
     with suppress(ConfigError):  # what the common format cannot express, our own files hold
         write_tokenizer_files(tokenizers, folder, model, decode)
-    # Last: without it the folder is none yet.
+    # Last: before it, the folder does not count as a model.
     write_text(folder / DESCRIPTION, json.dumps(description, indent=2, ensure_ascii=False) + "\n")
 
 
@@ -106,20 +129,21 @@ def save_weights(folder: Path, model: Model) -> None:
     save_tensors(folder / WEIGHTS, parameters(model))
 
 
-def load_folder(folder: Path, device: torch.device, dtype: torch.dtype | None = None) -> SavedModel:
-    """The model of a folder, ours or one of Hugging Face's transformers, ready to use.
+def load_folder(
+    folder: Path,
+    device: torch.device,
+    dtype: torch.dtype | None = None,
+    parts: Parts | None = None,
+    tokenizer: Tokenizers | Tokenizer | None = None,
+) -> SavedModel:
+    """Returns the model of a folder in our own format, ready to use; `open_folder` opens those of any.
 
     Anybody may have written it: what the description asks for is compared with the header of the weights before memory
-    is taken for either.
+    is taken for either. Code is never read from it: `parts` and a `tokenizer` of one's own, which it names, are given.
 
-    Raises CheckpointError where the folder is none, or is damaged, or holds what cannot be expressed here.
+    Raises CheckpointError where it is not a model folder, is damaged, cannot be expressed here, or names parts or a
+    tokenizer that are not given; and where some are given that it does not name.
     """
-    _refuse_exported(folder)
-    if is_foreign(folder):
-        from pellucid.weights.hugging_face import open_folder
-
-        saved = open_folder(folder)
-        return replace(saved, model=saved.model.to(device, dtype))
     table = read_config(folder)
     try:
         config = from_table(ModelConfig, table["model"], "[model]")
@@ -127,21 +151,51 @@ def load_folder(folder: Path, device: torch.device, dtype: torch.dtype | None = 
         text = from_table(TrainingText, table["text"], "`text`") if "text" in table else None
     except ConfigError as error:
         raise CheckpointError(f"`{description_of(folder)}` is damaged: {error}", "copy the folder again") from error
-    tokenizers = Tokenizers.load(folder, table["tokenizer"])
-    if table["task"] != task_of(config):
+    check_parts(folder, table.get("parts", {}), table["task"], parts)
+    tokenizers = Tokenizers.load(folder, table["tokenizer"], tokenizer)
+    if not TASKS[table["task"]].fits(config):
         raise CheckpointError(
             f"`{description_of(folder)}` is damaged: its task is {table['task']!r}, "
-            f"its model is for {task_of(config)!r}",
+            f"its model is for {task_of(config).name!r}",
             "copy the folder again",
         )
     origin = f"`{folder / WEIGHTS}`"
-    check_stored(outline(config), read_header(folder / WEIGHTS), origin)
+    if parts is None:  # parts that are given are trusted, and may not be able to stand without numbers
+        check_stored(outline(config), read_header(folder / WEIGHTS), origin)
     tensors = load_tensors(folder / WEIGHTS)
-    model = build_unfilled(config)
+    model = build_unfilled(config, parts)
     set_parameters(model, tensors, origin)
     labels, languages = _labels(folder, table, config), _languages(folder, table)
     model = model.to(device, dtype).eval()
     return SavedModel(model, tokenizers, decode, table["task"], labels, languages, text=text)
+
+
+def check_parts(folder: Path, recorded: Any, task: str, parts: Parts | None) -> None:
+    """Raises CheckpointError unless `parts` are those that the folder names."""
+    known = {field.name for field in fields(Parts)}
+    if not isinstance(recorded, dict) or not set(recorded) <= known or not all(map(_is_name, recorded.values())):
+        raise CheckpointError(
+            f"`{description_of(folder)}` is damaged: its `parts` ({shown(recorded)}) are not names of modules by "
+            f"{', '.join(sorted(known))}",
+            "copy the folder again",
+        )
+    given = {} if parts is None else parts.names
+    if parts is not None and given.keys() == recorded.keys() and all(map(parts.fits, recorded, recorded.values())):
+        return
+    if not given and not recorded:
+        return
+    told = {name: f"{name}={path.removeprefix('__main__.')}" for name, path in recorded.items()}
+    loader = f"pellucid.{TASKS[task].class_name}.load" if TASKS[task].method else "load_folder"
+    argument = f", parts=pellucid.Parts({', '.join(told.values())})" if told else ""
+    line = f'write {loader}("{folder}"{argument})'
+    has = f"has parts that are not Pellucid's ({', '.join(told.values())})" if told else "has no parts of your own"
+    wrong = ", ".join(f"{name}={path}" for name, path in given.items())
+    raise CheckpointError(f"the model in `{folder}` {has}, but {f'{wrong} is' if wrong else 'none are'} given", line)
+
+
+def _is_name(name: object) -> bool:
+    """Tells whether a description's name of a part can stand in a line of Python; a lambda has none."""
+    return isinstance(name, str) and all(part.isidentifier() for part in name.replace("<lambda>", "_").split("."))
 
 
 def description_of(folder: Path) -> Path:
@@ -151,7 +205,7 @@ def description_of(folder: Path) -> Path:
 
 
 def is_described(folder: Path) -> bool:
-    """Tells whether a folder has a description of ours. A config.json for others alone is none."""
+    """Tells whether a folder has a description of ours; a config.json for others alone does not count."""
     return (folder / DESCRIPTION).is_file() or "format" in _config(folder)
 
 
@@ -164,7 +218,7 @@ def is_foreign(folder: Path) -> bool:
 
 
 def _config(folder: Path) -> dict[str, Any]:
-    """The table in config.json; empty where there is none, for `read_config` to say what is wrong."""
+    """Returns the table in config.json; an empty one where there is none, and `read_config` says what is wrong."""
     try:
         return read_settings(folder / CONFIG)
     except CheckpointError:
@@ -202,10 +256,11 @@ def read_config(folder: Path) -> dict[str, Any]:
             f"`{path}` does not describe a model: it has neither Pellucid's `format` nor Hugging Face's `model_type`",
             "name a model folder",
         )
-    if version not in (FORMAT, FIRST_FORMAT) or table.get("task") not in get_args(Task):
-        tasks = ", ".join(repr(task) for task in get_args(Task))
+    task = table.get("task")
+    if version not in (FORMAT, FIRST_FORMAT) or not isinstance(task, str) or task not in TASKS:
+        tasks = ", ".join(map(repr, TASKS))
         raise CheckpointError(
-            f"`{path}` has format {quoted(version)} and task {quoted(table.get('task'))}; "
+            f"`{path}` has format {quoted(version)} and task {quoted(task)}; "
             f"this version reads {FIRST_FORMAT!r} and {FORMAT!r}, and {tasks}",
             "upgrade pellucid",
         )
@@ -215,21 +270,8 @@ def read_config(folder: Path) -> dict[str, Any]:
     return dict(table)
 
 
-def _refuse_exported(folder: Path) -> None:
-    """Raises CheckpointError for a folder that was written for another engine, and holds no weights as we read them."""
-    if (folder / DESCRIPTION).exists() or any(folder.glob("*.safetensors")):
-        return
-    graphs = [*folder.glob("onnx/*.onnx"), *folder.glob("encoder.onnx"), *folder.glob("decoder.onnx")]
-    engine = "CTranslate2" if (folder / "model.bin").is_file() else "ONNX Runtime" if graphs else ""
-    if engine:
-        raise CheckpointError(
-            f"`{folder}` holds a model for {engine}, which is not converted back",
-            "name the folder that it was converted from; its README.md says how to run it",
-        )
-
-
 def _where_models_are(folder: Path) -> str:
-    """What to do about a name at which there is no model."""
+    """Returns what to do about a name at which there is no model."""
     if folder.is_dir():
         return "a run folder becomes one at its first validation"
     if folder.exists() or len(folder.parts) != 1 or folder.suffix:
@@ -238,7 +280,7 @@ def _where_models_are(folder: Path) -> str:
 
 
 def _for_others(model: ModelConfig) -> dict[str, Any]:
-    """What our config.json tells programs that look for one: whose model it is, and its sizes by their usual names."""
+    """Returns our config.json, which tells other programs whose model it is, and its sizes by their usual names."""
     return {
         "model_type": OWN_TYPE,
         "library_name": OWN_TYPE,
@@ -256,7 +298,7 @@ def _for_others(model: ModelConfig) -> dict[str, Any]:
 
 
 def _labels(folder: Path, table: dict[str, Any], config: ModelConfig) -> tuple[str, ...]:
-    """What the classes are called. Raises CheckpointError where there are not as many names as classes."""
+    """Returns the names of the classes. Raises CheckpointError where there are not as many names as classes."""
     labels = table.get("labels", [])
     if not isinstance(labels, list) or len(labels) != config.num_classes:
         raise CheckpointError(
@@ -268,11 +310,11 @@ def _labels(folder: Path, table: dict[str, Any], config: ModelConfig) -> tuple[s
 
 
 def _languages(folder: Path, table: dict[str, Any]) -> dict[str, int]:
-    """The codes of languages, with their ids. Raises CheckpointError where they are no such table."""
+    """Returns the codes of languages, with their ids. Raises CheckpointError where they are something else."""
     languages = table.get("languages", {})
     if not isinstance(languages, dict) or not all(type(number) is int for number in languages.values()):
         raise CheckpointError(
-            f"`{description_of(folder)}` is damaged: its `languages` are no table of ids", "copy the folder again"
+            f"`{description_of(folder)}` is damaged: its `languages` are not a table of ids", "copy the folder again"
         )
     return dict(languages)
 

@@ -16,18 +16,27 @@ from pellucid.files.writing import replacing
 FLOATS = {"F16": torch.float16, "BF16": torch.bfloat16, "F32": torch.float32, "F64": torch.float64}
 """What parameters are stored in, by its name in a header. All else would be cast to something without a word."""
 _NAMES = {dtype: name for name, dtype in FLOATS.items()}
+_WHOLE = {
+    torch.int64: "I64",
+    torch.int32: "I32",
+    torch.int16: "I16",
+    torch.int8: "I8",
+    torch.uint8: "U8",
+    torch.bool: "BOOL",
+}
+"""Numbers that only a part of somebody's own may hold beside its parameters: a counter, say."""
 
 
 @dataclass(frozen=True)
 class Stored:
-    """What a file's header says of a tensor."""
+    """A tensor as a file's header describes it."""
 
     dtype: str
     shape: tuple[int, ...]
 
     @classmethod
     def of(cls, tensor: Tensor) -> "Stored":
-        """Returns the same of a tensor."""
+        """Describes a tensor as a header would."""
         return cls(_NAMES.get(tensor.dtype, str(tensor.dtype).removeprefix("torch.")), tuple(tensor.shape))
 
 
@@ -39,7 +48,7 @@ def save_tensors(path: Path, tensors: dict[str, Tensor]) -> None:
 
 
 def load_tensors(path: Path) -> dict[str, Tensor]:
-    """The tensors of a file, on the CPU. Raises CheckpointError where it is missing or damaged."""
+    """Reads the tensors of a file, onto the CPU. Raises CheckpointError where it is missing or damaged."""
     _check_there(path)
     try:
         return safetensors.torch.load_file(path)
@@ -76,8 +85,16 @@ def _damaged(path: Path, error: Exception) -> CheckpointError:
 
 
 def parameters(model: nn.Module) -> dict[str, Tensor]:
-    """The parameters by name, in the model's order; one that stands in several places is named by its first."""
-    return dict(model.named_parameters())
+    """Returns all that a model has learned by name, in its order; one in several places is named by its first.
+
+    That is its parameters, and the persistent buffers of parts of somebody's own: Pellucid's modules have none.
+    """
+    found: dict[str, Tensor] = dict(model.named_parameters())
+    for place, module in model.named_modules():
+        for name, buffer in module.named_buffers(recurse=False):
+            if name not in module._non_persistent_buffers_set:
+                found[f"{place}.{name}" if place else name] = buffer
+    return found
 
 
 def set_parameters(model: nn.Module, tensors: dict[str, Tensor], origin: str) -> None:
@@ -96,8 +113,8 @@ def set_parameters(model: nn.Module, tensors: dict[str, Tensor], origin: str) ->
 def check_stored(model: nn.Module, stored: Mapping[str, Stored], origin: str) -> None:
     """Compares a model's parameters with what a file's header says; the model may be an outline.
 
-    Raises CheckpointError that counts and names what is missing, unexpected, of another shape, or no floating-point
-    numbers.
+    Raises CheckpointError that counts and names what is missing, unexpected, of another shape, or not stored as
+    floating-point numbers.
     """
     own = parameters(model)
     missing = [name for name in own if name not in stored]
@@ -114,7 +131,14 @@ def check_stored(model: nn.Module, stored: Mapping[str, Stored], origin: str) ->
                 f"{origin}: `{name}` has shape {shown(stored[name].shape)}, the model's is {tuple(parameter.shape)}",
                 "config.json and the weights must come from the same model",
             )
-        check_dtype(name, stored[name], origin)
+        if parameter.is_floating_point():
+            check_dtype(name, stored[name], origin)
+        elif stored[name].dtype not in (Stored.of(parameter).dtype, _WHOLE.get(parameter.dtype)):
+            raise CheckpointError(
+                f"{origin}: `{name}` is stored as {shown(stored[name].dtype)}, the model's is "
+                f"{Stored.of(parameter).dtype}",
+                "the weights and the parts must be of the same version",
+            )
 
 
 def check_dtype(name: str, stored: Stored, origin: str) -> None:
@@ -140,7 +164,7 @@ def check_finite(name: str, tensor: Tensor, origin: str) -> None:
 
 
 def mean_of(states: list[dict[str, Tensor]]) -> dict[str, Tensor]:
-    """The mean of several states, taken in double precision (section 6.1: averaging of checkpoints)."""
+    """Returns the mean of several states, taken in double precision (section 6.1: averaging of checkpoints)."""
     return {name: _mean([state[name] for state in states]) for name in states[0]}
 
 

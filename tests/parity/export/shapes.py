@@ -5,7 +5,7 @@ from typing import Any
 import torch
 
 from pellucid.config import ModelConfig
-from pellucid.model.transformer import Model, build_model
+from pellucid.model.families import Model, build_model
 
 SIZES: dict[str, Any] = {"d_model": 12, "d_ff": 20, "num_heads": 3, "max_positions": 40, "dropout": 0.0}
 VOCAB = 31

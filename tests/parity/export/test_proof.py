@@ -8,7 +8,7 @@ import pytest
 
 from pellucid.config import DecodeConfig, ModelConfig
 from pellucid.conversion.proof import own_sentences, prove
-from pellucid.model.transformer import Model
+from pellucid.model.families import Model
 from pellucid.text.tokenizers import Tokenizers
 from pellucid.weights import to_ctranslate2, to_hugging_face
 from pellucid.weights.export import architectures, ctranslate2

@@ -12,8 +12,8 @@ import pytest
 from pellucid.config import DecodeConfig, ModelConfig
 from pellucid.model.transformer import Transformer
 from pellucid.tasks.translator import Translator
+from pellucid.text.tokenizer_training import train_tokenizer
 from pellucid.text.tokenizers import Tokenizers
-from pellucid.text.training import train_tokenizer
 from pellucid.weights import to_ctranslate2, to_hugging_face, to_onnx
 from tests.parity.export.shapes import DECODERS, ENCODERS, PAIRED, random_model
 from tests.parity.export.test_transformers_js import LIBRARY
@@ -32,8 +32,8 @@ def snippet(folder: Path) -> str:
 
 def translator(joint: bool) -> Translator:
     """A small model that translates words, and stops after a few."""
-    options: dict[str, Any] = {"vocab_size": 300, "lowercase": False, "min_frequency": 1}
-    source = train_tokenizer("words", CORPUS, **options, byte_fallback=True)
+    options: dict[str, Any] = {"vocab_size": 300, "normalize": "none"}
+    source = train_tokenizer("words", CORPUS, **options)
     target = source if joint else train_tokenizer("characters", CORPUS, **options, byte_fallback=False)
     sizes = {"src_vocab_size": source.size, "tgt_vocab_size": target.size, "max_positions": 20}
     shape = PAIRED | sizes | {"num_encoder_layers": 1, "num_decoder_layers": 1}
@@ -60,7 +60,7 @@ def test_translators_in_python(joint: bool, tmp_path: Path) -> None:
 
 def test_other_tasks_in_python(tmp_path: Path) -> None:
     tokenizer = train_tokenizer(
-        "characters", CORPUS, vocab_size=31, lowercase=False, min_frequency=1, byte_fallback=False
+        "characters", CORPUS, vocab_size=31, lowercase=False, min_frequency=1, byte_fallback=False, normalize="none"
     )
     for name in ("GPT-2", "classifier", "BERT"):
         model = random_model(replace((DECODERS | ENCODERS)[name], max_positions=80))

@@ -13,10 +13,10 @@ from pellucid.config import DecodeConfig, ModelConfig
 from pellucid.conversion.proof import own_sentences
 from pellucid.decoding.engine import search
 from pellucid.model.transformer import Transformer
+from pellucid.text.tokenizer_training import train_tokenizer
 from pellucid.text.tokenizers import Tokenizers
-from pellucid.text.training import train_tokenizer
 from pellucid.weights import from_hugging_face, to_hugging_face
-from pellucid.weights.hugging_face import open_folder
+from pellucid.weights.hugging_face.opening import open_foreign_folder
 from tests.parity.export.shapes import DECODERS, ENCODERS, PAIRED, PAIRS, random_model
 from tests.unit.text.subword_models import subwords
 
@@ -119,7 +119,7 @@ def test_generate_does_what_our_beam_search_does(tmp_path: Path) -> None:
         best = search(model, [ids], DecodeConfig(beam_size=3, max_length=13, suppress=(9,)))[0][0].ids
         assert found[1:] == [*best, 2]
     assert theirs.generation_config.forced_bos_token_id == 7
-    back = open_folder(tmp_path).decode
+    back = open_foreign_folder(tmp_path).decode
     assert (back.beam_size, back.max_length, back.target_prefix) == (3, 12, (7,))
     assert 9 in back.suppress
 
@@ -151,7 +151,7 @@ def test_a_text_is_normalised_by_the_file_alone(normalization: str, tmp_path: Pa
 
     lines = own_sentences()
     tokenizer = train_tokenizer(
-        "bpe", lines, vocab_size=500, lowercase=False, min_frequency=1, byte_fallback=True, normalization=normalization
+        "bpe", lines, vocab_size=500, lowercase=False, min_frequency=1, byte_fallback=True, normalize=normalization
     )
     sizes = {"src_vocab_size": tokenizer.size, "tgt_vocab_size": tokenizer.size}
     config = ModelConfig(**PAIRED | sizes | {"tie_embeddings": "decoder"})

@@ -17,12 +17,13 @@ import torch
 
 from pellucid.config import DecodeConfig, ModelConfig
 from pellucid.conversion.proof import own_sentences
-from pellucid.model.transformer import DecoderOnly, Transformer
+from pellucid.model.families import DecoderOnly
+from pellucid.model.transformer import Transformer
 from pellucid.tasks.classifier import Classifier
 from pellucid.tasks.language_model import LanguageModel
 from pellucid.tasks.translator import Translator
+from pellucid.text.tokenizer_training import train_tokenizer
 from pellucid.text.tokenizers import Tokenizers
-from pellucid.text.training import train_tokenizer
 from pellucid.weights import to_onnx
 from tests.parity.export.shapes import DECODER, PAIRED, SIZES, random_model
 from tests.unit.text.subword_models import CORPUS, subwords
@@ -75,7 +76,7 @@ def test_it_translates(norm: str, quantization: Any, tmp_path: Path) -> None:
 
 def test_it_goes_on_with_a_text(tmp_path: Path) -> None:
     tokenizer = train_tokenizer(
-        "characters", CORPUS, vocab_size=600, lowercase=False, min_frequency=1, byte_fallback=False
+        "characters", CORPUS, vocab_size=600, lowercase=False, min_frequency=1, byte_fallback=False, normalize="none"
     )
     config = ModelConfig.decoder(**DECODER | {"num_layers": 1, "vocab_size": tokenizer.size}, positions="learned")
     model = random_model(replace(config, bias=False))
@@ -96,7 +97,7 @@ def test_it_goes_on_with_a_text(tmp_path: Path) -> None:
 
 @torch.inference_mode()
 def test_it_classifies(tmp_path: Path) -> None:
-    tokenizer = train_tokenizer("words", CORPUS, vocab_size=600, lowercase=True, min_frequency=1, byte_fallback=True)
+    tokenizer = train_tokenizer("words", CORPUS, vocab_size=600, lowercase=True, normalize="none")
     config = ModelConfig.encoder(
         **SIZES, vocab_size=tokenizer.size, num_layers=1, norm="pre", positions="learned", pooling="mean", num_classes=3
     )

@@ -9,7 +9,8 @@ import pytest
 import torch
 
 from pellucid.tasks.language_model import LanguageModel
-from pellucid.weights.folder import load_folder, save_description, save_weights
+from pellucid.weights.folder import save_description, save_weights
+from pellucid.weights.opening import open_folder
 from tests.parity.foreign_tokenizers import folders
 from tests.parity.foreign_tokenizers.lines import varied_lines
 from tests.parity.hugging_face.outside import greedy_outside, random_outside
@@ -96,7 +97,7 @@ def test_texts_have_a_start_but_no_end(tmp_path: Path) -> None:
 def test_a_folder_saved_as_ours_begins_alike(tmp_path: Path) -> None:
     (tmp_path / "theirs").mkdir()
     make(tmp_path / "theirs", "llama", True, add_bos_token=True)
-    saved = load_folder(tmp_path / "theirs", torch.device("cpu"))
+    saved = open_folder(tmp_path / "theirs", torch.device("cpu"))
     assert saved.tokenizers is not None
     save_description(tmp_path / "ours", saved.model.config, saved.tokenizers, saved.decode, "# a card\n")
     save_weights(tmp_path / "ours", saved.model)

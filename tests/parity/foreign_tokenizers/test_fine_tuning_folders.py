@@ -8,7 +8,8 @@ import pytest
 import torch
 
 from pellucid.tasks.language_model import LanguageModel
-from pellucid.weights.folder import load_folder, read_config
+from pellucid.weights.folder import read_config
+from pellucid.weights.opening import open_folder
 from tests.parity.foreign_tokenizers import folders
 from tests.parity.foreign_tokenizers.test_continuing_folders import make as make_language_model
 from tests.parity.foreign_tokenizers.test_translating_folders import FAMILIES, LINES, make
@@ -91,7 +92,7 @@ def test_the_loss_is_theirs_and_the_run_translates_as_the_start_did(kind: str, t
     expected = loss_outside(tuning.start, kind, source, target)
     assert tuning.losses() == pytest.approx((expected, expected), abs=2e-4)
 
-    start, table = load_folder(tuning.start, torch.device("cpu")), read_config(tuning.run)
+    start, table = open_folder(tuning.start, torch.device("cpu")), read_config(tuning.run)
     assert table.get("languages", {}) == start.languages
     assert table["decode"]["suppress"] == list(start.decode.suppress)
     lines = tuning.place / "lines"

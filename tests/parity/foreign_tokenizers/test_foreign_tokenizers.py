@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from pellucid.text.foreign import load_foreign_tokenizer
-from pellucid.text.languages import language_ids
+from pellucid.text.language_codes import language_ids
 from pellucid.text.tokenizers import Tokenizers
 from tests.parity.foreign_tokenizers import folders
 from tests.parity.foreign_tokenizers.lines import varied_lines

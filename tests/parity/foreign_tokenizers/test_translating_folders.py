@@ -17,9 +17,10 @@ import pytest
 import torch
 
 from pellucid.errors import CheckpointError, ConfigError
-from pellucid.evaluation.evaluate import evaluate
+from pellucid.tasks.evaluate import evaluate
 from pellucid.tasks.translator import Translator
-from pellucid.weights.folder import load_folder, save_description, save_weights
+from pellucid.weights.folder import save_description, save_weights
+from pellucid.weights.opening import open_folder
 from tests.parity.foreign_tokenizers import folders
 from tests.parity.foreign_tokenizers.lines import varied_lines
 from tests.unit.cli.command_line import CommandLine
@@ -207,7 +208,7 @@ def test_scores_are_those_of_what_was_found(kind: str, tmp_path: Path) -> None:
 def test_a_folder_saved_as_ours_translates_without_the_first_one(kind: str, tmp_path: Path) -> None:
     (tmp_path / "theirs").mkdir()
     folder, (source, target) = make(tmp_path / "theirs", kind), FAMILIES[kind]
-    saved = load_folder(folder, torch.device("cpu"))
+    saved = open_folder(folder, torch.device("cpu"))
     assert saved.tokenizers is not None
     ours = tmp_path / "ours"
     save_description(ours, saved.model.config, saved.tokenizers, saved.decode, "# a card\n", languages=saved.languages)

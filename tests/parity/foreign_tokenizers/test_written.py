@@ -12,11 +12,11 @@ from pellucid.config import DecodeConfig, ModelConfig
 from pellucid.conversion.proof import own_sentences
 from pellucid.errors import ConfigError
 from pellucid.text.hugging_face import HuggingFaceTokenizer
-from pellucid.text.special import SpecialIds
+from pellucid.text.special_ids import SpecialIds
 from pellucid.text.tokenizer import Tokenizer
+from pellucid.text.tokenizer_json_writing import tokenizer_json
+from pellucid.text.tokenizer_training import train_tokenizer
 from pellucid.text.tokenizers import Tokenizers
-from pellucid.text.tokenizers_format import tokenizer_json
-from pellucid.text.training import train_tokenizer
 from pellucid.weights.export.tokenizer_files import write_tokenizer_files
 from tests.unit.text.subword_models import CORPUS, LINES, subwords
 
@@ -34,13 +34,13 @@ OWN: dict[str, dict[str, Any]] = {
     "characters, no bytes": {"byte_fallback": False},
     "characters, lower case": {"lowercase": True},
     "bytes": {},
-    "bpe, nfc": {"normalization": "nfc"},
-    "unigram, nfc": {"normalization": "nfc"},
-    "words, nfc": {"normalization": "nfc", "lowercase": True},
-    "characters, nfc": {"normalization": "nfc"},
-    "bytes, nfc": {"normalization": "nfc"},
-    "bpe, nmt_nfkc": {"normalization": "nmt_nfkc"},
-    "characters, nmt_nfkc": {"normalization": "nmt_nfkc"},
+    "bpe, nfc": {"normalize": "nfc"},
+    "unigram, nfc": {"normalize": "nfc"},
+    "words, nfc": {"normalize": "nfc", "lowercase": True},
+    "characters, nfc": {"normalize": "nfc"},
+    "bytes, nfc": {"normalize": "nfc"},
+    "bpe, nmt_nfkc": {"normalize": "nmt_nfkc"},
+    "characters, nmt_nfkc": {"normalize": "nmt_nfkc"},
 }
 MORE = [
     "Don't (you) [x] – 80% 3.5 10:30, \"so\" ’tis a-b « c »",
@@ -55,7 +55,7 @@ MORE = [
 def trained(name: str) -> Tokenizer:
     """A tokenizer of ours; text that is cut at spaces has words that are spelled like special tokens."""
     kind = name.partition(",")[0]
-    options = {"lowercase": False, "byte_fallback": True, "min_frequency": 1} | OWN[name]
+    options = {"normalize": "none"} | OWN[name]
     lines = [*CORPUS, "<s> <unk> a"] if kind == "spaces" else CORPUS
     return train_tokenizer(kind, lines, vocab_size=600, **options)
 

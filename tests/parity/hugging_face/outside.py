@@ -6,7 +6,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from pellucid.model.transformer import DecoderOnly, Model, Transformer
+from pellucid.model.families import DecoderOnly, Model
+from pellucid.model.transformer import Transformer
 from pellucid.weights import from_hugging_face
 
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from pellucid.text.hugging_face import HuggingFaceTokenizer
-from pellucid.text.special import SpecialIds
+from pellucid.text.special_ids import SpecialIds
 from pellucid.tracing.tokens import tokens_of
 
 pytestmark = pytest.mark.foreign

@@ -8,7 +8,8 @@ import torch
 from torch import Tensor, nn
 
 from pellucid.errors import ConfigError
-from pellucid.model.transformer import SequenceClassifier, Transformer
+from pellucid.model.families import SequenceClassifier
+from pellucid.model.transformer import Transformer
 from pellucid.weights import import_tutorial
 from tests.parity.tutorials import keras
 from tests.parity.tutorials.annotated import Annotated

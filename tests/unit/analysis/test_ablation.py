@@ -10,7 +10,8 @@ from sacrebleu.metrics.bleu import BLEU
 from pellucid.analysis.ablation import Head, Outcome, ablate, heads_of, switched_off
 from pellucid.config import ModelConfig
 from pellucid.errors import DataError
-from pellucid.model.transformer import DecoderOnly, SequenceClassifier, Transformer
+from pellucid.model.families import DecoderOnly, SequenceClassifier
+from pellucid.model.transformer import Transformer
 
 SIZES = {"d_model": 12, "d_ff": 16, "num_heads": 3, "dropout": 0.0}
 SRC = torch.randint(3, 20, (8, 6), generator=torch.Generator().manual_seed(1))

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pellucid.run.train import train
+from pellucid.run.run import train
 from pellucid.tasks.language_model import LanguageModel
 from tests.other_tasks import GENERATE, small_recipe_for, write_alphabet
 from tests.unit.cli.command_line import CommandLine

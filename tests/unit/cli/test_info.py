@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pellucid.config import DecodeConfig
-from pellucid.model.transformer import build_model
+from pellucid.model.families import build_model
 from pellucid.tasks.translator import Translator
 from pellucid.text.tokenizers import Tokenizers
 from pellucid.weights import to_hugging_face

@@ -138,7 +138,7 @@ def test_a_text_that_cannot_be_used(pellucid: CommandLine, spoil: Callable[[Path
         ),
         (
             ["other.tgt"],
-            "`other.tgt` is no recipe: neither a TOML file nor a shipped recipe",
+            "`other.tgt` is not a recipe: neither a TOML file nor a shipped recipe",
             "each text has an option of its own: --src other.tgt",
         ),
         (["--device", "cuda"], "device `cuda` is not on this machine", "this machine has: auto, "),
@@ -281,7 +281,7 @@ def test_a_second_text_after_src(pellucid: CommandLine) -> None:
     outcome = pellucid("train", "--src", "train.src", "train.tgt", "--out", "run")
     assert (outcome.status, outcome.error) == (
         2,
-        "`train.tgt` is no recipe: neither a TOML file nor a shipped recipe",
+        "`train.tgt` is not a recipe: neither a TOML file nor a shipped recipe",
     )
     assert outcome.hint == "each text has an option of its own: --tgt train.tgt"
 

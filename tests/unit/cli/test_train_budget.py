@@ -39,7 +39,7 @@ def test_a_run_says_its_plan_before_the_first_step(pellucid: CommandLine) -> Non
     ("options", "error", "hint"),
     [
         (("--plan",), "--plan needs a time to plan for", "add --budget, as in `--budget 15m --plan`"),
-        (("--out", "run", "--budget", "soon"), "`soon` is no length of time", "write 90s, 15m, 1h30m or 2d"),
+        (("--out", "run", "--budget", "soon"), "`soon` is not a length of time", "write 90s, 15m, 1h30m or 2d"),
         (("--budget", "5m"), "--out is not given", "name the folder for the run, as in `--out run`"),
     ],
 )

@@ -21,10 +21,10 @@ from pellucid.config import (
     DecodeConfig,
     ModelConfig,
     Recipe,
+    SamplingConfig,
     TrainConfig,
     shipped_recipes,
 )
-from pellucid.decoding.sampling import SamplingConfig
 from pellucid.errors import ConfigError
 from pellucid.model.transformer import Transformer
 

@@ -192,7 +192,7 @@ def test_kinds_are_found_by_looking(saved: Path, foreign: Path, vocabularies: di
 def test_nothing_to_find(tmp_path: Path) -> None:
     torch.save({"own.weight": torch.zeros(2)}, tmp_path / "own.pt")
     for path, message in (
-        (tmp_path / "own.pt", "has the names of no tutorial that is known: annotated-transformer"),
+        (tmp_path / "own.pt", "does not have the names of any tutorial that is known: annotated-transformer"),
         (tmp_path, "no model at .*: it has no pellucid.json or config.json"),
         (tmp_path / "nothing", "no model at .*: it does not exist"),
         (Path("nothing.pt"), "no model at `nothing.pt`: it does not exist"),
@@ -258,7 +258,7 @@ def test_a_damaged_file(name: str, content: bytes, tmp_path: Path) -> None:
 
 def test_a_file_of_another_kind(tmp_path: Path) -> None:
     (tmp_path / "model.h5").write_bytes(b"x")
-    with pytest.raises(DataError, match=r"model.h5` is of no kind that is read: .safetensors, .npz, .pt"):
+    with pytest.raises(DataError, match=r"model.h5` is not of a kind that is read: .safetensors, .npz, .pt"):
         convert(tmp_path / "model.h5", tmp_path / "out")
 
 

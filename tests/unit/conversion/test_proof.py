@@ -11,11 +11,11 @@ import pytest
 import torch
 
 from pellucid.config import DecodeConfig, ModelConfig
-from pellucid.conversion import languages as proof_languages
 from pellucid.conversion import proof as proofs
 from pellucid.conversion.proof import Proof, not_compared, own_sentences, prove
 from pellucid.errors import ConfigError, DataError
-from pellucid.model.transformer import EncoderOnly, Transformer
+from pellucid.model.families import EncoderOnly
+from pellucid.model.transformer import Transformer
 from pellucid.text.tokenizers import Tokenizers
 from pellucid.weights.folder import SavedModel, save_description, save_weights
 from tests.parity.export.shapes import DECODER, ENCODER, PAIRED, random_model
@@ -161,17 +161,17 @@ BETWEEN = [
 def test_which_languages_are_compared(
     settings: dict[str, Any], given: Any, said: str, prefixes: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(proof_languages, "codes_are_special", lambda *_: True)
+    monkeypatch.setattr(proofs, "codes_are_special", lambda *_: True)
     tokenizer = subwords("bpe")
     model = random_model(ModelConfig(**PAIRED))
     saved = SavedModel(model, Tokenizers(tokenizer, tokenizer), DecodeConfig(**settings), languages=CODES)
-    found, named = proof_languages.between(saved, given)
+    found, named = proofs.with_languages(saved, given)
     assert named == said
     assert (found.decode.source_prefix, found.decode.target_prefix) == prefixes
     with pytest.raises(ConfigError, match=r"^unknown `source_language` `qq`"):
-        proof_languages.between(saved, ("qq", None))
+        proofs.with_languages(saved, ("qq", None))
     with pytest.raises(ConfigError, match=r"^languages are given \(`xx`\), but the model knows none$"):
-        proof_languages.between(replace(saved, languages={}), ("xx", None))
+        proofs.with_languages(replace(saved, languages={}), ("xx", None))
 
 
 def test_a_near_tie_is_counted_apart() -> None:

@@ -10,7 +10,8 @@ from torch import nn
 
 from pellucid.conversion.tutorial import TutorialOptions, open_tutorial
 from pellucid.errors import CheckpointError, ConfigError, DataError
-from pellucid.model.transformer import SequenceClassifier, Transformer
+from pellucid.model.families import SequenceClassifier
+from pellucid.model.transformer import Transformer
 from pellucid.tasks.translator import Translator
 from pellucid.weights.folder import SavedModel
 from tests.parity.tutorials.classifier import Classifier

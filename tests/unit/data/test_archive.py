@@ -10,8 +10,9 @@ from sacrebleu.dataset.fake_sgml import FakeSGMLDataset
 
 from pellucid.data import archive
 from pellucid.data.archive import ArchiveError, unpack
-from pellucid.data.cache import recorded_sha256, sha256_of
+from pellucid.data.cache import recorded_sha256
 from pellucid.errors import DataError
+from pellucid.files.reading import sha256_of
 
 SGM = """<?xml version="1.0" encoding="UTF-8"?>
 <srcset setid="newstest" srclang="any">

@@ -1,6 +1,7 @@
 """Batches: every sentence once an epoch, within the budget, in an order that (seed, epoch) alone decides."""
 
 from itertools import islice, pairwise
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -9,9 +10,10 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pellucid.config import ModelConfig
-from pellucid.data.batching import BatchOrder, make_batch
+from pellucid.config import DecodeConfig, ModelConfig
+from pellucid.data.batching import NO_TARGET, BatchOrder, draw_batch
 from pellucid.data.shards import Sentences, Shard
+from pellucid.errors import DataError
 
 Lengths = list[tuple[int, int]]
 LENGTHS = st.lists(st.tuples(st.integers(1, 30), st.integers(1, 30)), min_size=1, max_size=60)
@@ -154,7 +156,7 @@ def config(**ids: int | None) -> ModelConfig:
 @pytest.mark.parametrize("ids", [{"pad_id": 0, "bos_id": 1, "eos_id": 2}, {"pad_id": 7, "bos_id": 8, "eos_id": 9}])
 def test_the_layout_of_a_batch(ids: dict[str, int]) -> None:
     pad, bos, eos = ids.values()
-    batch = make_batch(shard(), np.array([1, 0]), config(**ids))
+    batch = draw_batch(shard(), np.array([1, 0]), config(**ids))
     assert batch.src.tolist() == [[11, 12, 13, eos], [10, eos, pad, pad]]
     assert batch.tgt_in.tolist() == [[bos, 22, pad], [bos, 20, 21]]
     assert batch.tgt_out.tolist() == [[22, eos, pad], [20, 21, eos]]
@@ -164,8 +166,49 @@ def test_the_layout_of_a_batch(ids: dict[str, int]) -> None:
 
 
 def test_a_batch_goes_to_a_device() -> None:
-    batch = make_batch(shard(), np.array([0, 1]), config())
+    batch = draw_batch(shard(), np.array([0, 1]), config())
     moved = batch.to(torch.device("meta"))
     assert {tensor.device.type for tensor in (moved.src, moved.tgt_in, moved.tgt_out)} == {"meta"}
     assert (moved.num_tokens, moved.sentences.tolist()) == (batch.num_tokens, [0, 1])
     assert moved.tgt_in.shape == batch.tgt_in.shape
+
+
+def test_a_batch_of_ids_in_lists_is_that_of_a_shard() -> None:
+    drawn = draw_batch(shard(), np.array([1, 0]), config())
+    made = draw_batch([[11, 12, 13], [10]], [[22], [20, 21]], config())
+    for name in ("src", "tgt_in", "tgt_out"):
+        assert torch.equal(getattr(made, name), getattr(drawn, name))
+    assert (made.num_tokens, made.src_pad_id, made.tgt_pad_id) == (5, 0, 0)
+    assert made.sentences.tolist() == [0, 1]
+
+
+def test_codes_of_languages_stand_around_the_ids() -> None:
+    decode = DecodeConfig(source_prefix=(40,), source_suffix=(41,), target_prefix=(42,))
+    batch = draw_batch([[10]], [[20, 21]], config(), decode=decode)
+    assert batch.src.tolist() == [[40, 10, 2, 41]]
+    assert (batch.tgt_in.tolist(), batch.tgt_out.tolist()) == ([[1, 42, 20, 21]], [[42, 20, 21, 2]])
+
+
+def test_a_classifier_takes_a_number_a_text_and_a_decoder_texts_alone() -> None:
+    encoder = ModelConfig.encoder(vocab_size=50, num_layers=1, num_classes=3)
+    classified = draw_batch([[10, 11], [12]], [2, 0], encoder)
+    assert (classified.src.tolist(), classified.tgt_out.tolist()) == ([[1, 10, 11, 2], [1, 12, 2, 0]], [[2], [0]])
+    decoder = ModelConfig.decoder(vocab_size=50, num_layers=1)
+    texts = draw_batch([[10, 11], [12]], None, decoder)
+    assert (texts.tgt_in.tolist(), texts.num_tokens) == ([[1, 10, 11], [1, 12, 0]], 5)
+    assert texts.tgt_out.tolist() == [[10, 11, 2], [12, 2, NO_TARGET]]
+    assert texts.src.shape == (2, 0)
+
+
+@pytest.mark.parametrize(
+    ("sources", "targets", "of", "message"),
+    [
+        ([], [], config(), "0 sources and 0 targets are given"),
+        ([[1]], [[1], [2]], config(), "1 sources and 2 targets are given"),
+        ([[1]], None, config(), "1 sources and no targets are given"),
+        ([[1]], [[2]], ModelConfig.decoder(vocab_size=50), "1 sources and 1 targets are given"),
+    ],
+)
+def test_what_does_not_make_a_batch(sources: Any, targets: Any, of: ModelConfig, message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        draw_batch(sources, targets, of)

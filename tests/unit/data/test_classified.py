@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from pellucid.config import ModelConfig
-from pellucid.data.batching import NO_TARGET, make_batch
+from pellucid.data.batching import NO_TARGET, draw_batch
 from pellucid.data.classified import Labels, classifier_input
 from pellucid.data.shards import Sentences, Shard
 from pellucid.errors import DataError
@@ -19,7 +19,7 @@ def rows(*ids: list[int]) -> Sentences:
 
 def test_a_batch_of_texts_and_classes() -> None:
     shard = Shard(rows([5, 6, 7], [8], [5, 6, 7, 8, 9]), rows([0], [2], [1]), empty=0, too_long=0)
-    batch = make_batch(shard, np.array([1, 2, 0]), ENCODER)
+    batch = draw_batch(shard, np.array([1, 2, 0]), ENCODER)
     assert batch.src.tolist() == [[1, 8, 2, 0, 0, 0], [1, 5, 6, 7, 8, 2], [1, 5, 6, 7, 2, 0]], "cut at 6 positions"
     assert batch.tgt_out.tolist() == [[2], [1], [0]]
     assert batch.num_tokens == 3
@@ -30,7 +30,7 @@ def test_a_batch_of_texts_and_classes() -> None:
 def test_a_batch_of_texts_alone(pad_id: int | None) -> None:
     texts = rows([5, 6, 7], [8])
     config = ModelConfig.decoder(vocab_size=30, num_layers=1, d_model=8, num_heads=2, pad_id=pad_id)
-    batch = make_batch(Shard(texts, texts, empty=0, too_long=0), np.array([0, 1]), config)
+    batch = draw_batch(Shard(texts, texts, empty=0, too_long=0), np.array([0, 1]), config)
     assert batch.tgt_in.tolist() == [[1, 5, 6, 7], [1, 8, 0, 0]]
     assert batch.tgt_out.tolist() == [[5, 6, 7, 2], [8, 2, NO_TARGET, NO_TARGET]]
     assert batch.num_tokens == 6

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from pellucid.config import DataConfig, ModelConfig
-from pellucid.data.batching import batch_order, make_batch
+from pellucid.data.batching import batch_order, draw_batch
 from pellucid.data.concatenation import NOBODY, Concatenation
 from pellucid.data.shards import Shard, open_or_write
 from pellucid.data.subword_sampling import SubwordSampling
@@ -81,7 +81,7 @@ def test_a_line_is_its_pairs_in_their_order_on_both_sides(tmp_path: Path) -> Non
 
 def test_a_batch_has_the_ids_that_the_joint_lines_have(tmp_path: Path) -> None:
     shard, draws = joining(tmp_path), np.array([3, 10, 17, 40, 41, 42])
-    batch, found = make_batch(shard, draws, CONFIG, epoch=3), lines(shard, draws=draws)
+    batch, found = draw_batch(shard, draws, CONFIG, epoch=3), lines(shard, draws=draws)
     assert 0 < len(found) < len(draws)
     whole = [found.get(row, PAIRS[draw]) for row, draw in enumerate(draws)]
     for row, (source, target) in enumerate(whole):
@@ -96,7 +96,7 @@ def test_batches_stay_within_their_budget_and_hold_each_pair_once(tmp_path: Path
     for epoch in (0, 1):
         batches = batch_order(shard, 400, seed=1).epoch(epoch)
         assert sorted(np.concatenate(batches).tolist()) == ALL.tolist()
-        made = [make_batch(shard, draws, CONFIG, epoch=epoch) for draws in batches]
+        made = [draw_batch(shard, draws, CONFIG, epoch=epoch) for draws in batches]
         assert all(len(b.src) == 1 or len(b.src) * max(b.src.size(1), b.tgt_in.size(1)) <= 400 for b in made)
     alone = batch_order(replace(shard, concatenation=None), 400, seed=1).epoch(0)
     assert len(batches) > len(alone), "they hold more tokens"
@@ -133,8 +133,8 @@ def test_what_was_cut_short_stays_alone(tmp_path: Path) -> None:
 def test_sampled_pieces_of_a_joint_line_read_the_same(tmp_path: Path) -> None:
     shard, draws = joining(tmp_path, 1.0), np.arange(30)
     sampling = SubwordSampling.of(BPE, 0.5, 1, 999)
-    drawn, again = (make_batch(shard, draws, CONFIG, sampling, epoch=3) for _ in range(2))
-    best = make_batch(shard, draws, CONFIG, epoch=3)
+    drawn, again = (draw_batch(shard, draws, CONFIG, sampling, epoch=3) for _ in range(2))
+    best = draw_batch(shard, draws, CONFIG, epoch=3)
     assert (drawn.src == again.src).all()
     assert drawn.src.ne(best.src[:, :1]).any()
     for row, (source, _) in lines(shard, draws=draws).items():

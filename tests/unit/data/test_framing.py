@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 from pellucid.config import DecodeConfig, ModelConfig
-from pellucid.data.batching import NO_TARGET, batch_order, make_batch
+from pellucid.data.batching import NO_TARGET, batch_order, draw_batch
 from pellucid.data.framing import Framing
 from pellucid.data.shards import Sentences, Shard
 
@@ -23,7 +23,7 @@ def shard(framing: Framing | None = None) -> Shard:
 
 
 def test_sources_and_targets_are_framed_and_the_prefix_is_predicted() -> None:
-    batch = make_batch(shard(Framing.of(DECODE, PAIRED)), np.array([0, 1]), PAIRED)
+    batch = draw_batch(shard(Framing.of(DECODE, PAIRED)), np.array([0, 1]), PAIRED)
     assert batch.src.tolist() == [[20, 5, 6, 7, 2, 21], [20, 8, 2, 21, 0, 0]]
     assert batch.tgt_in.tolist() == [[1, 22, 9, 0], [1, 22, 10, 11]]
     assert batch.tgt_out.tolist() == [[22, 9, 2, 0], [22, 10, 11, 2]]
@@ -31,12 +31,12 @@ def test_sources_and_targets_are_framed_and_the_prefix_is_predicted() -> None:
 
 
 def test_without_an_end() -> None:
-    batch = make_batch(shard(Framing.of(DecodeConfig(source_end=False), PAIRED)), np.array([0, 1]), PAIRED)
+    batch = draw_batch(shard(Framing.of(DecodeConfig(source_end=False), PAIRED)), np.array([0, 1]), PAIRED)
     assert batch.src.tolist() == [[5, 6, 7], [8, 0, 0]]
 
 
 def test_by_default_a_start_and_an_end() -> None:
-    plain, framed = (make_batch(shard(f), np.array([0, 1]), PAIRED) for f in (None, Framing.of(DecodeConfig(), PAIRED)))
+    plain, framed = (draw_batch(shard(f), np.array([0, 1]), PAIRED) for f in (None, Framing.of(DecodeConfig(), PAIRED)))
     assert plain.src.tolist() == framed.src.tolist() == [[5, 6, 7, 2], [8, 2, 0, 0]]
     assert plain.tgt_in.tolist() == framed.tgt_in.tolist() == [[1, 9, 0], [1, 10, 11]]
 
@@ -46,7 +46,7 @@ def test_texts_alone_stand_behind_what_the_model_starts_with() -> None:
     whole = Shard(texts, texts, empty=0, too_long=0)
     for prefix, before in (((), [1]), ((7,), [7]), ((7, 8), [7, 8])):
         framed = replace(whole, framing=Framing.of(DecodeConfig(source_prefix=prefix), DECODER))
-        batch = make_batch(framed, np.array([1, 0]), DECODER)
+        batch = draw_batch(framed, np.array([1, 0]), DECODER)
         assert batch.tgt_in[0].tolist() == [*before, 10, 11]
         assert batch.tgt_out[0].tolist() == [*before[1:], 10, 11, 2]
         assert batch.tgt_out[1, -1] == NO_TARGET

@@ -64,7 +64,7 @@ def test_a_dot_goes_into_a_table(tmp_path: Path) -> None:
         ("x.jsonl", b'["a", "b"]', 'line 2 of `{}` has no `src`; it is ["a", "b"]'),
         ("x.jsonl", b'{"src": "a", "tgt": null}', "`tgt` in line 2 of `{}` is null, not a string"),
         ("x.jsonl", b'{"src": "a", "tgt": {"en": "b"}}', '`tgt` in line 2 of `{}` is {{"en": "b"}}, not a string'),
-        ("x.jsonl", b'{"src": "a", "tgt": "\\udc00"}', "line 2 of `{}` is no Unicode: U+DC00 is half of a character"),
+        ("x.jsonl", b'{"src": "a", "tgt": "\\udc00"}', "line 2 of `{}` is not Unicode: U+DC00 is half of a character"),
         ("x.jsonl", b'{"src": "a", "tgt": "\xff"}', "`{}` is not UTF-8: line 2, byte 22 is 0xff"),
     ],
 )

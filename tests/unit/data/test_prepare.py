@@ -11,8 +11,8 @@ import pytest
 
 from pellucid.config import DataConfig
 from pellucid.config.tables import to_table
-from pellucid.data.corpus import fingerprint
-from pellucid.data.prepare import Corpus, Prepared, open_corpus, prepare, train_tokenizers
+from pellucid.data.lines import fingerprint
+from pellucid.data.prepare import Corpus, TrainingData, open_corpus, prepare, train_tokenizers
 from pellucid.errors import ConfigError, DataError
 from pellucid.training.log import RunLog
 from tests.toy_task import Pair, reversed_letters, write_pairs
@@ -98,7 +98,7 @@ def test_the_whole_text_is_checked(tmp_path: Path) -> None:
 
 
 def test_what_can_be_read_only_once_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=re.escape(f"`{os.devnull}` is no file: a pipe can be read once")):
+    with pytest.raises(DataError, match=re.escape(f"`{os.devnull}` is not a file: a pipe can be read once")):
         open_corpus(replace(data(tmp_path), tgt=os.devnull))
 
 
@@ -141,15 +141,15 @@ def test_tokenizers_spell_a_text_as_the_recipe_says_but_a_running_text_as_it_sta
 def test_a_run_from_before_there_was_a_choice_goes_on_as_it_began(tmp_path: Path) -> None:
     """Its recipe has no `normalize`, which now means nfc; its tokenizer has none, and that decides."""
     before = open_corpus(data(tmp_path, normalize="none"))
-    tokenizers, log = train_tokenizers(before), RunLog(tmp_path, 1)
+    tokenizers, log = train_tokenizers(before), RunLog(tmp_path, 1).say
     first = prepare(before, tokenizers, tmp_path / "data", log, resuming=False)
     again = prepare(open_corpus(data(tmp_path)), tokenizers, tmp_path / "data", log, resuming=True)
     assert [ids.tolist() for ids in again.train.source] == [ids.tolist() for ids in first.train.source]
 
 
-def made(corpus: Corpus, folder: Path, resuming: bool = False) -> Prepared:
+def made(corpus: Corpus, folder: Path, resuming: bool = False) -> TrainingData:
     folder.mkdir(exist_ok=True)
-    return prepare(corpus, train_tokenizers(corpus), folder / "data", RunLog(folder, 1), resuming)
+    return prepare(corpus, train_tokenizers(corpus), folder / "data", RunLog(folder, 1).say, resuming)
 
 
 def test_prepared_shards_hold_the_texts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

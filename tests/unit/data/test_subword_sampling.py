@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from pellucid.config import ModelConfig
-from pellucid.data.batching import make_batch
+from pellucid.data.batching import draw_batch
 from pellucid.data.shards import Sentences, Shard, Texts, open_or_write
 from pellucid.data.subword_sampling import SubwordSampling
 from pellucid.errors import ConfigError
@@ -114,7 +114,7 @@ def test_no_character_becomes_unknown_by_sampling() -> None:
 def test_a_batch_of_what_was_drawn(tmp_path: Path) -> None:
     whole, config = shard(tmp_path), ModelConfig(src_vocab_size=BPE.size, tgt_vocab_size=BPE.size)
     draws = np.array([3, 3 + len(PAIRS), 8])
-    batch = make_batch(whole, draws, config, sampling(), 2)
+    batch = draw_batch(whole, draws, config, sampling(), 2)
     sources, targets = listed(sampling().draw(whole, 2, draws))
     width = 1 + max(map(len, targets))
     assert batch.sentences.tolist() == [3, 3, 8]

@@ -94,7 +94,7 @@ def test_more_than_the_file_has_is_thrown_away(server: FileServer, tmp_path: Pat
         ("nonsense", "cannot be reached: 220 this is a mail server", True),
         ("spells", f"has not answered within {TIMEOUT} s", True),
         ("elsewhere", "leads on to `ftp://localhost:1/x`, which is neither http nor https", False),
-        ("digits", f"announces `{'9' * 53}…{'9' * 26}` bytes, which is no length", False),
+        ("digits", f"announces `{'9' * 53}…{'9' * 26}` bytes, which is not a length", False),
     ],
 )
 def test_a_failure_is_told(server: FileServer, tmp_path: Path, behaviour: str, reason: str, is_passing: bool) -> None:

@@ -7,10 +7,9 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pellucid.config import DecodeConfig
+from pellucid.config import DecodeConfig, SamplingConfig
 from pellucid.decoding.engine import batches_by_length, sample_outputs, score_outputs, search
 from pellucid.decoding.hypothesis import Hypothesis
-from pellucid.decoding.sampling import SamplingConfig
 from tests.unit.decoding.models import EOS, Ids, random_model, random_script, random_sources, scripted
 
 SOURCES = random_sources(4, 25)

@@ -5,11 +5,10 @@ from typing import Any
 import pytest
 import torch
 
-from pellucid.config import ModelConfig
+from pellucid.config import ModelConfig, SamplingConfig
 from pellucid.decoding.generation import generate, token_log_probs
-from pellucid.decoding.sampling import SamplingConfig
 from pellucid.errors import DecodingError
-from pellucid.model.transformer import DecoderOnly
+from pellucid.model.families import DecoderOnly
 from tests.rounding import NETWORK
 
 EOS = 2

@@ -8,12 +8,11 @@ import numpy as np
 import pytest
 import torch
 
-from pellucid.config import DecodeConfig, ModelConfig
+from pellucid.config import DecodeConfig, ModelConfig, SamplingConfig
 from pellucid.decoding.beam import beam_search
 from pellucid.decoding.engine import sample_outputs, score_outputs, search
 from pellucid.decoding.greedy import greedy_search
 from pellucid.decoding.hypothesis import Hypothesis
-from pellucid.decoding.sampling import SamplingConfig
 from pellucid.errors import ConfigError, DecodingError
 from pellucid.model.transformer import Transformer
 from tests.rounding import NETWORK

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 import torch
 
-from pellucid.config import DecodeConfig
+from pellucid.config import DecodeConfig, SamplingConfig
 from pellucid.decoding.engine import sample_outputs
 from pellucid.decoding.greedy import greedy_search
-from pellucid.decoding.sampling import SamplingConfig, filtered, sample
+from pellucid.decoding.sampling import filtered, sample
 from pellucid.errors import ConfigError, DecodingError
 from tests.unit.decoding.models import random_model, random_sources, scripted, source_batch
 

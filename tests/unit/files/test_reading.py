@@ -1,5 +1,6 @@
 """Files of strangers: what is opened at all, how much of it is read, and what a setting may be."""
 
+import hashlib
 import os
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from pellucid.files.reading import (
     read_bytes,
     read_settings,
     read_text,
+    sha256_of,
     table_of,
 )
 
@@ -94,3 +96,11 @@ def test_the_value_and_what_is_allowed_are_told() -> None:
     told = f"`some/x.json` has `ids` = '{cut}'; it must be a list of an id of 0 to 4,194,303 or null"
     assert str(caught.value) == told
     assert caught.value.hint == "x.json is damaged, or written by hand: copy the folder again"
+
+
+def test_the_digest_is_that_of_sha256sum(tmp_path: Path) -> None:
+    path = tmp_path / "x"
+    path.write_bytes(b"abc" * 100_000)
+    assert sha256_of(path) == hashlib.sha256(b"abc" * 100_000).hexdigest()
+    path.write_bytes(b"")
+    assert sha256_of(path) == "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"

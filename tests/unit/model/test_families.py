@@ -9,8 +9,9 @@ from torch import Tensor
 from pellucid.config import ModelConfig
 from pellucid.errors import ConfigError, DataError
 from pellucid.model.attention import MultiHeadAttention, attention, attention_weights
-from pellucid.model.positions import rotate, rotation
-from pellucid.model.transformer import DecoderOnly, EncoderOnly, SequenceClassifier, Transformer, build_model
+from pellucid.model.families import DecoderOnly, EncoderOnly, SequenceClassifier, build_model
+from pellucid.model.relative import rotate, rotation
+from pellucid.model.transformer import Transformer
 from tests.rounding import DOUBLE_NETWORK, NETWORK
 
 SHAPE = {"d_model": 16, "d_ff": 24, "num_heads": 4, "num_layers": 2, "vocab_size": 30, "max_positions": 40}

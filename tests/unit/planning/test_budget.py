@@ -16,14 +16,14 @@ from pellucid.errors import DataError
 from pellucid.planning import budget, rules
 from pellucid.planning.budget import Plan, plan_budget, with_vocabulary
 from pellucid.planning.duration import say_duration
-from pellucid.planning.pace import Pace, sample_shard, training_pace
+from pellucid.planning.pace import Pace, measure_pace, sample_shard
 from pellucid.planning.request import Request
-from pellucid.planning.resolved import resolved_model
-from pellucid.run.train import plan
+from pellucid.planning.settings import fit_to_tokenizers
+from pellucid.run.run import plan
 from pellucid.text.inventory import Inventory
 from pellucid.text.subwords import Subwords
+from pellucid.text.tokenizer_training import train_tokenizer
 from pellucid.text.tokenizers import Tokenizers
-from pellucid.text.training import train_tokenizer
 from tests.toy_task import reversed_letters, write_pairs
 
 CPU = torch.device("cpu")
@@ -63,7 +63,7 @@ def corpus(tmp_path: Path) -> tuple[Corpus, Tokenizers]:
 def planned(
     corpus: tuple[Corpus, Tokenizers], monkeypatch: pytest.MonkeyPatch, machine: Machine, seconds: float, *settings: str
 ) -> Plan:
-    monkeypatch.setattr(budget, "training_pace", machine)
+    monkeypatch.setattr(budget, "measure_pace", machine)
     opened, tokenizers = corpus
     recipe = Recipe.load("default", list(settings))
     asked = Request.of(recipe, say_duration(seconds), settings)
@@ -201,7 +201,7 @@ def test_korean_keeps_its_syllables_and_leaves_room_for_pieces() -> None:
     size = rules.vocab_size(len(lines), inventory)
     assert size <= 2000
     tokenizer = train_tokenizer(
-        "bpe", lines, vocab_size=size, lowercase=False, min_frequency=1, byte_fallback=True, normalization="nfc"
+        "bpe", lines, vocab_size=size, lowercase=False, min_frequency=1, byte_fallback=True, normalize="nfc"
     )
     assert isinstance(tokenizer, Subwords)
     single = {piece for piece in tokenizer.pieces() if len(piece) == 1}
@@ -245,7 +245,7 @@ def test_the_pace_is_of_real_batches() -> None:
     shard = sample_shard(ids, ids, [""] * len(ids), [""] * len(ids))
     train = TrainConfig(batch_tokens=100)
     before = torch.random.get_rng_state()
-    pace = training_pace(config, train, shard, None, CPU, seconds=0.05)
+    pace = measure_pace(config, train, shard, None, CPU, seconds=0.05)
     assert torch.equal(before, torch.random.get_rng_state())
     batches = BatchOrder(shard.source.lengths, shard.target.lengths, 100, seed=0).epoch(0)
     mean = sum(len(i) + 1 for i in ids) / len(batches)
@@ -268,7 +268,7 @@ def test_the_pace_is_of_the_pieces_that_are_drawn() -> None:
             assert {shard.source.texts[i] for i in draws} == {"some text"}  # type: ignore[index]
             return [np.repeat(shard.source[i], 10) for i in draws], [np.repeat(shard.target[i], 10) for i in draws]
 
-    pace = training_pace(config, TrainConfig(batch_tokens=60), shard, Longer(), CPU, seconds=0.05)  # type: ignore[arg-type]
+    pace = measure_pace(config, TrainConfig(batch_tokens=60), shard, Longer(), CPU, seconds=0.05)  # type: ignore[arg-type]
     assert pace.tokens_per_batch == 20 * 3
     batches_an_epoch = len(BatchOrder(shard.source.lengths, shard.target.lengths, 60, seed=0).epoch(0))
     assert [epoch for epoch, _ in seen] == [number // batches_an_epoch for number in range(len(seen))]
@@ -283,7 +283,7 @@ def test_what_is_measured_is_cut_as_in_training(tmp_path: Path, monkeypatch: pyt
         given.append((shard, rest[0]))
         return Pace(1000.0, 100.0)
 
-    monkeypatch.setattr(budget, "training_pace", measured)
+    monkeypatch.setattr(budget, "measure_pace", measured)
     found = plan(Recipe.load("default", settings), "15m", overrides=settings[2:], device="cpu")
     assert "data.subword_sampling" in found.request.given
     for shard, sampling in given:
@@ -294,12 +294,12 @@ def test_what_is_measured_is_cut_as_in_training(tmp_path: Path, monkeypatch: pyt
 def test_a_plan_for_trained_weights_is_gentle(
     corpus: tuple[Corpus, Tokenizers], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(budget, "training_pace", Machine(1e10))
+    monkeypatch.setattr(budget, "measure_pace", Machine(1e10))
     opened, tokenizers = corpus
     rates = []
     for start in ("", "base"):
         recipe = Recipe.load("default", [f'train.init_from="{start}"', *SHAPE])
-        shaped = replace(recipe, model=resolved_model(recipe.model, tokenizers), data=opened.data)
+        shaped = replace(recipe, model=fit_to_tokenizers(recipe.model, tokenizers), data=opened.data)
         found = plan_budget(shaped, Request.of(shaped, "15m", SHAPE), opened, tokenizers, None, CPU).recipe.train
         rates.append((found.learning_rate, found.warmup_steps))
     (rate, warmup), gentle = rates
@@ -357,7 +357,7 @@ def test_a_gpu_gets_the_batch_that_fills_it(corpus: tuple[Corpus, Tokenizers], m
         tokens = 0.8 * train.batch_tokens
         return Pace(tokens / (0.04 * max(1.0, train.batch_tokens / 8192)), tokens)
 
-    monkeypatch.setattr(budget, "training_pace", launch_bound)
+    monkeypatch.setattr(budget, "measure_pace", launch_bound)
     opened, tokenizers = corpus
     recipe = replace(Recipe.load("default"), data=opened.data)
     asked = Request.of(recipe, "15m", ())

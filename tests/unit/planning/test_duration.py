@@ -20,7 +20,7 @@ def test_a_length_of_time_is_read(text: str, seconds: float) -> None:
 def test_what_is_no_length_of_time_is_refused(text: str) -> None:
     with pytest.raises(ConfigError) as caught:
         parse_duration(text)
-    assert str(caught.value) == f"`{text}` is no length of time"
+    assert str(caught.value) == f"`{text}` is not a length of time"
     assert caught.value.hint == "write 90s, 15m, 1h30m or 2d"
 
 

@@ -11,7 +11,7 @@ import torch
 
 from pellucid.errors import CheckpointError, ConfigError, PellucidError
 from pellucid.run.average import average_run
-from pellucid.run.train import train
+from pellucid.run.run import train
 from pellucid.tasks.translator import Translator
 from pellucid.weights.tensors import load_tensors
 from tests.toy_task import reversed_letters, small_recipe, write_pairs

@@ -17,7 +17,7 @@ from pellucid.errors import ConfigError, PellucidError
 from pellucid.files.writing import write_text
 from pellucid.run.folder import RunFolder, RunResult, checkpoints_of, stored_recipe
 from pellucid.run.lock import HOLDER, LOCK
-from pellucid.run.train import train
+from pellucid.run.run import train
 from tests.toy_task import reversed_letters, small_recipe, write_pairs
 
 RECIPE = Recipe.load("default", ["data.src=a", "data.tgt=b", "train.steps=500"])

@@ -12,10 +12,10 @@ from pellucid.config import Recipe
 from pellucid.errors import CheckpointError, ConfigError, DataError
 from pellucid.run.average import average_run
 from pellucid.run.folder import RunFolder, stored_recipe
-from pellucid.run.train import train
+from pellucid.run.run import train
 from pellucid.training.interrupts import Interrupted
 from tests.toy_task import reversed_letters, small_recipe, write_pairs
-from tests.unit.run.test_train import at_step, interrupt
+from tests.unit.run.test_run import at_step, interrupt
 
 AS_IT_WAS = (
     "model.safetensors",

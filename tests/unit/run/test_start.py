@@ -16,14 +16,15 @@ from pellucid.errors import CheckpointError, ConfigError, DecodingError
 from pellucid.evaluation.scores import corpus_scores
 from pellucid.run.average import average_run
 from pellucid.run.folder import RunFolder, stored_recipe
+from pellucid.run.run import train
 from pellucid.run.start import with_gentle_rate
-from pellucid.run.train import train
 from pellucid.tasks.translator import Translator
 from pellucid.training.interrupts import Interrupted
-from pellucid.weights.folder import load_folder, read_config
+from pellucid.weights.folder import read_config
+from pellucid.weights.opening import open_folder
 from pellucid.weights.tensors import load_tensors
 from tests.toy_task import SMALL, reversed_letters, small_recipe, write_pairs
-from tests.unit.run.test_train import at_step, interrupt, metrics
+from tests.unit.run.test_run import at_step, interrupt, metrics
 
 GENTLE = ("train.learning_rate=1e-7", "train.schedule=constant")
 
@@ -228,7 +229,7 @@ def of_many_languages(base: Path, **decode: Any) -> Path:
 @torch.inference_mode()
 def loss_around(folder: Path, pairs: list[tuple[str, str]], before: int, behind: list[int], first: int) -> float:
     """The mean over what the decoder writes, `first` included, by a plain pass over each pair."""
-    saved = load_folder(folder, torch.device("cpu"))
+    saved = open_folder(folder, torch.device("cpu"))
     config, tokenizers, total, count = saved.model.config, saved.tokenizers, 0.0, 0
     assert tokenizers is not None
     for src, tgt in pairs:
@@ -340,7 +341,7 @@ def test_a_run_that_began_at_the_full_rate_goes_on_with_it(
 ) -> None:
     """As earlier versions began them."""
     with monkeypatch.context() as patch:
-        patch.setattr("pellucid.run.asked.with_gentle_rate", lambda recipe, *_: recipe)
+        patch.setattr("pellucid.run.run.with_gentle_rate", lambda recipe, *_: recipe)
         at_step(3, interrupt, patch)
         with pytest.raises(Interrupted):
             tuned(texts, base, tmp_path / "run")

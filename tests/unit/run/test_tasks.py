@@ -10,7 +10,7 @@ import torch
 
 from pellucid.config import Recipe
 from pellucid.errors import ConfigError, DataError
-from pellucid.run.train import train
+from pellucid.run.run import train
 from pellucid.tasks.classifier import Classifier
 from pellucid.tasks.language_model import LanguageModel
 from tests.other_tasks import (

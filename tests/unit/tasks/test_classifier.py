@@ -8,7 +8,7 @@ import torch
 
 from pellucid.config import DecodeConfig, ModelConfig
 from pellucid.errors import CheckpointError, ConfigError, DataError, DecodingError
-from pellucid.model.transformer import EncoderOnly, SequenceClassifier
+from pellucid.model.families import EncoderOnly, SequenceClassifier
 from pellucid.tasks.classifier import Classifier
 from pellucid.text.tokenizers import Tokenizers
 from pellucid.text.vocabulary import Vocabulary

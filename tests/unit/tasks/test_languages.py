@@ -10,7 +10,7 @@ from pellucid.errors import ConfigError, DataError
 from pellucid.tasks.languages import check_languages, speaking, spoken_in
 from pellucid.tasks.translator import Translator
 from pellucid.text.foreign import load_foreign_tokenizer
-from pellucid.text.languages import language_ids
+from pellucid.text.language_codes import language_ids
 from pellucid.text.tokenizers import Tokenizers
 from pellucid.text.training_text import TrainingText
 from tests.parity.foreign_tokenizers import folders

@@ -8,7 +8,7 @@ from random import Random
 from sentencepiece import SentencePieceProcessor, SentencePieceTrainer
 
 from pellucid.text.subwords import Subwords
-from pellucid.text.training import train_tokenizer
+from pellucid.text.tokenizer_training import train_tokenizer
 
 SYLLABLES = ["lo", "we", "st", "er", "sl", "ow", "ne", "wi", "de", "in", "g", "un", "ha", *"강아지가공을놀이"]
 
@@ -65,7 +65,7 @@ def subwords(kind: str) -> Subwords:
         model = io.BytesIO()
         SentencePieceTrainer.train(sentence_iterator=iter(CORPUS), model_writer=model, **SIZES | FOREIGN[kind])
         return Subwords(model.getvalue(), "sentencepiece")
-    tokenizer = train_tokenizer(kind, CORPUS, vocab_size=600, lowercase=False, min_frequency=1, byte_fallback=True)
+    tokenizer = train_tokenizer(kind, CORPUS, vocab_size=600, normalize="none")
     assert isinstance(tokenizer, Subwords)
     return tokenizer
 

@@ -8,7 +8,7 @@ import pytest
 from pellucid.errors import CheckpointError, ConfigError, install
 from pellucid.text.foreign import load_foreign_tokenizer
 from pellucid.text.hugging_face import HuggingFaceTokenizer
-from pellucid.text.special import clean_up_spaces
+from pellucid.text.special_ids import clean_up_spaces
 
 
 @pytest.mark.parametrize(

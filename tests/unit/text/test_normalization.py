@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 from sentencepiece import SentencePieceNormalizer, SentencePieceProcessor
 
 from pellucid.errors import CheckpointError, ConfigError
-from pellucid.text.charsmap import NFC_NAME, nfc_rules, normalization_of, rewritten, with_normalizer
 from pellucid.text.normalization import SPACES, normalize
-from pellucid.text.pieces import fields, message
+from pellucid.text.normalization_rules import NFC_NAME, nfc_rules, normalization_of, rewritten, with_normalizer
+from pellucid.text.sentencepiece_file import fields, message
 from pellucid.text.subwords import Subwords
 from pellucid.text.tokenizer import UNK_ID, Tokenizer
+from pellucid.text.tokenizer_training import TOKENIZER_KINDS, train_tokenizer
 from pellucid.text.tokenizers import Tokenizers
-from pellucid.text.training import TOKENIZER_KINDS, train_tokenizer
 from pellucid.text.vocabulary import Vocabulary
 
 LINES = [
@@ -55,7 +55,7 @@ TEXTS = st.one_of(st.text(), st.lists(st.sampled_from(ODD)).map("".join))
 @cache
 def trained(kind: str, normalization: str) -> Tokenizer:
     return train_tokenizer(
-        kind, LINES, vocab_size=340, lowercase=False, min_frequency=1, byte_fallback=True, normalization=normalization
+        kind, LINES, vocab_size=340, lowercase=False, min_frequency=1, byte_fallback=True, normalize=normalization
     )
 
 
@@ -202,7 +202,7 @@ def test_equal_pieces_whether_the_training_text_was_normalised_before_or_not() -
     odd = [f" {unicodedata.normalize('NFD', line)}\t".replace(" ", "\xa0") for line in LINES]
     for kind in TOKENIZER_KINDS:
         again = train_tokenizer(
-            kind, odd, vocab_size=340, lowercase=False, min_frequency=1, byte_fallback=True, normalization="nfc"
+            kind, odd, vocab_size=340, lowercase=False, min_frequency=1, byte_fallback=True, normalize="nfc"
         )
         assert again.tokens(range(again.size)) == trained(kind, "nfc").tokens(range(again.size))
 
@@ -239,11 +239,11 @@ def test_a_normalisation_of_a_later_version_is_refused() -> None:
 def test_a_model_of_ones_own_has_its_own(tmp_path: Path) -> None:
     path = str(trained("bpe", "none").save(tmp_path / "own"))
     options = {"vocab_size": 8000, "lowercase": False, "min_frequency": 1, "byte_fallback": True}
-    assert train_tokenizer(path, [], normalization="nfc", **options).encode("u\u0308") == SentencePieceProcessor(  # type: ignore[arg-type]
+    assert train_tokenizer(path, [], normalize="nfc", **options).encode("u\u0308") == SentencePieceProcessor(  # type: ignore[arg-type]
         model_file=path
     ).encode("u\u0308")
     with pytest.raises(ConfigError, match=r'`normalize = "nmt_nfkc"` means nothing to the SentencePiece model `.*own'):
-        train_tokenizer(path, [], normalization="nmt_nfkc", **options)  # type: ignore[arg-type]
+        train_tokenizer(path, [], normalize="nmt_nfkc", **options)  # type: ignore[arg-type]
 
 
 @settings(max_examples=50)

@@ -9,9 +9,9 @@ from sentencepiece import SentencePieceProcessor
 
 from pellucid.errors import CheckpointError
 from pellucid.text.foreign import load_foreign_tokenizer
-from pellucid.text.languages import language_codes, language_ids
+from pellucid.text.language_codes import language_codes, language_ids
 from pellucid.text.numbered import NumberedSubwords
-from pellucid.text.special import SpecialIds
+from pellucid.text.special_ids import SpecialIds
 from pellucid.text.tokenizer import Tokenizer
 from pellucid.text.tokenizers import Tokenizers
 from tests.parity.foreign_tokenizers import folders
@@ -212,7 +212,7 @@ def test_a_folder_without_a_tokenizer(name: str, tmp_path: Path) -> None:
 def test_where_special_ids_are_found(
     settings: dict[str, Any], config: dict[str, Any], expected: tuple[int, ...], tmp_path: Path
 ) -> None:
-    from pellucid.text.special import find_special_ids
+    from pellucid.text.special_ids import find_special_ids
 
     folders.write(tmp_path, tokenizer_config=settings, config=config)
     found = find_special_ids(tmp_path, {"a": 1, "b": 2, "c": 3})

@@ -19,8 +19,8 @@ from sentencepiece import SentencePieceTrainer
 
 from pellucid.errors import ConfigError
 from pellucid.text import sampling
-from pellucid.text.pieces import Pieces, read_pieces
 from pellucid.text.sampling import LatticeSampling, SubwordSampler
+from pellucid.text.sentencepiece_file import Pieces, read_pieces
 from pellucid.text.subwords import Subwords
 from pellucid.text.vocabulary import Vocabulary
 from tests.unit.text.subword_models import CORPUS, KINDS, LINES, processor, subwords

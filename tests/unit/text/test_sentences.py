@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pellucid.text.joining import space_between, writes_spaces
-from pellucid.text.sentences import SCRIPTS, ends_as_sentence, script_of, sentences
+from pellucid.text.sentences import SCRIPTS, ends_as_sentence, script_of, sentences, space_between, writes_spaces
 
 PARTED = [
     ["Ein Mann läuft. ", "Eine Frau lacht!"],

@@ -15,7 +15,7 @@ from pellucid.errors import CheckpointError, ConfigError
 from pellucid.text.sampling import SubwordSampler
 from pellucid.text.subwords import Subwords, escape, unescape
 from pellucid.text.tokenizer import Tokenizer
-from pellucid.text.training import train_tokenizer
+from pellucid.text.tokenizer_training import train_tokenizer
 
 CORPUS = ["two dogs play with a ball", "zwei Hunde spielen", "  spaces  kept ", "공 놀이", "a ▁ mark \x1b too"]
 ODD = ["", " ", "  ", "\t", "\n", "\r\n", "\0", "▁", "▅", "\x1b", "\x1b_", "<s>", "</s>", "<unk>", "<pad>", "<0x41>"]
@@ -35,7 +35,7 @@ ODD += [
 
 @cache
 def trained(kind: str, byte_fallback: bool = True) -> Tokenizer:
-    return train_tokenizer(kind, CORPUS, vocab_size=340, lowercase=False, min_frequency=1, byte_fallback=byte_fallback)
+    return train_tokenizer(kind, CORPUS, vocab_size=340, byte_fallback=byte_fallback, normalize="none")
 
 
 def foreign_model(**options: Any) -> bytes:

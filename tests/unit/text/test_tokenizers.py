@@ -8,14 +8,14 @@ import pytest
 
 from pellucid.errors import CheckpointError, shown
 from pellucid.text.tokenizer import Tokenizer
+from pellucid.text.tokenizer_training import TOKENIZER_KINDS, train_tokenizer
 from pellucid.text.tokenizers import Tokenizers
-from pellucid.text.training import TOKENIZER_KINDS, train_tokenizer
 
 LINES = ["the dog runs", "ein Hund läuft ▁"]
 
 
 def train(kind: str) -> Tokenizer:
-    return train_tokenizer(kind, LINES, vocab_size=8000, lowercase=False, min_frequency=1, byte_fallback=True)
+    return train_tokenizer(kind, LINES, normalize="none")
 
 
 def saved(folder: Path, source: str = "bpe", target: str | None = None) -> tuple[Tokenizers, dict[str, Any]]:

@@ -6,7 +6,8 @@ import torch
 from torch import Tensor, nn
 
 from pellucid.config import ModelConfig
-from pellucid.model.transformer import DecoderOnly, EncoderOnly, Model, SequenceClassifier, Transformer, build_model
+from pellucid.model.families import DecoderOnly, EncoderOnly, Model, SequenceClassifier, build_model
+from pellucid.model.transformer import Transformer
 from pellucid.tasks.tracing import trace
 from pellucid.tracing.trace import Trace
 from tests.tiny_model import SRC_VOCAB_SIZE, tiny_model, words

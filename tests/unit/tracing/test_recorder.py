@@ -11,7 +11,8 @@ from torch import Tensor
 
 from pellucid.errors import DataError
 from pellucid.model.attention import attention, attention_weights, observing
-from pellucid.model.transformer import Model, Transformer
+from pellucid.model.families import Model
+from pellucid.model.transformer import Transformer
 from pellucid.tasks.tracing import trace
 from pellucid.tracing.recorder import difference, gather, record, sites_of, value_norms
 from tests.rounding import NETWORK, of_attention, of_weights

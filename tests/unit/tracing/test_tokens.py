@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pellucid.text.tokenizer import Tokenizer
-from pellucid.text.training import train_tokenizer
+from pellucid.text.tokenizer_training import train_tokenizer
 from pellucid.tracing.tokens import Token, tokens_of, tokens_of_ids, tokens_of_pieces
 
 LINES = ["Ein Hund läuft über die 3.5 Wiesen, nicht wahr?", "안녕하세요 세계 日本語", "don't go 1985-05-03"] * 20
@@ -19,7 +19,7 @@ def tokenizer(kind: str) -> Tokenizer:
     """A tokenizer of each kind, with bytes for the unknown where it can have them."""
     with_bytes = kind in EXACT
     default = {"words": True, "spaces": True}.get(kind, with_bytes)
-    return train_tokenizer(kind, LINES, vocab_size=SIZES[kind], lowercase=False, min_frequency=1, byte_fallback=default)
+    return train_tokenizer(kind, LINES, vocab_size=SIZES[kind], byte_fallback=default, normalize="none")
 
 
 def shown(tokens: Sequence[Token]) -> list[tuple[str, int | None]]:

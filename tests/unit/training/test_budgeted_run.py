@@ -10,9 +10,8 @@ import pytest
 import torch
 
 from pellucid.data.batching import Batch
-from pellucid.training.clock import SETTLED, Clock
 from pellucid.training.interrupts import Interrupted
-from pellucid.training.schedule import learning_rate
+from pellucid.training.schedule import SETTLED, Clock, learning_rate
 from tests.unit.training.toy_run import ToyRun
 
 BUDGET = 120.0

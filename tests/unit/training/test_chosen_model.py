@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 import torch
 
-from pellucid.training.state import Tensors, read_weights
+from pellucid.training.optimizer import Tensors
+from pellucid.training.state import read_weights
 from pellucid.training.validation import Validation, winner
 from pellucid.weights.tensors import load_tensors, save_tensors
 from tests.unit.training.toy_run import ToyRun
@@ -50,7 +51,7 @@ def test_the_best_validation_is_kept_where_the_means_are_worse(tmp_path: Path) -
     run = ToyRun(tmp_path, scores=[10.0, 30.0, 20.0, 30.0, 22.0, 25.0])
     run.at_step = lambda step: at.setdefault(step, run.weights) and None
     state = run.trainer.train()
-    assert all(torch.equal(run.kept[-1][name], weights) for name, weights in at[8].items())
+    assert all(torch.equal(run.published[-1][name], weights) for name, weights in at[8].items())
     assert all(torch.equal(weights, at[8][name]) for name, weights in run.weights.items()), "the model is it, too"
     assert (state.best_step, state.best_bleu) == (8, 30.0)
     assert run.trainer.chosen == "the best validation (step 8)"
@@ -87,7 +88,7 @@ def test_the_start_is_a_candidate(tmp_path: Path) -> None:
     rows = [line for line in run.metrics if line["event"] == "candidate"]
     assert [row["candidate"] for row in rows] == ["start", "best", "mean of last", "mean of best"]
     assert run.trainer.chosen == "the weights that the run started from"
-    assert all(torch.equal(run.kept[-1][name], weights) for name, weights in start.items())
+    assert all(torch.equal(run.published[-1][name], weights) for name, weights in start.items())
 
 
 class Stopped(BaseException):
@@ -111,14 +112,14 @@ def test_a_run_killed_while_it_chooses_ends_the_same(tmp_path: Path, call: int) 
         if len(calls) == 3 and call == 4:
             raise Stopped
 
-    broken.trainer.validate_all, broken.trainer.keep = counted, kept
+    broken.trainer.validate_all, broken.trainer.publish = counted, kept
     with pytest.raises(Stopped):
         broken.trainer.train()
     last = ToyRun(tmp_path / "broken")
     last.trainer.train()
     assert last.metrics == unbroken.metrics
     assert last.trainer.chosen == unbroken.trainer.chosen
-    assert all(torch.equal(last.kept[-1][name], weights) for name, weights in unbroken.kept[-1].items())
+    assert all(torch.equal(last.published[-1][name], weights) for name, weights in unbroken.published[-1].items())
 
 
 def on_disk(run: ToyRun) -> Path:
@@ -128,9 +129,9 @@ def on_disk(run: ToyRun) -> Path:
     def keep(weights: Tensors) -> None:
         save_tensors(path, weights)
 
-    run.trainer.keep = keep
-    run.trainer.saving._keep = keep
-    run.trainer.kept = lambda: sha256(path.read_bytes()).hexdigest() if path.is_file() else None
+    run.trainer.publish = keep
+    run.trainer.saving._publish = keep
+    run.trainer.published = lambda: sha256(path.read_bytes()).hexdigest() if path.is_file() else None
     return path
 
 

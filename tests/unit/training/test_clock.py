@@ -4,8 +4,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from pellucid.training.clock import LEAVING, MARGIN, Clock
-from pellucid.training.schedule import Ending
+from pellucid.training.schedule import LEAVING, MARGIN, Clock, Ending
 
 
 @dataclass

@@ -3,15 +3,19 @@
 import errno
 import io
 import json
+import logging
 import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 from rich.console import Console
 
-from pellucid.training.log import RunLog, _Bar
+from pellucid.errors import ConfigError
+from pellucid.training.log import RunLog, _Bar, wants_tensorboard
 
 
 def events(folder: Path) -> list[tuple[str, int]]:
@@ -182,6 +186,59 @@ def test_quiet_says_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     log.progress(1, "x")
     log.close()
     assert capsys.readouterr() == ("", "")
+
+
+def test_logging_hears_what_is_said_quiet_or_not(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
+) -> None:
+    caplog.set_level(logging.INFO, logger="pellucid")
+    log = RunLog(tmp_path, 10, quiet=True)
+    log.say("100 % of it")
+    log.say("warning: the disk is slow")
+    log.progress(1234, "loss 1.0")
+    assert caplog.record_tuples == [
+        ("pellucid", logging.INFO, "100 % of it"),
+        ("pellucid", logging.WARNING, "warning: the disk is slow"),
+        ("pellucid", logging.INFO, "step 1,234: loss 1.0"),
+    ]
+    assert capsys.readouterr() == ("", "")
+
+
+def test_without_logging_set_up_a_warning_is_not_printed_twice(tmp_path: Path) -> None:
+    code = (
+        "import sys; from pathlib import Path; from pellucid.training.log import RunLog; "
+        "RunLog(Path(sys.argv[1]), 10, quiet=sys.argv[2] == 'quiet').say('warning: once')"
+    )
+    for how, expected in (("quiet", ""), ("loud", "warning: once\n")):
+        command = [sys.executable, "-c", code, str(tmp_path), how]
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        assert done.stderr == expected
+
+
+@pytest.mark.parametrize(
+    ("switch", "installed", "wanted"),
+    [
+        ("auto", True, True), ("auto", False, False), ("", True, True), ("off", True, False), ("off", False, False),
+        ("OFF", True, False), ("0", True, False), ("on", True, True), ("1", True, True),
+    ],
+)  # fmt: skip
+def test_tensorboard_is_switched_by_the_environment(
+    monkeypatch: pytest.MonkeyPatch, switch: str, installed: bool, wanted: bool
+) -> None:
+    monkeypatch.setenv("PELLUCID_TENSORBOARD", switch)
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: object() if installed else None)
+    assert wants_tensorboard() == wanted
+
+
+def test_tensorboard_that_is_on_must_be_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    monkeypatch.setenv("PELLUCID_TENSORBOARD", "on")
+    with pytest.raises(ConfigError, match=r"^`PELLUCID_TENSORBOARD` is on, but TensorBoard is not installed$") as error:
+        wants_tensorboard()
+    assert "[tensorboard]" in error.value.hint
+    monkeypatch.setenv("PELLUCID_TENSORBOARD", "maybe")
+    with pytest.raises(ConfigError, match=r"^`PELLUCID_TENSORBOARD` in the environment \(maybe\) must be auto, on or"):
+        wants_tensorboard()
 
 
 class Board:

@@ -13,11 +13,12 @@ import numpy as np
 import pytest
 import torch
 
-from pellucid.data.batching import Batch, BatchOrder, Indices, make_batch
+from pellucid.data.batching import Batch, BatchOrder, Indices, draw_batch
 from pellucid.data.shards import Shard
 from pellucid.errors import PellucidError
 from pellucid.training.interrupts import Interrupted
-from pellucid.training.loop import _seed_of, batch_loss, batch_losses
+from pellucid.training.loop import _seed_of
+from pellucid.training.loss import CrossEntropy, make_loss
 from pellucid.training.schedule import learning_rate
 from pellucid.training.state import RunState
 from pellucid.training.validation import Validation
@@ -26,7 +27,7 @@ from tests.unit.training.toy_run import ToyRun, toy_shard
 
 
 def batches(run: ToyRun, *groups: list[int]) -> list[Batch]:
-    return [make_batch(run.trainer.shard, np.array(group), run.model.config) for group in groups]
+    return [draw_batch(run.trainer.shard, np.array(group), run.model.config) for group in groups]
 
 
 def one_step(run: ToyRun, *groups: list[int]) -> tuple[float, float, dict[str, torch.Tensor]]:
@@ -51,7 +52,7 @@ def test_accumulated_batches_make_the_gradient_of_one_batch(tmp_path: Path, grou
 def test_the_gradient_is_of_the_mean_over_tokens(tmp_path: Path) -> None:
     run = ToyRun(tmp_path, dropout=0.0)
     (batch,) = batches(run, [0, 1, 2])
-    total = batch_loss(run.model.train(), batch, run.config.label_smoothing)
+    total = CrossEntropy(run.config.label_smoothing)(run.model.train(), batch).minimised
     gradients = torch.autograd.grad(total / batch.num_tokens, list(run.model.parameters()))
     expected_norm = math.sqrt(sum(float((g**2).sum()) for g in gradients))
     loss, norm, _ = one_step(run, [0, 1, 2])
@@ -108,7 +109,7 @@ def test_the_last_step_is_due_for_everything(tmp_path: Path) -> None:
     run.trainer.train()
     assert [(line["event"], line["step"]) for line in run.metrics] == [("train", 5), ("validation", 5)]
     assert run.checkpoints == ["step-00000005"]
-    assert len(run.kept) == 1
+    assert len(run.published) == 1
 
 
 def test_the_reported_loss_is_the_mean_since_the_last_report(tmp_path: Path) -> None:
@@ -128,10 +129,11 @@ def test_the_reported_loss_is_the_mean_since_the_last_report(tmp_path: Path) -> 
 def test_the_reported_loss_is_the_cross_entropy_alone(tmp_path: Path, r_drop: float) -> None:
     run = ToyRun(tmp_path, settings={"r_drop": r_drop})
     (batch,) = batches(run, [0, 1, 2])
-    found = batch_losses(run.model.train(), batch, run.config.label_smoothing, r_drop)
-    assert (found.minimised > found.cross_entropy) == bool(r_drop)
+    loss = make_loss(run.config)
+    found = loss(run.model.train(), batch)
+    assert (found.minimised > found.reported) == bool(r_drop)
     torch.manual_seed(_seed_of(run.config.seed, 1))
-    expected = batch_losses(run.model, batch, run.config.label_smoothing, r_drop).cross_entropy
+    expected = loss(run.model, batch).reported
     assert one_step(run, [0, 1, 2])[0] == expected.item()
 
 
@@ -167,9 +169,9 @@ def test_each_sentence_is_drawn_with_the_epoch_of_its_own_batch(tmp_path: Path, 
 def test_the_best_weights_are_kept(tmp_path: Path) -> None:
     run = ToyRun(tmp_path, scores=[10.0, 30.0, 20.0], settings={"average": 1})
     state = run.trainer.train()
-    assert (state.best_bleu, state.best_step, len(run.kept)) == (30.0, 8, 2)
+    assert (state.best_bleu, state.best_step, len(run.published)) == (30.0, 8, 2)
     assert [line["best"] for line in run.metrics if line["event"] == "validation"] == [True, True, False]
-    assert not all(torch.equal(run.kept[-1][name], weights) for name, weights in run.weights.items())
+    assert not all(torch.equal(run.published[-1][name], weights) for name, weights in run.weights.items())
 
 
 def test_the_mean_of_the_last_checkpoints_is_kept_where_it_is_the_best(tmp_path: Path) -> None:
@@ -177,7 +179,7 @@ def test_the_mean_of_the_last_checkpoints_is_kept_where_it_is_the_best(tmp_path:
     run.trainer.train()
     paths = [tmp_path / "checkpoints" / f"step-{step:08d}" for step in (9, 12)]
     first, second = (load_tensors(path / "model.safetensors") for path in paths)
-    for name, found in run.kept[-1].items():
+    for name, found in run.published[-1].items():
         torch.testing.assert_close(found, (first[name] + second[name]) / 2)
     kept = [line for line in run.metrics if line.get("kept")]
     assert [(line["candidate"], line["checkpoints"]) for line in kept] == [("mean of last", [9, 12])]
@@ -277,8 +279,8 @@ def test_a_finished_run_only_averages_again(tmp_path: Path) -> None:
     again = ToyRun(tmp_path)
     again.trainer.train()
     assert again.metrics == lines
-    assert len(again.kept) == 1
-    assert all(torch.equal(again.kept[0][name], weights) for name, weights in first.kept[-1].items())
+    assert len(again.published) == 1
+    assert all(torch.equal(again.published[0][name], weights) for name, weights in first.published[-1].items())
 
 
 def test_two_runs_are_equal_and_another_seed_is_not(tmp_path: Path) -> None:

@@ -184,13 +184,13 @@ def test_r_drop_of_passes_that_agree_is_the_cross_entropy() -> None:
 def test_no_more_logits_than_a_chunk_are_held(monkeypatch: pytest.MonkeyPatch, passes: int) -> None:
     monkeypatch.setattr(loss, "CHUNK_LOGITS", 6 * V)
     held: list[int] = []
-    call = loss._Loss.__call__
+    call = loss._ClosedForm.__call__
 
-    def counted(self: loss._Loss, logits: Tensor, targets: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    def counted(self: loss._ClosedForm, logits: Tensor, targets: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         held.append(logits.numel())
         return call(self, logits, targets)
 
-    monkeypatch.setattr(loss._Loss, "__call__", counted)
+    monkeypatch.setattr(loss._ClosedForm, "__call__", counted)
     states, targets, projection = problem(bias=True)
     if passes == 1:
         projected_cross_entropy(states, targets, projection)

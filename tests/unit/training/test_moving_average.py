@@ -9,8 +9,8 @@ import torch
 from torch import nn
 
 from pellucid.training.interrupts import Interrupted
-from pellucid.training.loop import average_into
-from pellucid.training.moving_average import MovingAverage
+from pellucid.training.optimizer import MovingAverage
+from pellucid.training.state import average_into
 from pellucid.weights.tensors import load_tensors
 from tests.unit.training.test_loop import stop_at
 from tests.unit.training.toy_run import ToyRun
@@ -59,7 +59,7 @@ def test_the_average_is_validated_and_kept(tmp_path: Path) -> None:
     assert best["loss"] == pytest.approx(float(sum(p.double().mean() for p in average.values())), rel=1e-6)
     assert best["best"], "else what was kept is another step's"
     for name, weights in run.weights.items():
-        assert torch.equal(run.kept[-1][name], average[name])
+        assert torch.equal(run.published[-1][name], average[name])
         assert not torch.equal(weights, average[name])
 
 
@@ -104,4 +104,4 @@ def test_a_resumed_run_is_the_unbroken_one(tmp_path: Path) -> None:
     last = ToyRun(tmp_path / "broken", settings=EMA)
     last.trainer.train()
     assert last.metrics == unbroken.metrics
-    assert all(torch.equal(last.kept[-1][name], weights) for name, weights in unbroken.kept[-1].items())
+    assert all(torch.equal(last.published[-1][name], weights) for name, weights in unbroken.published[-1].items())

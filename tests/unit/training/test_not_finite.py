@@ -2,7 +2,6 @@
 
 import math
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
@@ -10,8 +9,7 @@ import torch
 from pellucid.data.batching import Batch
 from pellucid.errors import PellucidError
 from pellucid.model.transformer import Transformer
-from pellucid.training import loop
-from pellucid.training.loop import Losses
+from pellucid.training.loss import CrossEntropy, Losses
 from pellucid.training.validation import Validation
 from tests.unit.training.test_loop import batches
 from tests.unit.training.toy_run import ToyRun
@@ -26,62 +24,56 @@ def failure(run: ToyRun, *groups: list[int]) -> PellucidError:
     with pytest.raises(PellucidError) as error:
         run.trainer.step(batches(run, *groups))
     torch.testing.assert_close(run.weights, before, equal_nan=True)
-    assert (run.trainer.state.step, len(run.trainer.optimizer.state)) == (0, 0)
+    assert (run.trainer.state.step, len(run.trainer.trained.optimizer.state)) == (0, 0)
     assert "--fresh" in error.value.hint
     return error.value
 
 
-def poisoned(
-    monkeypatch: pytest.MonkeyPatch, sentences: set[int], value: float, in_gradient: bool = False
-) -> list[int]:
-    """Has batches with one of these pairs lose their finite loss, or gradient; returns the sizes that were computed."""
-    computed: list[int] = []
-    batch_losses = loop.batch_losses
+class Poisoned:
+    """A loss that is not finite, or has no finite gradient, where a batch has one of these pairs."""
 
-    def poisonous(model: Transformer, batch: Batch, *rest: Any) -> Losses:
-        computed.append(len(batch.src))
-        found = batch_losses(model, batch, *rest)
-        if not sentences & set(batch.sentences.tolist()):
+    def __init__(self, sentences: set[int], value: float, in_gradient: bool = False) -> None:
+        self.sentences, self.value, self.in_gradient = sentences, value, in_gradient
+        self.computed: list[int] = []
+        """The sizes of the batches."""
+
+    def __call__(self, model: Transformer, batch: Batch) -> Losses:
+        self.computed.append(len(batch.src))
+        found = CrossEntropy(0.1)(model, batch)
+        if not self.sentences & set(batch.sentences.tolist()):
             return found
-        if in_gradient:
+        if self.in_gradient:
             none = (model.output_projection.weight.sum() * 0).sqrt()  # 0, with the gradient 0 / 0
             return found._replace(minimised=found.minimised + none)
-        return Losses(found.minimised * value, found.cross_entropy * value)
-
-    monkeypatch.setattr(loop, "batch_losses", poisonous)
-    return computed
+        return Losses(found.minimised * self.value, found.reported * self.value)
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
-def test_the_pair_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, value: float) -> None:
-    computed = poisoned(monkeypatch, {6}, value)
-    run = ToyRun(tmp_path)
+def test_the_pair_is_found(tmp_path: Path, value: float) -> None:
+    loss = Poisoned({6}, value)
+    run = ToyRun(tmp_path, parts={"loss": loss})
     run.trainer.text_of = "`a b` and `text of {}`".format
     error = failure(run, *GROUPS)
     assert str(error).startswith(f"the loss is not finite at step 1 (loss {value}, gradient norm nan, ")
     assert str(error).endswith(
         "learning rate 0.00333); the weights were not changed; it comes from training pair 7 (`a b` and `text of 6`)"
     )
-    assert len(computed) <= 2 + 2 + 4, "by halves"
+    assert len(loss.computed) <= 2 + 2 + 4, "by halves"
 
 
-def test_a_gradient_that_is_not_finite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    poisoned(monkeypatch, {1}, 0.0, in_gradient=True)
-    error = failure(ToyRun(tmp_path), *GROUPS)
+def test_a_gradient_that_is_not_finite(tmp_path: Path) -> None:
+    error = failure(ToyRun(tmp_path, parts={"loss": Poisoned({1}, 0.0, in_gradient=True)}), *GROUPS)
     assert "gradient norm nan" in str(error)
     assert "(loss nan" not in str(error)
     assert str(error).endswith("it comes from training pair 2")
 
 
-def test_a_step_of_which_no_pair_is_to_blame(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    batch_losses = loop.batch_losses
+def test_a_step_of_which_no_pair_is_to_blame(tmp_path: Path) -> None:
+    def only_together(model: Transformer, batch: Batch) -> Losses:
+        found = CrossEntropy(0.1)(model, batch)
+        return found._replace(reported=found.reported * (math.nan if len(batch.src) > 4 else 1))
 
-    def only_together(model: Transformer, batch: Batch, *rest: Any) -> Losses:
-        found = batch_losses(model, batch, *rest)
-        return found._replace(cross_entropy=found.cross_entropy * (math.nan if len(batch.src) > 4 else 1))
-
-    monkeypatch.setattr(loop, "batch_losses", only_together)
-    error = failure(ToyRun(tmp_path), *GROUPS)
+    error = failure(ToyRun(tmp_path, parts={"loss": only_together}), *GROUPS)
     expected = "no pair gives it alone; those of the step begin with training pair 4; training pair 5; training pair 1"
     assert str(error).endswith(expected)
 
@@ -94,9 +86,8 @@ def test_weights_that_are_broken_already(tmp_path: Path) -> None:
     assert str(error).endswith(expected)
 
 
-def test_a_long_text_is_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    poisoned(monkeypatch, {3}, math.nan)
-    run = ToyRun(tmp_path)
+def test_a_long_text_is_cut(tmp_path: Path) -> None:
+    run = ToyRun(tmp_path, parts={"loss": Poisoned({3}, math.nan)})
     run.trainer.text_of = lambda index: "word " * 100
     text = str(failure(run, *GROUPS)).partition("training pair 4 ")[2]
     assert len(text) == 302
@@ -114,7 +105,7 @@ def test_a_validation_that_is_not_finite_ends_the_run(tmp_path: Path, loss: floa
         run.trainer.train()
     assert error.value.hint.startswith("start over with --fresh and a lower `train.learning_rate`")
     assert error.value.exit_status == 1
-    assert run.kept == []
+    assert run.published == []
 
 
 def test_weights_to_start_from_that_are_damaged_are_said(tmp_path: Path) -> None:

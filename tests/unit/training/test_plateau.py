@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 import torch
 
-from pellucid.training.clock import Clock
 from pellucid.training.interrupts import Interrupted
-from pellucid.training.schedule import learning_rate
+from pellucid.training.schedule import Clock, learning_rate
 from pellucid.training.validation import Validation
 from tests.unit.training.test_loop import stop_at
 from tests.unit.training.toy_run import ToyRun
@@ -76,7 +75,7 @@ def test_a_resumed_run_is_the_unbroken_one(unbroken: ToyRun, tmp_path: Path, sto
     last = plateau(tmp_path)
     last.trainer.train()
     assert last.metrics == unbroken.metrics
-    assert all(torch.equal(last.kept[-1][name], weights) for name, weights in unbroken.kept[-1].items())
+    assert all(torch.equal(last.published[-1][name], weights) for name, weights in unbroken.published[-1].items())
 
 
 class Stopped(BaseException):

@@ -55,17 +55,17 @@ def test_a_step_is_nearly_that_of_single_precision(tmp_path: Path) -> None:
 def test_a_run_in_bfloat16_keeps_single_precision_and_resumes_exactly(tmp_path: Path) -> None:
     unbroken = ToyRun(tmp_path / "unbroken", settings=BFLOAT16)
     unbroken.trainer.train()
-    assert {weights.dtype for weights in unbroken.kept[-1].values()} == {torch.float32}
+    assert {weights.dtype for weights in unbroken.published[-1].values()} == {torch.float32}
     broken = ToyRun(tmp_path / "broken", settings=BFLOAT16, at_step=stop_at({6: signal.SIGINT}))
     with pytest.raises(Interrupted):
         broken.trainer.train()
     last = ToyRun(tmp_path / "broken", settings=BFLOAT16)
     last.trainer.train()
     assert last.metrics == unbroken.metrics
-    assert all(torch.equal(last.kept[-1][name], weights) for name, weights in unbroken.kept[-1].items())
+    assert all(torch.equal(last.published[-1][name], weights) for name, weights in unbroken.published[-1].items())
     single = ToyRun(tmp_path / "single")
     single.trainer.train()
-    assert not all(torch.equal(last.kept[-1][name], weights) for name, weights in single.kept[-1].items())
+    assert not all(torch.equal(last.published[-1][name], weights) for name, weights in single.published[-1].items())
 
 
 def test_a_cpu_needs_no_autocast() -> None:

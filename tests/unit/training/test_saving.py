@@ -11,9 +11,10 @@ from torch import nn
 
 from pellucid.config import TrainConfig
 from pellucid.training.log import RunLog
-from pellucid.training.optimizer import make_optimizer
+from pellucid.training.loss import CrossEntropy
+from pellucid.training.optimizer import Tensors, make_optimizer
 from pellucid.training.saving import Saving
-from pellucid.training.state import Checkpoints, RunState, Tensors
+from pellucid.training.state import Checkpoints, RunState, Trained
 from pellucid.weights.tensors import load_tensors, parameters, save_tensors
 
 
@@ -27,9 +28,9 @@ class Disk:
         self.said: list[str] = []
         self.log = RunLog(folder, 100, quiet=True)
         self.checkpoints = Checkpoints(folder / "checkpoints", save_every=10, average=average, last_step=100)
-        self.saving = Saving(self.checkpoints, self.keep, self.log)
+        self.saving = Saving(self.checkpoints, self.publish, self.log)
         self.model = nn.Linear(2, 2)
-        self.optimizer = make_optimizer(self.model, TrainConfig())
+        self.trained = Trained(self.model, CrossEntropy(), make_optimizer(self.model, TrainConfig()))
         write = Checkpoints.write
         monkeypatch.setattr(self.log, "say", self.said.append)
         monkeypatch.setattr(Checkpoints, "write", lambda *args: (self.check(), write(*args)))
@@ -38,7 +39,7 @@ class Disk:
         if self.full:
             raise OSError(self.number, os.strerror(self.number))
 
-    def keep(self, weights: Tensors) -> None:
+    def publish(self, weights: Tensors) -> None:
         self.check()
         save_tensors(self.folder / "model.safetensors", weights)
 
@@ -50,11 +51,11 @@ class Disk:
         return RunState(step=step)
 
     def save(self, *steps: int) -> list[bool]:
-        return [self.saving.save(self.at(step), self.model, self.optimizer) for step in steps]
+        return [self.saving.save(self.at(step), self.trained) for step in steps]
 
-    def keep_best(self, step: int) -> None:
+    def publish_best(self, step: int) -> None:
         self.at(step)
-        self.saving.keep(step, parameters(self.model))
+        self.saving.publish(step, parameters(self.model))
 
     @property
     def best(self) -> float:
@@ -80,7 +81,7 @@ def disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Disk:
 def test_a_full_disk_stops_saving_aloud_and_only_once_at_length(disk: Disk, number: int) -> None:
     assert disk.save(10) == [True]
     disk.full, disk.number = True, number
-    disk.keep_best(20)
+    disk.publish_best(20)
     assert disk.save(20, 30) == [False, False]
     first, second, third = disk.said
     reason = os.strerror(number)
@@ -136,19 +137,19 @@ def test_without_an_average_no_checkpoint_waits(tmp_path: Path, monkeypatch: pyt
 
 
 def test_the_best_weights_wait_and_newer_ones_take_their_place(disk: Disk) -> None:
-    disk.keep_best(5)
+    disk.publish_best(5)
     disk.full = True
-    disk.keep_best(10)
-    disk.keep_best(15)
+    disk.publish_best(10)
+    disk.publish_best(15)
     disk.at(17)
     assert disk.best == 5.0
     disk.full = False
     disk.save(20)
     assert disk.best == 15.0
     disk.full = True
-    disk.keep_best(25)
+    disk.publish_best(25)
     disk.full = False
-    disk.keep_best(30)
+    disk.publish_best(30)
     disk.save(40)
     assert disk.best == 30.0
 
@@ -156,12 +157,12 @@ def test_the_best_weights_wait_and_newer_ones_take_their_place(disk: Disk) -> No
 def test_a_checkpoint_vouches_for_all_before_it(disk: Disk, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is not written where the metrics, or the best weights, of its time are not."""
     disk.full = True
-    disk.keep_best(10)
+    disk.publish_best(10)
     disk.full = False
     order: list[str] = []
-    flush, keep, write = RunLog.flush, disk.saving._keep, Checkpoints.write
+    flush, publish, write = RunLog.flush, disk.saving._publish, Checkpoints.write
     monkeypatch.setattr(RunLog, "flush", lambda log: (order.append("metrics"), flush(log)))
-    monkeypatch.setattr(disk.saving, "_keep", lambda weights: (order.append("best"), keep(weights)))
+    monkeypatch.setattr(disk.saving, "_publish", lambda weights: (order.append("best"), publish(weights)))
     monkeypatch.setattr(Checkpoints, "write", lambda *args: (order.append("checkpoint"), write(*args)))
     disk.save(10)
     assert order == ["metrics", "best", "checkpoint"]
@@ -177,7 +178,7 @@ def test_a_checkpoint_vouches_for_all_before_it(disk: Disk, monkeypatch: pytest.
 def test_at_the_end_what_waits_must_be_written(disk: Disk) -> None:
     disk.save(90)
     disk.full = True
-    disk.keep_best(100)
+    disk.publish_best(100)
     disk.save(100)
     with pytest.raises(OSError, match="No space left"):
         disk.saving.write_what_waits()
@@ -187,7 +188,7 @@ def test_at_the_end_what_waits_must_be_written(disk: Disk) -> None:
     assert disk.checkpoints.last_step_saved == 90
 
 
-@pytest.mark.parametrize("act", ["keep_best", "save"])
+@pytest.mark.parametrize("act", ["publish_best", "save"])
 def test_what_no_room_can_mend_is_an_error(disk: Disk, act: str) -> None:
     disk.full, disk.number = True, errno.EACCES
     with pytest.raises(PermissionError):
@@ -199,7 +200,7 @@ def test_the_time_of_saving_counts(disk: Disk) -> None:
     for full in (False, True):
         disk.full = full
         state = disk.at(10)
-        disk.saving.save(state, disk.model, disk.optimizer)
+        disk.saving.save(state, disk.trained)
         assert state.seconds > 0
     table = json.loads((disk.checkpoints.folder / "step-00000010" / "state.json").read_text(encoding="utf-8"))
     assert table["seconds"] == 0.0

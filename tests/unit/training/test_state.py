@@ -4,6 +4,7 @@ import errno
 import json
 import re
 import shutil
+from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 
@@ -13,8 +14,9 @@ from torch import nn
 
 from pellucid.config import TrainConfig
 from pellucid.errors import CheckpointError
+from pellucid.training.loss import CrossEntropy
 from pellucid.training.optimizer import make_optimizer
-from pellucid.training.state import Checkpoints, Meter, RunState, read_weights, weights_of
+from pellucid.training.state import Checkpoints, Meter, RunState, Trained, read_weights
 
 STATE = RunState(
     step=20, epoch=3, position=7, tokens=12345, seconds=1.25, best_step=10, best_loss=0.1, best_bleu=None,
@@ -31,7 +33,7 @@ def tied_model() -> nn.Module:
     return model
 
 
-def trained(steps: int) -> tuple[nn.Module, torch.optim.Optimizer]:
+def trained(steps: int) -> Trained:
     torch.manual_seed(steps)
     model = tied_model()
     optimizer = make_optimizer(model, TrainConfig())
@@ -41,7 +43,7 @@ def trained(steps: int) -> tuple[nn.Module, torch.optim.Optimizer]:
         for group in optimizer.param_groups:
             group["lr"] = 0.01
         optimizer.step()
-    return model, optimizer
+    return Trained(model, CrossEntropy(), optimizer)
 
 
 class Run:
@@ -53,12 +55,11 @@ class Run:
 
     def save(self, *steps: int) -> None:
         for step in steps:
-            self.checkpoints.save(RunState(step=step), *trained(step % 7))
+            self.checkpoints.save(RunState(step=step), trained(step % 7))
 
     def restore(self) -> tuple[RunState, list[str]]:
         said: list[str] = []
-        model = tied_model()
-        return self.checkpoints.restore(model, make_optimizer(model, TrainConfig()), said.append), said
+        return self.checkpoints.restore(trained(0), said.append), said
 
     @property
     def names(self) -> list[int]:
@@ -72,29 +73,26 @@ def run(tmp_path: Path) -> Run:
 
 def test_saved_and_restored_is_bit_identical(tmp_path: Path) -> None:
     checkpoints = Checkpoints(tmp_path, 10, 1)
-    model, optimizer = trained(3)
-    checkpoints.save(STATE, model, optimizer)
-    other, other_optimizer = trained(1)
+    before, after = trained(3), trained(1)
+    checkpoints.save(STATE, before)
     said: list[str] = []
-    assert checkpoints.restore(other, other_optimizer, said.append) == STATE
+    assert checkpoints.restore(after, said.append) == STATE
     assert said == []
-    for (name, ours), theirs in zip(model.named_parameters(), other.parameters(), strict=True):
+    for (name, ours), theirs in zip(before.model.named_parameters(), after.model.parameters(), strict=True):
         assert torch.equal(ours, theirs), name
-        assert (ours in optimizer.state) == (theirs in other_optimizer.state) == ours.requires_grad
-        for moment, value in optimizer.state.get(ours, {}).items():
-            restored = other_optimizer.state[theirs][moment]
+        assert (ours in before.optimizer.state) == (theirs in after.optimizer.state) == ours.requires_grad
+        for moment, value in before.optimizer.state.get(ours, {}).items():
+            restored = after.optimizer.state[theirs][moment]
             assert torch.equal(value, restored), f"{moment} of {name}"
             assert value.dtype == restored.dtype
-    assert other[0].weight is other[1].weight  # type: ignore[index]
+    assert after.model[0].weight is after.model[1].weight  # type: ignore[index]
 
 
 def test_training_goes_on_bit_identically(tmp_path: Path) -> None:
-    model, optimizer = trained(3)
-    Checkpoints(tmp_path, 10, 1).save(STATE, model, optimizer)
-    other = tied_model()
-    other_optimizer = make_optimizer(other, TrainConfig())
-    Checkpoints(tmp_path, 10, 1).restore(other, other_optimizer, print)
-    for network, adam in ((model, optimizer), (other, other_optimizer)):
+    before, after = trained(3), trained(0)
+    Checkpoints(tmp_path, 10, 1).save(STATE, before)
+    Checkpoints(tmp_path, 10, 1).restore(after, print)
+    for network, adam in ((before.model, before.optimizer), (after.model, after.optimizer)):
         torch.manual_seed(1)
         for _ in range(3):
             adam.zero_grad()
@@ -102,7 +100,7 @@ def test_training_goes_on_bit_identically(tmp_path: Path) -> None:
             for group in adam.param_groups:
                 group["lr"] = 0.01
             adam.step()
-    assert all(torch.equal(a, b) for a, b in zip(model.parameters(), other.parameters(), strict=True))
+    assert all(torch.equal(a, b) for a, b in zip(before.model.parameters(), after.model.parameters(), strict=True))
 
 
 def test_without_checkpoints_the_state_is_new(run: Run) -> None:
@@ -254,7 +252,7 @@ def test_steps_beyond_eight_digits_are_in_order(run: Run) -> None:
 
 
 def test_state_json_vouches_for_itself_and_the_files_beside_it(tmp_path: Path) -> None:
-    Checkpoints(tmp_path, 10, 1).save(STATE, *trained(1))
+    Checkpoints(tmp_path, 10, 1).save(STATE, trained(1))
     folder = tmp_path / "step-00000020"
     table = json.loads((folder / "state.json").read_text(encoding="utf-8"))
     digest, files = table.pop("sha256"), table["files"]
@@ -269,16 +267,16 @@ def test_state_json_vouches_for_itself_and_the_files_beside_it(tmp_path: Path) -
 
 def test_a_moving_average_is_saved_and_restored(tmp_path: Path) -> None:
     checkpoints = Checkpoints(tmp_path, 10, 1)
-    model, optimizer = trained(3)
-    ema = {name: torch.randn_like(p) for name, p in model.named_parameters()}
-    checkpoints.save(STATE, model, optimizer, ema)
-    found = {name: torch.zeros_like(p) for name, p in model.named_parameters()}
-    checkpoints.restore(model, optimizer, print, found)
+    begun = trained(3)
+    ema = {name: torch.randn_like(p) for name, p in begun.model.named_parameters()}
+    checkpoints.save(STATE, replace(begun, ema=ema))
+    found = {name: torch.zeros_like(p) for name, p in begun.model.named_parameters()}
+    checkpoints.restore(replace(begun, ema=found), print)
     assert all(torch.equal(found[name], tensor) for name, tensor in ema.items())
     assert torch.equal(read_weights(tmp_path / "step-00000020")["0.weight"], ema["0.weight"])
     damage(tmp_path / "step-00000020" / "ema.safetensors", "one bit")
     with pytest.raises(CheckpointError, match="none of the 1 checkpoints"):
-        checkpoints.restore(model, optimizer, print, found)
+        checkpoints.restore(replace(begun, ema=found), print)
 
 
 @pytest.mark.parametrize(("how", "what"), [("one bit", "its SHA-256 is another"), ("missing", "it has no model")])
@@ -332,8 +330,7 @@ def no_room(*_: object) -> None:
 def test_weights_alone_are_not_resumed_from(run: Run) -> None:
     """As they stand for a while when the disk was full in between."""
     run.save(10)
-    model, _ = trained(2)
-    run.checkpoints.write(RunState(step=20), weights_of(model))
+    run.checkpoints.write(RunState(step=20), trained(2).weights)
     state, said = run.restore()
     assert state.step == run.checkpoints.last_step_saved == 10
     path = run.folder / "step-00000020"

@@ -11,7 +11,7 @@ import torch
 from pellucid.config import TrainConfig
 from pellucid.training.interrupts import Interrupted
 from pellucid.training.state import RunState
-from pellucid.training.validation import Validation, take_in
+from pellucid.training.validation import Validation, record
 from pellucid.weights.tensors import load_tensors
 from tests.unit.training.test_loop import stop_at
 from tests.unit.training.toy_run import ToyRun
@@ -26,7 +26,7 @@ def after(scores: list[tuple[float, float | None]], **settings: Any) -> RunState
     """The state after validations of these losses and BLEU scores at steps 1, 2, 3 ..."""
     state = RunState()
     for state.step, (loss, bleu) in enumerate(scores, start=1):
-        take_in(Validation(loss, bleu), state, TrainConfig(**settings))
+        record(Validation(loss, bleu), state, TrainConfig(**settings))
     return state
 
 
@@ -47,11 +47,11 @@ def test_the_best_by_chrf() -> None:
     for by, best in (("chrf", 3), ("score", 3), ("loss", 3)):
         state = RunState()
         for state.step, validation in enumerate(found, start=1):
-            take_in(validation, state, TrainConfig(best_by=by))  # type: ignore[arg-type]
+            record(validation, state, TrainConfig(best_by=by))  # type: ignore[arg-type]
         assert state.best_step == best
     state = RunState()
     for state.step, validation in enumerate(found[:2], start=1):
-        take_in(validation, state, TrainConfig(best_by="chrf"))
+        record(validation, state, TrainConfig(best_by="chrf"))
     assert (state.best_step, state.best_chrf, state.best_bleu) == (2, 31.0, 9.0)
 
 
@@ -65,7 +65,7 @@ def test_bits_and_chrf_are_shown_and_logged() -> None:
 def test_the_score_of_a_classifier_is_accuracy() -> None:
     state = RunState()
     for state.step, (loss, accuracy) in enumerate([(0.7, 0.6), (0.9, 0.8), (0.5, 0.7)], start=1):
-        take_in(Validation(loss, accuracy=accuracy), state, TrainConfig(best_by="score"))
+        record(Validation(loss, accuracy=accuracy), state, TrainConfig(best_by="score"))
     assert (state.best_step, state.best_accuracy) == (2, 0.8)
 
 
@@ -91,7 +91,7 @@ def test_the_checkpoints_that_validated_best_are_averaged(tmp_path: Path) -> Non
     run.at_step = lambda step: at.setdefault(step, run.weights) and None
     run.trainer.train()
     assert run.checkpoints == ["step-00000002", "step-00000005", "step-00000006", "step-00000008"]
-    for name, found in run.kept[-1].items():
+    for name, found in run.published[-1].items():
         torch.testing.assert_close(found, (at[2][name] + at[5][name]) / 2)
     assert [(line["candidate"], line["bleu"]) for line in run.metrics[-2:]] == [("best", 40.0), ("mean of best", 50.0)]
     assert "the mean of the best 2 checkpoints: validation loss 1.000, BLEU 50.00 (greedy)" in run.said
@@ -111,7 +111,7 @@ def test_the_best_are_the_same_after_an_interruption(tmp_path: Path, stop: int) 
     last = ToyRun(tmp_path / "broken", settings=settings, scores=[*SCORES[stop:], 40.0, 50.0])
     last.trainer.train()
     assert last.metrics == unbroken.metrics
-    assert all(torch.equal(last.kept[-1][name], weights) for name, weights in unbroken.kept[-1].items())
+    assert all(torch.equal(last.published[-1][name], weights) for name, weights in unbroken.published[-1].items())
 
 
 def test_without_progress_the_run_ends_as_if_it_were_the_last_step(tmp_path: Path) -> None:

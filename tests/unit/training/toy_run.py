@@ -51,11 +51,13 @@ class ToyRun:
     """Called when a step's metrics are written."""
     settings: dict[str, Any] = field(default_factory=dict)
     dropout: float = 0.3
+    parts: dict[str, Any] = field(default_factory=dict)
+    """What the trainer gets besides: loss, optimizer, schedule, hooks."""
 
     def __post_init__(self) -> None:
         torch.manual_seed(5)
         self.model = Transformer(tiny_config(dropout=self.dropout))
-        self.kept: list[dict[str, torch.Tensor]] = []
+        self.published: list[dict[str, torch.Tensor]] = []
         self.said: list[str] = []
         self.config = TrainConfig(**SETTINGS | self.settings)
         self.log = _Log(self)
@@ -72,7 +74,8 @@ class ToyRun:
             ),
             log=self.log,
             validate=self._validate,
-            keep=self._keep,
+            publish=self._publish,
+            **self.parts,
         )
 
     @property
@@ -91,8 +94,8 @@ class ToyRun:
         """The names in the folder of checkpoints."""
         return sorted(path.name for path in (self.folder / "checkpoints").iterdir())
 
-    def _keep(self, weights: dict[str, torch.Tensor]) -> None:
-        self.kept.append({name: tensor.detach().clone() for name, tensor in weights.items()})
+    def _publish(self, weights: dict[str, torch.Tensor]) -> None:
+        self.published.append({name: tensor.detach().clone() for name, tensor in weights.items()})
 
     def _validate(self) -> Validation:
         assert not self.model.training

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 import torch
 
-from pellucid.model.transformer import build_model
+from pellucid.model.families import build_model
 from pellucid.weights.building import build_unfilled
 from pellucid.weights.tensors import parameters, set_parameters
 from tests.tiny_model import tiny_config, words

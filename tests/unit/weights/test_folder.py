@@ -13,11 +13,12 @@ import torch
 
 from pellucid.config import DecodeConfig, ModelConfig
 from pellucid.errors import CheckpointError
-from pellucid.model.transformer import build_model
+from pellucid.model.families import build_model
 from pellucid.text.tokenizers import Tokenizers
 from pellucid.text.training_text import TrainingText
 from pellucid.text.vocabulary import Vocabulary
-from pellucid.weights.folder import load_folder, read_config, save_description, save_weights
+from pellucid.weights.folder import read_config, save_description, save_weights
+from pellucid.weights.opening import open_folder
 from tests.unit.decoding.models import random_model
 
 CPU = torch.device("cpu")
@@ -52,7 +53,7 @@ def section(folder: Path, name: str, **keys: Any) -> dict[str, Any]:
 
 
 def test_what_is_saved_comes_back(folder: Path) -> None:
-    model, loaded = random_model(1, LETTERS.size), load_folder(folder, CPU)
+    model, loaded = random_model(1, LETTERS.size), open_folder(folder, CPU)
     assert loaded.model.config == model.config
     assert loaded.decode == DecodeConfig(beam_size=2)
     assert loaded.tokenizers.source.encode("bad") == LETTERS.encode("bad")
@@ -76,7 +77,7 @@ def test_what_a_folder_holds(folder: Path) -> None:
 def test_a_folder_of_the_first_version_opens(folder: Path) -> None:
     changed(folder, format="pellucid/1")
     (folder / "pellucid.json").rename(folder / "config.json")
-    model, loaded = random_model(1, LETTERS.size), load_folder(folder, CPU)
+    model, loaded = random_model(1, LETTERS.size), open_folder(folder, CPU)
     assert loaded.model.config == model.config
     assert loaded.decode == DecodeConfig(beam_size=2)
 
@@ -87,14 +88,14 @@ def test_a_folder_says_what_its_training_lines_were(tmp_path: Path) -> None:
     for name, known in (("known", text), ("not", None)):
         save_description(tmp_path / name, model.config, TOKENIZERS, DecodeConfig(), "# A card\n", text=known)
         save_weights(tmp_path / name, model)
-        assert load_folder(tmp_path / name, CPU).text == known
+        assert open_folder(tmp_path / name, CPU).text == known
         assert ("text" in read_config(tmp_path / name)) == (known is not None)
 
 
 def test_a_folder_that_has_lost_its_description(folder: Path) -> None:
     (folder / "pellucid.json").unlink()
     with pytest.raises(CheckpointError, match=r"model` lacks pellucid\.json, which says what its weights mean$"):
-        load_folder(folder, CPU)
+        open_folder(folder, CPU)
 
 
 def test_equal_models_give_equal_folders(tmp_path: Path) -> None:
@@ -106,7 +107,7 @@ def test_equal_models_give_equal_folders(tmp_path: Path) -> None:
 
 
 def test_a_narrow_model(folder: Path) -> None:
-    loaded = load_folder(folder, CPU, torch.bfloat16)
+    loaded = open_folder(folder, CPU, torch.bfloat16)
     assert {p.dtype for p in loaded.model.parameters()} == {torch.bfloat16}
 
 
@@ -127,23 +128,23 @@ def test_a_folder_that_is_not_there(folder: Path) -> None:
     with pytest.raises(
         CheckpointError, match=r"`.*mode` is not a model folder: it does not exist; did you mean"
     ) as caught:
-        load_folder(folder.parent / "mode", CPU)
+        open_folder(folder.parent / "mode", CPU)
     assert "did you mean `model`?" in str(caught.value)
     with pytest.raises(CheckpointError, match=r"`.*x/y/z` is not a model folder: it does not exist$"):
-        load_folder(folder / "x/y/z", CPU)
+        open_folder(folder / "x/y/z", CPU)
 
 
 def test_a_folder_without_a_model(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     with pytest.raises(CheckpointError, match=r"is not a model folder: no pellucid\.json in it$") as caught:
-        load_folder(tmp_path / "empty", CPU)
+        open_folder(tmp_path / "empty", CPU)
     assert caught.value.hint == "a run folder becomes one at its first validation"
 
 
 def test_a_folder_without_weights(folder: Path) -> None:
     (folder / "model.safetensors").unlink()
     with pytest.raises(CheckpointError, match=r"no weights at `.*model\.safetensors`"):
-        load_folder(folder, CPU)
+        open_folder(folder, CPU)
 
 
 def test_weights_of_another_shape(folder: Path) -> None:
@@ -151,20 +152,20 @@ def test_weights_of_another_shape(folder: Path) -> None:
     with pytest.raises(
         CheckpointError, match=r"model\.safetensors`: `.*up_proj\.weight` has shape \(16, 16\), .* \(17, 16\)"
     ):
-        load_folder(folder, CPU)
+        open_folder(folder, CPU)
 
 
 def test_weights_of_another_depth(folder: Path) -> None:
     changed(folder, model=section(folder, "model", num_encoder_layers=2))
     with pytest.raises(CheckpointError, match=r"misses \d+ parameters of this model \(first: `encoder\.layers\.1"):
-        load_folder(folder, CPU)
+        open_folder(folder, CPU)
 
 
 @pytest.mark.parametrize("text", [b"", b"{", b"\xff\xfe", b"[" * 100_000, b"1" * 5000])
 def test_a_config_that_is_no_json(folder: Path, text: bytes) -> None:
     (folder / "pellucid.json").write_bytes(text)
     with pytest.raises(CheckpointError, match=r"pellucid\.json` is damaged: ") as caught:
-        load_folder(folder, CPU)
+        open_folder(folder, CPU)
     assert caught.value.hint == "copy the folder again"
 
 
@@ -172,14 +173,14 @@ def test_a_config_that_is_no_json(folder: Path, text: bytes) -> None:
 def test_a_config_that_is_no_table(folder: Path, text: str) -> None:
     (folder / "pellucid.json").write_text(text, encoding="utf-8")
     with pytest.raises(CheckpointError, match=r"pellucid\.json` is damaged: it holds no table of settings"):
-        load_folder(folder, CPU)
+        open_folder(folder, CPU)
 
 
 @pytest.mark.parametrize("text", ["{}", '{"architectures": ["BertModel"]}'])
 def test_a_config_of_something_else(folder: Path, text: str) -> None:
     (folder / "pellucid.json").write_text(text, encoding="utf-8")
     with pytest.raises(CheckpointError, match=r"does not describe a model: it has neither Pellucid.s `format` nor"):
-        load_folder(folder, CPU)
+        open_folder(folder, CPU)
 
 
 @pytest.mark.parametrize(
@@ -193,7 +194,7 @@ def test_a_config_of_something_else(folder: Path, text: str) -> None:
 )
 def test_a_format_of_another_version(folder: Path, sections: dict[str, Any], message: str) -> None:
     with pytest.raises(CheckpointError, match=message) as caught:
-        load_folder(changed(folder, **sections), CPU)
+        open_folder(changed(folder, **sections), CPU)
     assert caught.value.hint == "upgrade pellucid"
 
 
@@ -201,7 +202,7 @@ def test_a_format_of_another_version(folder: Path, sections: dict[str, Any], mes
 @pytest.mark.parametrize("value", [None, [], "bpe"])
 def test_a_section_that_is_missing(folder: Path, name: str, value: object) -> None:
     with pytest.raises(CheckpointError, match=rf"pellucid\.json` is damaged: it has no table `{name}`"):
-        load_folder(changed(folder, **{name: value}), CPU)
+        open_folder(changed(folder, **{name: value}), CPU)
 
 
 @pytest.mark.parametrize(
@@ -216,13 +217,13 @@ def test_a_section_that_is_missing(folder: Path, name: str, value: object) -> No
 )
 def test_a_setting_that_cannot_work(folder: Path, name: str, keys: dict[str, Any], message: str) -> None:
     with pytest.raises(CheckpointError, match=rf"pellucid\.json` is damaged: {message}"):
-        load_folder(changed(folder, **{name: section(folder, name, **keys)}), CPU)
+        open_folder(changed(folder, **{name: section(folder, name, **keys)}), CPU)
 
 
 def test_a_tokenizer_that_is_not_the_saved_one(folder: Path) -> None:
     (folder / "vocabulary.json").write_text("{}", encoding="utf-8")
     with pytest.raises(CheckpointError, match=r"vocabulary\.json` \(2 bytes\) is not the file that was saved"):
-        load_folder(folder, CPU)
+        open_folder(folder, CPU)
 
 
 @pytest.mark.parametrize("family", ["classifier", "encoder", "decoder"])
@@ -236,7 +237,7 @@ def test_a_model_of_another_task(family: str, tmp_path: Path) -> None:
     languages = {"de": 4, "fr": 5}
     save_description(tmp_path, config, TOKENIZERS, DecodeConfig(), "# A card\n", labels, languages)
     save_weights(tmp_path, model)
-    loaded = load_folder(tmp_path, CPU)
+    loaded = open_folder(tmp_path, CPU)
     assert type(loaded.model) is type(model)
     assert loaded.task == {"classifier": "classify", "encoder": "encode", "decoder": "generate"}[family]
     assert (loaded.labels, loaded.languages) == (labels, languages)
@@ -258,7 +259,7 @@ def test_a_model_of_another_task(family: str, tmp_path: Path) -> None:
 )
 def test_sections_that_contradict_the_model(folder: Path, sections: dict[str, Any], message: str) -> None:
     with pytest.raises(CheckpointError, match=rf"pellucid\.json` is damaged: {message}"):
-        load_folder(changed(folder, **sections), CPU)
+        open_folder(changed(folder, **sections), CPU)
 
 
 @pytest.mark.parametrize(
@@ -282,7 +283,7 @@ def test_memory_is_taken_for_what_the_weights_hold(folder: Path, keys: dict[str,
     """A description of 1.5 kB asked for all memory, or for layers without end."""
     changed(folder, model=section(folder, "model", **keys))
     with pytest.raises(CheckpointError, match=message), most_memory(2**28):
-        load_folder(folder, CPU)
+        open_folder(folder, CPU)
 
 
 @pytest.mark.parametrize(
@@ -298,7 +299,7 @@ def test_memory_is_taken_for_what_the_weights_hold(folder: Path, keys: dict[str,
 def test_searches_have_ceilings(folder: Path, keys: dict[str, Any], message: str) -> None:
     changed(folder, decode=section(folder, "decode", **keys))
     with pytest.raises(CheckpointError, match=rf"pellucid\.json` is damaged: {message}"):
-        load_folder(folder, CPU)
+        open_folder(folder, CPU)
 
 
 @pytest.mark.parametrize("name", ["pellucid.json", "config.json", "vocabulary.json", "model.safetensors"])
@@ -308,13 +309,13 @@ def test_a_pipe_in_a_folder_is_not_waited_for(folder: Path, name: str) -> None:
         (folder / "pellucid.json").unlink()
     os.mkfifo(folder / name)
     with pytest.raises(CheckpointError, match=rf"{name}`: it is a pipe|no weights at|is not a model folder"):
-        load_folder(folder, CPU)
+        open_folder(folder, CPU)
 
 
 def test_what_a_message_echoes_is_short_and_visible(folder: Path) -> None:
     changed(folder, labels=["\x1b[31m" * 100_000])
     with pytest.raises(CheckpointError) as caught:
-        load_folder(folder, CPU)
+        open_folder(folder, CPU)
     assert len(str(caught.value)) < len(str(folder)) + 200
     assert "\x1b" not in str(caught.value)
 
@@ -350,5 +351,5 @@ def test_a_folder_for_another_engine_says_so(file: str, engine: str, tmp_path: P
     (tmp_path / file).write_bytes(b"")
     (tmp_path / "config.json").write_text('{"model_type": "marian", "format": "pellucid-onnx/1"}')
     with pytest.raises(CheckpointError, match=f"holds a model for {engine}, which is not converted back") as refused:
-        load_folder(tmp_path, torch.device("cpu"))
+        open_folder(tmp_path, torch.device("cpu"))
     assert "name the folder that it was converted from" in refused.value.hint

@@ -31,12 +31,12 @@ class Dropout(nn.Module):
         return dropout(x, self.p) if self.training else x
 
     def extra_repr(self) -> str:
-        """The probability, for print(model)."""
+        """Names the probability in print(model)."""
         return f"p={self.p}"
 
 
 def dropout(x: Tensor, p: float) -> Tensor:
-    """`x` with each element zeroed with probability `p` (to 1/65536 on a CPU), the others scaled by 1 / (1 - p).
+    """Zeroes each element with probability `p` (to 1/65536 on a CPU), and scales the others by 1 / (1 - p).
 
     Raises ConfigError for a `p` below 0, or of 1 and above.
     """
@@ -45,13 +45,12 @@ def dropout(x: Tensor, p: float) -> Tensor:
         return x
     if not x.is_cpu:
         return F.dropout(x, p)
-    output: Tensor = _CheapDropout.apply(x, p)  # type: ignore[no-untyped-call]
-    return output
+    return _CheapDropout.apply(x, p)  # type: ignore[no-untyped-call]
 
 
 def _check(p: float) -> None:
     if not 0 <= p < 1:
-        raise ConfigError(f"a dropout of {p} is no probability: it must be at least 0 and below 1")
+        raise ConfigError(f"a dropout of {p} is not a probability: it must be at least 0 and below 1")
 
 
 class _CheapDropout(torch.autograd.Function):

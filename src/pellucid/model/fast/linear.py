@@ -21,11 +21,11 @@ class Linear(nn.Linear):
     compute_dtype: torch.dtype | None = None
 
     def forward(self, x: Tensor) -> Tensor:
-        """Any shape that ends in the input's width; the last dimension becomes the output's."""
+        """(..., in_features) -> (..., out_features)."""
         return _linear(x, self.weight, self.bias, self.product_dtype)
 
     def some_rows(self, x: Tensor, rows: slice) -> Tensor:
-        """`x` through some rows of the weight: for a matrix that packs several projections."""
+        """Takes `x` through some rows of the weight: for a matrix that packs several projections."""
         return _linear(x, self.weight[rows], None if self.bias is None else self.bias[rows], self.product_dtype)
 
     @property
@@ -42,7 +42,7 @@ def _linear(x: Tensor, weight: Tensor, bias: Tensor | None, dtype: torch.dtype |
 
 
 def in_blocks(rows: Tensor, dtype: torch.dtype) -> Tensor:
-    """(N, K) as `dtype`, with rows of zeros up to the next multiple of BLOCK.
+    """Returns (N, K) as `dtype`, with rows of zeros up to the next multiple of BLOCK.
 
     oneDNN compiles a product in half precision for each shape that it meets, which takes as long as a product itself
     (benchmarks/precision.py), and keeps a thousand: so few shapes must occur. Zeros change no gradient.

@@ -6,8 +6,10 @@ import torch
 from torch import Tensor
 
 from pellucid.errors import ConfigError, DataError
-from pellucid.model.positions import rotate, rotation, sinusoids
-from pellucid.model.transformer import DecoderOnly, Model, Transformer
+from pellucid.model.families import DecoderOnly, Model
+from pellucid.model.positions import LearnedPositions, SinusoidalPositions, sinusoids
+from pellucid.model.relative import RelativePositions, RotaryPositions, rotate
+from pellucid.model.transformer import Transformer
 from pellucid.views.canvas.colours import diverging
 from pellucid.views.canvas.drawing import MARGIN, PAGE, Drawing, picture_width
 from pellucid.views.canvas.grid import MapPanel, draw_map, scale_bar
@@ -84,17 +86,19 @@ def _of_model(model: Model, length: int, stack: Stack) -> tuple[str, Maps]:
     if embedding.positions is not None:
         table = embedding.positions(0, length).float().cpu()
         unit = torch.nn.functional.normalize(table, dim=-1)
-        kind = "Learned" if model.config.positions == "learned" else "Sinusoidal"
+        kinds = {SinusoidalPositions: "Sinusoidal", LearnedPositions: "Learned"}
+        kind = kinds.get(type(embedding.positions), type(embedding.positions).__name__)
         return f"{kind} positions of the {stack}", _of_vectors(table, unit @ unit.T, "cosine")
-    if relative.rotary_base is not None:
-        cos, sin = rotation(places, relative.head_width, relative.rotary_base, *relative.stretch)
-        ones = torch.ones(1, 1, length, relative.head_width, device=places.device)
-        turned = rotate(ones, (cos, sin))[0, 0]
-        score = (turned @ turned.T / relative.head_width).cpu()
-        return f"Rotary positions of the {stack}", _of_vectors(cos.cpu(), score, "score of equal vectors", "cosine")
-    if relative.bias is not None:
-        bias = relative.bias(places, places)[0].float().cpu()
-        return f"Relative positions of the {stack}", _of_heads(bias)
+    turn, bias = (None, None) if relative is None else relative(places, places)
+    if turn is not None:
+        cos, width = turn[0], turn[0].size(1)
+        turned = rotate(torch.ones(1, 1, length, width, device=places.device), turn)[0, 0]
+        score = (turned @ turned.T / width).cpu()
+        kind = "Rotary positions" if isinstance(relative, RotaryPositions) else type(relative).__name__
+        return f"{kind} of the {stack}", _of_vectors(cos.cpu(), score, "score of equal vectors", "cosine")
+    if bias is not None:
+        kind = "Relative positions" if isinstance(relative, RelativePositions) else type(relative).__name__
+        return f"{kind} of the {stack}", _of_heads(bias.expand(1, -1, length, length)[0].float().cpu())
     raise DataError(f"the {stack} has no positions to show")
 
 

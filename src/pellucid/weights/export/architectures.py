@@ -1,4 +1,4 @@
-"""What each class of transformers can express of our models: tables, beside those by which its files are read."""
+"""Tables of what the classes of transformers can express of our models, beside those by which files are read."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,8 +10,6 @@ from pellucid.weights.hugging_face.family import Family
 from pellucid.weights.hugging_face.gpt2 import GPT2
 from pellucid.weights.hugging_face.llama import LLAMA, QWEN2
 
-ACTIVATIONS = {"relu": "relu", "gelu": "gelu", "gelu_tanh": "gelu_pytorch_tanh", "silu": "silu"}
-
 
 @dataclass(frozen=True, kw_only=True)
 class Architecture:
@@ -20,7 +18,7 @@ class Architecture:
     class_name: str
     model_type: str
     family: Family
-    """How its settings and parameters are called."""
+    """The table of its settings' and parameters' names."""
     needs: Mapping[str, Any]
     """Fields of ModelConfig, as `resolved` has them, with the one value that the class has."""
     settings: Mapping[str, str]
@@ -30,11 +28,11 @@ class Architecture:
     positions: tuple[str, ...] = ("sinusoidal", "learned")
     """Kinds that it has; these two are one for a class that reads its table from the file."""
     scales_embeddings: bool = False
-    """Whether it can multiply embeddings by sqrt(d_model)."""
+    """It can multiply embeddings by sqrt(d_model)."""
     position_offset: int = 0
     """Rows before the first position in the table of positions."""
     has_biases: bool = True
-    """Whether its projections and norms have biases; then a model without is written with zeros, which is the same."""
+    """Its projections and norms have biases; then a model without is written with zeros, which is the same."""
     transposed: frozenset[str] = frozenset()
     """Modules of ours whose matrix is stored (in, out)."""
 

@@ -11,18 +11,20 @@ from torch import Tensor, nn
 from pellucid.config import DecodeConfig, ModelConfig
 from pellucid.errors import ConfigError, install
 from pellucid.files.writing import move_into_place, temporary_folder, write_text
-from pellucid.model.transformer import DecoderOnly, Model, Transformer
+from pellucid.model.families import DecoderOnly, Model
+from pellucid.model.transformer import Transformer
 from pellucid.text.numbered import NumberedSubwords
 from pellucid.text.subwords import Subwords
-from pellucid.text.tokenizer import Tokenizer
+from pellucid.text.tokenizer import CompleteTokenizer, Tokenizer
+from pellucid.text.tokenizer_json_writing import token_names
 from pellucid.text.tokenizers import Tokenizers
-from pellucid.text.tokenizers_format import token_names
+from pellucid.weights.activations import ACTIVATIONS
 from pellucid.weights.export.card import export_card
+from pellucid.weights.export.own_parts import refuse_parts
 from pellucid.weights.export.tokenizer_files import save_tokenizer_files
 
 Quantization = Literal["int8", "int8_float32", "int8_float16", "int8_bfloat16", "int16", "float16", "bfloat16"]
 
-ACTIVATIONS = {"relu": "RELU", "gelu": "GELU", "gelu_tanh": "GELUTanh", "silu": "SWISH"}
 NORMS = {
     "self_attn_norm": "self_attention.layer_norm", "cross_attn_norm": "attention.layer_norm",
     "feed_forward_norm": "ffn.layer_norm",
@@ -54,6 +56,7 @@ def to_ctranslate2(
     Raises ConfigError, which names the field, for a model that CTranslate2 cannot express, and where the extra `ct2` is
     not installed.
     """
+    refuse_parts(model, "CTranslate2")
     _check(model.config, quantization)
     spec = _specification(model)
     if isinstance(model, Transformer):
@@ -61,9 +64,7 @@ def to_ctranslate2(
     if isinstance(model, Transformer | DecoderOnly):
         _fill_stack(model.decoder, model.tgt_embedding, spec.decoder, spec.decoder.embeddings, model.config)
         _fill_linear(model.output_projection, spec.decoder.projection)
-    both = (
-        tokenizers if tokenizers is None or isinstance(tokenizers, Tokenizers) else Tokenizers(tokenizers, tokenizers)
-    )
+    both = Tokenizers.of(tokenizers)
     _fill_words(spec, both, model.config)
     decode, engine_ends = decode or DecodeConfig(), False
     if model.config.family == "encoder-decoder":
@@ -86,7 +87,7 @@ def to_ctranslate2(
 
 
 def _save_models(tokenizers: Tokenizers, folder: Path) -> None:
-    """SentencePiece models, for who would rather cut with them."""
+    """Writes the SentencePiece models, for whoever would rather cut with them."""
     sides = {"tokenizer": tokenizers.source} if tokenizers.joint else vars(tokenizers)
     for side, tokenizer in sides.items():
         if isinstance(tokenizer, Subwords | NumberedSubwords):
@@ -126,13 +127,13 @@ def _article(family: str) -> str:
 
 
 def _specification(model: Model) -> Any:
-    """CTranslate2's description of such a model, with no weights yet."""
+    """Returns CTranslate2's description of such a model, with no weights yet."""
     from ctranslate2.specs import common_spec, transformer_spec
 
     config = model.config
     shape: dict[str, Any] = {
         "pre_norm": config.norm == "pre", "no_final_norm": not config.has_final_norm,
-        "activation": common_spec.Activation[ACTIVATIONS[config.activation]],
+        "activation": common_spec.Activation[ACTIVATIONS[config.activation][1]],
         "layernorm_embedding": config.embedding_norm, "ffn_glu": config.gated, "rms_norm": config.norm_type == "rms",
     }  # fmt: skip
     if isinstance(model, Transformer):
@@ -179,7 +180,7 @@ def _fill_layer(layer: nn.Module, target: Any, config: ModelConfig) -> None:
 
 
 def _fill_attention(attention: nn.Module, target: Any, matrices: tuple[int, ...]) -> None:
-    """`matrices`: how many of query, key and value each of the target's matrices holds."""
+    """Copies an attention; `matrices` says how many of query, key and value each of the target's matrices holds."""
     packing = attention.get_submodule("qkv_proj")
     widths: list[int] = attention.qkv_widths  # type: ignore[assignment]
     start = 0
@@ -206,7 +207,7 @@ def _fill_norm(norm: nn.Module, target: Any) -> None:
 
 
 def _fill_words(spec: Any, tokenizers: Tokenizers | None, config: ModelConfig) -> None:
-    """The vocabularies, and which of their words start, end and stand for unknown ones."""
+    """Registers the vocabularies, and which of their words start, end and stand for unknown ones."""
     target = words_of(tokenizers.target if tokenizers else None, config.tgt_vocab_size)
     if config.family == "encoder-decoder":
         spec.register_source_vocabulary(words_of(tokenizers.source if tokenizers else None, config.src_vocab_size))
@@ -218,8 +219,8 @@ def _fill_words(spec: Any, tokenizers: Tokenizers | None, config: ModelConfig) -
     spec.config.unk_token = target[tokenizers.target.unk_id if tokenizers else config.eos_id]
 
 
-def words_of(tokenizer: Tokenizer | None, size: int) -> list[str]:
-    """A name for each id: its token, with the id where another looks the same; without a tokenizer the id."""
+def words_of(tokenizer: CompleteTokenizer | None, size: int) -> list[str]:
+    """Returns a name for each id: its token, with the id where another looks the same; without a tokenizer the id."""
     words = token_names(tokenizer)[:size] if tokenizer else []
     seen: dict[str, int] = {}
     for i, word in enumerate(words):
@@ -234,5 +235,5 @@ def _at(target: Any, place: str) -> Any:
 
 
 def _array(tensor: Tensor) -> npt.NDArray[np.float32]:
-    """A copy: CTranslate2 may change what it is given in place."""
+    """Returns a copy: CTranslate2 may change what it is given in place."""
     return tensor.detach().float().cpu().numpy().copy()

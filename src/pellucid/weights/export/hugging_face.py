@@ -14,12 +14,14 @@ from pellucid.config import DecodeConfig, ModelConfig
 from pellucid.errors import ConfigError
 from pellucid.files.writing import replacing, write_text
 from pellucid.model.attention import MultiHeadAttention
-from pellucid.model.transformer import Model
+from pellucid.model.families import Model
 from pellucid.text.tokenizer import Tokenizer
 from pellucid.text.tokenizers import Tokenizers
+from pellucid.weights.activations import ACTIVATIONS
 from pellucid.weights.export import architectures as classes
-from pellucid.weights.export.architectures import ACTIVATIONS, Architecture
+from pellucid.weights.export.architectures import Architecture
 from pellucid.weights.export.card import export_card
+from pellucid.weights.export.own_parts import refuse_parts
 from pellucid.weights.export.tokenizer_files import save_tokenizer_files
 from pellucid.weights.hugging_face.names import foreign_names
 from pellucid.weights.tensors import parameters
@@ -53,6 +55,7 @@ def to_hugging_face(
 
     Raises ConfigError, which names the field, for a model that no class can express.
     """
+    refuse_parts(model, "transformers")
     architecture = architecture_of(model.config)
     _check(model.config, architecture)
     folder, decode = Path(folder), decode or DecodeConfig()
@@ -65,18 +68,18 @@ def to_hugging_face(
         temporary.write_bytes(safetensors.torch.save(tensors, metadata={"format": "pt"}))
     if model.config.family != "encoder":
         _write_json(folder / "generation_config.json", generation_table(model.config, decode))
-    both = tokenizer if tokenizer is None or isinstance(tokenizer, Tokenizers) else Tokenizers(tokenizer, tokenizer)
+    both = Tokenizers.of(tokenizer)
     if both is not None:
         save_tokenizer_files(both, folder, model.config, decode, marian=True)
     dtype = str(next(model.parameters()).dtype).removeprefix("torch.")
     write_text(folder / "README.md", export_card("hf", model.config, tokenizers=both, original=original))
     table = _config_table(model.config, architecture, decode, labels) | {"dtype": dtype}
-    _write_json(folder / "config.json", table)  # last: without it the folder is none yet
+    _write_json(folder / "config.json", table)  # last: without it the folder does not open
     return folder
 
 
 def architecture_of(config: ModelConfig) -> Architecture:
-    """The class that comes nearest to `config`."""
+    """Returns the class that comes nearest to `config`."""
     if config.family == "encoder-decoder":
         if config.embedding_norm:
             return classes.BART_GENERATION if config.norm == "post" else classes.MBART_GENERATION
@@ -89,7 +92,7 @@ def architecture_of(config: ModelConfig) -> Architecture:
 
 
 def resolved(config: ModelConfig) -> dict[str, Any]:
-    """The fields of `config` with what None stands for; heads of the usual number and width are None."""
+    """Returns the fields of `config` with what None stands for; heads of the usual number and width are None."""
     table = {name: getattr(config, name) for name in ModelConfig.__dataclass_fields__}
     grouped = config.num_kv_heads not in (None, config.num_heads)
     return table | {
@@ -123,7 +126,7 @@ def _refusal(name: str, value: object, architecture: Architecture, allowed: str)
 
 
 def foreign_tensors(model: Model, architecture: Architecture) -> dict[str, Tensor]:
-    """The parameters of `model` under the names of `architecture`."""
+    """Returns the parameters of `model` under the names of `architecture`."""
     config, family = model.config, architecture.family
     modules = {**family.modules, **family.head}
     prefix = family.prefix if architecture is not classes.BERT_STATES else ""
@@ -146,7 +149,9 @@ def foreign_tensors(model: Model, architecture: Architecture) -> dict[str, Tenso
 
 
 def _all_tensors(model: Model, architecture: Architecture) -> dict[str, Tensor]:
-    """The parameters, the tables of sinusoids, which are none, and zeros for biases that the class has and ours not."""
+    """Returns the parameters, the tables of sinusoids, which are not parameters, and zeros for biases that the class
+    has and ours not.
+    """
     sides = ("src_embedding", "tgt_embedding") if model.config.positions == "sinusoidal" else ()
     tables = {f"{s}.positions.weight": model.get_buffer(f"{s}.positions.table") for s in sides if hasattr(model, s)}
     zeros = {
@@ -158,7 +163,7 @@ def _all_tensors(model: Model, architecture: Architecture) -> dict[str, Tensor]:
 
 
 def _folded(name: str, tensor: Tensor, config: ModelConfig, architecture: Architecture) -> Tensor:
-    """A parameter's values as the class stores them."""
+    """Returns a parameter's values as the class stores them."""
     module, _, kind = name.rpartition(".")
     if name == "output_projection.bias":
         return tensor[None]
@@ -174,7 +179,7 @@ def _folded(name: str, tensor: Tensor, config: ModelConfig, architecture: Archit
 def _config_table(
     config: ModelConfig, architecture: Architecture, decode: DecodeConfig, labels: tuple[str, ...]
 ) -> dict[str, Any]:
-    values = resolved(config) | {"activation": ACTIVATIONS[config.activation]}
+    values = resolved(config) | {"activation": ACTIVATIONS[config.activation][0][0]}
     table: dict[str, Any] = {"architectures": [architecture.class_name], "model_type": architecture.model_type}
     table |= {theirs: values[ours] for ours, theirs in architecture.family.fields.items()}
     table |= {theirs: values[ours] for theirs, ours in architecture.settings.items()} | dict(architecture.fixed)
@@ -196,7 +201,7 @@ def _config_table(
 
 
 def generation_table(config: ModelConfig, decode: DecodeConfig) -> dict[str, Any]:
-    """What `generate` does: as our own search, it ends once a beam has finished, and never writes padding."""
+    """Returns what `generate` does: as our own search, it ends once a beam has finished, and never writes padding."""
     table: dict[str, Any] = {
         "bos_token_id": config.bos_id, "eos_token_id": config.eos_id, "pad_token_id": config.pad_id,
         # It counts the start, what is forced and the end; without a limit it would take 20.

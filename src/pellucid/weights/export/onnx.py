@@ -15,13 +15,14 @@ from torch import Tensor, nn
 from pellucid.config import DecodeConfig, ModelConfig
 from pellucid.errors import ConfigError, install
 from pellucid.files.writing import replacing, write_text
-from pellucid.model.transformer import DecoderOnly, EncoderOnly, Model, Transformer
+from pellucid.model.families import DecoderOnly, EncoderOnly, Model
+from pellucid.model.transformer import Transformer
 from pellucid.text.tokenizer import Tokenizer
 from pellucid.text.tokenizers import Tokenizers
 from pellucid.weights.export.card import export_card
 from pellucid.weights.export.hugging_face import generation_table
-from pellucid.weights.export.onnx_merging import merged_decoder
 from pellucid.weights.export.onnx_steps import MemoryReader, SourceReader, StateReader, TokenWriter, parted
+from pellucid.weights.export.own_parts import refuse_parts
 from pellucid.weights.export.tokenizer_files import save_tokenizer_files
 
 Quantization = Literal["int8"]
@@ -29,7 +30,7 @@ GRAPHS = "onnx"
 """The folder of the graphs, within the model's."""
 ENCODER, DECODER, SINGLE = "encoder_model", "decoder_model_merged", "model"
 SUFFIXES: dict[str | None, str] = {None: "", "int8": "_quantized"}
-"""What a graph's name ends in, by the type of its matrices."""
+"""The end of a graph's name, by the type of its matrices."""
 OPSET = 20
 
 
@@ -67,6 +68,7 @@ classifier's `logits` (B, C) |
 
     Raises ConfigError where the extra `onnx` is not installed, or for another `quantization`.
     """
+    refuse_parts(model, "ONNX Runtime")
     _check(quantization)
     folder = Path(folder)
     (folder / GRAPHS).mkdir(parents=True, exist_ok=True)
@@ -79,9 +81,7 @@ classifier's `logits` (B, C) |
     finally:
         model.train(was_training)
     decode = decode or DecodeConfig()
-    both = (
-        tokenizers if tokenizers is None or isinstance(tokenizers, Tokenizers) else Tokenizers(tokenizers, tokenizers)
-    )
+    both = Tokenizers.of(tokenizers)
     if both is not None:
         save_tokenizer_files(both, folder, model.config, decode)
     if model.config.family != "encoder":
@@ -92,7 +92,8 @@ classifier's `logits` (B, C) |
 
 
 def config_table(config: ModelConfig, labels: tuple[str, ...], quantization: str | None) -> dict[str, Any]:
-    """What config.json says: the class that transformers.js opens the graphs with, and the sizes that it asks for.
+    """Returns what config.json says: the class that transformers.js opens the graphs with, and the sizes that it asks
+    for.
 
     The class decides only what the graphs' inputs are called. So pre-norm pairs are a "marian", too, although the class
     of that name in Python is post-norm, and "pegasus" is what transformers.js does not have.
@@ -142,7 +143,7 @@ def _check(quantization: str | None) -> None:
 
 
 def _graphs(model: Model, quantization: str | None) -> Iterator[tuple[str, Any]]:
-    """The model's graphs and their names."""
+    """Yields the model's graphs and their names."""
 
     def graph(module: nn.Module, signature: Signature) -> Any:
         return _quantized(_exported(module, *signature), quantization)
@@ -202,13 +203,13 @@ def _token_writer(config: ModelConfig) -> Signature:
 
 
 def _both(kind: str, config: ModelConfig) -> list[str]:
-    """The names of keys and values of each decoder layer."""
+    """Returns the names of keys and values of each decoder layer."""
     own = ".decoder" if config.family == "encoder-decoder" and kind != "memory" else ""
     return [f"{kind}.{n}{own}.{what}" for n in range(config.num_decoder_layers) for what in ("key", "value")]
 
 
 def _exported(module: nn.Module, inputs: dict[str, Tensor], outputs: list[str], free: list[dict[int, str]]) -> Any:
-    """The graph of a module."""
+    """Returns the graph of a module."""
     examples = tuple(inputs.values())
     dims: dict[str, Any] = {
         name: torch.export.Dim(name, min=0 if name == "past_sequence_length" else 1)
@@ -227,7 +228,7 @@ def _exported(module: nn.Module, inputs: dict[str, Tensor], outputs: list[str], 
 
 
 def _quantized(proto: Any, quantization: str | None) -> Any:
-    """The graph with matrices of 8 bits: unsigned, since signed ones overflow on processors without VNNI."""
+    """Returns the graph with matrices of 8 bits: unsigned, since signed ones overflow on processors without VNNI."""
     if quantization is None:
         return proto
     import onnx
@@ -240,7 +241,7 @@ def _quantized(proto: Any, quantization: str | None) -> Any:
 
 
 def _without_traces(proto: Any) -> Any:
-    """The graph without what the exporter noted on its origin: lines of code, with the paths of this machine."""
+    """Returns the graph without what the exporter noted on its origin: lines of code, with this machine's paths."""
     del proto.metadata_props[:], proto.graph.metadata_props[:]
     for part in (*proto.graph.node, *proto.graph.value_info, *proto.graph.input, *proto.graph.output):
         del part.metadata_props[:]
@@ -260,7 +261,7 @@ def _write_json(path: Path, table: dict[str, Any]) -> None:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """What the exporter says of its own insides is not for whoever converts a model."""
+    """Keeps what the exporter says of its own insides from whoever converts a model."""
     loggers = [logging.getLogger(name) for name in ("", "torch.onnx", "onnxscript", "onnx_ir")]
     levels = [logger.level for logger in loggers]
     with warnings.catch_warnings():
@@ -273,3 +274,69 @@ def _quiet() -> Iterator[None]:
         finally:
             for logger, level in zip(loggers, levels, strict=True):
                 logger.setLevel(level)
+
+
+FLAG = "use_cache_branch"
+_ALL = 2**63 - 1
+"""Further than any past goes."""
+
+
+def merged_decoder(writer: Any, memory: Any, config: ModelConfig) -> Any:
+    """Returns the graph of TokenWriter in which `memory`, the graph of MemoryReader, is computed at the first step.
+
+    Later steps are given its keys and values as `past_key_values.N.encoder`. Without the flag the past counts as empty:
+    some clients hand in one that is not.
+    """
+    from onnx import TensorProto, helper
+    from onnx.compose import add_prefix
+
+    def told(name: str, *shape: str | int) -> Any:
+        return helper.make_tensor_value_info(name, TensorProto.FLOAT, shape or None)
+
+    def number(name: str, value: int) -> Any:
+        return helper.make_tensor(f"merged/{name}", TensorProto.INT64, [1], [value])
+
+    heads, width = config.num_kv_heads or config.num_heads, config.head_width
+    layers = [(n, what) for n in range(config.num_decoder_layers) for what in ("key", "value")]
+    own, read = ([f"{n}.{side}.{what}" for n, what in layers] for side in ("decoder", "encoder"))
+
+    # What the memory gives takes the place of an input of the writer, and so does what is left of the past.
+    names = {f"memory.{n}.{what}": f"present.{n}.encoder.{what}" for n, what in layers}
+    names |= {f"past_key_values.{place}": f"kept.{place}" for place in own}
+    _rename_inputs(writer.graph.node, names)
+    memory = add_prefix(memory, "memory/")
+    _rename_inputs(memory.graph.node, {"memory/encoder_hidden_states": "encoder_hidden_states"})
+    first = helper.make_graph(memory.graph.node, "first", [], [told(each.name) for each in memory.graph.output])
+    copies = [helper.make_node("Identity", [f"past_key_values.{place}"], [f"later/{place}"]) for place in read]
+    later = helper.make_graph(copies, "later", [], [told(f"later/{place}") for place in read])
+    whole, zero, axis = number("whole", _ALL), number("zero", 0), number("axis", 2)
+    nodes = [
+        helper.make_node("If", [FLAG], [f"present.{place}" for place in read], then_branch=later, else_branch=first),
+        helper.make_node("Where", [FLAG, whole.name, zero.name], ["merged/kept"]),
+    ]
+    for place in own:
+        given = [f"past_key_values.{place}", zero.name, "merged/kept", axis.name]
+        nodes.append(helper.make_node("Slice", given, [f"kept.{place}"]))
+
+    source = ("batch_size", "encoder_sequence_length")
+    inputs = [each for each in writer.graph.input if each.name in ("input_ids", "encoder_attention_mask")]
+    inputs.append(told("encoder_hidden_states", *source, config.d_model))
+    for places, length in ((own, "past_sequence_length"), (read, "encoder_sequence_length")):
+        inputs += [told(f"past_key_values.{place}", "batch_size", heads, length, width) for place in places]
+    inputs.append(helper.make_tensor_value_info(FLAG, TensorProto.BOOL, [1]))
+    presents = [told(f"present.{place}", "batch_size", heads, "encoder_sequence_length", width) for place in read]
+    graph = helper.make_graph(
+        [*nodes, *writer.graph.node], "decoder", inputs, [*writer.graph.output, *presents],
+        [*writer.graph.initializer, *memory.graph.initializer, whole, zero, axis],
+    )  # fmt: skip
+    imports = {each.domain: each for each in (*writer.opset_import, *memory.opset_import)}
+    functions = {(each.domain, each.name): each for each in (*writer.functions, *memory.functions)}
+    return helper.make_model(
+        graph, opset_imports=list(imports.values()), functions=list(functions.values()),
+        ir_version=writer.ir_version, producer_name="pellucid",
+    )  # fmt: skip
+
+
+def _rename_inputs(nodes: Any, names: dict[str, str]) -> None:
+    for node in nodes:
+        node.input[:] = [names.get(name, name) for name in node.input]

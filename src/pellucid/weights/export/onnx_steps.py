@@ -10,9 +10,10 @@ from torch import Tensor, nn
 from pellucid.model.attention import MultiHeadAttention
 from pellucid.model.cache import DecoderCache, LayerCache
 from pellucid.model.embeddings import Embeddings
+from pellucid.model.families import DecoderOnly, EncoderOnly, SequenceClassifier
 from pellucid.model.fast.linear import Linear
 from pellucid.model.positions import LearnedPositions
-from pellucid.model.transformer import DecoderOnly, EncoderOnly, SequenceClassifier, Transformer
+from pellucid.model.transformer import Transformer
 
 
 class GivenLayerCache(LayerCache):
@@ -41,7 +42,7 @@ class GivenCache(DecoderCache):
 
     @property
     def positions(self) -> Tensor:
-        """The position of each key, the new ones' included: (P + T,)."""
+        """Returns the position of each key, the new ones' included: (P + T,)."""
         return self.key_positions
 
 
@@ -63,7 +64,7 @@ class PartedProjection(nn.Module):
             self.parts.append(part)
 
     def some_rows(self, x: Tensor, rows: slice) -> Tensor:
-        """As Linear has it, for the rows of either part."""
+        """Computes as Linear does, for the rows of either part."""
         found: Tensor = self.parts[0 if rows.start is None else 1](x)
         return found
 
@@ -79,7 +80,7 @@ def parted(model: Transformer) -> Transformer:
 
 
 class SourceReader(nn.Module):
-    """The encoder: ids (B, S) and what of them is no padding, int64 (B, S), -> the memory (B, S, D)."""
+    """Computes the encoder: ids (B, S) and which of them are not padding, int64 (B, S), -> the memory (B, S, D)."""
 
     def __init__(self, model: Transformer) -> None:
         super().__init__()
@@ -90,7 +91,7 @@ class SourceReader(nn.Module):
 
 
 class MemoryReader(nn.Module):
-    """What the decoder asks of the memory at every step: (B, S, D) -> each layer's keys and values, (B, H, S, K)."""
+    """Computes what a decoder asks of the memory (B, S, D) at each step: all layers' keys and values, (B, H, S, K)."""
 
     def __init__(self, model: Transformer) -> None:
         super().__init__()
@@ -104,11 +105,11 @@ class MemoryReader(nn.Module):
 
 
 class TokenWriter(nn.Module):
-    """Some steps of the decoder at once: those of a prompt, or one.
+    """Computes some steps of the decoder at once: those of a prompt, or one.
 
     (B, T) tokens, and each layer's keys and values so far, (B, H, P, K) each; before those, for an encoder-decoder what
-    of the source is no padding, int64 (B, S), and what MemoryReader gives; for a decoder alone what of past and tokens
-    is no padding, int64 (B, P + T), which may stand in front. Returns logits (B, T, V) and each layer's keys and
+    of the source is not padding, int64 (B, S), and what MemoryReader gives; for a decoder alone what of past and tokens
+    is not padding, int64 (B, P + T), which may stand in front. Returns logits (B, T, V) and each layer's keys and
     values, (B, H, P + T, K) each.
     """
 
@@ -139,8 +140,9 @@ class TokenWriter(nn.Module):
 
 
 class StateReader(nn.Module):
-    """An encoder alone, or a classifier: ids (B, S), what of them is no padding, and segments where the model knows
-    some, -> states (B, S, D), or logits (B, C)."""
+    """Computes an encoder alone, or a classifier: ids (B, S), which of them are not padding, and segments where the
+    model knows some, -> states (B, S, D), or logits (B, C).
+    """
 
     def __init__(self, model: EncoderOnly) -> None:
         super().__init__()
@@ -156,8 +158,9 @@ class StateReader(nn.Module):
 
 
 def _embedded(embedding: Embeddings, ids: Tensor, positions: Tensor) -> Tensor:
-    """Embeddings of ids (B, T) that stand at positions (B, T) or (1, T): (B, T, D). As Embeddings, where each row of a
-    batch has positions of its own."""
+    """Returns the embeddings of ids (B, T) that stand at positions (B, T) or (1, T): (B, T, D). As Embeddings, where
+    each row of a batch has positions of its own.
+    """
     x: Tensor = embedding.tokens(ids) * embedding.scale  # (B, T, D)
     if embedding.positions is not None:
         known = embedding.positions

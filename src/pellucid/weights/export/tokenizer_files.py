@@ -11,9 +11,9 @@ from pellucid.files.writing import move_into_place, temporary_folder, write_text
 from pellucid.text.hugging_face import HUGGING_FACE_KIND, HuggingFaceTokenizer
 from pellucid.text.numbered import NumberedSubwords
 from pellucid.text.subwords import Subwords
-from pellucid.text.tokenizer import Tokenizer
+from pellucid.text.tokenizer import CompleteTokenizer
+from pellucid.text.tokenizer_json_writing import is_near, token_names, tokenizer_json
 from pellucid.text.tokenizers import Tokenizers
-from pellucid.text.tokenizers_format import is_near, token_names, tokenizer_json
 
 SETTINGS = "tokenizer_config.json"
 TARGET = "target"
@@ -30,7 +30,7 @@ def save_tokenizer_files(
     marian: bool = False,
     engine_ends: bool = False,
 ) -> None:
-    """As write_tokenizer_files(), for an export: warns of a tokenizer that the format cannot express.
+    """Writes as write_tokenizer_files() does, for an export: warns of a tokenizer that the format cannot express.
 
     Args:
         marian: SentencePiece models are written as MarianTokenizer has them, too: it is both sides in one where they
@@ -76,7 +76,11 @@ def around(config: ModelConfig, decode: DecodeConfig) -> tuple[tuple[int, ...], 
 
 
 def save_fast_tokenizer(
-    tokenizer: Tokenizer, folder: Path, config: ModelConfig, before: Sequence[int] = (), after: Sequence[int] = ()
+    tokenizer: CompleteTokenizer,
+    folder: Path,
+    config: ModelConfig,
+    before: Sequence[int] = (),
+    after: Sequence[int] = (),
 ) -> None:
     """Writes `tokenizer.json` and the settings with which transformers opens it as PreTrainedTokenizerFast.
 
@@ -109,7 +113,7 @@ def save_fast_tokenizer(
 
 
 def _save_marian_tokenizers(source: SentencePiece, target: SentencePiece, folder: Path, max_length: int) -> None:
-    """SentencePiece models for MarianTokenizer, whose ids are then ours.
+    """Writes SentencePiece models for MarianTokenizer, whose ids are then ours.
 
     A text's `▁` (U+2581) is a space to it; where we keep it apart, the ids differ.
     """
@@ -127,13 +131,13 @@ def _save_marian_tokenizers(source: SentencePiece, target: SentencePiece, folder
 
 
 def _vocabulary(tokenizer: SentencePiece) -> dict[str, int]:
-    """The id of each piece."""
+    """Returns the id of each piece."""
     if isinstance(tokenizer, NumberedSubwords):
         return tokenizer.ids
     return {piece: i for i, piece in enumerate(tokenizer.tokens(range(tokenizer.size)))}
 
 
-def _save_as(tokenizer: Tokenizer, path: Path) -> None:
+def _save_as(tokenizer: CompleteTokenizer, path: Path) -> None:
     with temporary_folder(path) as beside:
         move_into_place(tokenizer.save(beside / "tokenizer"), path)
 

@@ -1,5 +1,5 @@
-"""Other people's models, opened: folders of Hugging Face's transformers, and names on their hub."""
+"""Other people's models, opened: folders of Hugging Face's transformers, and names on their hub.
 
-from pellucid.weights.hugging_face.opening import foreign_task, from_hugging_face, open_folder
-
-__all__ = ["foreign_task", "from_hugging_face", "open_folder"]
+`opening` opens a folder, by the table of its family (`bert`, `bart`, ...); `hub` fetches one. Nothing is imported here,
+so that whoever asks for the hub alone does not import the families.
+"""

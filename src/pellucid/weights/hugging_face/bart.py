@@ -71,7 +71,7 @@ BUFFERS = (
 
 
 def shape(settings: Settings, tensors: Tensors) -> dict[str, Any]:
-    """Heads and widths, which both stacks must share, and the bias on the logits, where it is not zero."""
+    """Returns heads and widths, which both stacks must share, and the bias on the logits, where it is not zero."""
     bias = tensors.get("final_logits_bias")
     return {
         "num_heads": settings.same("encoder_attention_heads", "decoder_attention_heads"),
@@ -81,7 +81,9 @@ def shape(settings: Settings, tensors: Tensors) -> dict[str, Any]:
 
 
 def arithmetic(settings: Settings, tensors: Tensors) -> Tensors:
-    """The bias on the logits as a vector; a narrower stack's feed-forward layers widened by units that give zero."""
+    """Returns the bias on the logits as a vector; a narrower stack's feed-forward layers widened by units that give
+    zero.
+    """
     found = {"final_logits_bias": tensors["final_logits_bias"].flatten()} if "final_logits_bias" in tensors else {}
     width = max(settings["encoder_ffn_dim"], settings["decoder_ffn_dim"])
     for name, tensor in tensors.items():
@@ -136,7 +138,7 @@ STORED = (r"(encoder|decoder)\.embed_positions\.weight",)
 
 
 def _own_sinusoids(settings: Settings, tensors: Tensors) -> dict[str, Any]:
-    """The paper's positions, where the file has just their table: so a model of ours comes back as it went."""
+    """Returns the paper's positions, where the file has just their table: so a model of ours comes back as it went."""
     length, width = settings["max_position_embeddings"], settings["d_model"]
     stored = [tensors.get(name) for name in POSITIONS]
     if width < 2 or width % 2 or any(each is None or each.shape != (length, width) for each in stored):
@@ -157,14 +159,14 @@ def _pegasus_shape(settings: Settings, tensors: Tensors) -> dict[str, Any]:
 
 
 def _marian_arithmetic(settings: Settings, tensors: Tensors) -> Tensors:
-    """Sinusoids, half sines and half cosines, where the file leaves them out."""
+    """Returns sinusoids, half sines and half cosines, where the file leaves them out."""
     table = half_and_half(settings["max_position_embeddings"], settings["d_model"])
     names = ("encoder.embed_positions.weight", "decoder.embed_positions.weight")
     return arithmetic(settings, tensors) | {name: table for name in names if name not in tensors}
 
 
 def half_and_half(length: int, d_model: int) -> Tensor:
-    """MarianMT's positions, (length, D): the sines of section 3.5 in the first half, its cosines in the second."""
+    """Returns MarianMT's positions, (length, D): the sines of section 3.5 in the first half, cosines in the second."""
     position = torch.arange(length, dtype=torch.float64)[:, None]
     column = torch.arange(d_model, dtype=torch.float64)
     angle = position / 10000 ** (2 * torch.div(column, 2, rounding_mode="floor") / d_model)
@@ -216,7 +218,8 @@ def _m2m_100_arithmetic(settings: Settings, tensors: Tensors) -> Tensors:
 
 
 def fairseq_sinusoids(length: int, d_model: int) -> Tensor:
-    """fairseq's positions, (length, D): sines then cosines, of rates that reach 1/10000 at the last column of each.
+    """Returns fairseq's positions, (length, D): sines then cosines, of rates that reach 1/10000 at the last column of
+    each.
 
     In single precision throughout, as the models were trained: at position 1,000 double precision differs by 1e-5.
     """

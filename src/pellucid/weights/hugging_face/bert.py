@@ -63,12 +63,14 @@ def _roberta_shape(settings: Settings, tensors: Tensors) -> dict[str, Any]:
 
 
 def _roberta_offset(settings: Settings) -> int:
-    """The row of the first position: fairseq counts positions from `pad_id + 1`."""
+    """Returns the row of the first position: fairseq counts positions from `pad_id + 1`."""
     return settings.needed_id("pad_token_id") + 1
 
 
 def _roberta_arithmetic(settings: Settings, tensors: Tensors) -> Tensors:
-    """The table of positions from its first row in use; the vector of a single segment, which all tokens get, added."""
+    """Returns the table of positions from its first row in use; the vector of a single segment, which all tokens get,
+    added.
+    """
     name, segments = "embeddings.position_embeddings.weight", "embeddings.token_type_embeddings.weight"
     if name not in tensors or segments not in tensors:
         return {}

@@ -1,4 +1,4 @@
-"""What is known of a family of foreign models: tables of its settings and its names, and the little arithmetic between.
+"""A family of foreign models, as data: tables of its settings and its names, and the little arithmetic between.
 
 The tables read from our side: each of our fields and modules names what it is called there.
 """
@@ -14,13 +14,6 @@ from pellucid.weights.hugging_face.settings import Settings
 Tensors = dict[str, Tensor]
 """Foreign names, without the base prefix, to tensors."""
 
-ACTIVATIONS = {
-    "relu": "relu",
-    "gelu": "gelu", "gelu_python": "gelu",
-    "gelu_new": "gelu_tanh", "gelu_fast": "gelu_tanh", "gelu_pytorch_tanh": "gelu_tanh",
-    "silu": "silu", "swish": "silu",
-}  # fmt: skip
-
 
 @dataclass(frozen=True, kw_only=True)
 class Family:
@@ -32,7 +25,7 @@ class Family:
 
     kind: Literal["encoder", "decoder", "encoder-decoder"]
     prefix: str
-    """What stands before all names of the base model in a file that was saved with a head."""
+    """The prefix of all names of the base model in a file that was saved with a head."""
     fields: Mapping[str, str]
     """Our field of ModelConfig to its setting in config.json."""
     fixed: Mapping[str, Any]
@@ -52,13 +45,13 @@ class Family:
     head: Mapping[str, str] = field(default_factory=dict)
     """The modules of a classification head; used where the file has them all."""
     head_activation: str = "none"
-    """What that head has between its two layers."""
+    """The activation of that head between its two layers."""
     heads: tuple[str, ...] = ()
     """Patterns of names that stand beside the model: poolers and heads. They are listed."""
     buffers: tuple[str, ...] = ()
     """Patterns of names that say nothing: tables that are computed anyway."""
     sentences: bool = False
-    """Whether it was trained to translate sentences one by one, so that a line of several is to be cut."""
+    """It was trained to translate sentences one by one, so that a line of several is to be cut."""
     shape: Callable[[Settings, Tensors], dict[str, Any]] = lambda settings, tensors: {}
     """Our fields that take more than a table."""
     arithmetic: Callable[[Settings, Tensors], Tensors] = lambda settings, tensors: {}

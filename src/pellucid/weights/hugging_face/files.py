@@ -12,7 +12,7 @@ from torch import Tensor
 
 from pellucid.errors import CheckpointError, shown
 from pellucid.files.reading import read_settings
-from pellucid.weights.archive import check_archive, check_views
+from pellucid.weights.pickles import check_archive, check_views
 from pellucid.weights.tensors import FLOATS, load_tensors
 
 SAFETENSORS = "model.safetensors"
@@ -23,7 +23,7 @@ CONVERT = "`pellucid convert FOLDER NEW` writes the same model without a pickle"
 
 
 def read_weights(folder: Path) -> dict[str, Tensor]:
-    """The tensors of a folder by their names in it; floating-point numbers come as float32, all else as it is.
+    """Returns the tensors of a folder by their names in it; floating-point numbers come as float32, all else as it is.
 
     A pickle is read by PyTorch's restricted loader, which builds tensors and nothing else, and a warning says so.
 
@@ -63,7 +63,7 @@ def _weight_files(folder: Path) -> list[Path]:
 
 
 def _shards(index: Path) -> list[Path]:
-    """The files that an index names. Raises CheckpointError for one that is missing, or lies elsewhere."""
+    """Returns the files that an index names. Raises CheckpointError for one that is missing, or lies elsewhere."""
     where = read_settings(index).get("weight_map")
     if not isinstance(where, dict) or not where or not all(isinstance(name, str) for name in where.values()):
         raise CheckpointError(f"`{index}` is damaged: it has no `weight_map`", "copy the folder again")

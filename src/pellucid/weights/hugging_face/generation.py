@@ -1,4 +1,4 @@
-"""How a foreign model starts, ends and searches: its special tokens and generation settings."""
+"""The start, the end and the search of a foreign model: its special tokens and generation settings."""
 
 import logging
 from collections.abc import Callable, Mapping
@@ -7,8 +7,8 @@ from typing import Any
 
 from pellucid.config import DecodeConfig
 from pellucid.errors import CheckpointError, ConfigError, shown
-from pellucid.text.languages import with_codes
-from pellucid.text.special import read_json
+from pellucid.text.language_codes import with_codes
+from pellucid.text.special_ids import read_json
 from pellucid.text.tokenizers import Tokenizers
 from pellucid.weights.hugging_face.family import Family
 from pellucid.weights.hugging_face.settings import TOKENIZER, Settings
@@ -25,7 +25,7 @@ NEUTRAL = {
 def special_ids(
     settings: Settings, generation: Mapping[str, Any], family: Family, tokenizers: Tokenizers | None
 ) -> dict[str, Any]:
-    """Our fields `bos_id` and `eos_id`, and `pad_id` of a decoder alone, where each id is a word.
+    """Returns our fields `bos_id` and `eos_id`, and `pad_id` of a decoder alone, where each id is a word.
 
     An encoder-decoder's `bos_id` is what its decoder starts with, an encoder's what stands before a text.
     """
@@ -53,7 +53,7 @@ def decode_settings(
     start: tuple[int, ...] = (),
     language_first: bool = False,
 ) -> DecodeConfig:
-    """How the model's authors search with it; what they do not say is as in our own models.
+    """Returns how the model's authors search with it; what they do not say is as in our own models.
 
     Args:
         start: of a decoder alone: what stands before every text.
@@ -93,7 +93,7 @@ def decode_settings(
 def with_default_languages(
     decode: DecodeConfig, folder: Path, start_id: int, languages: Mapping[str, int]
 ) -> DecodeConfig:
-    """`decode` between the languages that the tokenizer's settings name; a forced first token stays."""
+    """Returns `decode` between the languages that the tokenizer's settings name; a forced first token stays."""
     table = read_json(folder / TOKENIZER)
     source, target = (languages.get(str(table.get(key))) for key in ("src_lang", "tgt_lang"))
     return with_codes(decode, start_id, languages, source, None if decode.target_prefix else target)
@@ -110,11 +110,11 @@ def _warn_of_ignored(settings: Settings, setting: Callable[[str], Any]) -> None:
 
 
 def _banned(setting: Callable[[str], Any]) -> list[list[int]]:
-    """The sequences of ids that may not be written."""
+    """Returns the sequences of ids that may not be written."""
     return setting("bad_words_ids") or []
 
 
 def _setting(name: str, settings: Settings, generation: Mapping[str, Any]) -> Any:
-    """A setting of generation_config.json, or else of config.json."""
+    """Returns a setting of generation_config.json, or else of config.json."""
     value = generation.get(name)
     return settings.table.get(name, settings.defaults.get(name)) if value is None else value

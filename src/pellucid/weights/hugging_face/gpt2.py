@@ -14,7 +14,7 @@ def _shape(settings: Settings, tensors: Tensors) -> dict[str, Any]:
 
 
 def _arithmetic(settings: Settings, tensors: Tensors) -> Tensors:
-    """Matrices turned to (out, in); a score scale other than K^-0.5 multiplied into the rows of the queries."""
+    """Returns matrices turned to (out, in); a score scale other than K^-0.5 multiplied into the rows of the queries."""
     found = {name: tensors[name].t() for name in tensors if re.fullmatch(r"h\.\d+\.(attn|mlp)\.c_\w+\.weight", name)}
     width = settings["n_embd"]
     for layer in range(settings["n_layer"]):

@@ -18,7 +18,7 @@ _NAME = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?(@[\w./-]+)?")
 
 
 def is_hub_name(name: str | Path) -> bool:
-    """Tells whether this may be the name of a model on the hub, and no path that exists.
+    """Tells whether this may be the name of a model on the hub, and not a path that exists.
 
     `model` or `org/model`; `@` and a branch, a tag or a commit may follow.
     """
@@ -27,7 +27,7 @@ def is_hub_name(name: str | Path) -> bool:
 
 
 def find_folder(folder_or_name: str | Path, revision: str | None = None, offline: bool | None = None) -> Path:
-    """The folder itself, or the one in the cache that holds the model of this name.
+    """Returns the folder itself, or the one in the cache that holds the model of this name.
 
     Raises CheckpointError where there is neither.
     """
@@ -44,7 +44,7 @@ def find_folder(folder_or_name: str | Path, revision: str | None = None, offline
 
 
 def fetch(name: str, revision: str | None = None, offline: bool | None = None) -> Path:
-    """The cached folder of the model `name`, with its settings, its tokenizer's files and one kind of weights.
+    """Returns the cached folder of the model `name`, with its settings, its tokenizer's files and one kind of weights.
 
     Raises CheckpointError where it cannot be had, ConfigError where the extra `hf` is not installed, or two revisions
     are named.
@@ -63,7 +63,7 @@ def fetch(name: str, revision: str | None = None, offline: bool | None = None) -
         except Exception as error:  # the hub's client and its transport raise a dozen kinds
             where = "the cache of the hub has" if offline else "the hub gives"
             raise CheckpointError(
-                f"`{name}` is no folder here, and {where} no such model"
+                f"`{name}` is not a folder here, and {where} no such model"
                 f"{f' at `{revision}`' if revision else ''}: {str(error).strip().splitlines()[0]}",
                 "check the name; a model that was fetched once opens without network",
                 exit_status=2,
@@ -83,7 +83,7 @@ def _snapshot_function(name: str) -> Callable[..., Any]:
         from huggingface_hub import snapshot_download
     except ImportError as error:
         raise ConfigError(
-            f"`{name}` is no folder here; a name on the hub needs the extra `hf`", install("hf")
+            f"`{name}` is not a folder here; a name on the hub needs the extra `hf`", install("hf")
         ) from error
     fetching: Callable[..., Any] = snapshot_download
     return fetching

@@ -18,8 +18,8 @@ def _shape(settings: Settings, tensors: Tensors) -> dict[str, Any]:
 
 
 def _rotary(settings: Settings) -> dict[str, Any]:
-    """Fields of the positions. Raises CheckpointError where they are stretched in another way than ours, or turn a part
-    of a head only.
+    """Returns the fields of the positions. Raises CheckpointError where they are stretched in another way than ours, or
+    turn a part of a head only.
     """
     name = next((name for name in ("rope_parameters", "rope_scaling") if settings.get(name)), "rope_parameters")
     rope = settings.get(name) or {}
@@ -50,7 +50,7 @@ def _rotary(settings: Settings) -> dict[str, Any]:
 
 
 def _arithmetic(settings: Settings, tensors: Tensors) -> Tensors:
-    """Zeros for the biases that one kind of sublayer has and the other lacks; our model has both or neither."""
+    """Returns zeros for the biases that one kind of sublayer has and the other lacks; our model has both or neither."""
     sizes = {"self_attn.o_proj": "hidden_size", "mlp.down_proj": "hidden_size",
              "mlp.gate_proj": "intermediate_size", "mlp.up_proj": "intermediate_size"}  # fmt: skip
     lacking = [n for n in sizes if not settings["mlp_bias" if n.startswith("mlp") else "attention_bias"]]

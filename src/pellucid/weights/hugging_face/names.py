@@ -12,10 +12,10 @@ from pellucid.weights.hugging_face.family import Family, Tensors
 from pellucid.weights.tensors import Stored, check_dtype, parameters
 
 LEGACY = {".gamma": ".weight", ".beta": ".bias"}
-"""What norms are called in the oldest files."""
+"""The names of norms in the oldest files."""
 
 BESIDE = ("lm_head.", "final_logits_bias", "classifier.", "pre_classifier.")
-"""What stands outside the base model, and so has no prefix."""
+"""The modules outside the base model, which have no prefix."""
 
 
 class ForeignTensors:
@@ -34,7 +34,7 @@ class ForeignTensors:
             self.names[ours] = name
 
     def name_in_file(self, name: str) -> str:
-        """What `name` is called in the file, or would be."""
+        """Returns what `name` is called in the file, or would be."""
         return self.names.get(name, name if name.startswith(BESIDE) else f"{self.prefix}{name}")
 
 
@@ -65,7 +65,7 @@ def check_used(model: nn.Module, file: ForeignTensors, family: Family, head: boo
 
 
 def our_tensors(model: nn.Module, file: ForeignTensors, family: Family, head: bool, origin: str) -> dict[str, Tensor]:
-    """A tensor for each parameter of `model`; `head`: its classification head's, too.
+    """Returns a tensor for each parameter of `model`; `head`: its classification head's, too.
 
     Raises CheckpointError that names the first parameter that is missing or of another shape.
     """
@@ -99,7 +99,7 @@ def our_tensors(model: nn.Module, file: ForeignTensors, family: Family, head: bo
 def foreign_names(
     name: str, modules: Mapping[str, str | tuple[str, ...]], parameters: Mapping[str, str]
 ) -> list[list[str]]:
-    """What makes our parameter `name`: for each of the parts that are packed in it, the names it may have."""
+    """Returns what makes our parameter `name`: for each of the parts that are packed in it, the names it may have."""
     if name in parameters:
         return [parameters[name].split("|")]
     module, _, kind = name.rpartition(".")
@@ -110,7 +110,7 @@ def foreign_names(
 
 
 def leftover(model: nn.Module, file: ForeignTensors, family: Family, head: bool, origin: str) -> tuple[str, ...]:
-    """The poolers and heads of the file that the model does not use, by their names in it.
+    """Returns the poolers and heads of the file that the model does not use, by their names in it.
 
     Raises CheckpointError for anything else in it that the model lacks.
     """
@@ -142,5 +142,5 @@ def _is_any(name: str, patterns: tuple[str, ...]) -> bool:
 
 
 def _first(tensors: Tensors, names: list[str]) -> str:
-    """The first of `names` that there is, else the first."""
+    """Returns the first of `names` that there is, else the first."""
     return next((name for name in names if name in tensors), names[0])

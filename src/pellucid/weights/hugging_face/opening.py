@@ -5,20 +5,22 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from pellucid.config import DecodeConfig, ModelConfig
+from pellucid.config import DecodeConfig, ModelConfig, Task
 from pellucid.config.tables import from_table
+from pellucid.config.tasks import task_of, task_of_family
 from pellucid.errors import CheckpointError, ConfigError, shown
 from pellucid.files.reading import read_settings
-from pellucid.model.transformer import Model
+from pellucid.model.families import Model
 from pellucid.text.foreign import load_foreign_tokenizer, starting_ids
-from pellucid.text.languages import codes_are_special, language_ids
+from pellucid.text.language_codes import codes_are_special, language_ids
 from pellucid.text.tokenizer import Tokenizer
 from pellucid.text.tokenizers import Tokenizers
 from pellucid.text.training_text import TrainingText
+from pellucid.weights.activations import FROM_HUGGING_FACE
 from pellucid.weights.building import build_unfilled, outline
-from pellucid.weights.folder import TASK_OF_FAMILY, SavedModel, Task, task_of
+from pellucid.weights.folder import SavedModel
 from pellucid.weights.hugging_face.catalogue import FAMILIES
-from pellucid.weights.hugging_face.family import ACTIVATIONS, Family
+from pellucid.weights.hugging_face.family import Family
 from pellucid.weights.hugging_face.files import read_weights
 from pellucid.weights.hugging_face.generation import decode_settings, special_ids, with_default_languages
 from pellucid.weights.hugging_face.hub import find_folder
@@ -33,7 +35,7 @@ log = logging.getLogger(__name__)
 def from_hugging_face(
     folder_or_name: str | Path, revision: str | None = None, offline: bool | None = None
 ) -> tuple[Model, Tokenizer | Tokenizers | None]:
-    """A model of Hugging Face's transformers as one of ours, in eval mode, with its tokenizer.
+    """Returns a model of Hugging Face's transformers as one of ours, in eval mode, with its tokenizer.
 
     The tokenizer is one object where both sides share it, `Tokenizers` where each has its own, and None where the
     folder has none. Poolers and heads that the model does not use are logged, by name.
@@ -43,15 +45,15 @@ def from_hugging_face(
         revision: of a name: a branch, a tag or a commit.
         offline: of a name: take it from the cache, and fetch nothing; None: where HF_HUB_OFFLINE says so.
 
-    Raises CheckpointError for a folder that is none, is damaged, or holds what our model cannot express.
+    Raises CheckpointError for a folder that is not a model's, is damaged, or holds what our model cannot express.
     """
-    saved = open_folder(find_folder(folder_or_name, revision, offline))
+    saved = open_foreign_folder(find_folder(folder_or_name, revision, offline))
     both = saved.tokenizers
     return saved.model, both.source if both is not None and both.joint else both
 
 
-def open_folder(folder: Path) -> SavedModel:
-    """The model of a folder that transformers wrote, in eval mode, with all that a task needs of it.
+def open_foreign_folder(folder: Path) -> SavedModel:
+    """Returns the model of a folder that transformers wrote, in eval mode, with all that a task needs of it.
 
     Raises CheckpointError as `from_hugging_face` does.
     """
@@ -76,7 +78,7 @@ def open_folder(folder: Path) -> SavedModel:
         model.eval(),
         tokenizers,
         _decode(settings, generation, family, tokenizers, model.config, languages),
-        task_of(model.config),
+        task_of(model.config).name,
         _labels(table, model.config.num_classes),
         languages,
         unused,
@@ -92,7 +94,7 @@ def _decode(
     model: ModelConfig,
     languages: dict[str, int],
 ) -> DecodeConfig:
-    """How the model is searched with, between its default languages."""
+    """Returns how the model is searched with, between its default languages."""
     folder, special = settings.path.parent, tokenizers is not None and codes_are_special(tokenizers, languages)
     start = starting_ids(folder, tokenizers.target) if tokenizers is not None and family.kind == "decoder" else ()
     code_first = special and model.bos_id not in languages.values()
@@ -101,17 +103,18 @@ def _decode(
 
 
 def foreign_task(folder: Path) -> Task:
-    """What the model of such a folder is for, by its settings alone: an encoder may or may not tell classes apart.
+    """Returns what the model of such a folder is for, by its settings alone: an encoder may or may not tell classes
+    apart.
 
     Raises CheckpointError for a family that is unknown.
     """
-    return TASK_OF_FAMILY[_family(folder / CONFIG, read_settings(folder / CONFIG)).kind]
+    return task_of_family(_family(folder / CONFIG, read_settings(folder / CONFIG)).kind)
 
 
 def _build(
     settings: Settings, family: Family, special: dict[str, Any], file: ForeignTensors
 ) -> tuple[Model, tuple[str, ...]]:
-    """The model with its weights, and the names of those in the file that stand beside it.
+    """Returns the model with its weights, and the names of those in the file that stand beside it.
 
     `special` are our fields of the special tokens. Raises CheckpointError where settings and weights do not agree.
     """
@@ -130,7 +133,7 @@ def _build(
 
 
 def _family(path: Path, table: dict[str, Any]) -> Family:
-    """The family that config.json names. Raises CheckpointError for an unknown one."""
+    """Returns the family that config.json names. Raises CheckpointError for an unknown one."""
     if "format" in table:
         raise CheckpointError(
             f"`{path.parent}` is a model folder of Pellucid's own, not one of transformers",
@@ -159,7 +162,9 @@ def _family(path: Path, table: dict[str, Any]) -> Family:
 
 
 def _likely_type(path: Path, table: dict[str, Any]) -> str:
-    """The family whose name stands in the folder's, or most of whose settings are there; empty where none is likely."""
+    """Returns the family whose name stands in the folder's, or most of whose settings are there; empty where none is
+    likely.
+    """
     named = [kind for kind in FAMILIES if kind.replace("-", "") in path.parent.name.lower().replace("-", "")]
     if named:
         return max(named, key=len)
@@ -169,14 +174,16 @@ def _likely_type(path: Path, table: dict[str, Any]) -> str:
 
 
 def _model_config(settings: Settings, family: Family, fields: dict[str, Any]) -> ModelConfig:
-    """Our configuration. Raises CheckpointError, in the file's own words where it is about heads and activations."""
+    """Returns our configuration. Raises CheckpointError, in the file's own words where it is about heads and
+    activations.
+    """
     activation = fields["activation"]
-    if activation not in ACTIVATIONS:
+    if activation not in FROM_HUGGING_FACE:
         name = family.fields.get("activation", "feed_forward_proj")
         raise settings.refuse(
-            name, settings[name], f"an activation that Pellucid lacks; it has {', '.join(ACTIVATIONS)}"
+            name, settings[name], f"an activation that Pellucid lacks; it has {', '.join(FROM_HUGGING_FACE)}"
         )
-    fields["activation"] = ACTIVATIONS[activation]
+    fields["activation"] = FROM_HUGGING_FACE[activation]
     width, heads = fields["d_model"], fields["num_heads"]
     if fields.get("head_dim") is None and isinstance(width, int) and isinstance(heads, int) and heads and width % heads:
         names = family.fields["d_model"], family.fields.get("num_heads", "encoder_attention_heads")
@@ -191,7 +198,7 @@ def _model_config(settings: Settings, family: Family, fields: dict[str, Any]) ->
 
 
 def _head_classes(settings: Settings, file: ForeignTensors, family: Family) -> dict[str, Any]:
-    """Our fields of a classification head; none where the file has no whole one, or one that chooses no class."""
+    """Returns our fields of a classification head; none where the file has no whole one, or one of a single class."""
     names = [f"{module}.{kind}" for module in family.head.values() for kind in ("weight", "bias")]
     if not names or any(name not in file.tensors for name in names):
         return {}
@@ -202,7 +209,7 @@ def _head_classes(settings: Settings, file: ForeignTensors, family: Family) -> d
 
 
 def _labels(table: dict[str, Any], count: int) -> tuple[str, ...]:
-    """What the classes are called; where nothing says so, as transformers calls them."""
+    """Returns what the classes are called; where nothing says so, as transformers calls them."""
     names = table.get("id2label")
     names = names if isinstance(names, dict) else {}
     return tuple(str(names.get(str(number), f"LABEL_{number}")) for number in range(count))

@@ -40,7 +40,7 @@ SEARCH_KINDS: dict[str, Kind] = {
     **dict.fromkeys(("suppress_tokens", "begin_suppress_tokens"), list_of(ID) | NOTHING),
     "bad_words_ids": list_of(list_of(ID)) | NOTHING,
 }  # fmt: skip
-"""What each setting of generation_config.json that is read may be; old folders have them in config.json."""
+"""The kind of each setting of generation_config.json that is read; old folders have them in config.json."""
 
 KINDS: dict[str, Kind] = SEARCH_KINDS | {
     **dict.fromkeys(
@@ -76,7 +76,7 @@ KINDS: dict[str, Kind] = SEARCH_KINDS | {
     "layer_types": list_of(TEXT) | NOTHING,
     **dict.fromkeys(("id2label", "rope_parameters", "rope_scaling"), TABLE | NOTHING),
 }  # fmt: skip
-"""What each setting of config.json that is read may be."""
+"""The kind of each setting of config.json that is read."""
 
 ROPE_KINDS: dict[str, Kind] = {
     **dict.fromkeys(("rope_type", "type"), TEXT),
@@ -84,7 +84,7 @@ ROPE_KINDS: dict[str, Kind] = {
     "original_max_position_embeddings": WHOLE,
     "partial_rotary_factor": NUMBER | NOTHING,
 }  # fmt: skip
-"""What each setting of rotary positions may be, in the table that holds them."""
+"""The kind of each setting of rotary positions, in the table that holds them."""
 
 
 class Settings:
@@ -109,18 +109,18 @@ class Settings:
         raise CheckpointError(f"`{self.path}` has no `{name}`", "copy the folder again")
 
     def get(self, name: str, default: Any = None) -> Any:
-        """The setting, or `default` where it is left out."""
+        """Returns the setting, or `default` where it is left out."""
         return self.table.get(name, self.defaults.get(name, default))
 
     def needed_id(self, name: str) -> int:
-        """An id that the family cannot do without. Raises CheckpointError where it is null or -1."""
+        """Returns an id that the family cannot do without. Raises CheckpointError where it is null or -1."""
         found = self[name]
         if not ID.fits(found):
             raise CheckpointError(f"`{self.path}` has `{name}` = {shown(found)}; it must be {ID.words}")
         return int(found)
 
     def refuse(self, name: str, value: Any, reason: str) -> CheckpointError:
-        """The error for a setting that cannot be expressed."""
+        """Returns the error for a setting that cannot be expressed."""
         return CheckpointError(f"`{self.path}` has `{name}` = {shown(json.dumps(value))}, {reason}")
 
     def check_only(self, only: Mapping[str, Any]) -> None:
@@ -133,7 +133,7 @@ class Settings:
                 raise self.refuse(name, value, f"which Pellucid's model cannot express; it knows {json.dumps(allowed)}")
 
     def same(self, first: str, second: str) -> Any:
-        """The one value of two settings. Raises CheckpointError where they differ."""
+        """Returns the one value of two settings. Raises CheckpointError where they differ."""
         if self[first] != self[second]:
             raise CheckpointError(
                 f"`{self.path}` has `{first}` = {self[first]} and `{second}` = {self[second]}; "
@@ -143,7 +143,7 @@ class Settings:
 
 
 def read_generation(folder: Path) -> dict[str, Any]:
-    """The settings in generation_config.json, none where a folder lacks it.
+    """Returns the settings in generation_config.json, none where a folder lacks it.
 
     Raises CheckpointError where it is damaged, or one that is read is of the wrong kind (`SEARCH_KINDS`).
     """

@@ -1,4 +1,4 @@
-"""Which of a foreign model's embeddings and output projection are one: its settings say it, its tensors bear it out."""
+"""Finds which of a foreign model's embeddings and output projection are one, by its settings and its tensors."""
 
 import torch
 
@@ -10,7 +10,8 @@ OUTPUT = "lm_head.weight"
 
 
 def find_ties(settings: Settings, file: ForeignTensors, family: Family) -> dict[str, str]:
-    """Our field `tie_embeddings`; a file that keeps one of several equal tensors gets the embedding's name for it.
+    """Returns our field `tie_embeddings`; a file that keeps one of several equal tensors gets the embedding's name for
+    it.
 
     Tensors that are stored apart and differ are not tied, whatever the settings say; transformers reads them so, too.
     """
@@ -35,6 +36,6 @@ def find_ties(settings: Settings, file: ForeignTensors, family: Family) -> dict[
 
 
 def _present(tensors: dict[str, torch.Tensor], family: Family, module: str) -> str | None:
-    """The first name of a module's weight that the file has."""
+    """Returns the first name of a module's weight that the file has."""
     names = [f"{name}.weight" for name in str(family.modules[module]).split("|")]
     return next((name for name in names if name in tensors), None)

@@ -5,6 +5,6 @@ files        what somebody saved
 source       its tensors, each asked for by name and shape
 folding      arithmetic of theirs that ours expresses in its weights
 reading      attentions, norms and projections
+slips        what a text computes otherwise than it means
 importing    the model
-renumbering  the same model with other ids for its words
 """

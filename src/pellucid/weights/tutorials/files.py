@@ -13,19 +13,19 @@ import numpy.typing as npt
 import torch
 
 from pellucid.errors import CheckpointError, DataError, PellucidError, shown
-from pellucid.weights.archive import check_archive, check_views
+from pellucid.weights.pickles import check_archive, check_views
 from pellucid.weights.tensors import load_tensors
 
 KINDS = {
     ".safetensors": "safetensors", ".npz": "NumPy", ".pt": "PyTorch", ".pth": "PyTorch", ".bin": "PyTorch",
     ".ckpt": "PyTorch", ".tar": "PyTorch",
 }  # fmt: skip
-"""What a file's ending says."""
+"""The kind of a file, by its ending."""
 _HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
 
 
 def load_state_dict(path: Path) -> Mapping[str, Any]:
-    """What a file holds, tensors or arrays by name, as it is.
+    """Returns what a file holds, tensors or arrays by name, as it is.
 
     A pickle is read by PyTorch's restricted loader, which builds tensors and plain values and nothing else.
 
@@ -37,7 +37,7 @@ def load_state_dict(path: Path) -> Mapping[str, Any]:
     kind = KINDS.get(path.suffix.lower())
     if kind is None:
         raise DataError(
-            f"`{path}` is of no kind that is read: {', '.join(KINDS)}",
+            f"`{path}` is not of a kind that is read: {', '.join(KINDS)}",
             "save Keras weights by np.savez, PyTorch's by torch.save(model.state_dict(), ...)",
         )
     if kind == "safetensors":
@@ -64,7 +64,8 @@ def _load_arrays(path: Path) -> Mapping[str, Any]:
 
 
 def _read_array(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> npt.NDArray[Any] | None:
-    """An array of an archive; None where it holds no numbers. Raises ValueError where shape and bytes do not fit.
+    """Returns an array of an archive; None where it holds no numbers. Raises ValueError where shape and bytes do not
+    fit.
 
     NumPy itself takes memory for the shape that the header says, and then finds out that the bytes are missing.
     """
@@ -111,7 +112,7 @@ def _load_pickle(path: Path) -> Mapping[str, Any]:
 
 
 def _walk(table: Mapping[Any, Any]) -> Iterator[tuple[Any, Any]]:
-    """What is in a checkpoint, with what is in its tables."""
+    """Yields what is in a checkpoint, with what is in its tables."""
     for name, value in table.items():
         if isinstance(value, Mapping):
             yield from ((f"{name}.{inner}", each) for inner, each in _walk(value))

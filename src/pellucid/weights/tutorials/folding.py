@@ -8,16 +8,16 @@ from torch import Tensor
 from pellucid.model.positions import sinusoids
 
 NEGLIGIBLE = 1e-7
-"""What part of a variance an eps may be without a trace in single precision."""
+"""The part of a variance that an eps may be without a trace in single precision."""
 
 
 def unbiased_deviation(d_model: int) -> float:
-    """How much larger the standard deviation of a sample is than that of all its numbers."""
+    """Returns how much larger the standard deviation of a sample is than that of all its numbers."""
     return math.sqrt(d_model / (d_model - 1)) if d_model > 1 else 1.0
 
 
 def eps_in_the_root(eps: float, d_model: int) -> float:
-    """The eps for which sqrt(variance + eps) is nearest to deviation + `eps`, the deviation being a sample's.
+    """Returns the eps for which sqrt(variance + eps) is nearest to deviation + `eps`, the deviation being a sample's.
 
     No number fits all deviations s. This one fits at both ends, s = 0 and s large; in between it is off by at most
     `eps`, which is 1e-6: a 1e-6 / s part of the result.
@@ -26,12 +26,13 @@ def eps_in_the_root(eps: float, d_model: int) -> float:
 
 
 def one_block_a_head(matrix: Tensor, num_heads: int) -> Tensor:
-    """A projection that all heads share, (K, K), as one of all heads side by side: (H * K, H * K)."""
+    """Returns a projection that all heads share, (K, K), as one of all heads side by side: (H * K, H * K)."""
     return torch.kron(torch.eye(num_heads, dtype=matrix.dtype), matrix)
 
 
 def sinusoids_of_each_column(length: int, d_model: int) -> Tensor:
-    """Sinusoids where column i has the angle pos / 10000^(i / d_model): sines in even columns, cosines in odd ones.
+    """Returns sinusoids where column i has the angle pos / 10000^(i / d_model): sines in even columns, cosines in odd
+    ones.
 
     The paper has one exponent for a sine and its cosine. (length, D), in double precision.
     """
@@ -41,7 +42,7 @@ def sinusoids_of_each_column(length: int, d_model: int) -> Tensor:
 
 
 def are_the_papers(table: Tensor) -> bool:
-    """Whether a table of positions (L, D) is section 3.5's, as far as angles in single precision can say."""
+    """Tells whether a table of positions (L, D) is section 3.5's, as far as angles in single precision can say."""
     if table.size(1) % 2:
         return False
     exact = sinusoids(table.size(0), table.size(1)).double()
@@ -50,7 +51,7 @@ def are_the_papers(table: Tensor) -> bool:
 
 
 def scale_before_norm(tokens: Tensor, positions: Tensor, theirs: float, ours: float) -> float:
-    """By what to multiply what a norm is given, so that its eps may be `ours` in place of the smaller `theirs`.
+    """Returns what to multiply a norm's input by, so that its eps may be `ours` in place of the smaller `theirs`.
 
     A norm with `ours` of x times s is a norm of x with `ours` / s^2. A power of two keeps every bit, and the smallest
     one without a trace is best: later training moves large weights slowly. Where `theirs` leaves a trace itself, s is

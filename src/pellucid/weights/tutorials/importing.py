@@ -7,10 +7,11 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from pellucid.config import ModelConfig
+from pellucid.config import MAX_POSITIONS, ModelConfig
 from pellucid.config.tables import from_table
 from pellucid.errors import ConfigError, did_you_mean
-from pellucid.model.transformer import SequenceClassifier, Transformer
+from pellucid.model.families import SequenceClassifier
+from pellucid.model.transformer import Transformer
 from pellucid.weights.building import build_unfilled
 from pellucid.weights.tensors import set_parameters
 from pellucid.weights.tutorials.folding import (
@@ -37,7 +38,7 @@ def import_tutorial(
     num_heads: int,
     pad_id: int | None = 0,
     tgt_pad_id: int | None = None,
-    max_positions: int = 5000,
+    max_positions: int = MAX_POSITIONS,
     *,
     as_written: bool = False,
     norm_first: bool = False,
@@ -187,7 +188,7 @@ class _Importer:
         return fields
 
     def _read_output(self, ours: str, theirs: str) -> dict[str, Any]:
-        """The output projection; Keras' may be the target's embedding, which is then scaled."""
+        """Returns the output projection; Keras' may be the target's embedding, which is then scaled."""
         size = len(self.tensors["tgt_embedding.tokens.weight"])
         name = f"{theirs}{self.layout.separator}{self.layout.weight}"
         if self.layout.weight != "kernel":
@@ -214,7 +215,9 @@ class _Importer:
         return self._learned(tables)
 
     def _read_computed_positions(self, max_positions: int) -> dict[str, Any]:
-        """Sinusoids are computed again, unless they are not the paper's: then their table counts as learned."""
+        """Returns the fields of sinusoids: they are computed again, unless they are not the paper's; then their table
+        counts as learned.
+        """
         saved = {side: self._saved_table(name) for side, name in zip(("src", "tgt"), self._tables(), strict=True)}
         tables = {side: table for side, table in saved.items() if table is not None}
         if self.layout.separator == "/" and not tables:
@@ -230,14 +233,14 @@ class _Importer:
         return self.layout.position_tables
 
     def _saved_table(self, name: str) -> Tensor | None:
-        """A saved table of positions (L, D); it may have been saved as (1, L, D) or (L, 1, D)."""
+        """Returns a saved table of positions (L, D); it may have been saved as (1, L, D) or (L, 1, D)."""
         if name not in self.source:
             return None
         shape = tuple(self.source.tensors[name].shape)
         return self.source.take(name, *shape[:-1], self.d_model).reshape(-1, self.d_model)
 
     def _learned(self, tables: Mapping[str, Tensor]) -> dict[str, Any]:
-        """Tables of positions as learned ones. Ours have one length: the shorter one's rest stays out of reach."""
+        """Returns tables of positions as learned ones. Ours have one length: the shorter one's rest is out of reach."""
         length = max(map(len, tables.values()))
         for side, table in tables.items():
             rest = table.new_zeros(length - len(table), self.d_model)

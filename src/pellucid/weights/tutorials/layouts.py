@@ -1,4 +1,4 @@
-"""How tutorials name the parts of a Transformer, what their texts decide, and where they slip. Tables only."""
+"""Tables of how tutorials name the parts of a Transformer, what their texts decide, and where they slip."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -18,11 +18,11 @@ class Slip:
     """
 
     text: str
-    """What the text does, as a sentence without its subject: "the text ..."."""
+    """A sentence on what the text does, without its subject: "the text ..."."""
     weights: Literal["", "cross-attention is self-attention", "outputs go through the queries"] = ""
-    """What weights take it up."""
+    """The weights that take it up."""
     mask: Literal["", "padding is seen", "all is seen", "sources are hidden"] = ""
-    """What masks take it up: sources alone see padding; targets see what follows as well; targets see of the source
+    """The masks that take it up: sources alone see padding; targets see what follows as well; targets see of the source
     what stands before their own place."""
 
     def told(self, layout: str, as_written: bool) -> str:
@@ -39,12 +39,12 @@ class Layout:
     embeddings: Mapping[str, str]
     """Tables of vectors: of tokens, and of learned positions."""
     encoder: str
-    """What stands before a layer's number, and before a part of it."""
+    """The text before a layer's number, and before a part of it."""
     decoder: str = ""
     encoder_layer: Mapping[str, str]
     decoder_layer: Mapping[str, str]
     ends: Mapping[str, str]
-    """What stands outside of the layers."""
+    """The modules outside of the layers."""
     projections: tuple[str, str, str, str]
     """Within an attention: queries, keys, values, output; with {head} where each head has its own."""
     separator: str = "."
@@ -66,11 +66,11 @@ class Layout:
 
     @property
     def token_table(self) -> str:
-        """The name of the source's embedding, by which a layout is known."""
+        """Returns the name of the source's embedding, by which a layout is known."""
         return self.embeddings["src_embedding.tokens"]
 
     def names(self) -> set[str]:
-        """What the modules of a first layer are called, by which two spellings are told apart."""
+        """Returns what the modules of a first layer are called, by which two spellings are told apart."""
         layers = [(self.encoder, self.encoder_layer), (self.decoder, self.decoder_layer)]
         names = {f"{before}0{self.separator}{theirs}" for before, table in layers for theirs in table.values()}
         attention = f"{self.encoder}0{self.separator}{self.encoder_layer['self_attn']}"
@@ -240,7 +240,7 @@ LAYOUT_NAMES = (*LAYOUTS, PYTORCH_TRANSFORMER)
 
 
 def find_layout(names: Iterable[str]) -> str | None:
-    """The layout that a state dict's names belong to; None where they are of no tutorial."""
+    """Returns the layout that a state dict's names belong to; None where they are of no tutorial."""
     known = set(names)
     if any(name.endswith("layers.0.multihead_attn.in_proj_weight") for name in known):
         return PYTORCH_TRANSFORMER
@@ -248,7 +248,7 @@ def find_layout(names: Iterable[str]) -> str | None:
 
 
 def nearest_spelling(layout: str, names: Iterable[str]) -> Layout:
-    """The spelling of a layout with the most of its modules among `names`."""
+    """Returns the spelling of a layout with the most of its modules among `names`."""
     separator = LAYOUTS[layout][0].separator
     modules = {name.rpartition(separator)[0] for name in names}
     return max(LAYOUTS[layout], key=lambda spelling: len({*modules, *_parents(modules, separator)} & spelling.names()))

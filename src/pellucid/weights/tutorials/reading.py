@@ -13,7 +13,7 @@ from pellucid.weights.tutorials.source import Source
 
 
 def heads_of(tensors: Mapping[str, Tensor], layout: str) -> int | None:
-    """How many heads the tensors of a layout tell of; None where they do not."""
+    """Returns how many heads the tensors of a layout tell of; None where they do not."""
     if layout == PYTORCH_TRANSFORMER:
         return None
     spelling = nearest_spelling(layout, tensors)
@@ -30,7 +30,7 @@ def heads_of(tensors: Mapping[str, Tensor], layout: str) -> int | None:
 
 
 def count_parts(names: Iterable[str], before: str) -> int:
-    """How many numbered parts there are: one more than the highest number behind `before`.
+    """Returns how many numbered parts there are: one more than the highest number behind `before`.
 
     Where most of so many parts are missing, fewer are counted: enough for the missing ones to be told.
     """
@@ -67,7 +67,7 @@ class Reader:
         self.d_ff = self._inner_width()
 
     def read_part(self, ours: str, theirs: str) -> None:
-        """A part of a layer: its name tells what it is."""
+        """Reads a part of a layer: its name tells what it is."""
         if ours.endswith("_attn"):
             self.read_attention(ours, theirs)
         elif ours.endswith("norm"):
@@ -78,7 +78,7 @@ class Reader:
             self.read_linear(ours, theirs, self.d_model, self.d_ff)
 
     def read_attention(self, ours: str, theirs: str) -> None:
-        """The three projections packed, and the one of the output."""
+        """Returns the three projections packed, and the one of the output."""
         names = [f"{theirs}{self.layout.separator}{projection}" for projection in self.layout.projections]
         parts = [self._projection(name) for name in names[:3]]
         if self.layout.scores_by_model_width:  # queries make up for it: ours are divided by the root of the head's
@@ -88,7 +88,9 @@ class Reader:
         self.read_linear(f"{ours}.out_proj", names[3], self.d_model, self.d_model)
 
     def _projection(self, name: str) -> list[Tensor]:
-        """Weight (D, D) and, where there is one, bias (D,) of the queries, the keys or the values of all heads."""
+        """Returns the weight (D, D) and, where there is one, bias (D,) of the queries, the keys or the values of all
+        heads.
+        """
         width = self.d_model // self.num_heads
         if "{head}" in name:
             heads = [self._linear(name.format(head=head), width, self.d_model) for head in range(self.num_heads)]
@@ -99,7 +101,7 @@ class Reader:
         return [one_block_a_head(weight, self.num_heads), *(part.repeat(self.num_heads) for part in bias)]
 
     def read_norm(self, ours: str, theirs: str) -> None:
-        """A layer norm's weight and bias."""
+        """Returns a layer norm's weight and bias."""
         weight, bias = (
             self.source.take(f"{theirs}{self.layout.separator}{leaf}", self.d_model) for leaf in self.layout.norm
         )
@@ -108,7 +110,7 @@ class Reader:
         self.tensors |= {f"{ours}.weight": weight, f"{ours}.bias": bias}
 
     def read_linear(self, ours: str, theirs: str, rows: int, columns: int, has_bias: bool = True) -> None:
-        """A projection: weight (rows, columns), bias (rows,)."""
+        """Returns a projection: weight (rows, columns), bias (rows,)."""
         for leaf, tensor in zip(("weight", "bias"), self._linear(theirs, rows, columns, has_bias), strict=False):
             self.tensors[f"{ours}.{leaf}"] = tensor
 

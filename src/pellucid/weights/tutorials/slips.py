@@ -7,8 +7,9 @@ from torch import Tensor
 
 from pellucid.errors import ConfigError
 from pellucid.model.cache import DecoderCache
+from pellucid.model.families import SequenceClassifier
 from pellucid.model.masks import causal_mask, padding_mask
-from pellucid.model.transformer import SequenceClassifier, Transformer
+from pellucid.model.transformer import Transformer
 from pellucid.weights.tensors import parameters, set_parameters
 from pellucid.weights.tutorials.layouts import Slip
 
@@ -25,9 +26,17 @@ class AsWritten(Transformer):
     hides_sources = False
     """A target word sees of the source what does not stand behind its own place."""
 
-    def _decoder_states(
-        self, tgt: Tensor, memory: Tensor, src: Tensor, src_mask: Tensor | None, tgt_mask: Tensor | None
+    def states(
+        self,
+        src: Tensor,
+        tgt: Tensor,
+        src_mask: Tensor | None = None,
+        tgt_mask: Tensor | None = None,
+        memory: Tensor | None = None,
     ) -> Tensor:
+        """Returns what the output projection sees, (B, T, D), under the masks of the slip."""
+        if memory is None:
+            memory = self.encode(src, src_mask)  # the encoder has its own masks
         length, places = tgt.size(1), src.size(1)
         if self.sees_all and tgt_mask is None:
             tgt_mask = torch.ones(1, 1, length, length, dtype=torch.bool, device=tgt.device)
@@ -35,9 +44,9 @@ class AsWritten(Transformer):
             shown = causal_mask(max(length, places), tgt.device)[..., :length, :places]  # (1, 1, T, S)
             allowed = padding_mask(src, self.config.pad_id) if src_mask is None else src_mask
             src_mask = shown if allowed is None else shown & allowed
-        return super()._decoder_states(tgt, memory, src, src_mask, tgt_mask)
+        return super().states(src, tgt, src_mask, tgt_mask, memory)
 
-    def start(self, src: Tensor, beam_size: int = 1) -> DecoderCache:
+    def start(self, ids: Tensor, beam_size: int = 1) -> DecoderCache:
         """Raises ConfigError: such a model does not translate."""
         raise ConfigError(
             "a model with the masks of a tutorial's slip computes logits, and does not translate",

@@ -13,16 +13,17 @@ from pellucid.weights.tutorials.layouts import find_layout
 WHOLE_CHECKPOINTS = ("model_state_dict", "state_dict", "model")
 """Under which of its keys a whole checkpoint keeps the state dict."""
 PREFIXES = ("module.", "_orig_mod.", "model.", "model/")
-"""What DataParallel, torch.compile and modules around a model put before every name."""
+"""The prefixes that DataParallel, torch.compile and modules around a model put before every name."""
 SUFFIXES = (":0", "/.ATTRIBUTES/VARIABLE_VALUE")
-"""What TensorFlow puts behind the names of variables."""
+"""The text that TensorFlow puts behind the names of variables."""
 BOOKKEEPING = ("_CHECKPOINTABLE_OBJECT_GRAPH", "save_counter", "optimizer", "/.OPTIMIZER_SLOT/")
-"""Where one of these stands in a name of TensorFlow's, it is no part of the model."""
+"""Where one of these stands in a name of TensorFlow's, it is not part of the model."""
 SHOWN = 5
 
 
 def read_state_dict(state_dict: Mapping[str, Any]) -> dict[str, Tensor]:
-    """The tensors of a state dict, or of a whole checkpoint that holds one, by the names that the model gave them.
+    """Returns the tensors of a state dict, or of a whole checkpoint that holds one, by the names that the model gave
+    them.
 
     Raises CheckpointError where there are none, or something that is not a tensor is among them.
     """
@@ -81,7 +82,7 @@ class Source:
         return name in self.tensors
 
     def take(self, name: str, *shape: int) -> Tensor:
-        """The tensor of that name, in double precision; zeros where it is missing, which `finish` reports.
+        """Returns the tensor of that name, in double precision; zeros where it is missing, which `finish` reports.
 
         Raises CheckpointError where it has another shape.
         """
@@ -98,7 +99,9 @@ class Source:
         return tensor.double()
 
     def shape(self, name: str, dimensions: int) -> tuple[int, ...]:
-        """The shape of a tensor that decides a size. Raises CheckpointError where it is missing, or no such thing."""
+        """Returns the shape of a tensor that decides a size. Raises CheckpointError where it is missing, or is not such
+        a thing.
+        """
         if name not in self.tensors:
             self.missing.append(name)
             self.finish()
@@ -131,7 +134,7 @@ class Source:
 
 
 def _listed(names: Iterable[str]) -> str:
-    """The first few names, in backticks."""
+    """Returns the first few names, in backticks."""
     distinct = list(dict.fromkeys(names))
     rest = len(distinct) - SHOWN
     return ", ".join(f"`{name}`" for name in distinct[:SHOWN]) + (f" and {rest} more" if rest > 0 else "")

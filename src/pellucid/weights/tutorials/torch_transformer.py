@@ -14,10 +14,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from pellucid.config import ModelConfig
+from pellucid.config import MAX_POSITIONS, ModelConfig
 from pellucid.errors import CheckpointError, ConfigError, did_you_mean
-from pellucid.model.stacks import Decoder, Encoder
+from pellucid.model.layers import Decoder, Encoder
 from pellucid.model.transformer import Transformer
+from pellucid.weights.activations import ACTIVATIONS
 from pellucid.weights.building import build_unfilled
 from pellucid.weights.tensors import set_parameters
 from pellucid.weights.tutorials.folding import are_the_papers
@@ -35,7 +36,6 @@ DECODER_LAYER = ENCODER_LAYER | {
     "cross_attn_norm": "norm2.", "feed_forward_norm": "norm3.",
 }  # fmt: skip
 DROPOUTS = ("dropout", "attention_dropout", "feed_forward_dropout")
-ACTIVATIONS = ("relu", "gelu", "gelu_tanh", "silu")
 IN_STACKS = re.compile(r"layers\.\d+\.(self_attn|multihead_attn|linear\d|norm\d)\.|(encoder|decoder)\.norm\.")
 """Names of `torch.nn`'s own."""
 SOURCE_WORDS = {"src", "source", "enc", "encoder", "input", "in"}
@@ -43,19 +43,19 @@ TARGET_WORDS = {"tgt", "trg", "tar", "target", "dec", "decoder", "output", "out"
 EMBEDDING_WORDS = {"emb", "embed", "embedding", "embeddings", "tok", "lut"}
 OUTPUT_WORDS = {"generator", "out", "output", "fc", "linear", "proj", "projection", "head", "predictor", "vocab"}
 POSITION_WORDS = {"pos", "pe", "position", "positions", "positional"}
-"""What people call the parts around."""
+"""The names that people give the parts around."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Surroundings:
-    """What no tensor of a `torch.nn.Transformer` tells."""
+    """The facts that no tensor of a `torch.nn.Transformer` tells."""
 
     norm_first: bool = False
     """Norms stand before the sublayers."""
     activation: Literal["relu", "gelu", "gelu_tanh", "silu"] = "relu"
-    """Of the feed-forward sublayers."""
+    """The activation of the feed-forward sublayers."""
     norm_eps: float = 1e-5
-    """What the norms add to the variance."""
+    """The number that the norms add to the variance."""
     scale_embeddings: bool = True
     """Embeddings are multiplied by the square root of their width, as PyTorch's translation tutorial does."""
     dropout: Mapping[str, float] = field(default_factory=lambda: dict.fromkeys(DROPOUTS, 0.1))
@@ -63,7 +63,7 @@ class Surroundings:
     src_embedding: str = ""
     """The name of the source's embedding; empty: found."""
     tgt_embedding: str = ""
-    """That of the target."""
+    """The same for the target."""
     output: str = ""
     """The name of the projection to the vocabulary."""
 
@@ -105,7 +105,7 @@ def import_torch_transformer(
     tensors: Mapping[str, Tensor],
     num_heads: int,
     pad_id: int | None = 0,
-    max_positions: int = 5000,
+    max_positions: int = MAX_POSITIONS,
     around: Surroundings | None = None,
 ) -> Transformer:
     """Returns the model of a state dict: a `torch.nn.Transformer` between embeddings and a projection.
@@ -143,7 +143,7 @@ def from_torch(
     module: nn.Module,
     *,
     pad_id: int | None = 0,
-    max_positions: int = 5000,
+    max_positions: int = MAX_POSITIONS,
     scale_embeddings: bool = True,
     src_embedding: str = "",
     tgt_embedding: str = "",
@@ -192,7 +192,7 @@ def from_torch(
 
 
 def _held(module: nn.Module) -> nn.Transformer:
-    """The one `torch.nn.Transformer` in a module."""
+    """Returns the one `torch.nn.Transformer` in a module."""
     if isinstance(module, nn.Transformer):
         return module
     found = (
@@ -207,7 +207,7 @@ def _held(module: nn.Module) -> nn.Transformer:
 
 
 def _told(stacks: nn.Module) -> dict[str, Any]:
-    """What the layers of the stacks tell besides their tensors, as fields of a config."""
+    """Returns what the layers of the stacks tell besides their tensors, as fields of a config."""
     kinds = nn.TransformerEncoderLayer | nn.TransformerDecoderLayer
     layers = [layer for layer in stacks.modules() if isinstance(layer, kinds)]
     if not layers:
@@ -225,7 +225,7 @@ def _told(stacks: nn.Module) -> dict[str, Any]:
 
 
 def _one(name: str, values: list[Any], by: Any = lambda value: value) -> Any:
-    """The one value that all layers have. Raises CheckpointError for several."""
+    """Returns the one value that all layers have. Raises CheckpointError for several."""
     if len(found := {by(value) for value in values}) != 1:
         raise CheckpointError(
             f"the layers differ in `{name}`: {', '.join(sorted(map(str, found)))}", "ours have one value in all layers"
@@ -234,7 +234,7 @@ def _one(name: str, values: list[Any], by: Any = lambda value: value) -> Any:
 
 
 def _activation(function: Any) -> Literal["relu", "gelu", "gelu_tanh", "silu"]:
-    """What our config calls an activation, given as a function or a module."""
+    """Returns what our config calls an activation, given as a function or a module."""
     if isinstance(function, nn.GELU):
         return "gelu_tanh" if function.approximate == "tanh" else "gelu"
     if function in (F.relu, torch.relu) or isinstance(function, nn.ReLU):
@@ -314,7 +314,7 @@ class _Stacks:
 
 
 def _read_ends(source: Source, ours: dict[str, Tensor], d_model: int, around: Surroundings) -> dict[str, Any]:
-    """The embeddings and the output: reads them into `ours`, returns the fields that they tell."""
+    """Reads the embeddings and the output into `ours`, and returns the fields that they tell."""
     outside = {name: tensor for name, tensor in source.tensors.items() if not IN_STACKS.search(name)}
     src, tgt, output = _ends(outside, d_model, around)
     fields: dict[str, Any] = {"output_bias": False}
@@ -337,7 +337,7 @@ def _read_ends(source: Source, ours: dict[str, Tensor], d_model: int, around: Su
 
 
 def _ends(outside: Mapping[str, Tensor], d_model: int, around: Surroundings) -> tuple[str, str, str | None]:
-    """The names of the source's embedding, the target's (the same where one serves both), and the output.
+    """Returns the names of the source's embedding, the target's (the same where one serves both), and the output.
 
     The output is None where there is none: then the target's embedding is used. A projection has a bias beside it, or
     a word in its name that says so; an embedding of two has a word that tells its side.
@@ -389,12 +389,12 @@ def _ends(outside: Mapping[str, Tensor], d_model: int, around: Surroundings) -> 
 
 
 def _words(name: str) -> set[str]:
-    """The words of a name, in lower case."""
+    """Returns the words of a name, in lower case."""
     return {word.lower() for word in re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])", name)}
 
 
 def _read_positions(source: Source, ours: dict[str, Tensor], d_model: int, max_positions: int) -> dict[str, Any]:
-    """Tables of positions, (L, D) or with a batch dimension of one: computed where section 3.5's, else learned."""
+    """Reads tables of positions, (L, D) or (1, L, D) or (L, 1, D): computed where section 3.5's, else learned."""
     tables: dict[str, Tensor] = {}
     for name in [name for name in source.tensors if not IN_STACKS.search(name) and _words(name) & POSITION_WORDS]:
         shape = tuple(source.tensors[name].shape)

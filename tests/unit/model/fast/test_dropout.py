@@ -158,7 +158,7 @@ def test_the_smallest_and_the_largest_probability(p: float) -> None:
 
 @pytest.mark.parametrize("p", [-0.1, 1.0, 1.5, math.nan])
 def test_no_probability(p: float) -> None:
-    with pytest.raises(ConfigError, match=f"a dropout of {p} is no probability: it must be at least 0 and below 1"):
+    with pytest.raises(ConfigError, match=f"a dropout of {p} is not a probability: it must be at least 0 and below 1"):
         Dropout(p)
-    with pytest.raises(ConfigError, match=f"a dropout of {p} is no probability"):
+    with pytest.raises(ConfigError, match=f"a dropout of {p} is not a probability"):
         dropout(torch.ones(3), p)

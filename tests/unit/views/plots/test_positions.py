@@ -7,7 +7,7 @@ import torch
 import pellucid
 from pellucid.config import ModelConfig
 from pellucid.errors import ConfigError, DataError
-from pellucid.model.transformer import DecoderOnly
+from pellucid.model.families import DecoderOnly
 from pellucid.views.canvas.colours import diverging
 from tests.tiny_model import tiny_model
 from tests.unit.views.drawn import outside, rasters, texts
@@ -45,7 +45,7 @@ def test_relative_positions_are_the_bias_of_each_head() -> None:
     model = tiny_model(positions="relative")
     drawing = pellucid.plot_positions(6, model=model, stack="decoder")
     places = torch.arange(6)
-    bias = model.decoder.relative.bias(places, places)[0].detach()
+    bias = model.decoder.relative(places, places).bias[0].detach()
     images = [image for image in rasters(drawing) if image.shape[0] == 6]
     np.testing.assert_array_equal(images, diverging(bias / bias.abs().max()))
     assert {"Head 0", "Head 1", "Head 2"} <= set(texts(drawing))

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from pellucid.errors import CheckpointError
-from pellucid.model.transformer import Model
+from pellucid.model.families import Model
 from pellucid.weights import from_hugging_face
 from tests.unit.weights.hugging_face.folders import BERT, bert_tensors, write, write_shards
 

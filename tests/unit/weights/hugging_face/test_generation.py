@@ -10,9 +10,9 @@ import pytest
 from pellucid.config import DecodeConfig
 from pellucid.errors import CheckpointError
 from pellucid.weights.folder import SavedModel
-from pellucid.weights.hugging_face import open_folder
 from pellucid.weights.hugging_face.generation import special_ids
 from pellucid.weights.hugging_face.llama import QWEN2
+from pellucid.weights.hugging_face.opening import open_foreign_folder
 from pellucid.weights.hugging_face.settings import Settings
 from tests.unit.weights.hugging_face.folders import BART, BERT, LLAMA, bart_tensors, bert_tensors, llama_tensors, write
 
@@ -22,7 +22,7 @@ def opened(folder: Path, config: dict[str, Any], generation: dict[str, Any] | No
     write(folder, config, tensors)
     if generation is not None:
         (folder / "generation_config.json").write_text(json.dumps(generation), encoding="utf-8")
-    return open_folder(folder)
+    return open_foreign_folder(folder)
 
 
 def test_what_nothing_is_said_of_is_as_in_our_own_models(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from pellucid.errors import CheckpointError, ConfigError, install
-from pellucid.tasks.saved import open_model
+from pellucid.tasks.task import open_model
 from pellucid.weights import from_hugging_face
 from pellucid.weights.hugging_face import hub
 from tests.unit.weights.hugging_face.folders import BERT, bert_tensors, write, write_shards
@@ -60,7 +60,9 @@ def test_a_revision_stands_behind_the_name(tmp_path: Path, serve: Callable[[Path
     assert [call["revision"] for call in here.calls] == ["feature/x", "v1"]
     with pytest.raises(ConfigError, match=r"`org/model@v1` names a revision, but `v2` is asked for"):
         from_hugging_face("org/model@v1", revision="v2")
-    with pytest.raises(CheckpointError, match=r"`org/other` is no folder here, .* has no such model at `v3`|gives no"):
+    with pytest.raises(
+        CheckpointError, match=r"`org/other` is not a folder here, .* has no such model at `v3`|gives no"
+    ):
         from_hugging_face("org/other@v3")
 
 
@@ -119,7 +121,7 @@ def test_a_name_that_the_hub_lacks(tmp_path: Path, serve: Callable[[Path], Hub])
     serve(tmp_path)
     with pytest.raises(CheckpointError) as caught:
         from_hugging_face("org/modle", revision="v2", offline=False)
-    said = "`org/modle` is no folder here, and the hub gives no such model at `v2`: 404 Client Error: org/modle"
+    said = "`org/modle` is not a folder here, and the hub gives no such model at `v2`: 404 Client Error: org/modle"
     assert str(caught.value) == said
     with pytest.raises(CheckpointError, match="and the cache of the hub has no such model: 404"):
         from_hugging_face("org/modle", offline=True)
@@ -128,7 +130,7 @@ def test_a_name_that_the_hub_lacks(tmp_path: Path, serve: Callable[[Path], Hub])
 def test_without_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "huggingface_hub", None)
     with pytest.raises(
-        ConfigError, match=r"`org/model` is no folder here; a name on the hub needs the extra `hf`"
+        ConfigError, match=r"`org/model` is not a folder here; a name on the hub needs the extra `hf`"
     ) as caught:
         from_hugging_face("org/model")
     assert caught.value.hint == install("hf")

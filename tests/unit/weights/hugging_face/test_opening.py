@@ -11,14 +11,16 @@ import torch
 from torch import Tensor
 
 from pellucid.errors import CheckpointError, shown
-from pellucid.model.transformer import DecoderOnly, EncoderOnly, SequenceClassifier, Transformer
+from pellucid.model.families import DecoderOnly, EncoderOnly, SequenceClassifier
+from pellucid.model.transformer import Transformer
 from pellucid.text.tokenizers import Tokenizers
 from pellucid.text.vocabulary import Vocabulary
 from pellucid.weights import from_hugging_face
-from pellucid.weights.folder import load_folder
-from pellucid.weights.hugging_face import open_folder, opening
+from pellucid.weights.hugging_face import opening
 from pellucid.weights.hugging_face.catalogue import FAMILIES
+from pellucid.weights.hugging_face.opening import open_foreign_folder
 from pellucid.weights.hugging_face.settings import KINDS, SEARCH_KINDS
+from pellucid.weights.opening import open_folder
 from tests.unit.weights.hugging_face.folders import (
     BART,
     BERT,
@@ -49,7 +51,7 @@ def test_the_families_that_are_opened(tmp_path: Path) -> None:
 
 
 def test_a_folder_opens_as_a_model_folder(tmp_path: Path) -> None:
-    saved = load_folder(write(tmp_path, BART, bart_tensors()), torch.device("cpu"), torch.bfloat16)
+    saved = open_folder(write(tmp_path, BART, bart_tensors()), torch.device("cpu"), torch.bfloat16)
     assert saved.task == "translate"
     assert saved.tokenizers is None
     assert {parameter.dtype for parameter in saved.model.parameters()} == {torch.bfloat16}
@@ -279,7 +281,7 @@ def test_what_stands_beside_an_encoder_is_listed(tmp_path: Path, caplog: pytest.
     tensors = {f"bert.{name}": tensor for name, tensor in bert_tensors().items()}
     tensors |= {"my.own.head.weight": torch.ones(1), "bert.embeddings.position_ids": torch.arange(8)[None]}
     with caplog.at_level(logging.WARNING):
-        saved = open_folder(write(tmp_path, BERT, tensors))
+        saved = open_foreign_folder(write(tmp_path, BERT, tensors))
     assert sorted(saved.unused) == ["bert.pooler.dense.bias", "bert.pooler.dense.weight", "my.own.head.weight"]
     assert "3 tensors stand beside the model and are not used: bert.pooler.dense" in caplog.text
 
@@ -288,10 +290,12 @@ def test_the_head_of_a_classifier(tmp_path: Path) -> None:
     tensors = {f"bert.{name}": tensor for name, tensor in bert_tensors().items()}
     tensors |= {"classifier.weight": torch.randn(3, D), "classifier.bias": torch.randn(3)}
     names = {"id2label": {"0": "bad", "1": "so-so", "2": "good"}}
-    saved = open_folder(write(tmp_path, BERT | names, tensors))
+    saved = open_foreign_folder(write(tmp_path, BERT | names, tensors))
     assert isinstance(saved.model, SequenceClassifier)
     assert (saved.task, saved.labels) == ("classify", ("bad", "so-so", "good"))
-    several = open_folder(write(tmp_path, BERT | names | {"problem_type": "multi_label_classification"}, tensors))
+    several = open_foreign_folder(
+        write(tmp_path, BERT | names | {"problem_type": "multi_label_classification"}, tensors)
+    )
     assert (several.task, several.labels) == ("encode", ())
     assert "classifier.weight" in several.unused
 
@@ -330,7 +334,7 @@ ODD: list[Any] = [None, True, 5, -1, 2**40, 10**30, 1.5, -1e308, "x", [], [1], [
 def opened_or_refused(folder: Path) -> bool:
     """Whether a folder opens as a model, or is refused with a sentence that names it."""
     try:
-        open_folder(folder)
+        open_foreign_folder(folder)
     except CheckpointError as error:
         return str(folder) in str(error)
     return True

@@ -1,0 +1,49 @@
+"""The weights that a model begins with; the paper does not say (decision 4)."""
+
+import torch
+from torch import nn
+
+from pellucid.config import ModelConfig
+from pellucid.model.attention import MultiHeadAttention
+from pellucid.model.embeddings import Embeddings
+from pellucid.model.fast.linear import Linear
+from pellucid.model.layers import Decoder, Encoder
+from pellucid.model.positions import LearnedPositions
+from pellucid.model.relative import RelativePositions
+
+
+def initialise(model: nn.Module, config: ModelConfig) -> None:
+    """Sets Xavier uniform matrices, zero biases, and embeddings that are normal with deviation d_model^-0.5.
+
+    That gives embeddings unit variance after the scale of section 3.4, and tied logits too. Without that scale, a
+    pre-norm sublayer adds less, by the root of the number of sums in its stack (Radford et al. 2019, section 2.3).
+
+    It sets every `Linear` of Pellucid's and the tables of its embeddings and positions. All else, which only parts of
+    your own have, keeps what its constructor gave it.
+    """
+    # Projections packed in one matrix are matrices of their own.
+    attentions = [module for module in model.modules() if isinstance(module, MultiHeadAttention)]
+    packed: dict[nn.Module, list[int]] = {attention.qkv_proj: attention.qkv_widths for attention in attentions}
+    for module in model.modules():
+        if isinstance(module, Linear):
+            for block in torch.split(module.weight, packed.get(module, [module.out_features])):
+                nn.init.xavier_uniform_(block)
+            if module.bias is not None:
+                nn.init.zeros_(module.bias)
+        elif isinstance(module, Embeddings):
+            for table in (module.tokens, module.positions, module.segments):
+                if table is module.tokens or table is module.segments or isinstance(table, LearnedPositions):
+                    _draw(table, config)
+        elif isinstance(module, RelativePositions):
+            _draw(module.bias, config)
+    if config.norm == "pre" and not config.scale_embeddings:
+        for stack in (module for module in model.modules() if isinstance(module, Encoder | Decoder)):
+            ends = [m for name, m in stack.named_modules() if name.endswith(("out_proj", "down_proj"))]
+            ends = [module for module in ends if isinstance(module, Linear)]
+            for module in ends:
+                module.weight.data *= len(ends) ** -0.5
+
+
+def _draw(table: nn.Module | None, config: ModelConfig) -> None:
+    if isinstance(table, nn.Embedding):
+        nn.init.normal_(table.weight, std=config.d_model**-0.5)

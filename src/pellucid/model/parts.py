@@ -1,0 +1,103 @@
+"""Parts of your own: modules that stand in a model where Pellucid's would.
+
+    class Windowed(pellucid.MultiHeadAttention): ...
+
+    model = pellucid.Transformer(config, parts=pellucid.Parts(attention=Windowed.from_config))
+
+docs/guides/your-own-parts.md shows each of them at work.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from functools import partial
+from types import MethodType
+
+from torch import nn
+
+from pellucid.config import ModelConfig
+from pellucid.errors import ConfigError
+
+Factory = Callable[[ModelConfig], nn.Module]
+
+
+@dataclass(frozen=True)
+class Parts:
+    """Makers of modules, each called with the model's config once for every place; None: Pellucid's own.
+
+    A part is called as the module in whose place it stands. `pellucid.Linear` and attention that derives from
+    `MultiHeadAttention` begin as everywhere in a model; whatever else a part holds keeps what its constructor gave it.
+
+    Raises ConfigError for what cannot make modules.
+    """
+
+    attention: Factory | None = None
+    """Self- and cross-attention: attention(x, memory, mask=..., cache=..., distances=...), (B, L, D) -> (B, L, D).
+    `memory` (B, M, D) is None for self-attention."""
+    feed_forward: Factory | None = None
+    """The network behind the attention: feed_forward(x), (B, L, D) -> (B, L, D)."""
+    norm: Factory | None = None
+    """Every norm of the residual stream: norm(x), (B, L, D) -> (B, L, D)."""
+    positions: Factory | None = None
+    """In place of `config.positions`: positions(queries, keys), (L,), (M,) -> Distances, made for each stack; or an
+    AddedPositions, made for each embedding."""
+    encoder_layer: Factory | None = None
+    """A whole layer: layer(x, mask, distances), (B, S, D) -> (B, S, D)."""
+    decoder_layer: Factory | None = None
+    """A whole layer: layer(x, memory, mask, memory_mask, cache, distances), (B, T, D) -> (B, T, D)."""
+
+    def __post_init__(self) -> None:
+        for name in (field.name for field in fields(self)):
+            given = getattr(self, name)
+            if isinstance(given, nn.Module):
+                kind = type(given).__name__
+                raise ConfigError(
+                    f"`{name}` of Parts is a {kind} that is made already; it must make a new module for each place",
+                    f"write Parts({name}={kind}), or Parts({name}=lambda config: {kind}(...))",
+                )
+            if given is not None and not callable(given):
+                raise ConfigError(
+                    f"`{name}` of Parts is {given!r}; it must be None or a callable (config) -> nn.Module",
+                    "give a class whose constructor takes the config, or a function of it",
+                )
+
+    def make(self, name: str, config: ModelConfig, default: Factory) -> nn.Module:
+        """Returns a new module: of the part `name` where there is one, else of the `default`.
+
+        Raises ConfigError where a part makes something that is not a module.
+        """
+        factory: Factory | None = getattr(self, name)
+        module = default(config) if factory is None else factory(config)
+        if not isinstance(module, nn.Module):
+            raise ConfigError(
+                f"`{name}` of Parts ({self.names[name]}) made a {type(module).__name__}; it must make a torch.nn.Module"
+            )
+        return module
+
+    @property
+    def names(self) -> dict[str, str]:
+        """What each part is called in Python, `module.Name`, for those that are given."""
+        given = {field.name: getattr(self, field.name) for field in fields(self)}
+        return {name: ".".join(_names_of(part)) for name, part in given.items() if part is not None}
+
+    def fits(self, name: str, recorded: str) -> bool:
+        """Tells whether a part is the one that was `recorded` by its name.
+
+        Its module may be another one: what was written in a script is called `__main__` there.
+        """
+        part = getattr(self, name)
+        return part is not None and f".{recorded}".endswith(f".{_names_of(part)[1]}")
+
+
+OURS = Parts()
+"""Pellucid's own modules everywhere."""
+
+
+def _names_of(part: Factory) -> tuple[str, str]:
+    """Returns a part's module and its name there; a class in a function by its own name alone."""
+    while isinstance(part, partial):
+        part = part.func
+    if isinstance(part, MethodType):  # Windowed.from_config, whose own name is that of the class that defines it
+        owner = part.__self__ if isinstance(part.__self__, type) else type(part.__self__)
+        return owner.__module__, f"{owner.__qualname__}.{part.__name__}".rpartition("<locals>.")[2]
+    named = part if hasattr(part, "__qualname__") else type(part)
+    return named.__module__, named.__qualname__.rpartition("<locals>.")[2]

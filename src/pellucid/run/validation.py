@@ -1,0 +1,98 @@
+"""Validation within a run: the loss of what is held out, and how good the model's own outputs are."""
+
+import math
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Self
+
+import torch
+
+from pellucid.config import TrainConfig
+from pellucid.data.batching import Batch, batch_order, draw_batch
+from pellucid.data.prepare import TrainingData
+from pellucid.evaluation.scores import corpus_scores
+from pellucid.model.families import Model, SequenceClassifier
+from pellucid.model.transformer import Transformer
+from pellucid.tasks.translator import Translator
+from pellucid.training.loss import CrossEntropy, smoothed_cross_entropy
+from pellucid.training.precision import autocast
+from pellucid.training.validation import Validation
+
+REPEATED = re.compile(r"(.{1,40}?)\1{5,}")
+"""A word, or a few, that a model in its first steps writes again and again."""
+MOST_CHARACTERS = 300
+
+
+@dataclass(frozen=True)
+class Validator:
+    """Looks at a model on what is held out; the loop calls it with the model in evaluation mode."""
+
+    model: Model
+    texts: TrainingData
+    config: TrainConfig
+
+    def __call__(self) -> Validation:
+        """Returns the cross-entropy, by the token and by the byte, whatever the loss that training minimises.
+
+        For a translator it also has BLEU and chrF, for a classifier accuracy.
+        """
+        if isinstance(self.model, SequenceClassifier):
+            return self._classified(self.model)
+        nats, tokens = self._loss()
+        size = self.texts.valid_bytes
+        found = Validation(nats / tokens, bits_per_byte=nats / math.log(2) / size if size else None)
+        if not math.isfinite(nats):  # with such weights nothing can be translated
+            return found
+        if isinstance(self.model, Transformer) and self.config.validate_decode and self.texts.valid_pairs:
+            return self._translated(self.model, found)
+        return found
+
+    def of_all(self) -> Self:
+        """Returns a validator that translates all of the validation text, of a run with a time budget a sentence for
+        each two of its seconds."""
+        config, count = self.config, len(self.texts.valid_pairs)
+        if config.budget:
+            count = min(count, max(config.validate_decode, int(config.budget / 2)))
+        return replace(self, config=replace(config, validate_decode=count if config.validate_decode else 0))
+
+    def _translated(self, model: Transformer, found: Validation) -> Validation:
+        """Adds BLEU and chrF of the first `validate_decode` sentences, translated greedily."""
+        sources, references = zip(*self.texts.valid_pairs[: self.config.validate_decode], strict=True)
+        translator = Translator(model, self.texts.tokenizers, self.texts.decode)
+        outputs = [t.text for t in translator.translate(sources, beam_size=1)]
+        source, reference, output = map(_shown, (sources[0], references[0], outputs[0]))
+        sample = f"  source     {source}\n  reference  {reference}\n  output     {output}"
+        bleu, chrf, tokenizer = corpus_scores(outputs, references)
+        return replace(found, bleu=bleu, chrf=chrf, tokenizer=tokenizer, sample=sample)
+
+    def _classified(self, model: SequenceClassifier) -> Validation:
+        """Returns the loss of a classifier, and the part of the texts whose most probable label is theirs."""
+        total, right, texts = 0.0, 0, 0
+        for batch in self._batches():
+            with autocast(model):
+                logits = model(batch.src).float()  # (B, C)
+            labels = batch.tgt_out[:, 0]
+            total += float(smoothed_cross_entropy(logits, labels))
+            right += int((logits.argmax(dim=-1) == labels).sum())
+            texts += batch.num_tokens
+        return Validation(total / texts, accuracy=right / texts)
+
+    def _loss(self) -> tuple[float, int]:
+        """Returns the sum over target tokens, in nats, and their number."""
+        total, tokens = torch.zeros((), dtype=torch.float64), 0
+        for batch in self._batches():
+            total += CrossEntropy()(self.model, batch).reported.cpu()
+            tokens += batch.num_tokens
+        return float(total), tokens
+
+    def _batches(self) -> Iterator[Batch]:
+        shard, device = self.texts.valid, next(self.model.parameters()).device
+        for drawn in batch_order(shard, self.config.batch_tokens, seed=0).epoch(0):
+            yield draw_batch(shard, drawn, self.model.config).to(device)
+
+
+def _shown(text: str) -> str:
+    """Returns a sentence for the reader, with what is repeated and what is too long cut."""
+    cut = REPEATED.sub(lambda found: f"{found[1]}{found[1]}… ({len(found[0]) // len(found[1])} times) ", text[:2000])
+    return cut.rstrip() if len(cut) <= MOST_CHARACTERS else cut[: MOST_CHARACTERS - 1] + "…"

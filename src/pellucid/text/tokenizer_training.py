@@ -1,0 +1,260 @@
+"""Trains a tokenizer on lines of text."""
+
+import io
+import json
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from itertools import chain, dropwhile
+from pathlib import Path
+
+from sentencepiece import SentencePieceTrainer
+
+from pellucid.config import DataConfig
+from pellucid.errors import ConfigError, DataError, did_you_mean
+from pellucid.text.inventory import COVERAGE, MOST, Inventory
+from pellucid.text.normalization import SPACE_MARK
+from pellucid.text.normalization import normalize as normalized
+from pellucid.text.normalization_rules import with_normalizer
+from pellucid.text.subwords import ESCAPE, FOREIGN_KIND, SUBWORD_KINDS, Subwords, escape
+from pellucid.text.tokenizer import BOS_ID, EOS_ID, PAD_ID, SPECIAL_TOKENS, UNK_ID, CompleteTokenizer
+from pellucid.text.vocabulary import VOCABULARY_KINDS, Vocabulary, cut_text, tokens_before_entries
+
+TOKENIZER_KINDS = (*SUBWORD_KINDS, *VOCABULARY_KINDS)
+_DEFAULTS = DataConfig()
+_APPLIES_TO = {
+    "lowercase": ("words", "characters", "spaces"),
+    "min_frequency": ("words", "spaces"),
+    "byte_fallback": ("bpe", "unigram", "characters"),
+}
+_PART_LENGTH = 2000
+"""Characters of a line that SentencePiece learns from at a time; far fewer than one in its rarest ten-thousandth."""
+
+
+def train_tokenizer(
+    kind: str,
+    lines: Iterable[str],
+    *,
+    vocab_size: int = _DEFAULTS.vocab_size,
+    lowercase: bool = _DEFAULTS.lowercase,
+    min_frequency: int = _DEFAULTS.min_frequency,
+    byte_fallback: bool = _DEFAULTS.byte_fallback,
+    normalize: str = _DEFAULTS.normalize,
+    say: Callable[[str], object] = str,
+) -> CompleteTokenizer:
+    """Returns a tokenizer of a kind, trained on lines of text, or the SentencePiece model at the path `kind`.
+
+        tokenizer = pellucid.train_tokenizer("bpe", lines, vocab_size=8000)
+        tokenizer.decode(tokenizer.encode("Ein Hund")) == "Ein Hund"
+
+    Equal lines and options make an equal tokenizer, byte for byte. The options are the settings of a recipe's [data].
+
+    Args:
+        kind: bpe, unigram, words, characters, bytes, spaces, or the path of a SentencePiece model.
+        lines: the text; an iterator is held in memory by subwords with bytes, which read it twice.
+        vocab_size: the most ids there may be, special ids included; a text may give fewer.
+        lowercase: lower-case the text (words, characters and spaces only).
+        min_frequency: how often a word must occur to have an id (words and spaces only).
+        byte_fallback: write what the vocabulary lacks as bytes (bpe, unigram and characters only). Characters then take
+            at most four tenths of a vocabulary of subwords, and no more than there is room for.
+        normalize: nfc, nmt_nfkc or none: how a text is spelled before it is cut; a model at a path has its own way.
+        say: is given a sentence where characters are left out for want of room.
+
+    Raises:
+        ConfigError: an unknown kind; an option that the kind does not have; a `vocab_size` that cannot hold the kind's
+            bytes or, without them, the text's characters.
+        DataError: lines without any text.
+        CheckpointError: the file at the path is not a SentencePiece model.
+    """
+    options = {"lowercase": lowercase, "min_frequency": min_frequency, "byte_fallback": byte_fallback}
+    _check_options(kind, options)
+    if kind not in TOKENIZER_KINDS:
+        if normalize == "nmt_nfkc":
+            raise ConfigError(
+                f'`normalize = "nmt_nfkc"` means nothing to the SentencePiece model `{kind}`: it has its own',
+                "leave it out",
+            )
+        return _open_model(kind)
+    if kind in SUBWORD_KINDS:
+        text = _Lines(list(lines) if isinstance(lines, Iterator) else lines, normalize)
+        return _train_subwords(kind, text, vocab_size, byte_fallback, say)
+    return _train_vocabulary(
+        kind, iter(_Lines(lines, normalize)), vocab_size, lowercase, min_frequency, byte_fallback, normalize
+    )
+
+
+def _check_options(kind: str, options: Mapping[str, object]) -> None:
+    """Raises ConfigError for an option that a kind does not have, unless it is at its default: nobody asked for it
+    then.
+    """
+    for option, value in options.items():
+        if kind not in _APPLIES_TO[option] and value != getattr(_DEFAULTS, option):
+            raise ConfigError(
+                f"`{option} = {json.dumps(value)}` means nothing to the tokenizer `{kind}`",
+                f"leave it out, or choose one of {', '.join(_APPLIES_TO[option])}",
+            )
+
+
+def _open_model(kind: str) -> Subwords:
+    path = Path(kind)
+    if not path.is_file():
+        is_path = path.suffix == ".model" or len(path.parts) > 1
+        raise ConfigError(
+            f"no SentencePiece model at `{kind}`"
+            if is_path
+            else f"unknown tokenizer `{kind}`{did_you_mean(kind, TOKENIZER_KINDS)}",
+            f"choose one of {', '.join(TOKENIZER_KINDS)}, or the path of a SentencePiece model",
+        )
+    return Subwords(path.read_bytes(), FOREIGN_KIND, name=kind)
+
+
+@dataclass(frozen=True)
+class _Lines:
+    """The lines without their ends, as Unicode text in one spelling. Raises DataError where all are blank."""
+
+    lines: Iterable[str]
+    normalization: str
+
+    def __iter__(self) -> Iterator[str]:
+        rest = dropwhile(lambda line: not line.strip(), self.lines)
+        first = next(rest, None)
+        if first is None:
+            raise DataError(
+                "the text to train a tokenizer on is empty", "give at least one line with a character in it"
+            )
+        for line in chain([first], rest):
+            text = line.rstrip("\r\n").encode("utf-8", "replace").decode("utf-8")
+            yield normalized(text, self.normalization)
+
+
+def _train_vocabulary(
+    kind: str,
+    lines: Iterator[str],
+    vocab_size: int,
+    lowercase: bool,
+    min_frequency: int,
+    byte_fallback: bool,
+    normalization: str,
+) -> Vocabulary:
+    """Returns the most frequent entries, the alphabet deciding between equals."""
+    has_bytes = kind == "bytes" or (kind == "characters" and byte_fallback)
+    places = vocab_size - len(tokens_before_entries(has_bytes))
+    wanted = 0 if kind == "bytes" else 1
+    if places < wanted:
+        least = vocab_size - places + wanted
+        raise ConfigError(f"`vocab_size` ({vocab_size}) must be at least {least} for the tokenizer `{kind}`")
+    if kind == "bytes":
+        next(lines)  # nothing is learned, but there must be a text
+        return Vocabulary(kind, (), byte_fallback=True, normalization=normalization)
+    counts: Counter[str] = Counter()
+    for line in lines:
+        counts.update(cut_text(kind, line.lower() if lowercase else line))
+    ranked = sorted(counts, key=lambda entry: (-counts[entry], entry))
+    entries = tuple(entry for entry in ranked[:places] if counts[entry] >= min_frequency)
+    if not entries:
+        raise ConfigError(
+            f"`min_frequency` ({min_frequency}) leaves no word: the most frequent occurs {counts[ranked[0]]} times"
+        )
+    return Vocabulary(kind, entries, lowercase, has_bytes, normalization)
+
+
+def _train_subwords(
+    kind: str, lines: _Lines, vocab_size: int, byte_fallback: bool, say: Callable[[str], object]
+) -> Subwords:
+    # Where a text is normalised no space mark is left in it.
+    text = _Sentences(lines, escaped=byte_fallback and lines.normalization == "none")
+    if byte_fallback:
+        text = replace(text, rare=_rare(text, vocab_size, say))
+    model, failures = io.BytesIO(), list[BaseException]()
+    try:
+        SentencePieceTrainer.train(
+            sentence_iterator=text.read(failures),
+            model_writer=model,
+            model_type=kind,
+            # It makes room for all of them at once; far beyond this its 32 bits overflow and it never ends.
+            vocab_size=min(vocab_size, 10**7),
+            hard_vocab_limit=False,
+            pad_id=PAD_ID,
+            bos_id=BOS_ID,
+            eos_id=EOS_ID,
+            unk_id=UNK_ID,
+            unk_surface=SPECIAL_TOKENS[UNK_ID],
+            # The lines are normalised already; the rules that do it come into the file afterwards.
+            normalization_rule_name="identity",
+            remove_extra_whitespaces=False,
+            byte_fallback=byte_fallback,
+            character_coverage=COVERAGE if byte_fallback and not text.rare else 1.0,
+            max_sentence_length=4 * _PART_LENGTH + 1,
+            # More threads would add up the same numbers in another order: another file on another machine.
+            num_threads=1,
+            minloglevel=2,
+        )
+    except (RuntimeError, SystemError) as error:
+        if failures:
+            raise failures[0] from None
+        if least := re.search(r"smaller than required_chars\. \d+ vs (\d+)", str(error)):
+            one = len(tokens_before_entries(byte_fallback)) + 1
+            raise _too_small(vocab_size, one if byte_fallback else int(least[1]), byte_fallback) from error
+        raise DataError(
+            f"SentencePiece cannot learn `{kind}` from this text: {error}", "try the tokenizer `characters` or `bytes`"
+        ) from error
+    return Subwords(with_normalizer(model.getvalue(), lines.normalization), kind)
+
+
+@dataclass(frozen=True)
+class _Sentences:
+    """The lines as SentencePiece takes them.
+
+    It drops a line with its own mark for the unknown, U+2585, so that becomes a space. It cannot count over very long
+    words, and in a long text without any space finds the space too rare for a piece, so long lines come in parts.
+    """
+
+    lines: Iterable[str]
+    escaped: bool
+    rare: str = ""
+    """Characters that are to have no piece. SentencePiece can be told a coverage, but none below 0.98; it counts no NUL
+    and learns no piece across one, as it does with a character that it leaves out itself."""
+
+    def __iter__(self) -> Iterator[str]:
+        blank = str.maketrans(dict.fromkeys(self.rare, "\0") | {"\u2585": " "})
+        for line in self.lines:
+            sentence = line.translate(blank) if self.rare else line.replace("\u2585", " ")
+            sentence = escape(sentence) if self.escaped else sentence
+            yield from (sentence[i : i + _PART_LENGTH] for i in range(0, len(sentence), _PART_LENGTH))
+
+    def read(self, failures: list[BaseException]) -> Iterator[str]:
+        """Yields them to SentencePiece, which hides an exception behind one of its own: it is kept in `failures`."""
+        try:
+            yield from self
+        except (Exception, KeyboardInterrupt) as failure:
+            failures.append(failure)
+            raise
+
+
+def _rare(text: _Sentences, vocab_size: int, say: Callable[[str], object]) -> str:
+    """Returns the characters that are written as bytes because others need the room, if SentencePiece's own choice has
+    none.
+    """
+    inventory = Inventory.of(text)
+    most = min(int(MOST * vocab_size), vocab_size - len(tokens_before_entries(byte_fallback=True)))
+    if most < 1 or inventory.needed(COVERAGE) < most or len(inventory) <= most:
+        return ""
+    ranked = inventory.ranked
+    # A word's beginning and an escape must be written, or nothing can.
+    needed = [character for character in (SPACE_MARK, ESCAPE) if character in inventory.counts]
+    kept = {*needed, *[character for character in ranked if character not in needed][: most - len(needed)]}
+    say(
+        f"{len(kept):,} of {len(ranked):,} characters have a piece of their own, {inventory.share(len(kept)):.1%} of "
+        "the text; the others are written as bytes"
+    )
+    return "".join(character for character in ranked if character not in kept)
+
+
+def _too_small(vocab_size: int, least: int, byte_fallback: bool) -> ConfigError:
+    taken_by = "the bytes and a character" if byte_fallback else "the characters of the text"
+    otherwise = "" if byte_fallback else ", or let `byte_fallback` write rare characters as bytes"
+    return ConfigError(
+        f"`vocab_size` ({vocab_size}) is too small: {taken_by} take {least} ids",
+        f"use at least {least}, better a few thousand{otherwise}",
+    )

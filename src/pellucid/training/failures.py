@@ -1,0 +1,134 @@
+"""Handles the two ways in which a step fails: its batch does not fit into memory, or its loss is not finite."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import torch
+from torch import Tensor, nn
+
+from pellucid.data.batching import Batch
+from pellucid.errors import PellucidError
+
+SIGNS = ("out of memory", "can't allocate memory", "bad_alloc", "ALLOC_FAILED")
+"""What an allocator's message has in it where the exception has no type of its own: CPU, MPS, cuBLAS."""
+SHOWN = 3  # sentences of the step, where no single one is to blame
+MOST_CHARACTERS = 300  # of a sentence's text
+LOWER_RATE = (
+    "start over with --fresh and a lower `train.learning_rate`, a longer `train.warmup_steps`, or `train.grad_clip`"
+)
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Returns whether it was memory that failed."""
+    if isinstance(error, torch.OutOfMemoryError | MemoryError):
+        return True
+    return isinstance(error, RuntimeError) and any(sign in str(error) for sign in SIGNS)
+
+
+def in_parts(batch: Batch, parts: int) -> list[Batch]:
+    """Cuts a batch into so many parts of about as many sentences, less padding; fewer where it has fewer sentences."""
+    size = -(-len(batch.src) // parts)
+    if size >= len(batch.src):
+        return [batch]
+    return [_rows(batch, slice(start, start + size)) for start in range(0, len(batch.src), size)]
+
+
+def _rows(batch: Batch, rows: slice) -> Batch:
+    src, tgt_out = _cropped(batch.src[rows], batch.src_pad_id), _cropped(batch.tgt_out[rows], batch.tgt_pad_id)
+    tokens = tgt_out.numel() if batch.tgt_pad_id is None else int((tgt_out != batch.tgt_pad_id).sum())
+    tgt_in = batch.tgt_in[rows, : tgt_out.size(1)]
+    return replace(batch, src=src, tgt_in=tgt_in, tgt_out=tgt_out, sentences=batch.sentences[rows], num_tokens=tokens)
+
+
+def _cropped(ids: Tensor, pad_id: int | None) -> Tensor:
+    """Cuts the columns that only fill up off rows (B, L); where nothing tells padding from words they stay."""
+    return ids if pad_id is None else ids[:, : int((ids != pad_id).sum(dim=1).max())]
+
+
+def too_long_for_memory(batches: Sequence[Batch], step: int) -> PellucidError:
+    """Returns the error for a single sentence that does not fit into memory."""
+    source, target = (
+        max(ids.size(1) for ids in side) for side in zip(*((b.src, b.tgt_out) for b in batches), strict=True)
+    )
+    return PellucidError(
+        f"out of memory at step {step:,} with one sentence at a time, the longest of {source:,} source and "
+        f"{target:,} target tokens",
+        "start over with --fresh and a lower `data.max_length` or a smaller model, or use another device",
+    )
+
+
+def not_finite(
+    model: nn.Module,
+    batches: Sequence[Batch],
+    is_finite: Callable[[Batch], bool],
+    text_of: Callable[[int], str],
+    where: str,
+) -> PellucidError:
+    """Returns the error for a step whose loss or gradient is not finite.
+
+    It says where that comes from, as far as can be found: the weights, one sentence of the step, or the step as a
+    whole.
+
+    Args:
+        is_finite: computes loss and gradient of some sentences once more.
+        text_of: gives a pair's text, by its index.
+        where: the step, with its numbers.
+    """
+    return PellucidError(
+        f"the loss is not finite at {where}; the weights were not changed; "
+        + _cause(model, batches, is_finite, text_of),
+        LOWER_RATE,
+    )
+
+
+def _cause(
+    model: nn.Module, batches: Sequence[Batch], is_finite: Callable[[Batch], bool], text_of: Callable[[int], str]
+) -> str:
+    broken = not_finite_parameters(model)
+    if broken:
+        return f"{len(broken)} parameters are not finite already (first: `{broken[0]}`)"
+    for batch in batches:
+        found = None if is_finite(batch) else _halved(batch, is_finite)
+        if found is not None:
+            return f"it comes from {_pair(found, text_of)}"
+    first = [int(index) for batch in batches for index in batch.sentences[:SHOWN]][:SHOWN]
+    return f"no pair gives it alone; those of the step begin with {'; '.join(_pair(n, text_of) for n in first)}"
+
+
+def diverged(model: nn.Module, loss: float, step: int, rate: float, init_from: str) -> PellucidError:
+    """Returns the error for a validation whose loss is not finite.
+
+    Args:
+        step: the step that it came after; 0: it looked at the weights of the model `init_from`.
+    """
+    if not step:
+        return PellucidError(
+            f"the weights of `{init_from}`, which the run starts from, give a loss of {loss}",
+            "copy that model again, or start from another one",
+        )
+    broken = not_finite_parameters(model)
+    what = f"{len(broken)} parameters are not finite (first: `{broken[0]}`)" if broken else "the weights are too large"
+    return PellucidError(
+        f"the loss is not finite in the validation after step {step:,} (loss {loss:.4g}, learning rate {rate:.3g}); "
+        + what,
+        LOWER_RATE,
+    )
+
+
+def not_finite_parameters(model: nn.Module) -> list[str]:
+    """Returns the names of the parameters that hold a number that is not finite."""
+    return [name for name, p in model.named_parameters() if not torch.isfinite(p).all()]
+
+
+def _halved(batch: Batch, is_finite: Callable[[Batch], bool]) -> int | None:
+    """Returns the first sentence that is not finite alone, by halving: some ten passes, however many there are."""
+    while len(batch.src) > 1:
+        first, second = in_parts(batch, 2)
+        batch = second if is_finite(first) else first
+    return None if is_finite(batch) else int(batch.sentences[0])
+
+
+def _pair(index: int, text_of: Callable[[int], str]) -> str:
+    text = text_of(index)
+    text = text if len(text) <= MOST_CHARACTERS else text[: MOST_CHARACTERS - 1] + "…"
+    return f"training pair {index + 1:,}{text and f' ({text})'}"

@@ -1,0 +1,242 @@
+"""Model folders with parts and tokenizers of somebody's own: their names are in it, and loading asks for them."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+import pellucid
+from pellucid.config import DecodeConfig, ModelConfig
+from pellucid.errors import CheckpointError, ConfigError
+from pellucid.model.families import Model, build_model
+from pellucid.text.tokenizers import Tokenizers
+from pellucid.text.vocabulary import Vocabulary
+from pellucid.weights.folder import SavedModel, load_folder, read_config, save_model, save_weights
+from tests import own_parts
+from tests.own_parts import Alibi, Averaging, ScaleNorm, Windowed
+from tests.tiny_model import tiny_config, words
+
+CPU = torch.device("cpu")
+LETTERS = Vocabulary("characters", tuple("abcdefgh"))
+TOKENIZERS = Tokenizers(LETTERS, LETTERS)
+
+
+def model_of(parts: pellucid.Parts | None, **fields: Any) -> Model:
+    return build_model(tiny_config(src_vocab_size=LETTERS.size, tgt_vocab_size=LETTERS.size, **fields), parts).eval()
+
+
+def saved(folder: Path, model: Model, tokenizers: Tokenizers = TOKENIZERS) -> Path:
+    return save_model(folder, model, tokenizers, DecodeConfig(), "# A card\n")
+
+
+def logits(model: Model, *ids: Tensor) -> Tensor:
+    with torch.no_grad():
+        return model(*ids)
+
+
+@pytest.mark.parametrize("name", own_parts.ALL)
+def test_a_model_with_parts_comes_back_with_them(name: str, tmp_path: Path) -> None:
+    parts, ids = own_parts.ALL[name], (words(LETTERS.size, 2, 6), words(LETTERS.size, 2, 5))
+    model = model_of(parts, norm="pre")
+    model.train()(*ids)  # buffers move
+    folder = saved(tmp_path / "model", model.eval())
+    assert read_config(folder)["parts"] == parts.names
+    loaded = load_folder(folder, CPU, parts=parts).model
+    assert torch.equal(logits(loaded, *ids), logits(model, *ids))
+    assert loaded.parts is parts
+
+
+def test_buffers_are_a_part_of_the_model(tmp_path: Path) -> None:
+    model = model_of(own_parts.ALL["scale norm"])
+    model.train()(words(LETTERS.size, 2, 6), words(LETTERS.size, 2, 5))
+    folder = saved(tmp_path / "model", model)
+    loaded = load_folder(folder, CPU, torch.bfloat16, parts=pellucid.Parts(norm=ScaleNorm)).model
+    counts = [module.calls for module in loaded.modules() if isinstance(module, ScaleNorm)]
+    assert [(count.dtype, count.item()) for count in counts] == [(torch.int64, 1)] * 10
+    tensors = {name: tensor.clone() for name, tensor in pellucid.weights.tensors.parameters(model).items()}
+    tensors["encoder.layers.0.self_attn_norm.calls"] = torch.tensor(1.5)
+    pellucid.weights.tensors.save_tensors(folder / "model.safetensors", tensors)
+    with pytest.raises(CheckpointError, match=r"norm\.calls` is stored as float32, the model's is int64"):
+        load_folder(folder, CPU, parts=pellucid.Parts(norm=ScaleNorm))
+
+
+def test_a_model_without_parts_says_nothing_of_them(tmp_path: Path) -> None:
+    for number, parts in enumerate((None, pellucid.Parts())):
+        folder = saved(tmp_path / f"{number}", model_of(parts))
+        assert "parts" not in read_config(folder)
+        for given in (None, pellucid.Parts()):
+            load_folder(folder, CPU, parts=given)
+
+
+@pytest.mark.parametrize(
+    ("config", "loader"),
+    [
+        ({}, "pellucid.Translator.load"),
+        ({"num_decoder_layers": 0, "num_classes": 2}, "pellucid.Classifier.load"),
+        ({"num_encoder_layers": 0}, "pellucid.LanguageModel.load"),
+    ],
+)
+def test_loading_without_the_parts_says_what_to_write(config: dict[str, Any], loader: str, tmp_path: Path) -> None:
+    model = model_of(pellucid.Parts(attention=Windowed.from_config, positions=Alibi), **config)
+    labels = ("a", "b") if model.config.num_classes else ()
+    folder = save_model(tmp_path / "model", model, TOKENIZERS, DecodeConfig(), "", labels)
+    with pytest.raises(CheckpointError) as caught:
+        load_folder(folder, CPU)
+    told = "attention=tests.own_parts.Windowed.from_config, positions=tests.own_parts.Alibi"
+    assert str(caught.value) == (
+        f"the model in `{folder}` has parts that are not Pellucid's ({told}), but none are given"
+    )
+    assert caught.value.hint == f'write {loader}("{folder}", parts=pellucid.Parts({told}))'
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        (pellucid.Parts(attention=Averaging), "attention=tests.own_parts.Averaging is"),
+        (
+            pellucid.Parts(attention=Windowed.from_config, norm=ScaleNorm),
+            "attention=tests.own_parts.Windowed.from_config, norm=tests.own_parts.ScaleNorm is",
+        ),
+        (pellucid.Parts(positions=Windowed.from_config), "positions=tests.own_parts.Windowed.from_config is"),
+        (pellucid.Parts(), "none are"),
+    ],
+)
+def test_other_parts_are_refused(given: pellucid.Parts, told: str, tmp_path: Path) -> None:
+    folder = saved(tmp_path / "model", model_of(own_parts.ALL["windowed"]))
+    with pytest.raises(CheckpointError, match=f"from_config\\), but {told} given$"):
+        load_folder(folder, CPU, parts=given)
+
+
+def test_parts_that_a_folder_has_not_are_refused(tmp_path: Path) -> None:
+    folder = saved(tmp_path / "model", model_of(None))
+    with pytest.raises(
+        CheckpointError, match=r"has no parts of your own, but attention=.*Windowed.* is given"
+    ) as caught:
+        load_folder(folder, CPU, parts=own_parts.ALL["windowed"])
+    assert caught.value.hint == f'write pellucid.Translator.load("{folder}")'
+
+
+@pytest.mark.parametrize(
+    "recorded",
+    [
+        ["attention"], {"attention": 3}, {"attn": "x.Y"}, {"attention": ""}, {"attention": "x.Y); import os; ("},
+    ],
+)  # fmt: skip
+def test_names_that_cannot_stand_in_python_are_damage(recorded: object, tmp_path: Path) -> None:
+    folder = saved(tmp_path / "model", model_of(own_parts.ALL["windowed"]))
+    description = json.loads((folder / "pellucid.json").read_text(encoding="utf-8")) | {"parts": recorded}
+    (folder / "pellucid.json").write_text(json.dumps(description), encoding="utf-8")
+    with pytest.raises(
+        CheckpointError, match=r"its `parts` \(.*\) are not names of modules by attention, decoder_layer"
+    ):
+        load_folder(folder, CPU, parts=own_parts.ALL["windowed"])
+
+
+def test_weights_of_other_parts_of_the_same_name(tmp_path: Path) -> None:
+    class Windowed(pellucid.MultiHeadAttention):
+        """Another one, without biases."""
+
+        @classmethod
+        def from_config(cls, config: ModelConfig) -> "Windowed":
+            return cls(config.d_model, config.num_heads, bias=False)
+
+    folder = saved(tmp_path / "model", model_of(own_parts.ALL["windowed"]))
+    with pytest.raises(CheckpointError, match=r"misses 0 parameters of this model and has 12 that it lacks \(first: "):
+        load_folder(folder, CPU, parts=pellucid.Parts(attention=Windowed.from_config))
+
+
+@pytest.mark.parametrize("export", ["to_hugging_face", "to_ctranslate2", "to_onnx"])
+def test_a_model_with_parts_is_not_exported(export: str, tmp_path: Path) -> None:
+    model = model_of(own_parts.ALL["windowed"])
+    order = (model, tmp_path / "x", None) if export == "to_onnx" else (model, None, tmp_path / "x")
+    with pytest.raises(ConfigError, match=r"has parts of your own \(attention=tests.own_parts.Windowed.from_config\)"):
+        getattr(pellucid.weights, export)(*order)
+    assert not (tmp_path / "x").exists()
+
+
+class Nibbles:
+    """A tokenizer of somebody's own: it has no files."""
+
+    kind = "nibbles"
+    pad_id, bos_id, eos_id, unk_id = 0, 1, 2, 3
+
+    def __init__(self, size: int = LETTERS.size) -> None:
+        self.size = size
+
+    def encode(self, text: str) -> list[int]:
+        return [4 + byte % (self.size - 4) for byte in text.encode()]
+
+    def encode_lines(self, lines: Sequence[str]) -> list[list[int]]:
+        return [self.encode(line) for line in lines]
+
+    def decode(self, ids: Sequence[int]) -> str:
+        return "".join(chr(95 + i) for i in ids)
+
+    def tokens(self, ids: Sequence[int]) -> list[str]:
+        return [str(i) for i in ids]
+
+    def save(self, path: Path) -> Path:
+        raise NotImplementedError
+
+
+def opened(folder: Path, tokenizer: Any = None) -> SavedModel:
+    return load_folder(folder, CPU, tokenizer=tokenizer)
+
+
+def test_a_tokenizer_of_ones_own_is_named(tmp_path: Path) -> None:
+    one = Nibbles()
+    folder = saved(tmp_path / "model", model_of(None), Tokenizers(one, one))
+    assert read_config(folder)["tokenizer"] == {
+        "kind": "your own", "joint": True, "sizes": {"tokenizer": LETTERS.size},
+        "names": {"tokenizer": f"{Nibbles.__module__}.Nibbles"},
+    }  # fmt: skip
+    assert not (folder / "tokenizer.json").exists()
+    with pytest.raises(
+        CheckpointError, match=r"has a tokenizer that is not Pellucid's \(.*Nibbles\), but none"
+    ) as caught:
+        opened(folder)
+    assert caught.value.hint == (
+        f'write pellucid.Translator.load("{folder}", tokenizer=...), with the one that it was trained with'
+    )
+    assert opened(folder, one).tokenizers.source is one
+    with pytest.raises(CheckpointError, match=r"tokenizers of the sizes \{'tokenizer': 12\}, those given \{.*: 13\}"):
+        opened(folder, Nibbles(LETTERS.size + 1))
+
+
+def test_a_tokenizer_of_each_side(tmp_path: Path) -> None:
+    folder = saved(tmp_path / "model", model_of(None), Tokenizers(Nibbles(), LETTERS))
+    assert read_config(folder)["tokenizer"]["sizes"] == {"source": LETTERS.size, "target": LETTERS.size}
+    given = Tokenizers(Nibbles(), LETTERS)
+    assert opened(folder, given).tokenizers is given
+    with pytest.raises(CheckpointError, match=r"those given \{'tokenizer': 12\}"):
+        opened(folder, Nibbles())
+
+
+def test_a_tokenizer_that_the_folder_holds_is_not_given_again(tmp_path: Path) -> None:
+    folder = saved(tmp_path / "model", model_of(None))
+    with pytest.raises(CheckpointError, match="has a tokenizer of the kind characters, but Nibbles is given"):
+        opened(folder, Nibbles())
+
+
+def test_a_damaged_table_of_a_tokenizer(tmp_path: Path) -> None:
+    folder = saved(tmp_path / "model", model_of(None), Tokenizers(Nibbles(), LETTERS))
+    description = json.loads((folder / "pellucid.json").read_text(encoding="utf-8"))
+    description["tokenizer"] = {"kind": "your own", "joint": True}
+    (folder / "pellucid.json").write_text(json.dumps(description), encoding="utf-8")
+    with pytest.raises(CheckpointError, match="its table `tokenizer` has no `names` and `sizes`"):
+        opened(folder, Nibbles())
+
+
+def test_a_folder_is_saved_over_another_model(tmp_path: Path) -> None:
+    folder = saved(tmp_path / "model", model_of(own_parts.ALL["windowed"]))
+    model = model_of(None)
+    assert saved(folder, model) == folder
+    loaded = load_folder(folder, CPU).model
+    assert loaded.parts is None
+    ids = words(LETTERS.size, 2, 6), words(LETTERS.size, 2, 5)
+    assert torch.equal(logits(loaded, *ids), logits(model, *ids))
+    save_weights(folder, model)
