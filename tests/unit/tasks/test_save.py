@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 import torch
-from pellucid.run.train import train
 
 import pellucid
 from pellucid.config import DecodeConfig
 from pellucid.errors import ConfigError
+from pellucid.run.run import train
 from pellucid.tasks.classifier import Classifier
 from pellucid.tasks.language_model import LanguageModel
 from pellucid.tasks.task import TextModel, open_task
