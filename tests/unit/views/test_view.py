@@ -68,6 +68,7 @@ def test_weights_of_another_library_with_their_tokens() -> None:
         ({"view": "heads", "row": 3}, "`row` means nothing to the view `heads`"),
         ({"view": "matrix", "top_k": 3}, "`top_k` means nothing to the view `matrix`"),
         ({"view": ["a", "b"]}, "`tokens` are of weights from elsewhere; a trace has its own"),
+        ({"sentence_b_start": 2}, "`sentence_b_start` are of weights from elsewhere; a trace has its own"),
     ],
 )
 def test_unknown_names(given: dict[str, Any], message: str) -> None:
@@ -80,6 +81,10 @@ def test_weights_and_tokens_by_name() -> None:
     view = pellucid.view(weights, "matrix", tokens=tokens, head=np.int64(1))
     assert view.drawing.title.endswith("layer 1, head 1")
     assert pellucid.view(attention=weights, tokens=tokens).name == "heads"
+    assert (
+        pellucid.view(weights, "matrix", tokens).drawing.as_svg()
+        == pellucid.view(weights, tokens, name="matrix").drawing.as_svg()
+    )
     cross = {"cross_attention": weights, "encoder_tokens": tokens, "decoder_tokens": tokens}
     assert pellucid.view(**cross, name="alignment").name == "alignment"
     with pytest.raises(ConfigError, match="unknown option `heads` of a view; did you mean `head`"):
