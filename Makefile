@@ -48,7 +48,7 @@ browser: $(VENV)/.browser  ## run the tests of the viewer in Chromium
 	$(BIN)/python -m pytest -m browser
 
 docs: $(VENV)/.docs  ## build the documentation as a site into build/site
-	$(BIN)/mkdocs build --strict --quiet
+	$(BIN)/sphinx-build -M html . build/site -c docs --fail-on-warning --quiet
 
 viewer:  ## bundle the viewer's sources into the package (esbuild)
 	@command -v esbuild >/dev/null || { echo "error: esbuild is missing (Debian: apt-get install esbuild)" >&2; exit 1; }
