@@ -19,7 +19,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install -qq --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test numerics slow foreign browser viewer check lint types format bench clean
+.PHONY: help install demo test numerics slow foreign browser docs viewer check lint types format bench clean
 .DELETE_ON_ERROR:
 
 help:  ## show this list
@@ -46,6 +46,9 @@ foreign: $(VENV)/.foreign  ## run the tests that compare with other people's lib
 
 browser: $(VENV)/.browser  ## run the tests of the viewer in Chromium
 	$(BIN)/python -m pytest -m browser
+
+docs: $(VENV)/.docs  ## build the documentation as a site into build/site
+	$(BIN)/sphinx-build -M html . build/site -c docs --fail-on-warning --quiet
 
 viewer:  ## bundle the viewer's sources into the package (esbuild)
 	@command -v esbuild >/dev/null || { echo "error: esbuild is missing (Debian: apt-get install esbuild)" >&2; exit 1; }
@@ -76,6 +79,7 @@ $(VENV)/.core: pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "error: Python %d.%d is too old, Pellucid needs 3.11 or later\nhint: make PYTHON=python3.12 ..." % sys.version_info[:2])'
 	@test -x $(BIN)/pip || $(PYTHON) -m venv $(VENV)
 	@echo "installing $(TORCH) and Pellucid into $(VENV) (some minutes the first time)"
+	@$(PIP) --upgrade "pip>=25.1"  # the first that knows dependency groups
 	@$(PIP) "$(TORCH)"
 	@$(if $(LOCK),$(PIP) --require-hashes -r $(LOCK),:)
 	@$(PIP) --editable .
@@ -83,22 +87,27 @@ $(VENV)/.core: pyproject.toml
 
 $(VENV)/.dev: $(VENV)/.core
 	@echo "installing what the tests need into $(VENV)"
-	@$(PIP) --editable ".[dev]"
+	@$(PIP) --editable . --group dev
 	@touch $@
 
 $(VENV)/.foreign: $(VENV)/.dev
 	@echo "installing other people's libraries into $(VENV)"
-	@$(PIP) --editable ".[foreign]"
+	@$(PIP) --editable ".[hf,verify,ct2,onnx]" --group foreign
 	@command -v npm >/dev/null || { echo "error: npm is missing (Debian: apt-get install nodejs npm)" >&2; exit 1; }
 	@npm install --silent --no-audit --no-fund --ignore-scripts --prefix $(VENV)/js $(TRANSFORMERS_JS)
 	@touch $@
 
 $(VENV)/.browser: $(VENV)/.dev
 	@echo "installing what drives a browser into $(VENV)"
-	@$(PIP) --editable ".[browser]"
+	@$(PIP) --group browser
 	@touch $@
 
 $(VENV)/.bench: $(VENV)/.dev
 	@echo "installing what is measured against into $(VENV)"
-	@$(PIP) --editable ".[bench]"
+	@$(PIP) --group bench
+	@touch $@
+
+$(VENV)/.docs: $(VENV)/.core
+	@echo "installing what builds the site into $(VENV)"
+	@$(PIP) --group docs
 	@touch $@

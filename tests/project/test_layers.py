@@ -48,12 +48,7 @@ def _import_names(requirements: list[str]) -> set[str]:
 
 
 REQUIRED = _import_names(_PROJECT["dependencies"])
-EXTRAS = {
-    name
-    for extra, requirements in _PROJECT["optional-dependencies"].items()
-    if extra != "dev"
-    for name in _import_names(requirements)
-}
+EXTRAS = {name for requirements in _PROJECT["optional-dependencies"].values() for name in _import_names(requirements)}
 
 
 def violations(path: Path, source: str) -> list[str]:

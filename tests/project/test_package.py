@@ -4,6 +4,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tarfile
 import tomllib
 import zipfile
 from pathlib import Path
@@ -20,9 +21,8 @@ def test_the_changelog_has_the_version() -> None:
 
 def test_what_continuous_integration_installs_is_named_with_its_sums() -> None:
     """Each requirement of the package and of its tests, but PyTorch, whose builds differ by machine."""
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    extras = project["optional-dependencies"]
-    asked = [*project["dependencies"], *extras["dev"], *extras["plot"]]
+    table = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    asked = [*table["project"]["dependencies"], *table["dependency-groups"]["dev"]]
     names = {re.split(r"[^\w.-]", requirement)[0] for requirement in asked} - {"torch", "pellucid"}
     lock = (ROOT / "requirements" / "ci.txt").read_text(encoding="utf-8")
     entries = re.findall(r"^([\w.-]+)==[^\n]*\\\n((?:    --hash=sha256:[0-9a-f]{64}(?: \\)?\n?)+)", lock, re.MULTILINE)
@@ -55,3 +55,19 @@ def test_the_wheel_holds_each_file_of_the_package(wheel: Path) -> None:
     built = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
     assert built == written
     assert "pellucid/py.typed" in built
+
+
+@pytest.mark.slow
+def test_tests_and_viewer_can_be_built_from_a_source_distribution(tmp_path: Path) -> None:
+    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()
+    for name in listed:
+        (tmp_path / "source" / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / name, tmp_path / "source" / name)
+    build = "from setuptools import build_meta; print(build_meta.build_sdist('..'))"
+    done = subprocess.run(
+        [sys.executable, "-c", build], cwd=tmp_path / "source", capture_output=True, text=True, check=True
+    )
+    with tarfile.open(tmp_path / done.stdout.split()[-1]) as archive:
+        held = {name.partition("/")[2] for name in archive.getnames()}
+    needless = {".gitignore", *(name for name in listed if name.startswith(".github/"))}
+    assert {*listed} - held <= needless
