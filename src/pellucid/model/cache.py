@@ -69,12 +69,16 @@ class DecoderCache:
         self.layers = [LayerCache() for _ in range(num_layers)]
         self.beam_size = beam_size
         self.length = 0
+        self.shared = 0  # the first positions: of a prompt, with one key for all hypotheses
         self.ancestors = torch.empty(batch_size, 1, beam_size, 0, dtype=torch.bool, device=device)
 
     @property
     def positions(self) -> Tensor:
         """The position of each key, (M,): the W of a step share one."""
-        return torch.arange(self.ancestors.size(-1), device=self.ancestors.device) // self.beam_size
+        steps = torch.arange(self.ancestors.size(-1) - self.shared, device=self.ancestors.device) // self.beam_size
+        if not self.shared:
+            return steps
+        return torch.cat([torch.arange(self.shared, device=steps.device), self.shared + steps])
 
     def grow(self) -> Tensor:
         """Opens a position; returns the mask (B, 1, W, M) of the keys that each hypothesis descends from."""
@@ -85,9 +89,9 @@ class DecoderCache:
         return self.ancestors
 
     def fill(self, length: int) -> Tensor:
-        """Opens the first `length` positions of single hypotheses; returns their mask (1, 1, T, T)."""
-        self.ancestors = self.ancestors.new_ones(self.ancestors.size(0), 1, 1, length)
-        self.length = length
+        """Opens the first `length` positions, of a prompt that all hypotheses share; returns its mask (1, 1, T, T)."""
+        self.ancestors = self.ancestors.new_ones(self.ancestors.size(0), 1, self.beam_size, length)
+        self.length = self.shared = length
         return causal_mask(length, self.ancestors.device)
 
     def reorder(self, parents: Tensor) -> None:

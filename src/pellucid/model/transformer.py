@@ -194,17 +194,20 @@ class DecoderOnly(nn.Module):
         x: Tensor = self.decoder(self.tgt_embedding(ids), None, causal_mask(ids.size(1), ids.device), None)  # (B, T, D)
         return x
 
-    def start(self, ids: Tensor) -> DecoderCache:
-        """Reads all but the last token of prompts of one length, (B, T); `step` continues with the last."""
-        cache = DecoderCache(ids.size(0), self.config.num_decoder_layers, ids.device)
+    def start(self, ids: Tensor, beam_size: int = 1) -> DecoderCache:
+        """Reads all but the last token of prompts of one length, (B, T); `step` continues with the last.
+
+        The W hypotheses of a prompt share its keys and values.
+        """
+        cache = DecoderCache(ids.size(0), self.config.num_decoder_layers, ids.device, beam_size)
         if ids.size(1) > 1:
             self.decoder(self.tgt_embedding(ids[:, :-1]), None, cache.fill(ids.size(1) - 1), None, cache)
         return cache
 
     def step(self, tokens: Tensor, cache: DecoderCache) -> Tensor:
-        """Logits (B, 1, V) after one more token (B, 1) of each text; the cache grows by one position."""
-        x = self.tgt_embedding(tokens, position=cache.length)  # (B, 1, D)
-        logits: Tensor = self.output_projection(self.decoder(x, None, cache.grow(), None, cache))  # (B, 1, V)
+        """Logits (B, W, V) after one more token (B, W) of each hypothesis; the cache grows by one position."""
+        x = self.tgt_embedding(tokens, position=cache.length)  # (B, W, D)
+        logits: Tensor = self.output_projection(self.decoder(x, None, cache.grow(), None, cache))  # (B, W, V)
         return logits
 
 

@@ -11,7 +11,7 @@ from pellucid.data.classified import Labels
 from pellucid.data.prepare import Corpus, open_corpus, train_tokenizers
 from pellucid.data.running import RunningCorpus
 from pellucid.data.subword_sampling import SubwordSampling
-from pellucid.decoding.hypothesis import check_ids
+from pellucid.decoding.steps import check_ids
 from pellucid.errors import CheckpointError
 from pellucid.planning.budget import Plan, plan_budget, with_vocabulary
 from pellucid.planning.resolved import (

@@ -14,7 +14,7 @@ import torch
 from pellucid.config import RECIPE, ModelConfig, Recipe
 from pellucid.data.prepare import Prepared, prepare
 from pellucid.data.subword_sampling import SubwordSampling
-from pellucid.decoding.hypothesis import NotANumberError
+from pellucid.decoding.steps import NotANumberError
 from pellucid.errors import PellucidError
 from pellucid.evaluation.scores import bleu_signature
 from pellucid.files.writing import is_disk_failure, write_text

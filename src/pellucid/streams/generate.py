@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict
 from functools import partial
 from typing import Any
 
@@ -47,4 +46,14 @@ def generate_stream(
 
 
 def _as_json(generation: Generation) -> str:
-    return json.dumps(asdict(generation) | {"score": round(generation.score, 5)}, ensure_ascii=False)
+    def table(one: Generation) -> dict[str, object]:
+        return {
+            "prompt": one.prompt,
+            "text": one.text,
+            "score": round(one.score, 5),
+            "tokens": one.tokens,
+            "ended": one.ended,
+        }
+
+    others = [table(one) for one in generation.alternatives]
+    return json.dumps(table(generation) | ({"alternatives": others} if len(others) > 1 else {}), ensure_ascii=False)

@@ -3,16 +3,19 @@
 import math
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
 import torch
 
 from pellucid.config import DecodeConfig
-from pellucid.decoding.generation import generate, token_log_probs
+from pellucid.decoding import engine
+from pellucid.decoding.beam import Search
 from pellucid.decoding.hypothesis import Hypothesis
-from pellucid.decoding.sampling import SamplingConfig
+from pellucid.decoding.sampling import SamplingConfig, sample
+from pellucid.decoding.scoring import token_log_probs
 from pellucid.errors import ConfigError, shown
 from pellucid.model.transformer import DecoderOnly
 from pellucid.tasks.lines import check_batch_tokens, listed
@@ -35,7 +38,9 @@ class Generation:
     tokens: list[str]
     """The new tokens."""
     ended: bool
-    """Whether the model ended the text; else it was cut off after `max_new_tokens`."""
+    """True: the model ended the text; False: it was cut off after `max_new_tokens`."""
+    alternatives: list["Generation"] = field(default_factory=list, repr=False)
+    """The n best, itself included."""
 
 
 MOST_NEW_TOKENS = 1 << 20
@@ -93,18 +98,28 @@ class LanguageModel:
         top_k: int | None = None,
         top_p: float | None = None,
         seed: int | None = None,
+        beam_size: int | None = None,
+        n_best: int | None = None,
+        length_penalty: float | None = None,
+        search: Search | None = None,
         batch_tokens: int | None = None,
         first_place: int = 0,
     ) -> list[Generation]:
-        """How each prompt goes on, up to the model's end token or `max_new_tokens`.
+        """Continues each prompt, up to the model's end token or `max_new_tokens`.
 
-        Without `temperature`, `top_k`, `top_p` and `seed`, and with `temperature=0`, the most probable token is taken
-        each time (greedy); any of the four asks for draws, at temperature 1 unless another is given. A prompt has
-        random numbers of its own, from (seed, its place), so neighbours and batches change nothing.
+        Without `temperature`, `top_k`, `top_p` and `seed`, and with `temperature=0`, the most probable text is looked
+        for: token by token (greedy), or with a beam where `beam_size` is given. Any of the four asks for draws, at
+        temperature 1 unless another is given. A prompt has random numbers of its own, from (seed, its place), so
+        neighbours and batches change nothing.
 
         Args:
             temperature: divides the logits: below 1 sharper, above 1 flatter.
             top_k: draw from so many most probable tokens. top_p: from the fewest that together are so probable.
+            beam_size: hypotheses kept a step; None: 1. n_best: continuations of each prompt, the best first, which are
+                `Generation.alternatives`. They rank by score / length ** `length_penalty` (None: the model's own); the
+                length is that of the new tokens, with the end token where it was reached.
+            search: a search of one's own, a function of `pellucid.Steps` and a DecodeConfig that returns a
+                `pellucid.Found` for each prompt.
             batch_tokens: tokens of all texts that are continued together; None: the model's own.
             first_place: how many prompts came before, where a long input is continued a part at a time.
 
@@ -118,15 +133,25 @@ class LanguageModel:
         check_batch_tokens(batch_tokens)
         texts, sampling = listed(prompts), _sampling(temperature, top_k, top_p, seed)
         ids = [self._started(ids) for ids in self.tokenizer.encode_lines(texts)]
-        found = generate(
-            self.model, ids, max_new_tokens, sampling, suppress=self.decode.suppress,
-            batch_tokens=batch_tokens or self.decode.batch_tokens, first_place=first_place,
+        if sampling is not None and (search or beam_size or n_best):
+            raise ConfigError(
+                "`temperature`, `top_k`, `top_p` and `seed` draw a text; `beam_size`, `n_best` and `search` look for "
+                "the most probable one",
+                "leave the ones or the others out, or give `temperature=0`",
+            )
+        config = replace(
+            self.decode, max_length=max_new_tokens, beam_size=1 if beam_size is None else beam_size,
+            n_best=1 if n_best is None else n_best, batch_tokens=batch_tokens or self.decode.batch_tokens,
+            length_penalty=self.decode.length_penalty if length_penalty is None else length_penalty,
         )  # fmt: skip
+        by = search if sampling is None else partial(sample, sampling=sampling)
+        found = engine.search(self.model, ids, config, by, places=range(first_place, first_place + len(ids)))
         self._warn_of_long(ids, found)
-        return [
-            self._generation(text, prompt, hypothesis, max_new_tokens)
-            for text, prompt, hypothesis in zip(texts, ids, found, strict=True)
-        ]
+        continued = []
+        for text, prompt, hypotheses in zip(texts, ids, found, strict=True):
+            ranked = [self._generation(text, prompt, hypothesis) for hypothesis in hypotheses]
+            continued.append(replace(ranked[0], alternatives=ranked))
+        return continued
 
     def score(self, texts: Sequence[str]) -> list[float]:
         """The log-probability of each text: the sum over its tokens, each given those before it.
@@ -163,9 +188,10 @@ class LanguageModel:
         """The ids with what stands before every text; what has no token yet begins with the start token."""
         return [*self.decode.source_prefix, *ids] or [self.model.config.bos_id]
 
-    def _warn_of_long(self, prompts: list[list[int]], found: list[Hypothesis]) -> None:
+    def _warn_of_long(self, prompts: list[list[int]], found: list[list[Hypothesis]]) -> None:
         room = self.model.config.max_positions
-        longest = max((len(ids) + len(h.ids) for ids, h in zip(prompts, found, strict=True)), default=0)
+        lengths = (len(ids) + len(h.ids) for ids, hypotheses in zip(prompts, found, strict=True) for h in hypotheses)
+        longest = max(lengths, default=0)
         if longest > room + 1:  # the last token is not read any more
             warnings.warn(
                 f"the longest text has {longest:,} tokens, prompt included, and the model has {room:,} positions: "
@@ -173,12 +199,12 @@ class LanguageModel:
                 stacklevel=3,
             )
 
-    def _generation(self, text: str, prompt: list[int], hypothesis: Hypothesis, limit: int) -> Generation:
+    def _generation(self, text: str, prompt: list[int], hypothesis: Hypothesis) -> Generation:
         decode, new = self.tokenizer.decode, hypothesis.ids
         # A piece may spell its space, or part of a character, only together with what stands before it.
         before, whole = decode(prompt), decode([*prompt, *new])
         written = whole[len(before) :] if whole.startswith(before) else decode(new)
-        return Generation(text, written, hypothesis.score, self.tokenizer.tokens(new), len(new) < limit)
+        return Generation(text, written, hypothesis.score, self.tokenizer.tokens(new), hypothesis.ended)
 
 
 def _sampling(

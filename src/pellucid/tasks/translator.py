@@ -11,9 +11,11 @@ import torch
 
 from pellucid.config import DecodeConfig
 from pellucid.config.tables import from_table, to_table
-from pellucid.decoding.engine import sample_outputs, score_outputs, search
+from pellucid.decoding import engine
+from pellucid.decoding.beam import Search
 from pellucid.decoding.hypothesis import Hypothesis
 from pellucid.decoding.sampling import SamplingConfig
+from pellucid.decoding.scoring import score_outputs
 from pellucid.errors import DataError
 from pellucid.model.transformer import Transformer
 from pellucid.tasks.languages import check_languages, codes_before_source, speaking, spoken_in
@@ -139,6 +141,7 @@ class Translator:
         self,
         sources: Sequence[str],
         *,
+        search: Search | None = None,
         source_language: str | None = None,
         target_language: str | None = None,
         **options: Any,
@@ -149,6 +152,8 @@ class Translator:
             sources: lines of text. A line of several sentences is translated sentence by sentence, where the model was
                 trained on single ones, and joined as it stood: `Translation.sentences` has them. A sentence beyond
                 `max_source_length` tokens is translated in pieces, with a warning.
+            search: a search of one's own, a function of `pellucid.Steps` and a DecodeConfig that returns a
+                `pellucid.Found` for each sentence; None: beam search.
             source_language, target_language: codes in `languages`, for a multilingual model.
             options: fields of DecodeConfig that differ from the model's own: beam_size, n_best, length_penalty,
                 max_length, batch_tokens, max_source_length, segment ("auto", or "off": lines as they are). None leaves
@@ -161,8 +166,10 @@ class Translator:
         """
         config = self._config(options, source_language, target_language)
         lines = self._segments(sources, config)
-        found = iter(search(self.model, [piece for line in lines for s in line for piece in s.pieces], config))
-        return [self._translation(line, [[next(found) for _ in s.pieces] for s in line], config) for line in lines]
+        pieces = [piece for line in lines for s in line for piece in s.pieces]
+        found = iter(engine.search(self.model, pieces, config, search))
+        penalty = config.length_penalty if search is None else None
+        return [self._translation(line, [[next(found) for _ in s.pieces] for s in line], penalty) for line in lines]
 
     def sample(
         self,
@@ -187,8 +194,8 @@ class Translator:
             of_line = [piece for s in line for piece in s.pieces]
             pieces += of_line
             places += [place + (number << _BITS_OF_A_PLACE) for number in range(len(of_line))]
-        found = iter(sample_outputs(self.model, pieces, config or SamplingConfig(), decode, places))
-        return [self._translation(line, [[[next(found)] for _ in s.pieces] for s in line], decode) for line in lines]
+        found = iter(engine.sample_outputs(self.model, pieces, config or SamplingConfig(), decode, places))
+        return [self._translation(line, [[[next(found)] for _ in s.pieces] for s in line], None) for line in lines]
 
     def score(
         self,
@@ -341,12 +348,18 @@ class Translator:
                 )
 
     def _translation(
-        self, line: list[Segment], found: list[list[list[Hypothesis]]], decode: DecodeConfig
+        self, line: list[Segment], found: list[list[list[Hypothesis]]], length_penalty: float | None
     ) -> Translation:
-        """One line's translation from the n best of each piece of its segments."""
+        """Returns one line's translation from the n best of each piece of its segments.
+
+        They rank by `length_penalty`; None: as they stand.
+        """
         pieces = [hypotheses for of_segment in found for hypotheses in of_segment]
         count = max(map(len, pieces), default=1)
-        ranks = [[h.rank(decode.length_penalty) for h in hypotheses] for hypotheses in pieces]
+        ranks = [
+            [-float(i) if length_penalty is None else h.rank(length_penalty) for i, h in enumerate(hypotheses)]
+            for hypotheses in pieces
+        ]
         ranked = []
         for chosen in ranked_together(ranks, count):
             best = iter([hypotheses[i] for hypotheses, i in zip(pieces, chosen, strict=True)])

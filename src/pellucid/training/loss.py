@@ -11,9 +11,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from pellucid.decoding.scoring import CHUNK_LOGITS
 from pellucid.model.fast.linear import Linear, in_blocks
-
-CHUNK_LOGITS = 4_000_000  # numbers held at a time: 16 MB in single precision
 
 
 def smoothed_cross_entropy(logits: Tensor, targets: Tensor, label_smoothing: float = 0.0) -> Tensor:
