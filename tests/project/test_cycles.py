@@ -8,13 +8,6 @@ import pytest
 
 PACKAGE = Path(__file__).parents[2] / "src" / "pellucid"
 
-EXCEPTIONS: dict[frozenset[str], str] = {
-    frozenset(
-        {"pellucid.weights.folder", "pellucid.weights.hugging_face", "pellucid.weights.hugging_face.opening"}
-    ): "a folder of others is opened by the function that opens ours, and holds what ours hold",
-}
-"""Circles that are meant, each with its reason."""
-
 Imports = Mapping[str, frozenset[str]]
 
 
@@ -83,14 +76,8 @@ def test_no_modules_import_each_other() -> None:
     sources = modules_of_the_package()
     # The front door hands out names of all modules when they are asked for, and some take its version.
     imports = {name: found - {"pellucid"} for name, found in imports_of(sources).items() if name != "pellucid"}
-    told = [" <-> ".join(sorted(circle)) for circle in circles(imports) if circle not in EXCEPTIONS]
+    told = [" <-> ".join(sorted(circle)) for circle in circles(imports)]
     assert not told, "these import each other:\n" + "\n".join(told)
-
-
-def test_the_exceptions_are_circles() -> None:
-    imports = imports_of(modules_of_the_package())
-    for circle in EXCEPTIONS:
-        assert any(circle <= found for found in circles(imports)), f"{sorted(circle)} is not a circle any more"
 
 
 @pytest.mark.parametrize(
