@@ -14,7 +14,8 @@ import torch
 from torch import nn
 
 from pellucid.config import TrainConfig
-from pellucid.data.batching import Batch, Indices, batch_order, draw_batch
+from pellucid.data.batching import Batch, batch_order, draw_batch
+from pellucid.data.sentences import Indices
 from pellucid.data.shards import Shard
 from pellucid.data.subword_sampling import SubwordSampling
 from pellucid.model.families import Model, SequenceClassifier
