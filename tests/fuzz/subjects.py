@@ -38,6 +38,7 @@ from tests.fuzz.trying import Attempt
 from tests.toy_task import reversed_letters, small_arguments, write_pairs
 from tests.unit.decoding.models import random_model
 from tests.unit.text.subword_models import subwords
+from tests.unit.text.test_own_tokenizer import Letters
 from tests.unit.weights.hugging_face.folders import (
     BART,
     BERT,
@@ -70,6 +71,19 @@ def model_folders(base: Path) -> Attempt:
         else:
             damage(mine, draw)
         Translator.load(mine).translate([TEXT], beam_size=2, n_best=1, max_length=4)
+
+    return attempt
+
+
+def own_tokenizers(base: Path) -> Attempt:
+    """The record of a tokenizer of one's own, which is given when the folder is opened, or is not."""
+    base.mkdir(parents=True, exist_ok=True)
+    table = Tokenizers(Letters(), LETTERS).save(base)
+
+    def attempt(draw: random.Random, folder: Path) -> None:
+        changed = changed_table(json.loads(json.dumps(table)), draw)
+        given = Letters() if draw.random() < 0.8 else None
+        Tokenizers.load(base, changed if isinstance(changed, dict) else {}, given).source.encode(TEXT)
 
     return attempt
 
@@ -361,6 +375,7 @@ def _answering(answer: bytes) -> Iterator[str]:
 
 SUBJECTS: dict[str, Callable[[Path], Attempt]] = {
     "model folders": model_folders,
+    "own tokenizers": own_tokenizers,
     "foreign folders": foreign_folders,
     "SentencePiece models": sentencepiece,
     "traces": traces,

@@ -14,7 +14,8 @@ import torch
 from torch import nn
 
 from pellucid.config import TrainConfig
-from pellucid.data.batching import Batch, Indices, batch_order, draw_batch
+from pellucid.data.batching import Batch, batch_order, draw_batch
+from pellucid.data.sentences import Indices
 from pellucid.data.shards import Shard
 from pellucid.data.subword_sampling import SubwordSampling
 from pellucid.model.families import Model, SequenceClassifier
@@ -96,7 +97,7 @@ class Trainer:
         self._parameters = named_parameters(model, loss)
         if warning := check_optimizer(optimizer, self._parameters):
             self.log.say(f"warning: {warning}")
-        replaced = {"loss": loss} if loss != make_loss(config) else {}
+        replaced: dict[str, object] = {"loss": loss} if loss != make_loss(config) else {}
         replaced |= {} if isinstance(optimizer, PaperAdam) else {"optimizer": optimizer}
         replaced |= {"schedule": self.rate_of} if self.rate_of != self._planned else {}
         self.moving_average = MovingAverage(model, config.ema_decay) if config.ema_decay else None
@@ -120,6 +121,8 @@ class Trainer:
             while self.state.step < self.last_step:
                 norm = self._timed_step(stream)
                 numbers = self._tell_of_step(norm) if self.hooks.step else {}
+                if self._stopping and self.state.step < self.last_step:
+                    self._end_here("a hook asked for it")
                 if self._due(self.config.log_every):
                     self._report(norm, numbers)
                 elif numbers:
@@ -289,12 +292,9 @@ class Trainer:
             self._save(due=False)
 
     def _tell_of_step(self, norm: float) -> dict[str, float]:
-        """Calls the hooks of a step; returns their numbers. Where one asks to stop, this step becomes the last."""
+        """Calls the hooks of a step; returns their numbers."""
         event = StepEvent(**self._standing(self._last_loss), **self._steering, gradient_norm=norm)
-        numbers = events.call(self.hooks.step, event)
-        if self._stopping and self.state.step < self.last_step:
-            self._end_here("a hook asked for it")
-        return numbers
+        return events.call(self.hooks.step, event)
 
     def _standing(self, loss: float) -> dict[str, Any]:
         """Returns what each event says."""

@@ -10,7 +10,8 @@ from dataclasses import replace
 
 from pellucid.files.writing import disk_trouble, is_disk_failure
 from pellucid.training.log import RunLog
-from pellucid.training.state import Checkpoints, RunState, Tensors, Trained
+from pellucid.training.optimizer import Tensors
+from pellucid.training.state import Checkpoints, RunState, Trained
 
 
 class Saving:

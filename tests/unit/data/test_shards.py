@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from pellucid.data import shards
-from pellucid.data.shards import Shard, open_or_write, stored_fingerprint
+from pellucid.data.shards import Encoders, Shard, open_or_write, stored_fingerprint
 from pellucid.errors import DataError
 from pellucid.text.tokenizers import Tokenizers
 from pellucid.text.training_text import TrainingText
@@ -157,7 +157,7 @@ def test_a_half_written_folder_is_no_shard(tmp_path: Path) -> None:
     ("size", "dtype"), [(10, np.uint16), (1 << 16, np.uint16), ((1 << 16) + 1, np.uint32), (300_000, np.uint32)]
 )
 def test_ids_take_the_room_they_need(tmp_path: Path, size: int, dtype: type) -> None:
-    tokenizers = Tokenizers(Large(size), Large(10))  # type: ignore[arg-type]
+    tokenizers = Encoders(Large(size), Large(10))
     shard = open_or_write(tmp_path / "train", [(f"{size - 1} 4", "9")], tokenizers, 3, "x")
     assert shard.source[0].tolist() == [size - 1, 4]
     assert shard.target[0].tolist() == [9]
