@@ -137,6 +137,7 @@ def open_corpus(
         return open_running(data, given)
     alone = not TASKS[task].targets
     held_out = held_out_sources(data)
+    texts: tuple[ParallelText, ...]
     valid_text: ParallelText | None
     if given:
         if data.weights and len(data.weights) != 1:
@@ -395,7 +396,7 @@ def _check_rereadable_all(data: DataConfig) -> None:
 def _digests(data: DataConfig, given: Mapping[str, GivenText], *, alone: bool) -> dict[str, list[str]]:
     """Returns the SHA-256 of each text that is trained or validated on."""
     if given:
-        found = {}
+        found: dict[str, list[str]] = {}
         for part, names in (("train", TEXTS[:2]), ("valid", TEXTS[2:])):
             if part in given:
                 found |= {name: [digest] for name, digest in zip(names, given[part].digests, strict=True)}

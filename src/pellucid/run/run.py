@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import nn
@@ -20,7 +20,7 @@ from pellucid.data.given import GivenText, given_texts
 from pellucid.data.locate import TEXT_FIELDS, locate
 from pellucid.data.prepare import Corpus, check_same_texts, open_corpus, prepare, train_tokenizers
 from pellucid.data.running import RunningCorpus
-from pellucid.decoding.hypothesis import NotANumberError, check_ids
+from pellucid.decoding.steps import NotANumberError, check_ids
 from pellucid.errors import CheckpointError, ConfigError, PellucidError
 from pellucid.evaluation.scores import bleu_signature
 from pellucid.files.reading import sha256_of
@@ -65,6 +65,7 @@ CLASSES = "head.class_projection."
 PARTS = "parts"
 """The key, among what a run comes from, of the names of parts that are not Pellucid's."""
 
+Precision = Literal["float32", "bfloat16", "auto"]
 Rate = Callable[[int], float]
 GivenTokenizers = Tokenizer | tuple[Tokenizer, Tokenizer] | Tokenizers
 
@@ -140,6 +141,8 @@ class Run:
         self._asked_first: Recipe | None = None
         self._replaced: set[str] = set()
         self._start: Start | None = None
+        self._request: Request | None = None
+        self._result: RunResult | None = None
         self._plan: Plan | None = None
         self._resuming = False
         self._model: Model | None = None
@@ -354,7 +357,7 @@ class Run:
                 texts: dict[str, Any] = {name: getattr(recipe.data, name) for name in TEXT_FIELDS}
                 recipe, self._request = replace(planned, data=replace(planned.data, **texts)), None
         if recipe.train.precision == "auto":  # as the run in the folder has it, else by a measurement
-            measured = "float32" if precision.warning(self.device) else "bfloat16"
+            measured: Precision = "float32" if precision.warning(self.device) else "bfloat16"
             chosen = stored.train.precision if stored is not None else measured
             recipe = replace(recipe, train=replace(recipe.train, precision=chosen))
         self._look_at_folder(recipe)

@@ -10,9 +10,8 @@ from torch import Tensor
 
 from pellucid.config import TASKS, DecodeConfig
 from pellucid.data.classified import classifier_input
-from pellucid.decoding.engine import batches_by_length
-from pellucid.decoding.hypothesis import log_probs_of
-from pellucid.decoding.padding import pad
+from pellucid.decoding.batches import batches_by_length, pad
+from pellucid.decoding.steps import log_probs_of
 from pellucid.errors import ConfigError, DataError
 from pellucid.model.families import SequenceClassifier
 from pellucid.tasks.task import TextModel, check_batch_tokens, listing, several

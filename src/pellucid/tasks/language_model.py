@@ -3,12 +3,16 @@
 import math
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Self, TypedDict, Unpack
 
 from pellucid.config import TASKS, DecodeConfig, SamplingConfig
-from pellucid.decoding.generation import generate, token_log_probs
+from pellucid.decoding import engine
+from pellucid.decoding.beam import Search
 from pellucid.decoding.hypothesis import Hypothesis
+from pellucid.decoding.sampling import sample
+from pellucid.decoding.scoring import token_log_probs
 from pellucid.errors import ConfigError, shown
 from pellucid.model.families import DecoderOnly
 from pellucid.tasks.task import Scored, TextModel, check_batch_tokens, listed
@@ -35,10 +39,21 @@ class Generation:
     """The new tokens."""
     ended: bool
     """Whether the model ended the text; else it was cut off after `max_new_tokens`."""
+    alternatives: list["Generation"] = field(default_factory=list, repr=False)
+    """The n best, itself included."""
 
     def to_json(self) -> dict[str, Any]:
-        """Returns all fields."""
-        return asdict(self) | {"score": round(self.score, 5)}
+        """Returns prompt, text, score, tokens and whether it ended; of several continuations all of them."""
+        table = self._table()
+        return table | (
+            {"alternatives": [one._table() for one in self.alternatives]} if len(self.alternatives) > 1 else {}
+        )
+
+    def _table(self) -> dict[str, Any]:
+        return {
+            "prompt": self.prompt, "text": self.text, "score": round(self.score, 5), "tokens": self.tokens,
+            "ended": self.ended,
+        }  # fmt: skip
 
 
 MOST_NEW_TOKENS = 1 << 20
@@ -53,6 +68,10 @@ class GenerateOptions(TypedDict, total=False):
     top_k: int | None
     top_p: float | None
     seed: int | None
+    beam_size: int | None
+    n_best: int | None
+    length_penalty: float | None
+    search: Search | None
     batch_tokens: int | None
 
 
@@ -100,75 +119,90 @@ class LanguageModel(TextModel[DecoderOnly]):
         top_k: int | None = None,
         top_p: float | None = None,
         seed: int | None = None,
+        beam_size: int | None = None,
+        n_best: int | None = None,
+        length_penalty: float | None = None,
+        search: Search | None = None,
         batch_tokens: int | None = None,
     ) -> list[Generation]:
         """Returns how each prompt goes on, up to the model's end token or `max_new_tokens`.
 
-        Without `temperature`, `top_k`, `top_p` and `seed`, and with `temperature=0`, the most probable token is taken
-        each time (greedy); any of the four asks for draws, at temperature 1 unless another is given. A prompt has
-        random numbers of its own, from (seed, its place), so neighbours and batches change nothing.
+        Without `temperature`, `top_k`, `top_p` and `seed`, and with `temperature=0`, the most probable text is looked
+        for: token by token (greedy), or with a beam where `beam_size` is given. Any of the four asks for draws, at
+        temperature 1 unless another is given. A prompt has random numbers of its own, from (seed, its place), so
+        neighbours and batches change nothing.
 
         Args:
             temperature: divides the logits: below 1 sharper, above 1 flatter.
             top_k: draws from so many most probable tokens.
             top_p: draws from the fewest tokens that together are so probable.
             seed: decides the draws; 1 where nothing says otherwise.
+            beam_size: hypotheses kept a step; None: 1.
+            n_best: continuations of each prompt, in `Generation.alternatives`, the best first.
+            length_penalty: continuations rank by score / length ** length_penalty, where the length is that of the new
+                tokens, with the end token where it was reached; None: the model's own.
+            search: a search of one's own, a function of `pellucid.Steps` and a DecodeConfig that returns a
+                `pellucid.Found` for each prompt.
             batch_tokens: tokens of all texts that are continued together; None: the model's own.
 
         A text that outgrows the model's positions goes on with its last part alone; that is said once, as a warning.
         Raises ConfigError, DecodingError for a value that cannot work.
         """
-        sampling = _sampling(temperature, top_k, top_p, seed)
-        return self._continued(prompts, 0, max_new_tokens, sampling, batch_tokens)
+        return self._continued(
+            prompts, 0, max_new_tokens=max_new_tokens, temperature=temperature, top_k=top_k, top_p=top_p, seed=seed,
+            beam_size=beam_size, n_best=n_best, length_penalty=length_penalty, search=search, batch_tokens=batch_tokens,
+        )  # fmt: skip
 
     def _continued(
         self,
         prompts: Sequence[str],
         before: int,
-        max_new_tokens: int,
-        sampling: SamplingConfig | None,
-        batch_tokens: int | None,
-    ) -> list[Generation]:
-        """Continues some prompts of a stream of which `before` came before."""
-        if not 1 <= max_new_tokens <= MOST_NEW_TOKENS:
-            raise ConfigError(
-                f"`max_new_tokens` ({shown(max_new_tokens)}) must be at least 1 and at most {MOST_NEW_TOKENS:,}"
-            )
-        check_batch_tokens(batch_tokens)
-        texts = listed(prompts)
-        ids = [self._started(ids) for ids in self.tokenizer.encode_lines(texts)]
-        found = generate(
-            self.model, ids, max_new_tokens, sampling, suppress=self.decode.suppress,
-            batch_tokens=batch_tokens or self.decode.batch_tokens, first_place=before,
-        )  # fmt: skip
-        room = self.model.config.max_positions
-        longest = max((len(ids) + len(h.ids) for ids, h in zip(ids, found, strict=True)), default=0)
-        if longest > room + 1:  # the last token is not read any more
-            warnings.warn(
-                f"the longest text has {longest:,} tokens, prompt included, and the model has {room:,} positions: "
-                "where they were all taken, a text went on with its last part alone",
-                stacklevel=3,
-            )
-        return [
-            self._generation(text, prompt, hypothesis, max_new_tokens)
-            for text, prompt, hypothesis in zip(texts, ids, found, strict=True)
-        ]
-
-    def answer(
-        self,
-        lines: Sequence[str],
-        place: int,
         *,
         max_new_tokens: int = 100,
         temperature: float | None = None,
         top_k: int | None = None,
         top_p: float | None = None,
         seed: int | None = None,
-        batch_tokens: int | None = None,
+        search: Search | None = None,
+        **settings: Any,
     ) -> list[Generation]:
+        """Continues some prompts of a stream of which `before` came before."""
+        if not 1 <= max_new_tokens <= MOST_NEW_TOKENS:
+            raise ConfigError(
+                f"`max_new_tokens` ({shown(max_new_tokens)}) must be at least 1 and at most {MOST_NEW_TOKENS:,}"
+            )
+        check_batch_tokens(settings.get("batch_tokens"))
+        texts, sampling = listed(prompts), _sampling(temperature, top_k, top_p, seed)
+        ids = [self._started(ids) for ids in self.tokenizer.encode_lines(texts)]
+        if sampling is not None and (search or settings.get("beam_size") or settings.get("n_best")):
+            raise ConfigError(
+                "`temperature`, `top_k`, `top_p` and `seed` draw a text; `beam_size`, `n_best` and `search` look for "
+                "the most probable one",
+                "leave the ones or the others out, or give `temperature=0`",
+            )
+        given = {name: value for name, value in settings.items() if value is not None}
+        config = replace(self.decode, **{"beam_size": 1, "n_best": 1, "max_length": max_new_tokens} | given)
+        by = search if sampling is None else partial(sample, sampling=sampling)
+        found = engine.search(self.model, ids, config, by, places=range(before, before + len(ids)))
+        room = self.model.config.max_positions
+        longest = max(
+            (len(i) + len(h.ids) for i, hypotheses in zip(ids, found, strict=True) for h in hypotheses), default=0
+        )
+        if longest > room + 1:  # the last token is not read any more
+            warnings.warn(
+                f"the longest text has {longest:,} tokens, prompt included, and the model has {room:,} positions: "
+                "where they were all taken, a text went on with its last part alone",
+                stacklevel=3,
+            )
+        continued = []
+        for text, prompt, hypotheses in zip(texts, ids, found, strict=True):
+            ranked = [self._generation(text, prompt, hypothesis) for hypothesis in hypotheses]
+            continued.append(replace(ranked[0], alternatives=ranked))
+        return continued
+
+    def answer(self, lines: Sequence[str], place: int, **options: Unpack[GenerateOptions]) -> list[Generation]:
         """Continues some prompts of a stream, of which `place` came before; options as `generate` takes them."""
-        sampling = _sampling(temperature, top_k, top_p, seed)
-        return self._continued(lines, place, max_new_tokens, sampling, batch_tokens)
+        return self._continued(lines, place, **options)
 
     def stream(self, prompts: Iterable[str], **options: Unpack[GenerateOptions]) -> Iterator[Generation]:
         """Continues prompts one after another, however many there are; at most 2,048 are held at a time.
@@ -233,12 +267,12 @@ class LanguageModel(TextModel[DecoderOnly]):
         """Returns the ids with what stands before every text; what has no token yet begins with the start token."""
         return [*self.decode.source_prefix, *ids] or [self.model.config.bos_id]
 
-    def _generation(self, text: str, prompt: list[int], hypothesis: Hypothesis, limit: int) -> Generation:
+    def _generation(self, text: str, prompt: list[int], hypothesis: Hypothesis) -> Generation:
         decode, new = self.tokenizer.decode, hypothesis.ids
         # A piece may spell its space, or part of a character, only together with what stands before it.
         before, whole = decode(prompt), decode([*prompt, *new])
         written = whole[len(before) :] if whole.startswith(before) else decode(new)
-        return Generation(text, written, hypothesis.score, self.tokenizer.tokens(new), len(new) < limit)
+        return Generation(text, written, hypothesis.score, self.tokenizer.tokens(new), hypothesis.ended)
 
 
 def _sampling(

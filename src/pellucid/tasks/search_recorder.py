@@ -59,11 +59,22 @@ class SearchRecorder:
         length = len(self._nodes)
         self._nodes.append(_Node(length - 1, token, 0.0, 0.0, 0.0, "live", length - 1, length))
 
-    def observe(self, name: str, layer: int, block: nn.Module, *seen: Tensor | None) -> None:
+    def observe(
+        self,
+        name: str,
+        layer: int,
+        block: nn.Module,
+        q: Tensor,
+        k: Tensor,
+        v: Tensor,
+        mask: Tensor | None,
+        bias: Tensor | None,
+        output: Tensor,
+    ) -> None:
         """Records what is attended to in the memory at each step."""
         if name == "cross":
             calls = self._calls.setdefault(layer, [])
-            calls.append(record(*seen, block, with_norms=not calls))  # type: ignore[arg-type, misc]
+            calls.append(record(q, k, v, mask, bias, output, block, with_norms=not calls))
 
     def watch(self, weighed: list[Weighed]) -> None:
         """Adds what a step weighed to the tree."""

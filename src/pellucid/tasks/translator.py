@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TypedDict, Unpack
 import torch
 
 from pellucid.config import TASKS, DecodeConfig, SamplingConfig
-from pellucid.decoding.engine import sample_outputs, score_outputs, search
+from pellucid.decoding import engine
+from pellucid.decoding.beam import Search
 from pellucid.decoding.hypothesis import Hypothesis
-from pellucid.errors import DataError
+from pellucid.decoding.scoring import score_outputs
+from pellucid.errors import ConfigError, DataError
 from pellucid.model.parts import Parts
 from pellucid.model.transformer import Transformer
 from pellucid.tasks.languages import check_languages, codes_before_source, speaking, spoken_in
@@ -35,16 +37,11 @@ Own = Literal["own"]
 """Stands for the model's own setting where None means something itself."""
 
 
-class LanguageOptions(TypedDict, total=False):
-    """The languages of a translation, as `Translator.translate` takes them."""
+class TraceOptions(TypedDict, total=False):
+    """The options of `Translator.trace`: those of a translation by Pellucid's own searches."""
 
     source_language: str | None
     target_language: str | None
-
-
-class TranslateOptions(LanguageOptions, total=False):
-    """The options of `Translator.translate`."""
-
     beam_size: int | None
     n_best: int | None
     length_penalty: float | None
@@ -53,6 +50,12 @@ class TranslateOptions(LanguageOptions, total=False):
     max_source_length: int | None
     segment: Literal["auto", "off"] | None
     decode: DecodeConfig | None
+
+
+class TranslateOptions(TraceOptions, total=False):
+    """The options of `Translator.translate`."""
+
+    search: Search | None
 
 
 class LongText(UserWarning):
@@ -166,6 +169,7 @@ class Translator(TextModel[Transformer]):
         self,
         sources: Sequence[str],
         *,
+        search: Search | None = None,
         source_language: str | None = None,
         target_language: str | None = None,
         beam_size: int | None = None,
@@ -185,6 +189,8 @@ class Translator(TextModel[Transformer]):
             sources: lines of text. A line of several sentences is translated sentence by sentence, where the model was
                 trained on single ones, and joined as it stood: `Translation.sentences` has them. A sentence beyond
                 `max_source_length` tokens is translated in pieces, with a warning.
+            search: a search of one's own, a function of `pellucid.Steps` and a DecodeConfig that returns a
+                `pellucid.Found` for each sentence; None: beam search.
             source_language, target_language: codes in `languages`, for a multilingual model.
             beam_size: hypotheses kept a step; 1 is greedy search.
             n_best: translations of each line, in `Translation.alternatives`.
@@ -205,8 +211,10 @@ class Translator(TextModel[Transformer]):
             segment=segment,
         )  # fmt: skip
         lines = self._segments(sources, config)
-        found = iter(search(self.model, [piece for line in lines for s in line for piece in s.pieces], config))
-        return [self._translation(line, [[next(found) for _ in s.pieces] for s in line], config) for line in lines]
+        pieces = [piece for line in lines for s in line for piece in s.pieces]
+        found = iter(engine.search(self.model, pieces, config, search))
+        penalty = config.length_penalty if search is None else None
+        return [self._translation(line, [[next(found) for _ in s.pieces] for s in line], penalty) for line in lines]
 
     def sample(
         self,
@@ -248,6 +256,8 @@ class Translator(TextModel[Transformer]):
         self, sources: Sequence[str], before: int, sampling: SamplingConfig, **options: Unpack[TranslateOptions]
     ) -> list[Translation]:
         """Returns one drawn translation of each line of a stream of which `before` lines came before."""
+        if options.pop("search", None) is not None:
+            raise ConfigError("`search` looks for a translation, and `sampling` draws one", "leave one of them out")
         decode = self._config(**options)
         lines = self._segments(sources, decode, stacklevel=4)
         pieces, places = [], []
@@ -255,8 +265,8 @@ class Translator(TextModel[Transformer]):
             of_line = [piece for s in line for piece in s.pieces]
             pieces += of_line
             places += [place + (number << _BITS_OF_A_PLACE) for number in range(len(of_line))]
-        found = iter(sample_outputs(self.model, pieces, sampling, decode, places))
-        return [self._translation(line, [[[next(found)] for _ in s.pieces] for s in line], decode) for line in lines]
+        found = iter(engine.sample_outputs(self.model, pieces, sampling, decode, places))
+        return [self._translation(line, [[[next(found)] for _ in s.pieces] for s in line], None) for line in lines]
 
     def answer(
         self,
@@ -348,13 +358,13 @@ class Translator(TextModel[Transformer]):
             for (_, tgt), fault in zip(pairs, faults, strict=True)
         ]
 
-    def trace(self, source: str, target: str | None = None, **options: Unpack[TranslateOptions]) -> Trace:
+    def trace(self, source: str, target: str | None = None, **options: Unpack[TraceOptions]) -> Trace:
         """Records all attentions of one translation as it is computed; tokens as text.
 
         Without a target, the search that `translate` makes is recorded with it: `trace.search` is its tree,
         `trace["search.cross"]` where each live hypothesis looked at each step, and the best hypothesis is the target.
-        The options are those of `translate`. A line that it would cut into sentences or pieces is read whole: of
-        several sentences a warning says so, since `translate` gives another translation then.
+        The options are those of `translate`, but for `search`. A line that it would cut into sentences or pieces is
+        read whole: of several sentences a warning says so, since `translate` gives another translation then.
 
         Raises DataError for an empty source, or a text longer than the model takes; ConfigError as `translate` does.
         """
@@ -461,12 +471,18 @@ class Translator(TextModel[Transformer]):
                 )
 
     def _translation(
-        self, line: list[Segment], found: list[list[list[Hypothesis]]], decode: DecodeConfig
+        self, line: list[Segment], found: list[list[list[Hypothesis]]], length_penalty: float | None
     ) -> Translation:
-        """Makes one line's translation of the n best of each piece of its segments."""
+        """Returns one line's translation from the n best of each piece of its segments.
+
+        They rank by `length_penalty`; None: as they stand.
+        """
         pieces = [hypotheses for of_segment in found for hypotheses in of_segment]
         count = max(map(len, pieces), default=1)
-        ranks = [[h.rank(decode.length_penalty) for h in hypotheses] for hypotheses in pieces]
+        ranks = [
+            [-float(i) if length_penalty is None else h.rank(length_penalty) for i, h in enumerate(hypotheses)]
+            for hypotheses in pieces
+        ]
         ranked = []
         for chosen in ranked_together(ranks, count):
             best = iter([hypotheses[i] for hypotheses, i in zip(pieces, chosen, strict=True)])

@@ -48,7 +48,8 @@ def watched(model: M, see: Callable[..., None]) -> Iterator[M]:
     `see(name, layer, block, q, k, v, mask, bias, output)`: the kind of attention, the number of its layer there, the
     module whose call it is, and what an observer sees. Attention that does not call attention() is not told.
     """
-    copied = apart(model).eval()
+    copied = apart(model)
+    copied.eval()
     running: list[tuple[str, int, nn.Module]] = []  # the innermost last
     layers: dict[str, int] = {}
     for name, block in sites_of(copied):
@@ -149,8 +150,8 @@ def record(
     with_norms: bool = True,
 ) -> Call:
     """Records a call of `block` with a batch of one, shapes as attention() has them."""
-    ours = isinstance(block, MultiHeadAttention)
-    heads_per_key = block.q_width // block.kv_width if ours else 1
+    ours = block if isinstance(block, MultiHeadAttention) else None
+    heads_per_key = 1 if ours is None else ours.q_width // ours.kv_width
     size = q.size(2), k.size(2)
     kept_mask = None if mask is None or mask.all() else _of_one(mask).expand(-1, *size)  # (1 or H, L, M)
     if kept_mask is not None:
@@ -159,7 +160,7 @@ def record(
         kept_mask = kept_mask[0]  # (L, M)
     kept_bias = None if bias is None else _of_one(bias).float().expand(-1, *size)  # (1 or H, L, M)
     q, k, v, output = q[0].float(), k[0, ::heads_per_key].float(), v[0].float(), output[0].float()
-    norms = value_norms(v, block.out_proj.weight) if with_norms and ours else None
+    norms = value_norms(v, ours.out_proj.weight) if with_norms and ours is not None else None
     return Call(q, k, kept_mask, kept_bias, norms, difference(q, k, v, kept_mask, kept_bias, output))
 
 

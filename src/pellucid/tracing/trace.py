@@ -190,6 +190,8 @@ def _manifest(trace: Trace) -> dict[str, Any]:
     if trace.search is not None:
         nodes = [asdict(node) | {"token": _sparse(node.token)} for node in trace.search.nodes]
         table["search"] = asdict(trace.search) | {"nodes": nodes}
+    if trace.without_weights:
+        table["without_weights"] = {name: list(layers) for name, layers in trace.without_weights.items()}
     return table
 
 

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from pellucid.data.classified import classifier_input
-from pellucid.decoding.padding import pad
+from pellucid.decoding.batches import pad
 from pellucid.errors import ConfigError, DataError
 from pellucid.model.attention import MultiHeadAttention, attention_weights, observing
 from pellucid.model.embeddings import Embeddings

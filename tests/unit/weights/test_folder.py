@@ -250,11 +250,11 @@ def test_a_model_of_another_task(family: str, tmp_path: Path) -> None:
         ({"task": "generate"}, "its task is 'generate', its model is for 'translate'"),
         ({"labels": ["good", "bad"]}, r"its `labels` \(\['good', 'bad'\]\) must name 0 classes"),
         ({"labels": "good"}, r"its `labels` \(good\) must name 0 classes"),
-        ({"languages": ["de"]}, "its `languages` are no table of ids"),
+        ({"languages": ["de"]}, "its `languages` are not a table of ids"),
         ({"text": ["de"]}, r"`text` must be a table of keys, not \['de'\]"),
         ({"text": {"source_lenth": 4}}, "unknown key `source_lenth` in `text`; did you mean `source_length`"),
         ({"text": {"sentence_ends": 7}}, r"`sentence_ends` \(7.0\) must be a part of the lines, from 0 to 1"),
-        ({"languages": {"de": "4"}}, "its `languages` are no table of ids"),
+        ({"languages": {"de": "4"}}, "its `languages` are not a table of ids"),
     ],
 )
 def test_sections_that_contradict_the_model(folder: Path, sections: dict[str, Any], message: str) -> None:

@@ -60,7 +60,7 @@ def test_buffers_are_a_part_of_the_model(tmp_path: Path) -> None:
     tensors = {name: tensor.clone() for name, tensor in pellucid.weights.tensors.parameters(model).items()}
     tensors["encoder.layers.0.self_attn_norm.calls"] = torch.tensor(1.5)
     pellucid.weights.tensors.save_tensors(folder / "model.safetensors", tensors)
-    with pytest.raises(CheckpointError, match=r"norm\.calls` is stored as float32, the model's is int64"):
+    with pytest.raises(CheckpointError, match=r"norm\.calls` is stored as F32, the model's is int64"):
         load_folder(folder, CPU, parts=pellucid.Parts(norm=ScaleNorm))
 
 

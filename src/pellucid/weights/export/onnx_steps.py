@@ -12,7 +12,7 @@ from pellucid.model.cache import DecoderCache, LayerCache
 from pellucid.model.embeddings import Embeddings
 from pellucid.model.families import DecoderOnly, EncoderOnly, SequenceClassifier
 from pellucid.model.fast.linear import Linear
-from pellucid.model.positions import LearnedPositions
+from pellucid.model.positions import LearnedPositions, SinusoidalPositions
 from pellucid.model.transformer import Transformer
 
 
@@ -162,9 +162,11 @@ def _embedded(embedding: Embeddings, ids: Tensor, positions: Tensor) -> Tensor:
     each row of a batch has positions of its own.
     """
     x: Tensor = embedding.tokens(ids) * embedding.scale  # (B, T, D)
-    if embedding.positions is not None:
-        known = embedding.positions
-        x = x + F.embedding(positions, known.weight if isinstance(known, LearnedPositions) else known.table)
+    known = embedding.positions
+    if isinstance(known, LearnedPositions):
+        x = x + F.embedding(positions, known.weight)
+    elif isinstance(known, SinusoidalPositions):
+        x = x + F.embedding(positions, known.table)
     if embedding.segments is not None:
         x = x + embedding.segments(torch.zeros_like(ids))
     return x if embedding.norm is None else embedding.norm(x)
