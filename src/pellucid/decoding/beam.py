@@ -228,4 +228,5 @@ def _n_best(finished: list[Hypothesis], margin: float, config: DecodeConfig) -> 
 def _lead(first: Hypothesis, score: float, length: int, penalty: float) -> float:
     """Returns twice the change that, taken from the first score and added to the second, makes them rank alike."""
     gap = first.rank(penalty) - score / length**penalty
-    return 2 * gap / (1 / first.length**penalty + 1 / length**penalty)
+    lead: float = 2 * gap / (1 / first.length**penalty + 1 / length**penalty)
+    return lead
