@@ -34,8 +34,9 @@ from report import circumstances, in_words, print_json, spread
 
 from pellucid.config import DecodeConfig
 from pellucid.data.lines import read_pairs
-from pellucid.decoding.engine import score_outputs, search
-from pellucid.decoding.padding import pad
+from pellucid.decoding.batches import pad
+from pellucid.decoding.engine import search
+from pellucid.decoding.scoring import score_outputs
 from pellucid.errors import PellucidError
 from pellucid.evaluation.scores import score_corpus
 from pellucid.model.transformer import Transformer

@@ -22,7 +22,7 @@ from report import circumstances, print_json
 from pellucid.conversion.counterparts import CTranslate2, Onnx
 from pellucid.data.lines import read_lines
 from pellucid.decoding.engine import search
-from pellucid.decoding.hypothesis import suppressed_ids
+from pellucid.decoding.steps import suppressed_ids
 from pellucid.evaluation.scores import score_corpus
 from pellucid.weights import to_ctranslate2, to_onnx
 from pellucid.weights.folder import SavedModel

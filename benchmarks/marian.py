@@ -8,7 +8,7 @@ from torch import Tensor
 from transformers import GenerationConfig, MarianConfig, MarianMTModel
 
 from pellucid.config import ModelConfig
-from pellucid.decoding.padding import pad
+from pellucid.decoding.batches import pad
 from pellucid.errors import ConfigError
 from pellucid.model.transformer import Transformer
 

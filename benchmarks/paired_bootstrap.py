@@ -17,7 +17,7 @@ import numpy as np
 from report import circumstances, print_json
 from sacrebleu.metrics.bleu import BLEU
 
-from pellucid.evaluation.evaluate import read_columns
+from pellucid.evaluation.held_out import read_columns
 from pellucid.evaluation.label_scores import wilson_interval
 from pellucid.evaluation.scores import middle
 

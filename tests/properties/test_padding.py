@@ -7,7 +7,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pellucid.decoding.padding import pad
+from pellucid.decoding.batches import pad
 from tests.rounding import DOUBLE_NETWORK
 from tests.tiny_model import SRC_VOCAB_SIZE, TGT_VOCAB_SIZE, padded, tiny_model, words
 

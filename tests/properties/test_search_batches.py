@@ -4,12 +4,19 @@ import pytest
 from torch import Tensor
 
 from pellucid.config import DecodeConfig, SamplingConfig
-from pellucid.decoding.beam import beam_search
-from pellucid.decoding.engine import NEAR_TIE, sample_outputs, score_outputs, search
-from pellucid.decoding.greedy import greedy_search
+from pellucid.decoding.engine import NEAR_TIE, sample_outputs, search
 from pellucid.decoding.hypothesis import Hypothesis
+from pellucid.decoding.scoring import score_outputs
 from tests.rounding import NETWORK
-from tests.unit.decoding.models import random_model, random_script, random_sources, scripted, source_batch
+from tests.unit.decoding.models import (
+    beam_found,
+    greedy_found,
+    random_model,
+    random_script,
+    random_sources,
+    scripted,
+    source_batch,
+)
 
 BUDGETS = [30, 4096]
 SOURCES = random_sources(7, 9)
@@ -73,7 +80,7 @@ def test_a_near_tie_is_decided_alone(beam_size: int) -> None:
     model = scripted(near_tie, 6, disturb=disturb)
     config = DecodeConfig(beam_size=beam_size, max_length=3)
     two = source_batch([[3], [4]])
-    raw = greedy_search(model, two, config) if beam_size == 1 else beam_search(model, two, config)
+    raw = greedy_found(model, two, config) if beam_size == 1 else beam_found(model, two, config)
     assert [f.hypotheses[0].ids for f in raw] == [[3], [3]]  # not what either gives alone
     assert all(f.margin < NEAR_TIE for f in raw)
     for sources in ([[3]], [[3], [4]], [[3], [4], [5], [4, 4]]):

@@ -10,10 +10,8 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from pellucid.config import DecodeConfig
-from pellucid.decoding.beam import beam_search
-from pellucid.decoding.greedy import greedy_search
 from pellucid.decoding.hypothesis import Found
-from tests.unit.decoding.models import EOS, PAD, Script, random_script, scripted, source_batch
+from tests.unit.decoding.models import EOS, PAD, Script, beam_found, greedy_found, random_script, scripted, source_batch
 
 VOCAB_SIZE, LIMIT = 7, 5
 STEPS = LIMIT + 1
@@ -30,7 +28,7 @@ def run(script: Script, config: DecodeConfig, change: float = 0.0, seed: int = 0
         return logits + torch.from_numpy(noise).float()
 
     model = scripted(script, VOCAB_SIZE, disturb=disturb)
-    search = greedy_search(model, SOURCE, config) if config.beam_size == 1 else beam_search(model, SOURCE, config)
+    search = greedy_found(model, SOURCE, config) if config.beam_size == 1 else beam_found(model, SOURCE, config)
     return search[0]
 
 

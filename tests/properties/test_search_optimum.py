@@ -6,16 +6,17 @@ import pytest
 import torch
 
 from pellucid.config import DecodeConfig
-from pellucid.decoding.beam import beam_search
-from pellucid.decoding.engine import score_outputs, search
-from pellucid.decoding.greedy import greedy_search
+from pellucid.decoding.engine import search
 from pellucid.decoding.hypothesis import Hypothesis
+from pellucid.decoding.scoring import score_outputs
 from pellucid.model.transformer import Transformer
 from tests.rounding import NETWORK
 from tests.unit.decoding.models import (
     BOS,
     EOS,
     all_targets,
+    beam_found,
+    greedy_found,
     random_model,
     random_script,
     random_sources,
@@ -65,7 +66,7 @@ def test_the_early_exit_changes_nothing(width: int, n_best: int, clumps: bool) -
         sources = random_sources(seed, 3, vocab_size)
         for length_penalty in PENALTIES:
             config = DecodeConfig(beam_size=width, n_best=n_best, max_length=limit, length_penalty=length_penalty)
-            found = beam_search(scripted(script, vocab_size), source_batch(sources), config)
+            found = beam_found(scripted(script, vocab_size), source_batch(sources), config)
             for source, sentence in zip(sources, found, strict=True):
                 expected = plain_search(partial(script, tuple(source)), limit, config)
                 assert [tuple(h.ids) for h in sentence.hypotheses] == [ids for ids, _ in expected]
@@ -77,8 +78,8 @@ def test_a_beam_of_one_is_greedy_search() -> None:
     for seed in range(4):
         model = random_model(seed, sharpness=3.0)
         src = source_batch(random_sources(seed, 6))
-        greedy = [f.hypotheses[0] for f in greedy_search(model, src, DecodeConfig(max_length=20))]
-        beam = [f.hypotheses[0] for f in beam_search(model, src, DecodeConfig(beam_size=1, max_length=20))]
+        greedy = [f.hypotheses[0] for f in greedy_found(model, src, DecodeConfig(max_length=20))]
+        beam = [f.hypotheses[0] for f in beam_found(model, src, DecodeConfig(beam_size=1, max_length=20))]
         assert [h.ids for h in beam] == [h.ids for h in greedy]
         assert [h.score for h in beam] == pytest.approx([h.score for h in greedy], abs=NETWORK)
         lengths |= {len(h.ids) for h in greedy}

@@ -10,7 +10,7 @@ from pellucid.analysis.pharaoh import Gold, Link, read_gold
 from pellucid.analysis.self_agreement import find_head
 from pellucid.data.lines import read_lines
 from pellucid.errors import DataError
-from pellucid.evaluation.evaluate import read_columns
+from pellucid.evaluation.held_out import read_columns
 from pellucid.process import keep_freed_memory
 from pellucid.tasks.translator import Translator
 from pellucid.tracing.trace import Trace

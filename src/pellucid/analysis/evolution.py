@@ -10,15 +10,11 @@ import numpy as np
 from pellucid.analysis.head_table import statistics_of
 from pellucid.analysis.statistics import STATISTICS
 from pellucid.errors import CheckpointError
-from pellucid.tasks.classifier import Classifier
-from pellucid.tasks.language_model import LanguageModel
-from pellucid.tasks.saved import model_folder, open_model
+from pellucid.tasks.task import TextModel, model_folder, open_task
 from pellucid.tasks.translator import Translator
 from pellucid.tracing.trace import Array, Trace
 from pellucid.training.state import read_weights
 from pellucid.weights.tensors import set_parameters
-
-Reader = Translator | Classifier | LanguageModel
 
 
 @dataclass(frozen=True)
@@ -45,10 +41,11 @@ def evolution(run: str | Path, source: str, target: str | None = None, device: s
     Raises CheckpointError where the run has no checkpoint, or a damaged one.
     """
     folder = model_folder(run)
-    reader = _reader(folder, device)
+    reader = open_task(folder, device)
     if isinstance(reader, Translator) and target is None:
         target = reader.translate([source], segment="off")[0].text  # what is traced is the whole line
-    found = list(_traces(folder, reader, lambda: _trace(reader, source, target)))
+    texts = (source, target) if isinstance(reader, Translator) else (source,)
+    found = list(_traces(folder, reader, lambda: reader.trace(*texts)))
     return gathered([step for step, _ in found], [trace for _, trace in found])
 
 
@@ -62,7 +59,7 @@ def gathered(steps: Sequence[int], traces: Sequence[Trace]) -> Evolution:
     return Evolution(steps, traces, statistics)
 
 
-def _traces(folder: Path, reader: Reader, trace: Callable[[], Trace]) -> Iterator[tuple[int, Trace]]:
+def _traces(folder: Path, reader: TextModel[Any], trace: Callable[[], Trace]) -> Iterator[tuple[int, Trace]]:
     """The step and the trace of each checkpoint; the reader's model is left with the last one's weights."""
     places = sorted(path for path in (folder / "checkpoints").glob("step-*") if path.name[5:].isdigit())
     if not places:
@@ -72,18 +69,3 @@ def _traces(folder: Path, reader: Reader, trace: Callable[[], Trace]) -> Iterato
     for path in places:
         set_parameters(reader.model, read_weights(path), f"`{path}`")
         yield int(path.name[5:]), trace()
-
-
-def _reader(folder: Path, device: str) -> Reader:
-    saved = open_model(folder, device)
-    if saved.task == "translate":
-        return Translator.load(folder, device)
-    if saved.task == "classify":
-        return Classifier.load(folder, device)
-    if saved.task == "generate":
-        return LanguageModel.load(folder, device)
-    raise CheckpointError(f"`{folder}` holds an encoder without a head, which no run trains", "name a run")
-
-
-def _trace(reader: Reader, source: str, target: str | None) -> Trace:
-    return reader.trace(source, target) if isinstance(reader, Translator) else reader.trace(source)

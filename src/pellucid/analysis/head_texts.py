@@ -3,21 +3,20 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import cast
 
 import numpy as np
 
-from pellucid.config import DataConfig
+from pellucid.config import DataConfig, Task
+from pellucid.config.tasks import TrainedTask
 from pellucid.data.lines import read_lines
 from pellucid.data.parallel import ParallelText, held_out_text, holds_both_sides
-from pellucid.data.prepare import Task, open_corpus
+from pellucid.data.prepare import open_corpus
 from pellucid.errors import ConfigError, DataError
-from pellucid.evaluation.evaluate import read_columns
+from pellucid.evaluation.held_out import read_columns
 from pellucid.run.folder import stored_recipe
-from pellucid.tasks.saved import model_folder
+from pellucid.tasks.task import model_folder
 
-Purpose = Task | Literal["encode"]
-"""What a model is for; an encoder without a head reads texts alone, as a language model does."""
 PASSAGE = 400
 """Of how many characters at least, in whole lines, the passages are that a running text is cut into."""
 
@@ -38,13 +37,13 @@ class Texts:
         return Texts([self.pairs[place] for place in places], self.origin, self.running)
 
 
-def given_texts(task: Purpose, src: str, tgt: str | None, running: bool = False) -> Texts:
+def given_texts(task: Task, src: str, tgt: str | None, running: bool = False) -> Texts:
     """The texts of `src` with the translations or labels of `tgt`, line by line, or both from the columns of `src`.
 
     Raises ConfigError where one of them is missing or not wanted, DataError for files that cannot be read, are empty or
     differ in length.
     """
-    if task in ("generate", "encode"):
+    if not task.targets:
         if tgt is not None:
             raise ConfigError(f"the model reads the texts of --src alone, not `--tgt {tgt}`", "leave --tgt out")
         return _checked(_alone(read_lines(src), running), f"`{src}`", running)
@@ -54,17 +53,16 @@ def given_texts(task: Purpose, src: str, tgt: str | None, running: bool = False)
     if holds_both_sides(src):
         data = DataConfig()
         return _checked(_whole(ParallelText(src, "", data.tsv_columns, data.jsonl_keys)), f"`{src}`")
-    what = "translations" if task == "translate" else "labels"
-    raise ConfigError(f"the {what} of `{src}` are not given", "name their file with --tgt")
+    raise ConfigError(f"the {task.targets} of `{src}` are not given", "name their file with --tgt")
 
 
-def own_texts(model: str | Path, task: Purpose) -> Texts:
+def own_texts(model: str | Path, task: Task) -> Texts:
     """What the run in a folder was tested on; without a test set, what it was validated on.
 
     Raises ConfigError where the folder is no run's, or its texts are not there any more.
     """
-    hint = "name texts with --src" + ("" if task in ("generate", "encode") else " and --tgt")
-    if task == "encode":
+    hint = "name texts with --src" + (" and --tgt" if task.targets else "")
+    if not task.trained_on:
         raise ConfigError(f"`{model}` has no texts of its own", hint)
     try:
         data = stored_recipe(model_folder(model)).data
@@ -72,12 +70,12 @@ def own_texts(model: str | Path, task: Purpose) -> Texts:
         raise ConfigError(f"`{model}` is no run with texts of its own", hint) from error
     if missing := [path for path in (*data.files("src"), *data.files("tgt")) if not Path(path).exists()]:
         raise ConfigError(f"the texts of the run `{model}` are not there: no `{missing[0]}`", hint)
-    running = task == "generate" and data.text == "running"
-    test = held_out_text(data, "test", alone=task == "generate")
+    running = not task.targets and data.text == "running"
+    test = held_out_text(data, "test", alone=not task.targets)
     if test is not None and Path(test.src).is_file():
-        pairs = _alone((text for text, _ in _whole(test)), running) if task == "generate" else _whole(test)
+        pairs = _alone((text for text, _ in _whole(test)), running) if not task.targets else _whole(test)
         return _checked(pairs, f"the run's test set, `{test.src}`", running)
-    valid = open_corpus(data, task).valid
+    valid = open_corpus(data, cast(TrainedTask, task.name)).valid
     if running:
         valid = _alone((line for chunk, _ in valid for line in chunk.splitlines()), running)
     return _checked(valid, "the run's validation set", running)

@@ -2,31 +2,21 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Any, Literal, cast, get_args
 
 import numpy as np
 
 from pellucid.analysis.ablation import Ablation, Head, Outcome, ablate
-from pellucid.analysis.head_texts import Purpose, Texts, given_texts, own_texts
-from pellucid.errors import CheckpointError, ConfigError, DataError
-from pellucid.evaluation.measure import task_in
-from pellucid.model.families import EncoderOnly
+from pellucid.analysis.head_texts import Texts, given_texts, own_texts
+from pellucid.config import Task
+from pellucid.errors import ConfigError, DataError
 from pellucid.process import keep_freed_memory
 from pellucid.tasks.classifier import Classifier
 from pellucid.tasks.language_model import LanguageModel
-from pellucid.tasks.saved import open_model
-from pellucid.tasks.tracing import trace_text
+from pellucid.tasks.task import TextModel, open_task, task_in
 from pellucid.tasks.translator import Translator
-from pellucid.text.tokenizer import Tokenizer
-from pellucid.tracing.trace import Trace
 
 Metric = Literal["loss", "bleu", "accuracy"]
-METRICS: dict[Purpose, tuple[Metric, ...]] = {
-    "translate": ("loss", "bleu"),
-    "classify": ("loss", "accuracy"),
-    "generate": ("loss",),
-    "encode": (),
-}
 UNITS: dict[Metric, str] = {"loss": "nats a token", "bleu": "of greedy translations", "accuracy": "per cent"}
 NAMES: dict[Metric, str] = {"loss": "loss", "bleu": "BLEU", "accuracy": "accuracy"}
 LEAST = 2
@@ -34,26 +24,11 @@ LEAST = 2
 
 
 @dataclass(frozen=True)
-class BareEncoder:
-    """An encoder without a head: it can be traced, and has no task that its heads could be judged by."""
-
-    model: EncoderOnly
-    tokenizer: Tokenizer
-
-    def trace(self, text: str) -> Trace:
-        """All attentions of the pass over a text."""
-        return trace_text(self.model, self.tokenizer, text)
-
-
-Reader = Translator | Classifier | LanguageModel | BareEncoder
-
-
-@dataclass(frozen=True)
 class Subject:
     """A model opened for its task, and the sentences it is judged by."""
 
-    task: Purpose
-    reader: Reader
+    task: Task
+    reader: TextModel[Any]
     texts: Texts
 
     @classmethod
@@ -71,27 +46,11 @@ class Subject:
         if src is None and tgt is not None:
             raise ConfigError(f"`--tgt {tgt}` stands without its texts", "name them with --src")
         keep_freed_memory()
-        task, reader = _open(model, device, dtype)
+        # Of a foreign encoder the settings do not tell whether it has a head: it is looked at without labels.
+        task, reader = task_in(model), open_task(model, device, dtype)
         running = isinstance(reader, LanguageModel) and not reader.reads_lines
         texts = own_texts(model, task) if src is None else given_texts(task, src, tgt, running)
         return cls(task, reader, texts.some(sentences))
-
-
-def _open(model: str, device: str, dtype: str | None) -> tuple[Purpose, Reader]:
-    task = task_in(model)
-    if task == "translate":
-        return "translate", Translator.load(model, device, dtype)
-    if task == "classify":
-        return "classify", Classifier.load(model, device, dtype)
-    if task == "generate":
-        return "generate", LanguageModel.load(model, device, dtype)
-    saved = open_model(model, device, dtype)
-    if saved.tokenizers is None:
-        raise CheckpointError(
-            f"the model in `{model}` has no tokenizer, so it cannot read text", "copy its files there"
-        )
-    assert isinstance(saved.model, EncoderOnly)
-    return "encode", BareEncoder(saved.model, saved.tokenizers.source)
 
 
 def ablate_heads(
@@ -101,10 +60,11 @@ def ablate_heads(
 
     Raises ConfigError for a metric that the task has not, DataError for labels that the model does not know.
     """
-    metrics, reader = METRICS[subject.task], subject.reader
-    if isinstance(reader, BareEncoder):
+    metrics = cast(tuple[Metric, ...], subject.task.metrics)
+    reader = subject.reader
+    if not metrics:
         raise ConfigError(
-            "an encoder without a head has no task that its heads could be judged by",
+            f"{subject.task.noun} has no task that its heads could be judged by",
             "leave --ablate out, or train a classifier on it with --init-from",
         )
     if metric is not None:
@@ -149,7 +109,7 @@ def _number(metric: Metric, value: float, sign: str = "") -> str:
 
 
 def _scorer(
-    reader: Translator | Classifier | LanguageModel,
+    reader: TextModel[Any],
     texts: Texts,
     sources: Sequence[str],
     targets: Sequence[str],
@@ -159,6 +119,7 @@ def _scorer(
         return _translations(reader, sources, targets, metrics)
     if isinstance(reader, Classifier):
         return _labels(reader, sources, [target.strip() for target in targets], metrics)
+    assert isinstance(reader, LanguageModel), "no other task has metrics"
     as_lines = not texts.running
 
     def outcome() -> Outcome:

@@ -38,18 +38,41 @@ def classify(
 
     example: pellucid classify run < texts.txt > labels.txt
     """
-    from pellucid.streams.classify import classify_stream
-    from pellucid.streams.streams import text_stream
+    from functools import partial
+    from json import dumps
+
+    from pellucid.process import keep_freed_memory
+    from pellucid.streams.streams import answering, identity, opened, text_stream
+    from pellucid.tasks.classifier import Classifier
+    from pellucid.text.tokenizer import UnknownShare
 
     model = at_revision(model, revision)
-
-    classify_stream(
-        model,
-        text_stream(text, input, output, on_bad_utf8, fresh),
-        pairs=pairs,
-        batch_tokens=batch_tokens,
-        as_json=json,
-        device=device,
-        dtype=dtype,
-    )
+    stream = text_stream(text, input, output, on_bad_utf8, fresh)
+    keep_freed_memory()
+    with opened(stream) as source:
+        classifier = Classifier.load(model, device, dtype)
+        unknown = UnknownShare(classifier.tokenizers.source)
+        settings = {"pairs": pairs, "as_json": json, "labels": classifier.labels}
+        nothing = ("\t" if pairs else "", "null" if json else "")
+        command = partial(identity, "classify", classifier, settings)
+        with answering(stream, source, command=command, nothing=nothing) as answers:
+            for place, lines in answers:
+                unknown.look_at(lines)
+                texts = [_pair(line, place + i, stream.input) for i, line in enumerate(lines, 1)] if pairs else lines
+                found = classifier.classify(texts, batch_tokens=batch_tokens)
+                answers.write(dumps(one.to_json(), ensure_ascii=False) if json else one.label for one in found)
     return 0
+
+
+def _pair(line: str, number: int, path: str) -> tuple[str, str]:
+    """Returns the two texts of a line. Raises DataError where a tab does not part it into two."""
+    from pellucid.data.lines import origin
+    from pellucid.errors import DataError
+
+    first, *others = line.split("\t")
+    if len(others) != 1:
+        raise DataError(
+            f"line {number:,} of {origin(path)} is no pair: it has {len(others)} tabs",
+            "write two texts with one tab between them, or leave --pairs out",
+        )
+    return first, others[0]

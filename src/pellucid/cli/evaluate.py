@@ -1,6 +1,6 @@
 """`pellucid evaluate`."""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
@@ -10,6 +10,7 @@ from pellucid.cli.options import (
     Dtype,
     LengthPenalty,
     Revision,
+    Segment,
     SourceLanguage,
     TargetLanguage,
     at_revision,
@@ -18,9 +19,8 @@ from pellucid.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from pellucid.evaluation.evaluate import HeldOutFiles
-    from pellucid.evaluation.label_scores import LabelScores
-    from pellucid.evaluation.text_scores import TextScores
+    from pellucid.config import Task
+    from pellucid.evaluation.held_out import HeldOutFiles
 
 SYSTEM = "a run folder, a model folder, or a text file of translations; - is standard input"
 
@@ -61,6 +61,7 @@ def evaluate(
     tgt_lang: TargetLanguage = None,
     beam_size: BeamSize = None,
     length_penalty: LengthPenalty = None,
+    segment: Segment = None,
     text: Annotated[
         str | None, optional("WORD", "of a language model: score lines, or a running text", "as it was trained")
     ] = None,
@@ -83,11 +84,12 @@ def evaluate(
 
     from pellucid.errors import ConfigError
     from pellucid.evaluation.comparison import compare_outputs
-    from pellucid.evaluation.evaluate import HeldOutFiles, recipe_test, translate_test
-    from pellucid.evaluation.measure import task_in
+    from pellucid.evaluation.held_out import HeldOutFiles, recipe_test
     from pellucid.evaluation.scores import score_corpus
     from pellucid.evaluation.tokenization import AUTO, bleu_metric
     from pellucid.process import keep_freed_memory
+    from pellucid.tasks.evaluate import evaluate as evaluate_model
+    from pellucid.tasks.task import task_in
 
     keep_freed_memory()
     if not model:
@@ -99,18 +101,19 @@ def evaluate(
     if data_dir and not test:
         raise ConfigError("`--data-dir` says where the test set of --test lies", "add --test")
     if test:
-        files = recipe_test(systems, data_dir=data_dir or None, alone=task == "generate")
+        files = recipe_test(systems, data_dir=data_dir or None, alone=not task.targets)
         print(f"test set: {files}", file=sys.stderr)
     else:
         files = HeldOutFiles(src, (*ref, *tgt))
-    if task != "translate":
+    if task.targets != "translations":
         translating = {
             "--against": systems[1:], "--src-lang": src_lang, "--tgt-lang": tgt_lang, "--beam-size": beam_size,
-            "--length-penalty": length_penalty, "--ter": ter, "--tokenize": tokenize != AUTO,
+            "--length-penalty": length_penalty, "--segment": segment, "--ter": ter, "--tokenize": tokenize != AUTO,
         }  # fmt: skip
         for option in (name for name, value in translating.items() if value not in (None, False, [])):
             raise ConfigError(f"`{option}` is for translators, and `{systems[0]}` is none", f"leave {option} out")
-        found = _measured(task, systems[0], files, text, device, dtype)
+        given = _test_of(task, systems[0], files, text)
+        found = evaluate_model(systems[0], device=device, dtype=dtype, **given)
         print(dumps(found.to_json()) if json else _shown(found.report()))
         return 0
     if not (files.refs or files.is_one_file):
@@ -119,9 +122,9 @@ def evaluate(
         raise ConfigError("`--ter` is not compared, but scored", "leave --ter out, or the other systems")
     if tokenize != AUTO:
         bleu_metric(tokenize)  # before a model translates for minutes
-    outputs, references = translate_test(
-        systems, files, device=device, dtype=dtype, beam_size=beam_size,
-        length_penalty=length_penalty, source_language=src_lang, target_language=tgt_lang,
+    outputs, references = _translate_test(
+        systems, files, device, dtype, beam_size=beam_size, length_penalty=length_penalty, segment=segment,
+        source_language=src_lang, target_language=tgt_lang,
     )  # fmt: skip
     if len(systems) == 1:
         scores = score_corpus(outputs[0], references, tokenize=tokenize, ter=ter)
@@ -143,26 +146,107 @@ def evaluate(
 
 
 def _shown(report: str) -> str:
-    """A report as it goes to standard output: on a narrow terminal a signature stands below its score."""
+    """Returns a report as it goes to standard output: on a narrow terminal a signature stands below its score."""
     from pellucid.cli.terminal import fitted, is_fitted
 
     return fitted(report, 4) if is_fitted() else report
 
 
-def _measured(
-    task: str, model: str, files: "HeldOutFiles", text: str | None, device: str, dtype: str | None
-) -> "LabelScores | TextScores":
-    """The scores of a model that does not translate."""
+def _test_of(task: "Task", model: str, files: "HeldOutFiles", text: str | None) -> dict[str, Any]:
+    """Reads the test of a model that does not translate, as `pellucid.evaluate` takes it.
+
+    Raises ConfigError for files or a `text` that are missing, unknown, or mean nothing to the model; DataError for
+    files that cannot be read or do not go together.
+    """
+    from pellucid.data.lines import read_lines
     from pellucid.errors import ConfigError
-    from pellucid.evaluation.measure import measure_labels, measure_text
 
     if files.src is None:
         raise ConfigError(f"`{model}` needs a text to be scored on", "name its file with --src")
-    option, value, other = (
-        ("--ref", files.refs, "a language model") if task == "generate" else ("--text", text, "an encoder")
-    )
+    option, value = ("--text", text) if task.targets else ("--ref", files.refs)
     if value:
-        raise ConfigError(f"`{option}` means nothing to `{model}`, {other}", f"leave {option} out")
-    if task == "generate":
-        return measure_text(model, files.src, text, device=device, dtype=dtype)
-    return measure_labels(model, files, device=device, dtype=dtype)
+        raise ConfigError(f"`{option}` means nothing to `{model}`, {task.noun}", f"leave {option} out")
+    if not task.targets:
+        if text not in (None, "lines", "running"):
+            raise ConfigError(f"`--text {text}` is unknown", "choose one of lines, running")
+        return {"texts": list(read_lines(files.src))} | ({} if text is None else {"as_lines": text == "lines"})
+    noun = task.noun.partition(" ")[2]
+    if not (files.refs or files.is_one_file):
+        raise ConfigError(
+            f"the {noun} `{model}` needs the right {task.targets} of `{files.src}`",
+            "name their file with --ref, or give both as the columns of a .tsv file",
+        )
+    if len(files.refs) > 1:
+        raise ConfigError(
+            f"the {noun} `{model}` is scored against one file of {task.targets}, not {len(files.refs)}",
+            "give --ref once",
+        )
+    columns = files.read()
+    rows = list(zip(columns[files.src], columns[files.refs[0] if files.refs else ""], strict=True))
+    if files.is_one_file:  # where a blank line stands for nothing
+        rows = [(line, target) for line, target in rows if line.strip()]
+    return {"texts": [line for line, _ in rows], "targets": [target.strip() for _, target in rows]}
+
+
+def _translate_test(
+    systems: list[str], test: "HeldOutFiles", device: str, dtype: str | None, **options: Any
+) -> tuple[list[list[str]], list[list[str]]]:
+    """Returns the translations of a test set by each system, and each set of references.
+
+    Args:
+        systems: run or model folders, which translate; or text files of finished translations, one a line.
+        options: as Translator.translate takes them, for the systems that are models.
+
+    Raises ConfigError where a system is named twice, or a model has no sources; CheckpointError for a folder without a
+    model; DataError where the files cannot be read, are empty or differ in length.
+    """
+    import sys
+
+    from pellucid.tasks.translator import Translator
+
+    _check_systems(systems, test.src)
+    columns = test.read([*filter(_is_text, systems)])
+    sources = columns[test.src] if test.src else []
+    outputs = []
+    for system in systems:
+        if _is_text(system):
+            outputs.append(columns[system])
+            continue
+        translator = Translator.load(system, device, dtype)
+        if sys.stderr.isatty():
+            print(f"translating {len(sources):,} sentences with {system}", file=sys.stderr)
+        outputs.append([translation.text for translation in translator.translate(sources, **options)])
+    return outputs, [columns[ref] for ref in (test.refs or ("",))]
+
+
+def _check_systems(systems: list[str], src: str | None) -> None:
+    """Raises ConfigError or CheckpointError for what cannot translate, before another system does so for minutes."""
+    from pathlib import Path
+
+    from pellucid.errors import CheckpointError, ConfigError
+    from pellucid.tasks.task import model_folder
+    from pellucid.weights.folder import is_foreign, read_config
+
+    places = [Path(system).resolve() for system in systems]
+    for system, place in zip(systems, places, strict=True):
+        if places.count(place) > 1:
+            raise ConfigError(f"`{system}` is compared with itself", "name another one with --against")
+        if _is_text(system):
+            continue
+        try:
+            if not is_foreign(folder := model_folder(system)):
+                read_config(folder)
+        except CheckpointError as error:
+            if Path(system).exists():
+                raise
+            said = str(error).replace("is not a model folder:", "is neither a model folder nor a file of translations:")
+            raise CheckpointError(said, "check the path, to a folder or to a file", error.exit_status) from error
+        if src is None:
+            raise ConfigError(f"the model `{system}` needs sentences to translate", "name their file with --src")
+
+
+def _is_text(system: str) -> bool:
+    """Tells whether a system is a file (or a pipe) of translations rather than a model."""
+    from pathlib import Path
+
+    return system == "-" or (Path(system).exists() and not Path(system).is_dir())

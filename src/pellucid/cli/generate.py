@@ -1,6 +1,6 @@
 """`pellucid generate`."""
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
@@ -18,6 +18,9 @@ from pellucid.cli.options import (
     flag,
     optional,
 )
+
+if TYPE_CHECKING:
+    from pellucid.tasks.language_model import GenerateOptions
 
 
 def generate(
@@ -45,14 +48,29 @@ def generate(
 
     example: pellucid generate run --max-new-tokens 300 --temperature 0.8 --seed 1 < prompts.txt
     """
-    from pellucid.streams.generate import generate_stream
-    from pellucid.streams.streams import text_stream
+    from functools import partial
+    from json import dumps
+
+    from pellucid.config.tables import to_table
+    from pellucid.process import keep_freed_memory
+    from pellucid.streams.streams import answering, identity, opened, text_stream
+    from pellucid.tasks.language_model import LanguageModel
 
     model = at_revision(model, revision)
-
-    drawing = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "seed": seed}
-    generate_stream(
-        model, text_stream(text, input, output, on_bad_utf8, fresh), max_new_tokens=max_new_tokens, drawing=drawing,
-        batch_tokens=batch_tokens, as_json=json, device=device, dtype=dtype,
-    )  # fmt: skip
+    stream = text_stream(text, input, output, on_bad_utf8, fresh)
+    keep_freed_memory()
+    with opened(stream) as source:
+        writer = LanguageModel.load(model, device, dtype)
+        options: GenerateOptions = {
+            "max_new_tokens": max_new_tokens, "temperature": temperature, "top_k": top_k, "top_p": top_p, "seed": seed,
+            "batch_tokens": batch_tokens,
+        }  # fmt: skip
+        settings = {**to_table(writer.decode), **options, "as_json": json}
+        command = partial(identity, "generate", writer, settings)
+        with answering(stream, source, command=command, nothing=("", "null" if json else "")) as answers:
+            for place, lines in answers:
+                found = writer.answer(lines, place, **options)
+                answers.write(
+                    dumps(one.to_json(), ensure_ascii=False) if json else one.prompt + one.text for one in found
+                )
     return 0

@@ -26,7 +26,7 @@ def info(
     """
     from pellucid.errors import ConfigError
     from pellucid.run.info import describe
-    from pellucid.tasks.saved import open_model
+    from pellucid.tasks.task import open_model
     from pellucid.views.walk import list_parameters, walk_pass
 
     given = {"--target": target, "--src-lang": src_lang, "--tgt-lang": tgt_lang}

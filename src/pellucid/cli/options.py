@@ -1,6 +1,6 @@
 """Options that several verbs share."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import tyro
 
@@ -38,6 +38,9 @@ FreshOutput = Annotated[bool, flag("begin anew where a stopped command has left 
 SourceLanguage = Annotated[str | None, optional("CODE", "of a multilingual model: what it reads")]
 TargetLanguage = Annotated[str | None, optional("CODE", "of a multilingual model: what it writes")]
 BeamSize = Annotated[int | None, optional("N", "hypotheses kept a step; 1 is greedy")]
+Segment = Annotated[
+    Literal["auto", "off"] | None, optional("MODE", "cut lines into sentences (auto) or not (off)", "auto")
+]
 LengthPenalty = Annotated[float | None, optional("X", "rank by log-probability / length ** X")]
 Settings = Annotated[
     tuple[str, ...],

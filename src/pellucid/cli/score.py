@@ -1,6 +1,6 @@
 """`pellucid score`."""
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
@@ -18,6 +18,13 @@ from pellucid.cli.options import (
     flag,
     optional,
 )
+
+if TYPE_CHECKING:
+    from pellucid.tasks.task import Scored
+
+NORMALIZATIONS = ("none", "mean", "length")
+MOST_NAMED = 10
+"""Lines without a score that are named; of the rest the number is told."""
 
 
 def score(
@@ -57,30 +64,83 @@ def score(
     example: pellucid score run --src test.de --tgt test.en > scores.txt
     example: pellucid score run --src test.de --tgt test.en --normalize mean
     """
-    from pellucid.errors import ConfigError
-    from pellucid.evaluation.measure import task_in
-    from pellucid.streams.score import score_stream
-    from pellucid.streams.streams import Stream
+    import sys
+    from contextlib import ExitStack
+    from dataclasses import replace
+    from functools import partial
+
+    from pellucid.config.tables import to_table
+    from pellucid.errors import ConfigError, DataError, shown
+    from pellucid.process import keep_freed_memory
+    from pellucid.streams.source import PairSource
+    from pellucid.streams.streams import Stream, answering, identity, opened
+    from pellucid.tasks.language_model import LanguageModel
+    from pellucid.tasks.task import task_in
+    from pellucid.tasks.translator import Translator
 
     model = at_revision(model, revision)
-
     if tgt is not None and ref is not None:
         raise ConfigError("`--ref` is the same as `--tgt`, and both are given", "leave one out")
     tgt = ref if tgt is None else tgt
     task = task_in(model)
-    if task in ("classify", "encode"):
-        kind = "a classifier" if task == "classify" else "an encoder"
-        raise ConfigError(f"`{model}` is {kind}, which scores no texts", "use `pellucid classify --json`")
-    if task == "generate":
-        for option, value in (("--tgt", tgt), ("--src-lang", src_lang), ("--tgt-lang", tgt_lang)):
-            if value is not None:
-                raise ConfigError(
-                    f"the language model `{model}` scores the texts of --src alone", f"leave {option} out"
-                )
-    elif tgt is None:
+    if task.family == "encoder":
+        raise ConfigError(f"`{model}` is {task.noun}, which scores no texts", "use `pellucid classify --json`")
+    if task.targets and tgt is None:
         raise ConfigError("the translations are not given: `--tgt FILE`", "name their file")
-    score_stream(
-        model, Stream(src, output, on_bad_utf8, fresh), tgt, normalize=normalize, as_json=json, device=device,
-        dtype=dtype, source_language=src_lang, target_language=tgt_lang,
-    )  # fmt: skip
+    for option, value in (("--tgt", tgt), ("--src-lang", src_lang), ("--tgt-lang", tgt_lang)):
+        if value is not None and not task.targets:
+            noun = task.noun.partition(" ")[2]
+            raise ConfigError(f"the {noun} `{model}` scores the texts of --src alone", f"leave {option} out")
+    if normalize not in NORMALIZATIONS:
+        raise ConfigError(f"`--normalize {shown(normalize)}` is unknown", f"choose one of {', '.join(NORMALIZATIONS)}")
+    if src == tgt == "-":
+        raise DataError("standard input (`-`) can be only one of the files", "name the others")
+    stream = Stream(src, output, on_bad_utf8, fresh)
+    keep_freed_memory()
+    with ExitStack() as stack:
+        source: Any = stack.enter_context(opened(stream))
+        scorer: Translator | LanguageModel
+        if tgt is None:
+            scorer = LanguageModel.load(model, device, dtype)
+        else:
+            source = PairSource(source, stack.enter_context(opened(replace(stream, input=tgt))))
+            scorer = Translator.load(model, device, dtype, src_lang, tgt_lang)
+        settings = {"normalize": normalize, "as_json": json, **to_table(scorer.decode)}
+        nothing = ("" if tgt is None else ("", ""), "null" if json else "")
+        command = partial(identity, "score", scorer, settings)
+        answers = stack.enter_context(answering(stream, source, command=command, nothing=nothing))
+        without = total = 0
+        for place, lines in answers:
+            if isinstance(scorer, Translator):
+                found = scorer.scored([line[0] for line in lines], [line[1] for line in lines])
+            else:
+                found = scorer.scored(lines)
+            for number, one in enumerate(found, start=place + 1):
+                without += bool(one.fault)
+                if one.fault and without <= MOST_NAMED:
+                    print(f"warning: line {number:,} has no score: {one.fault}", file=sys.stderr)
+            power = scorer.decode.length_penalty
+            answers.write(
+                _as_json(one, power) if json else f"{_normalized(one, normalize, power):.4f}" for one in found
+            )
+            total = place + len(lines)
+    if without > MOST_NAMED:
+        print(f"warning: {without:,} of {total:,} lines have no score: they are too long", file=sys.stderr)
     return 0
+
+
+def _normalized(scored: "Scored", normalize: str, length_penalty: float) -> float:
+    """Returns a score over the number of its tokens to the power that `normalize` names."""
+    power = {"none": 0.0, "mean": 1.0, "length": length_penalty}[normalize]
+    # An empty text without an end token has no tokens, and costs nothing.
+    return float(scored.score / max(1, scored.tokens) ** power)
+
+
+def _as_json(scored: "Scored", length_penalty: float) -> str:
+    from json import dumps
+    from math import isnan
+
+    names = {"score": "none", "mean": "mean", "length_normalized": "length"}
+    values = {name: _normalized(scored, normalize, length_penalty) for name, normalize in names.items()}
+    table = {name: None if isnan(value) else round(value, 5) for name, value in values.items()}
+    return dumps(table | {"tokens": scored.tokens})

@@ -1,6 +1,6 @@
 """`pellucid translate`."""
 
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 from pellucid.cli.options import (
     BeamSize,
@@ -13,6 +13,7 @@ from pellucid.cli.options import (
     OnBadLines,
     Output,
     Revision,
+    Segment,
     SourceLanguage,
     TargetLanguage,
     Text,
@@ -20,6 +21,12 @@ from pellucid.cli.options import (
     flag,
     optional,
 )
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from pellucid.tasks.translator import Translation
+    from pellucid.text.training_text import TrainingText
 
 
 def translate(
@@ -38,9 +45,7 @@ def translate(
     length_penalty: LengthPenalty = None,
     max_length: Annotated[int | None, optional("N", "most tokens of a translation")] = None,
     batch_tokens: Annotated[int | None, optional("N", "source tokens at a time, beams included")] = None,
-    segment: Annotated[
-        Literal["auto", "off"] | None, optional("MODE", "cut lines into sentences (auto) or not (off)", "auto")
-    ] = None,
+    segment: Segment = None,
     json: Annotated[bool, flag("a JSON object a line, with score, tokens, sentences, alternatives")] = False,
     sample: Annotated[bool, flag("draw translations instead of searching for the best")] = False,
     temperature: Annotated[float | None, optional("X", "with --sample: below 1 sharper, above 1 flatter", "1")] = None,
@@ -57,30 +62,92 @@ def translate(
     example: pellucid translate run < input.de > output.en
     example: pellucid translate m2m100_418M --src-lang de --tgt-lang fr < input.de > output.fr
     """
-    from pellucid.config import SamplingConfig
-    from pellucid.errors import ConfigError
-    from pellucid.streams.streams import text_stream
-    from pellucid.streams.translate import SearchOptions, translate_stream
+    import sys
+    import warnings
+    from dataclasses import asdict
+    from functools import partial
+    from json import dumps
 
-    model = at_revision(model, revision)
+    from pellucid.config import SamplingConfig
+    from pellucid.config.tables import to_table
+    from pellucid.errors import ConfigError
+    from pellucid.process import keep_freed_memory
+    from pellucid.streams.streams import answering, identity, opened, text_stream
+    from pellucid.tasks.translator import LongText, Translator
+    from pellucid.text.tokenizer import UnknownShare
 
     if (n_best or 1) > 1 and not json:
         raise ConfigError(f"`--n-best {n_best}` needs --json: plain output has one line a sentence", "add --json")
-    drawing = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "seed": seed}
-    searching = {"beam_size": beam_size, "n_best": n_best, "length_penalty": length_penalty}
-    for name in _given(searching if sample else drawing):
+    searching = _given(beam_size=beam_size, n_best=n_best, length_penalty=length_penalty)
+    drawing = _given(temperature=temperature, top_k=top_k, top_p=top_p, seed=seed)
+    for name in searching if sample else drawing:
         option = f"--{name.replace('_', '-')}"
         if sample:
             raise ConfigError(f"`{option}` means nothing with --sample", f"leave {option} out")
         raise ConfigError(f"`{option}` means nothing without --sample", "add --sample, which draws translations")
-    translate_stream(
-        model, text_stream(text, input, output, on_bad_utf8, fresh),
-        SearchOptions(beam_size, n_best, length_penalty, max_length, batch_tokens, segment),
-        SamplingConfig(**_given(drawing)) if sample else None, as_json=json, device=device, dtype=dtype,
-        source_language=src_lang, target_language=tgt_lang,
-    )  # fmt: skip
+    options = searching | _given(max_length=max_length, batch_tokens=batch_tokens, segment=segment)
+    sampling = SamplingConfig(**drawing) if sample else None
+
+    model = at_revision(model, revision)
+    stream = text_stream(text, input, output, on_bad_utf8, fresh)
+    keep_freed_memory()
+    with warnings.catch_warnings(), opened(stream) as source:
+        warnings.simplefilter("ignore", LongText)  # it is said once, at the end
+        translator = Translator.load(model, device, dtype, src_lang, tgt_lang)
+        notes, unknown = TextNotes(translator.text), UnknownShare(translator.tokenizers.source)
+        settings = {
+            **to_table(translator.decode), **options, "sampling": asdict(sampling) if sampling else None,
+            "as_json": json, "text": to_table(notes.text),  # by which lines are cut
+        }  # fmt: skip
+        command = partial(identity, "translate", translator, settings)
+        with answering(stream, source, command=command, nothing=("", "null" if json else "")) as answers:
+            for place, lines in answers:
+                unknown.look_at(lines)
+                if sampling is None:
+                    found = translator.translate(lines, **options)
+                else:
+                    found = translator.answer(lines, place, sampling=sampling, **options)
+                notes.add(found)
+                answers.write(dumps(t.to_json(), ensure_ascii=False) if json else t.text for t in found)
+    for note in notes.lines():
+        print(f"note: {note}", file=sys.stderr)
     return 0
 
 
-def _given(options: dict[str, Any]) -> dict[str, Any]:
+class TextNotes:
+    """Counts, over all of a stream, the lines and sentences that are longer than what the model was trained on."""
+
+    def __init__(self, text: "TrainingText | None") -> None:
+        """Takes what the model's training lines were; None: not known, and nothing is said."""
+        from pellucid.text.training_text import TrainingText
+
+        self.text = text or TrainingText()
+        self.cut = self.too_long = self.longest = 0
+
+    def add(self, found: "Iterable[Translation]") -> None:
+        """Takes the translations of some lines into account."""
+        for translation in found:
+            lengths = [sentence.length for sentence in translation.sentences]
+            self.cut += len(lengths) > 1 and self.text.is_too_long(sum(lengths))
+            self.too_long += sum(map(self.text.is_too_long, lengths))
+            self.longest = max([self.longest, *lengths])
+
+    def lines(self) -> list[str]:
+        """Returns what there is to say at the end, a line each."""
+        from pellucid.tasks.translator import too_long_text
+
+        found = []
+        if self.cut:
+            are = "line is" if self.cut == 1 else "lines are"
+            found.append(
+                f"{self.cut:,} {are} longer than nearly all that the model was trained on: the sentences in "
+                f"{'it' if self.cut == 1 else 'them'} were translated one by one (--json shows them, --segment off "
+                "leaves lines whole)"
+            )
+        if self.too_long:
+            found.append(too_long_text(self.too_long, self.longest, self.text))
+        return found
+
+
+def _given(**options: Any) -> dict[str, Any]:
     return {name: value for name, value in options.items() if value is not None}

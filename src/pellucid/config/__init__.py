@@ -9,6 +9,7 @@ from pellucid.config.decode import BATCH_TOKENS, DecodeConfig, SamplingConfig
 from pellucid.config.model import MAX_POSITIONS, PRESETS, ModelConfig
 from pellucid.config.recipe import KEYS, SECTIONS, Recipe
 from pellucid.config.tables import shipped_recipes
+from pellucid.config.tasks import TASKS, Task
 from pellucid.config.train import TrainConfig
 
 FORMAT = "pellucid/2"
@@ -19,6 +20,6 @@ RECIPE = "recipe.toml"
 """The file of a run folder that holds its recipe."""
 
 __all__ = [
-    "BATCH_TOKENS", "FIRST_FORMAT", "FORMAT", "KEYS", "MAX_POSITIONS", "PRESETS", "RECIPE", "SECTIONS", "DataConfig",
-    "DecodeConfig", "ModelConfig", "Recipe", "SamplingConfig", "TrainConfig", "shipped_recipes",
+    "BATCH_TOKENS", "FIRST_FORMAT", "FORMAT", "KEYS", "MAX_POSITIONS", "PRESETS", "RECIPE", "SECTIONS", "TASKS",
+    "DataConfig", "DecodeConfig", "ModelConfig", "Recipe", "SamplingConfig", "Task", "TrainConfig", "shipped_recipes",
 ]  # fmt: skip

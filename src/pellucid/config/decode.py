@@ -67,6 +67,10 @@ class DecodeConfig(Settings):
                 f"use a beam of at least {self.n_best}",
             )
 
+    def limit(self, source_length: int) -> int:
+        """Returns the most tokens of an output for a source of so many tokens of its own."""
+        return self.max_length or 2 * source_length + 50
+
     @property
     def added(self) -> int:
         """Returns the tokens that every source has beside its own."""

@@ -2,18 +2,16 @@
 
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 from pellucid.config.data import DataConfig
 from pellucid.config.decode import DecodeConfig
 from pellucid.config.model import ModelConfig
 from pellucid.config.tables import Settings, check_fields, from_table, read_tables, split_override, to_table, toml_line
+from pellucid.config.tasks import TASKS, TrainedTask
 from pellucid.config.train import TrainConfig
 from pellucid.errors import ConfigError
 
-STACKS = {"translate": (True, True), "classify": (True, False), "generate": (False, True)}
-"""An encoder, and a decoder: which of them the model of a task has."""
-NEEDS = {"translate": "an encoder and a decoder", "classify": "an encoder alone", "generate": "a decoder alone"}
 SECTIONS = {"model": ModelConfig, "data": DataConfig, "train": TrainConfig, "decode": DecodeConfig}
 
 
@@ -31,7 +29,7 @@ class Recipe(Settings):
     """The licence of the model, as hubs call it (apache-2.0, cc-by-4.0): for its card. Empty: the card says nothing."""
     languages: tuple[str, ...] = ()
     """The codes of its languages, for its card. Empty: what the names of the texts end in, as `train.de.gz`."""
-    task: Literal["translate", "classify", "generate"] = "translate"
+    task: TrainedTask = "translate"
     """The use of the model: to write a target for a source, to tell which label a text has, or to go on writing."""
     model: ModelConfig = field(default_factory=lambda: ModelConfig.preset("tiny"))
     data: DataConfig = field(default_factory=DataConfig)
@@ -40,13 +38,12 @@ class Recipe(Settings):
 
     def __post_init__(self) -> None:
         check_fields(self)
-        encoder, decoder = STACKS[self.task]
-        layers = self.model.num_encoder_layers, self.model.num_decoder_layers
-        if (bool(layers[0]), bool(layers[1])) != (encoder, decoder):
+        task = TASKS[self.task]
+        if self.model.family != task.family:
             raise ConfigError(
-                f'`task = "{self.task}"` needs {NEEDS[self.task]}, but `model.num_encoder_layers` is {layers[0]} and '
-                f"`model.num_decoder_layers` {layers[1]}",
-                "set one of them to 0" if encoder != decoder else "give both at least one layer",
+                f'`task = "{self.task}"` needs {task.stacks}, but `model.num_encoder_layers` is '
+                f"{self.model.num_encoder_layers} and `model.num_decoder_layers` {self.model.num_decoder_layers}",
+                "give both at least one layer" if task.family == "encoder-decoder" else "set one of them to 0",
             )
 
     @classmethod

@@ -10,12 +10,14 @@ from typing import Any, cast, get_args
 
 import torch
 
+from pellucid.config import TASKS
 from pellucid.conversion.counterparts import Kind
 from pellucid.conversion.proof import Languages, Proof, not_compared, prove
 from pellucid.conversion.tutorial import TutorialOptions, open_tutorial
-from pellucid.errors import CheckpointError, ConfigError, DataError, did_you_mean
+from pellucid.errors import ConfigError, DataError, did_you_mean
 from pellucid.files.writing import flush, refusals_in_words, temporary_folder, write_text
-from pellucid.weights.card import PIPELINE_TAGS, card, kept, parted
+from pellucid.tasks.task import tokenizers_of
+from pellucid.weights.card import card, kept, parted
 from pellucid.weights.export import ctranslate2, onnx
 from pellucid.weights.export.card import KEPT, export_card
 from pellucid.weights.folder import (
@@ -195,13 +197,10 @@ def _write(saved: SavedModel, folder: Path, target: str, kind: str, source: Path
 
 
 def _write_ours(saved: SavedModel, folder: Path, kind: str, source: Path) -> None:
-    if saved.tokenizers is None:
-        raise CheckpointError(
-            f"the model in `{source}` has no tokenizer, so it cannot read text", "copy the tokenizer's files into it"
-        )
+    tokenizers = tokenizers_of(saved, source)
     card = converted_card(saved, kind, _card_of(source))
     about = saved.labels, saved.languages, saved.text
-    save_description(folder, saved.model.config, saved.tokenizers, saved.decode, card, *about)
+    save_description(folder, saved.model.config, tokenizers, saved.decode, card, *about)
     save_weights(folder, saved.model)
 
 
@@ -242,7 +241,7 @@ def converted_card(saved: SavedModel, kind: str, original: str = "") -> str:
     rest = f"\n## The original's card\n\n{body.strip()}\n" if body.strip() else ""
     head: dict[str, Any] = {
         "library_name": "pellucid",
-        "pipeline_tag": PIPELINE_TAGS.get(saved.task, "feature-extraction"),
+        "pipeline_tag": TASKS[saved.task].pipeline_tag,
     }
     if saved.languages and not any(line.startswith("language:") for line in lines):
         head["language"] = sorted(saved.languages)

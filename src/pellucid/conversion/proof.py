@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 import torch
 
+from pellucid.config import DecodeConfig
 from pellucid.conversion.counterparts import LIBRARIES, Counterpart, Kind, has_tokenizer, library, open_counterpart
 from pellucid.decoding.engine import search
-from pellucid.decoding.hypothesis import suppressed_ids
+from pellucid.decoding.steps import suppressed_ids
 from pellucid.errors import ConfigError, DataError, install
 from pellucid.evaluation.scores import score_corpus
 from pellucid.files.writing import write_text
@@ -349,7 +350,7 @@ def _compare_translations(saved: SavedModel, theirs: Counterpart, sources: list[
 def _limit(saved: SavedModel, source_tokens: int) -> int:
     """Returns the most tokens of an output, as our own search has it."""
     room = saved.model.config.max_positions - 1 - len(saved.decode.target_prefix)
-    return min(saved.decode.max_length or 2 * source_tokens + 50, room)
+    return min(saved.decode.limit(source_tokens), room)
 
 
 def _compare_continuations(saved: SavedModel, theirs: Counterpart, texts: list[list[int]], tolerance: float) -> _Found:
@@ -361,25 +362,11 @@ def _compare_continuations(saved: SavedModel, theirs: Counterpart, texts: list[l
         numbers.add(model(torch.tensor([ids]))[0], theirs.outputs([], ids))
         prompt = ids[: max(1, len(ids) // 2)]
         count = min(NEW_TOKENS, config.max_positions - len(prompt))
-        own = _continued(model, prompt, suppressed, count)
+        greedy = DecodeConfig(beam_size=1, max_length=count or 1, suppress=tuple(suppressed))
+        own = search(model, [prompt], greedy)[0][0].ids[:count]
         logits = model(torch.tensor([[*prompt, *own]]))[0, len(prompt) - 1 :]
         writing.add(own, theirs.greedy([], prompt, suppressed, count), logits)
     return _Found({"largest_difference": numbers.relative, **writing.results()}, [])
-
-
-def _continued(model: DecoderOnly, prompt: list[int], suppressed: list[int], count: int) -> list[int]:
-    """Returns what greedy search with the cache adds to a prompt."""
-    tokens, written = torch.tensor([prompt]), list[int]()
-    cache, last = model.start(tokens), tokens[:, -1:]
-    while len(written) < count:
-        logits = model.step(last, cache)[0, 0]
-        logits[suppressed] = -torch.inf
-        token = int(logits.argmax())
-        if token == model.config.eos_id:
-            break
-        written.append(token)
-        last = torch.tensor([[token]])
-    return written
 
 
 def _compare_outputs(saved: SavedModel, theirs: Counterpart, texts: list[list[int]], tolerance: float) -> _Found:

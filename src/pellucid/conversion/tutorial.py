@@ -9,6 +9,7 @@ from torch import Tensor
 
 from pellucid.config import MAX_POSITIONS, DecodeConfig, ModelConfig
 from pellucid.config.tables import from_table, to_table
+from pellucid.config.tasks import task_of
 from pellucid.data.lines import read_lines
 from pellucid.errors import CheckpointError, ConfigError, DataError, did_you_mean
 from pellucid.model.embeddings import Embeddings
@@ -18,7 +19,7 @@ from pellucid.text.tokenizer import BOS_ID, EOS_ID, PAD_ID, SPECIAL_TOKENS
 from pellucid.text.tokenizers import Tokenizers
 from pellucid.text.vocabulary import Vocabulary
 from pellucid.weights.building import build_unfilled
-from pellucid.weights.folder import SavedModel, task_of
+from pellucid.weights.folder import SavedModel
 from pellucid.weights.tensors import parameters, set_parameters
 from pellucid.weights.tutorials.importing import import_tutorial
 from pellucid.weights.tutorials.reading import heads_of
@@ -113,7 +114,7 @@ def open_tutorial(state_dict: Mapping[str, Any], layout: str, options: TutorialO
     tokenizers = Tokenizers(sides[0], sides[0]) if is_classifier else Tokenizers(*sides)
     starts = "start" in source.ids and not options.bare_source and not is_classifier
     decode = DecodeConfig(source_prefix=(BOS_ID,) if starts else (), source_end=not options.unended_source)
-    return SavedModel(new, tokenizers, decode, task_of(new.config), _labels(options.labels, model))
+    return SavedModel(new, tokenizers, decode, task_of(new.config).name, _labels(options.labels, model))
 
 
 @dataclass(frozen=True)

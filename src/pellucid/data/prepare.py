@@ -14,7 +14,8 @@ from typing import Literal, Self
 import numpy as np
 import numpy.typing as npt
 
-from pellucid.config import DataConfig, DecodeConfig, ModelConfig
+from pellucid.config import TASKS, DataConfig, DecodeConfig, ModelConfig
+from pellucid.config.tasks import TrainedTask
 from pellucid.data.classified import Labels
 from pellucid.data.concatenation import Concatenation
 from pellucid.data.faults import Fault, Finding
@@ -36,9 +37,6 @@ Side = Literal["source", "target", "both"]
 TEXTS = ("src", "tgt", "valid_src", "valid_tgt")
 SPLIT_SEED = 20170612  # any fixed number: the pairs held out must be the same in each run
 RECORD = "corpus.json"
-Task = Literal["translate", "classify", "generate"]
-NOUNS: dict[Task, str] = {"translate": "pairs", "classify": "texts with labels", "generate": "texts"}
-"""What a corpus consists of."""
 AROUND_TEXTS = ("source_prefix", "source_end", "source_suffix", "target_prefix", "suppress")
 """The settings of [decode] that decide the ids that a model reads and may write, whatever the search."""
 NEWER = ("concatenate",)
@@ -58,7 +56,7 @@ class Corpus:
     """What was found in the validation text; where none is given, in the training text, off which some are cut."""
     valid_used: npt.NDArray[np.bool_]
     """True for each inspected pair that is one of `valid`."""
-    task: Task = "translate"
+    task: TrainedTask = "translate"
     """Says what a pair is: a sentence and its translation, a text and its label, or a text twice."""
     given: Mapping[str, GivenText] = field(default_factory=dict)
     """The texts that were handed over instead of files, by "train" and "valid"; empty: they are files."""
@@ -81,7 +79,7 @@ class Corpus:
     def report(self) -> str:
         """Returns what was read, and what was found in it, a line each."""
         texts, counts, found = self.inspection.texts, self.inspection.counts, self.findings
-        read = [f"{count:,} {NOUNS[self.task]} in {text}" for text, count in zip(texts, counts, strict=True)]
+        read = [f"{count:,} {TASKS[self.task].trained_on} in {text}" for text, count in zip(texts, counts, strict=True)]
         head = f"texts: {', '.join(read)}" + ("" if found else "; no fault found")
         return "\n".join([head, *(f"  {finding}".replace("\n", "\n    ") for finding in found)])
 
@@ -126,7 +124,7 @@ class TrainingData:
 
 
 def open_corpus(
-    data: DataConfig, task: Task = "translate", given: Mapping[str, GivenText] | None = None
+    data: DataConfig, task: TrainedTask = "translate", given: Mapping[str, GivenText] | None = None
 ) -> Corpus | RunningCorpus:
     """Reads the texts of `data`, or those that are `given` in place of files, from the first line to the last.
 
@@ -137,7 +135,7 @@ def open_corpus(
     _check_rereadable_all(data)
     if task == "generate" and data.text == "running":
         return open_running(data, given)
-    alone = task == "generate"
+    alone = not TASKS[task].targets
     held_out = held_out_sources(data)
     texts: tuple[ParallelText, ...]
     valid_text: ParallelText | None
@@ -234,7 +232,7 @@ def prepare(
     if isinstance(corpus, RunningCorpus):
         return _prepare_running(corpus, tokenizers, folder, say, mark)
     encoders = Encoders(tokenizers.source, labels) if labels else tokenizers
-    alone = corpus.task == "generate"
+    alone = not TASKS[corpus.task].targets
     write = partial(
         open_or_write, tokenizers=encoders, max_length=data.max_length, fingerprint=mark, cut=cut, alone=alone
     )
@@ -301,7 +299,7 @@ def _prepare_running(
 
 
 def _with_validation_cut_off(
-    inspection: Inspection, data: DataConfig, task: Task, given: Mapping[str, GivenText]
+    inspection: Inspection, data: DataConfig, task: TrainedTask, given: Mapping[str, GivenText]
 ) -> Corpus:
     """Holds some pairs from all over the texts out of the training, at most a tenth.
 
@@ -310,11 +308,11 @@ def _with_validation_cut_off(
     numbers = np.flatnonzero(inspection.used)
     size = min(data.valid_size, len(numbers) // 10)
     if size == 0:
-        single = task == "generate"
+        single = not TASKS[task].targets
         one = len(inspection.texts) == 1 and not inspection.texts[0].tgt
         raise DataError(
             f"{' and '.join(map(str, inspection.texts))} {'has' if one else 'have'} {len(numbers)} usable "
-            f"{NOUNS[task]}: too few to hold a tenth out for validation",
+            f"{TASKS[task].trained_on}: too few to hold a tenth out for validation",
             "give a validation text by `--valid-src`"
             if single
             else "give validation texts by `--valid-src` and `--valid-tgt`",
@@ -347,14 +345,18 @@ def _too_long(shard: Shard, data: DataConfig, inspection: Inspection, used: npt.
     return [Finding("too_long", shard.too_long, path, line, "", f"pairs beyond {data.max_length} tokens", effect)]
 
 
-def _size_of(name: str, shard: Shard, task: Task) -> str:
+def _size_of(name: str, shard: Shard, task: str) -> str:
     source, target = len(shard.source.ids), len(shard.target.ids)
-    tokens = f"{source:,} source and {target:,} target tokens" if task == "translate" else f"{source:,} tokens"
+    tokens = (
+        f"{source:,} source and {target:,} target tokens"
+        if TASKS[task].family == "encoder-decoder"
+        else f"{source:,} tokens"
+    )
     drawn = sum(size * weight for size, weight in shard.corpora)
     return (
-        f"{name}: {len(shard):,} {NOUNS[task]}, {tokens}"
+        f"{name}: {len(shard):,} {TASKS[task].trained_on}, {tokens}"
         + (f"; {shard.empty:,} more without a token on a side" if shard.empty else "")
-        + (f"; an epoch draws {drawn:,.0f} {NOUNS[task]}" if shard.corpora else "")
+        + (f"; an epoch draws {drawn:,.0f} {TASKS[task].trained_on}" if shard.corpora else "")
     )
 
 

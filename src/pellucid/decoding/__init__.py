@@ -1,1 +1,1 @@
-"""Ids to ids: greedy, beam and sampled search, forced scoring, and the engine that runs them over many sentences."""
+"""Ids to ids: searches over a model's step function, forced scores, and the batches in which many texts go through."""

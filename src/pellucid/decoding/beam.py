@@ -1,124 +1,176 @@
 """Beam search (section 6.1), batched over sentences, with the hypotheses of a sentence side by side.
 
-A step takes the 2W best continuations of each sentence. Those among the first W that end are finished; the first W that
-do not end live on. A sentence is done when no live one can still enter the n best: log-probability only falls, so what
-it can reach at most is known. Once W have finished, it is enough that none would enter as it stands.
+`beam_search` is the one loop of all searches here: greedy search and sampling are beams of one hypothesis, which choose
+how a step goes on in another way.
 """
 
 import math
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
 
 import torch
 from torch import Tensor
 
-from pellucid.config import DecodeConfig, ModelConfig
-from pellucid.decoding.hypothesis import Found, Hypothesis, Watcher, Weighed, length_limits, next_log_probs
-from pellucid.model.cache import DecoderCache
-from pellucid.model.transformer import Transformer
+from pellucid.config import DecodeConfig
+from pellucid.decoding.hypothesis import Found, Hypothesis, Watcher, Weighed
+from pellucid.decoding.steps import Steps
+
+Search = Callable[[Steps, DecodeConfig], list[Found]]
+"""Finds outputs: a Found for each of those that Steps holds, in their order."""
 
 
-@dataclass
-class BeamState:
-    """The sentences still searched."""
+@dataclass(frozen=True)
+class Choice:
+    """How a step goes on, for B outputs with W hypotheses each."""
 
-    rows: list[int]  # which source each is
-    limits: list[int]  # its most tokens
-    margins: list[float]  # the smallest gap that decided anything so far
-    finished: list[list[Hypothesis]]
-    ids: Tensor  # (B, W, T) tokens so far, the start token and the prefix first
-    prefix_length: int
-    scores: Tensor  # (B, W) sums of log-probabilities; minus infinity: no hypothesis
-
-    @property
-    def length(self) -> int:
-        """Tokens so far, without the start token and the prefix."""
-        return self.ids.size(2) - 1 - self.prefix_length
-
-
-@dataclass
-class Continuations:
-    """The best continuations of each sentence, best first, k of them: all (B, k)."""
-
-    scores: Tensor
-    parents: Tensor  # which hypothesis each continues
     tokens: Tensor
-    ends: Tensor  # bool: the token is the end token
-
-    def finishing(self, width: int) -> Tensor:
-        """Those among the first W that end: (B, k), bool."""
-        finishing = self.ends & self.scores.isfinite()
-        finishing[:, width:] = False
-        return finishing
-
-    def going_on(self, width: int) -> Tensor:
-        """The places of the first W that do not end, (B, W)."""
-        return self.ends.int().argsort(dim=1, stable=True)[:, :width]
+    """(B, W) the next token of each hypothesis that lives on."""
+    parents: Tensor | None
+    """(B, W) the hypothesis that it continues; None: itself."""
+    scores: Tensor
+    """(B, W) its sum of log-probabilities; minus infinity: there is no such hypothesis."""
+    ends: tuple[Tensor, Tensor, Tensor]
+    """Row, parent and score of the n hypotheses that end, each (n,)."""
+    margins: Tensor
+    """(B,) the smallest change of a difference of scores that would change what ends or lives on."""
 
 
-@torch.inference_mode()
-def beam_search(model: Transformer, src: Tensor, config: DecodeConfig, watch: Watcher | None = None) -> list[Found]:
-    """The `n_best` hypotheses of each of the sources (B, S), by the definitions of DecodeConfig.
+Choose = Callable[[Tensor, Tensor, Steps, Watcher | None], Choice]
+"""Chooses by the log-probabilities (B, W, V) of the next tokens and the scores (B, W) so far."""
+Prefer = Callable[[Tensor, list[int]], Tensor]
+"""Takes log-probabilities (B, V), and which output each row is, to the values (B, V) of which the largest wins."""
 
-    `watch` is told of each step of a single source: its 2W best continuations.
+
+def beam_search(
+    steps: Steps, config: DecodeConfig, watch: Watcher | None = None, choose: Choose | None = None
+) -> list[Found]:
+    """Returns the `n_best` hypotheses of each output, by the definitions of DecodeConfig.
+
+    An output is done when no live hypothesis can still enter the n best: log-probability only falls, so what one can
+    reach at most is known. Once W have finished, it is enough that none would enter as it stands.
+
+    Args:
+        config: `beam_size`, `n_best` and `length_penalty` count.
+        watch: is told of each step of a single output: its 2W best continuations.
+        choose: how a step goes on; None: with the W best continuations that do not end.
     """
-    state = _start(src, config, model.config)
-    cache = model.start(src, config.beam_size)
-    for place in range(state.prefix_length):
-        model.step(state.ids[:, :, place], cache)
-    found: dict[int, Found] = {}
-    while state.rows:
-        at_limit = [state.length >= limit for limit in state.limits]
-        logits = model.step(state.ids[:, :, -1], cache)  # (B, W, V)
-        log_probs = next_log_probs(logits, at_limit, model.config, config.suppress)  # (B, W, V)
-        best = _continuations(state, log_probs, config.beam_size, model.config.eos_id)
-        if watch is not None:
-            watch(_weighed(best, log_probs, config.beam_size))
-        _finish(state, best, config.beam_size)
-        _advance(state, best, config.beam_size, cache)
-        found |= _release(state, config, cache)
-    return [found[row] for row in range(src.size(0))]
-
-
-def _start(src: Tensor, config: DecodeConfig, model_config: ModelConfig) -> BeamState:
-    batch, width = src.size(0), config.beam_size
-    scores = torch.full((batch, width), -torch.inf, device=src.device)
+    choose = choose or choose_continuations
+    steps.start(config.beam_size)
+    count = len(steps.rows)
+    # Sums of long outputs need more digits than single precision has; Apple's GPU has no other.
+    precision = torch.float32 if steps.device.type == "mps" else torch.float64
+    scores = torch.full((count, config.beam_size), -torch.inf, dtype=precision, device=steps.device)
     scores[:, 0] = 0.0  # the others would be the same hypothesis again
-    return BeamState(
-        rows=list(range(batch)),
-        limits=length_limits(src, config, model_config),
-        margins=[math.inf] * batch,
-        finished=[[] for _ in range(batch)],
-        ids=src.new_tensor([model_config.bos_id, *config.target_prefix]).expand(batch, width, -1),
-        prefix_length=len(config.target_prefix),
-        scores=scores,
+    finished: list[list[Hypothesis]] = [[] for _ in range(count)]
+    margins, found = [math.inf] * count, dict[int, Found]()
+    while steps.rows:
+        choice = choose(steps.log_probs(), scores, steps, watch)
+        rows, parents, totals = choice.ends
+        for row, hypothesis in zip(rows.tolist(), steps.hypotheses(rows, parents, totals), strict=True):
+            finished[steps.rows[row]].append(hypothesis)
+        steps.advance(choice.tokens, choice.parents)
+        scores, going_on = choice.scores, []
+        best, gaps = torch.stack([scores.amax(dim=1), choice.margins.to(scores.dtype)]).tolist()
+        for row, (output, rival, gap) in enumerate(zip(steps.rows, best, gaps, strict=True)):
+            ahead, nearest = _compared(finished[output], rival, steps, steps.limits[output], config)
+            margins[output] = min(margins[output], gap, nearest)
+            if rival == -math.inf or ahead >= config.n_best:
+                found[output] = _n_best(finished[output], margins[output], config)
+            else:
+                going_on.append(row)
+        if len(going_on) < len(steps.rows):
+            kept = torch.tensor(going_on, dtype=torch.long, device=steps.device)
+            steps.select(kept)
+            scores = scores[kept]
+    return [found[output] for output in range(count)]
+
+
+def greedy_search(
+    steps: Steps, config: DecodeConfig, watch: Watcher | None = None, prefer: Prefer | None = None
+) -> list[Found]:
+    """Returns one hypothesis for each output: the most probable token at each step, of equal ones the lower id.
+
+    Args:
+        watch: is told of each step of a single output: the two best tokens.
+        prefer: gives other values than log-probabilities to choose by; scores are log-probabilities all the same.
+    """
+    one = replace(config, beam_size=1, n_best=1)
+    return beam_search(steps, one, watch, partial(choose_best, prefer=prefer))
+
+
+def choose_best(
+    log_probs: Tensor, scores: Tensor, steps: Steps, watch: Watcher | None = None, *, prefer: Prefer | None = None
+) -> Choice:
+    """Chooses the best token of each output's only hypothesis."""
+    values = log_probs[:, 0]  # (B, V)
+    tokens, gaps = best_token(values if prefer is None else prefer(values, steps.rows))  # (B, 1), (B,)
+    totals = scores + values.gather(1, tokens)  # (B, 1)
+    ended = tokens == steps.eos_id  # (B, 1)
+    if watch is not None:
+        two, chosen = values[0].topk(2), int(tokens[0, 0])
+        rivals = [(t, v) for v, t in zip(two.values.tolist(), two.indices.tolist(), strict=True) if t != chosen]
+        value, score = values[0, chosen].item(), scores[0, 0].item()
+        weighed = [Weighed(0, chosen, value, score + value, "finished" if ended[0, 0] else "live")]
+        weighed += [Weighed(0, token, v, score + v, "pruned") for token, v in rivals[:1] if v > -math.inf]
+        watch(weighed)
+    rows, parents = ended.nonzero(as_tuple=True)
+    return Choice(tokens, None, totals.masked_fill(ended, -torch.inf), (rows, parents, totals[rows, parents]), gaps)
+
+
+def best_token(values: Tensor) -> tuple[Tensor, Tensor]:
+    """Returns the place of the largest of each row, of equal ones the first, and its lead: (B, V) -> (B, 1), (B,)."""
+    top, places = values.topk(2)
+    lead = top[:, 0] - top[:, 1]
+    if not (lead > 0).all():  # topk chose among equal ones
+        return (values == top[:, :1]).int().argmax(dim=1, keepdim=True), lead
+    return places[:, :1], lead
+
+
+def choose_continuations(log_probs: Tensor, scores: Tensor, steps: Steps, watch: Watcher | None = None) -> Choice:
+    """Chooses among the 2W best continuations of each output.
+
+    Those among the first W that end are finished; the first W that do not end live on. 2W are enough: at most W end,
+    one of each hypothesis.
+    """
+    width, vocab_size = log_probs.shape[1:]
+    # What a hypothesis has, beside the best one, keeps its digits in single precision however long the outputs are.
+    highest = scores.amax(dim=1, keepdim=True)  # (B, 1)
+    totals = ((scores - highest).float()[:, :, None] + log_probs).flatten(1)  # (B, W * V)
+    # One more than the 2W tells how near the choice was.
+    best, places = top_by_place(totals, min(2 * width + 1, totals.size(1)))
+    parents, tokens = places // vocab_size, places % vocab_size
+    is_end = tokens == steps.eos_id
+    margins = _margins(best, is_end, width)
+    best = best + highest  # (B, k)
+    finishing = is_end & best.isfinite()
+    finishing[:, width:] = False
+    order = is_end.int().argsort(dim=1, stable=True)[:, :width]  # (B, W)
+    if watch is not None:
+        live, ended = set(order[0].tolist()), finishing[0].tolist()
+        columns = zip(parents[0].tolist(), tokens[0].tolist(), best[0].tolist(), strict=True)
+        watch(
+            [
+                Weighed(
+                    parent, token, log_probs[0, parent, token].item(), score,
+                    "finished" if ended[rank] else "live" if rank in live else "pruned",
+                )
+                for rank, (parent, token, score) in enumerate(columns)
+                if rank < 2 * width and score > -math.inf
+            ]
+        )  # fmt: skip
+    rows, ranks = finishing.nonzero(as_tuple=True)
+    return Choice(
+        tokens.gather(1, order),
+        parents.gather(1, order),
+        best.masked_fill(is_end, -torch.inf).gather(1, order),
+        (rows, parents[rows, ranks], best[rows, ranks]),
+        margins,
     )
 
 
-def _continuations(state: BeamState, log_probs: Tensor, width: int, eos_id: int) -> Continuations:
-    """The 2W + 1 best; the last one only tells how near the choice was."""
-    vocab_size = log_probs.size(-1)
-    totals = (state.scores[:, :, None] + log_probs).flatten(1)  # (B, W * V)
-    scores, places = top_by_place(totals, min(2 * width + 1, totals.size(1)))
-    tokens = places % vocab_size
-    return Continuations(scores, places // vocab_size, tokens, tokens == eos_id)
-
-
-def _weighed(found: Continuations, log_probs: Tensor, width: int) -> list[Weighed]:
-    """What a step weighed for the one sentence of a batch; (1, W, V) are the log-probabilities of the tokens."""
-    finishing, going_on = found.finishing(width)[0].tolist(), set(found.going_on(width)[0].tolist())
-    columns = (found.parents[0].tolist(), found.tokens[0].tolist(), found.scores[0].tolist())
-    return [
-        Weighed(
-            parent, token, log_probs[0, parent, token].item(), score,
-            "finished" if finishing[rank] else "live" if rank in going_on else "pruned",
-        )
-        for rank, (parent, token, score) in enumerate(zip(*columns, strict=True))
-        if rank < 2 * width and score > -math.inf
-    ]  # fmt: skip
-
-
 def top_by_place(values: Tensor, k: int) -> tuple[Tensor, Tensor]:
-    """The k largest of each row, (B, N) -> (B, k) and their places; of equal ones the first, whatever the device."""
+    """Returns the k largest of each row and their places, (B, N) -> (B, k); of equal ones the first, on any device."""
     top, places = values.topk(min(k + 1, values.size(1)))
     places = places[:, :k]
     tied = (top[:, k:] == top[:, k - 1 : k]).any(dim=1)  # topk chose among equal ones
@@ -129,93 +181,51 @@ def top_by_place(values: Tensor, k: int) -> tuple[Tensor, Tensor]:
     return top, places.gather(1, order)
 
 
-def _finish(state: BeamState, found: Continuations, width: int) -> None:
-    """Collects the continuations among the first W that end."""
-    places, ranks = found.finishing(width).nonzero(as_tuple=True)
-    ids = state.ids[places, found.parents[places, ranks], 1 + state.prefix_length :].tolist()
-    for place, words, score in zip(places.tolist(), ids, found.scores[places, ranks].tolist(), strict=True):
-        state.finished[place].append(Hypothesis(words, score, state.prefix_length))
-
-
-def _advance(state: BeamState, found: Continuations, width: int, cache: DecoderCache) -> None:
-    """Goes on with the first W continuations that do not end."""
-    order = found.going_on(width)  # (B, W)
-    parents, tokens = found.parents.gather(1, order), found.tokens.gather(1, order)
-    state.scores = found.scores.masked_fill(found.ends, -torch.inf).gather(1, order)
-    state.margins = list(map(min, state.margins, _margins(found, width)))
-    ids = state.ids.gather(1, parents[:, :, None].expand(-1, -1, state.ids.size(2)))
-    state.ids = torch.cat([ids, tokens[:, :, None]], dim=2)
-    cache.reorder(parents)
-
-
-def _margins(found: Continuations, width: int) -> list[float]:
-    """How near each sentence's choices were: the least gap whose loss would change what finishes or lives on."""
-    scores, ends = found.scores, found.ends
-    living = scores.masked_fill(ends, -torch.inf).sort(dim=1, descending=True).values
-    last_finished = scores[:, :width].masked_fill(~ends[:, :width], torch.inf).amin(dim=1)
-    first_refused = scores[:, width:].masked_fill(~ends[:, width:], -torch.inf).amax(dim=1)
+def _margins(best: Tensor, is_end: Tensor, width: int) -> Tensor:
+    """Returns the least gap of each output whose loss would change what finishes or lives on: (B, k) -> (B,)."""
+    living = best.masked_fill(is_end, -torch.inf).sort(dim=1, descending=True).values
+    last_finished = best[:, :width].masked_fill(~is_end[:, :width], torch.inf).amin(dim=1)
+    first_refused = best[:, width:].masked_fill(~is_end[:, width:], -torch.inf).amax(dim=1)
     gaps = torch.stack(
         [
             living[:, width - 1] - living[:, width],
-            last_finished - scores[:, width],
-            scores[:, width - 1] - first_refused,
+            last_finished - best[:, width],
+            best[:, width - 1] - first_refused,
         ]
     )
-    margins: list[float] = gaps.masked_fill(gaps.isnan(), torch.inf).amin(dim=0).tolist()  # NaN: no hypotheses both
-    return margins
+    return gaps.masked_fill(gaps.isnan(), torch.inf).amin(dim=0)  # NaN: no hypotheses both
 
 
-def _release(state: BeamState, config: DecodeConfig, cache: DecoderCache) -> dict[int, Found]:
-    """Takes the sentences that are done out of the batch; returns what was found, by source."""
-    best, found, keep = state.scores.amax(dim=1).tolist(), {}, []
-    for place, (row, finished) in enumerate(zip(state.rows, state.finished, strict=True)):
-        rival = _rival(best[place], state.length, state.limits[place], len(finished), config)
-        nearest = min((abs(_lead(h, rival, config.length_penalty)) for h in finished), default=math.inf)
-        state.margins[place] = min(state.margins[place], nearest)
-        if _is_done(finished, rival, config):
-            found[row] = _n_best(finished, state.margins[place], config)
-        else:
-            keep.append(place)
-    if found:
-        index = torch.tensor(keep, dtype=torch.long, device=state.ids.device)
-        state.rows = [state.rows[place] for place in keep]
-        state.limits = [state.limits[place] for place in keep]
-        state.margins = [state.margins[place] for place in keep]
-        state.finished = [state.finished[place] for place in keep]
-        state.ids, state.scores = state.ids[index], state.scores[index]
-        cache.select(index)
-    return found
+def _compared(
+    finished: list[Hypothesis], rival: float, steps: Steps, limit: int, config: DecodeConfig
+) -> tuple[int, float]:
+    """Returns how many finished hypotheses rank no lower than the best live one, of score `rival`, and by what least.
 
-
-def _rival(score: float, length: int, limit: int, finished: int, config: DecodeConfig) -> Hypothesis:
-    """What the best live hypothesis, of `length` tokens, is taken for when it is compared with those that finished.
-
-    Until W have: what it becomes if it loses nothing more and ends where that ranks highest. From then on: what it is,
-    its last token counted as its end.
+    Until W have finished, the live one is taken for what it becomes if it loses nothing more and ends where that ranks
+    highest. From then on: for what it is, its last token counted as its end.
     """
-    if finished >= config.beam_size:
-        words = length - 1
-    else:
-        words = limit if config.length_penalty > 0 else length
-    return Hypothesis([0] * words, score, len(config.target_prefix))
-
-
-def _is_done(finished: list[Hypothesis], rival: Hypothesis, config: DecodeConfig) -> bool:
-    """Whether the n best are found."""
-    bound = rival.rank(config.length_penalty)
-    return rival.score == -math.inf or sum(h.rank(config.length_penalty) >= bound for h in finished) >= config.n_best
+    if not finished:
+        return 0, math.inf
+    length, longest = steps.length, limit + (not steps.cuts)
+    if len(finished) < config.beam_size:
+        length = longest if config.length_penalty > 0 else min(length + 1, longest)
+    length += steps.prefix_length
+    bound = rival / length**config.length_penalty
+    ahead = sum(h.rank(config.length_penalty) >= bound for h in finished)
+    return ahead, min(abs(_lead(h, rival, length, config.length_penalty)) for h in finished)
 
 
 def _n_best(finished: list[Hypothesis], margin: float, config: DecodeConfig) -> Found:
-    """The n best by rank, equal ones by their ids; the margin includes how far those behind are from them."""
-    ranked = sorted(finished, key=lambda h: (-h.rank(config.length_penalty), h.ids))
+    """Returns the n best by rank, equal ones by their ids; the margin includes how far those behind are from them."""
+    penalty = config.length_penalty
+    ranked = sorted(finished, key=lambda h: (-h.rank(penalty), h.ids))
     for place, hypothesis in enumerate(ranked[: config.n_best]):
         for other in ranked[place + 1 :]:
-            margin = min(margin, _lead(hypothesis, other, config.length_penalty))
+            margin = min(margin, _lead(hypothesis, other.score, other.length, penalty))
     return Found(ranked[: config.n_best], margin)
 
 
-def _lead(first: Hypothesis, second: Hypothesis, length_penalty: float) -> float:
-    """Twice the change that, taken from the first score and added to the second, makes them rank alike."""
-    gap = first.rank(length_penalty) - second.rank(length_penalty)
-    return 2 * gap / (1 / first.divisor(length_penalty) + 1 / second.divisor(length_penalty))
+def _lead(first: Hypothesis, score: float, length: int, penalty: float) -> float:
+    """Returns twice the change that, taken from the first score and added to the second, makes them rank alike."""
+    gap = first.rank(penalty) - score / length**penalty
+    return 2 * gap / (1 / first.length**penalty + 1 / length**penalty)

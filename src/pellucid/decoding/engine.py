@@ -1,118 +1,103 @@
-"""Many sentences through a search: batches of similar length, results in the order of the input.
+"""Many texts through a search: batches of similar length, results in the order of the input.
 
-A sentence's result must not depend on its neighbours, yet the last digits of a matrix product depend on how many rows
-it has. So a sentence whose search came so near to another outcome that these digits could decide it is searched again,
-alone.
+A text's result must not depend on its neighbours, yet the last digits of a matrix product depend on how many rows it
+has. So a text whose search came so near to another outcome that these digits could decide it is searched again, alone.
 """
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import TypeVar
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
 
 import torch
-from torch import Tensor
 
 from pellucid.config import DecodeConfig, SamplingConfig
-from pellucid.decoding.beam import beam_search
-from pellucid.decoding.greedy import greedy_search
-from pellucid.decoding.hypothesis import Found, Hypothesis, Watcher, check_ids
-from pellucid.decoding.padding import pad
+from pellucid.decoding.batches import batches_by_length, pad
+from pellucid.decoding.beam import Search, beam_search, greedy_search
+from pellucid.decoding.hypothesis import Found, Hypothesis, Watcher
 from pellucid.decoding.sampling import sample
-from pellucid.decoding.scoring import forced_scores
-from pellucid.errors import DecodingError
+from pellucid.decoding.steps import Steps, check_ids
+from pellucid.errors import DecodingError, shown
+from pellucid.model.families import DecoderOnly
 from pellucid.model.transformer import Transformer
 
 NEAR_TIE = 1e-4  # nats; sums of log-probabilities differ by about 1e-5 between batches in single precision
 
-Result = TypeVar("Result")
-Shape = tuple[int, ...]
-"""The lengths of what a sentence brings, less one token each: its source, and its target where it is given."""
-
 
 def search(
-    model: Transformer, sources: Sequence[Sequence[int]], config: DecodeConfig, watch: Watcher | None = None
+    model: Transformer | DecoderOnly,
+    texts: Sequence[Sequence[int]],
+    config: DecodeConfig,
+    by: Search | None = None,
+    *,
+    places: Sequence[int] | None = None,
+    watch: Watcher | None = None,
 ) -> list[list[Hypothesis]]:
-    """The `n_best` hypotheses of each source (ids, without the end token), best first; greedy for a beam of one.
+    """Returns the `n_best` hypotheses of each text, best first.
 
-    `watch` is told of each step in the search of a single source.
+    Args:
+        texts: ids: the sources of an encoder-decoder without their end token, or prompts that a decoder continues.
+        config: `batch_tokens` is divided by `beam_size`, since a text has so many hypotheses.
+        by: the search; None: beam search, or greedy search for a beam of one.
+        places: the number of each text in the whole input, from which random numbers follow; None: 0, 1, 2 ...
+        watch: is told of each step in the search of a single text; for Pellucid's own searches.
+
+    Raises DecodingError for ids that the model does not have, a text of none, and a search that gives something else
+    than hypotheses for each text.
     """
-
-    def run(src: Tensor, places: list[int]) -> list[Found]:
-        if config.beam_size == 1:
-            return greedy_search(model, src, config, watch=watch)
-        return beam_search(model, src, config, watch)
-
-    return _search(model, sources, config, config.batch_tokens // config.beam_size, run)
+    run = by or partial(greedy_search if config.beam_size == 1 else beam_search, watch=watch)
+    numbers = range(len(texts)) if places is None else places
+    inputs, shapes, padded = _inputs(model, texts, config)
+    batches = list(batches_by_length(shapes, config.batch_tokens // config.beam_size, padded))
+    device = next(model.parameters()).device
+    found: dict[int, Found] = {}
+    with torch.inference_mode():
+        for batch in batches:  # which grows
+            given = pad([inputs[place] for place in batch], model.config.pad_id or 0).to(device)
+            results = run(Steps(model, given, config, [numbers[place] for place in batch]), config)
+            if by is not None:
+                _check_found(results, len(batch))
+            found.update(zip(batch, results, strict=True))
+            if len(batch) > 1:
+                batches += [[place] for place in batch if found[place].margin < NEAR_TIE]
+    return [found[place].hypotheses for place in range(len(texts))]
 
 
 def sample_outputs(
-    model: Transformer,
-    sources: Sequence[Sequence[int]],
-    config: SamplingConfig,
+    model: Transformer | DecoderOnly,
+    texts: Sequence[Sequence[int]],
+    sampling: SamplingConfig,
     decode: DecodeConfig | None = None,
     places: Sequence[int] | None = None,
 ) -> list[Hypothesis]:
-    """One drawn output for each source (ids, without the end token), by the number that `places` gives it.
+    """Returns one drawn output for each text, by the number that `places` gives it; otherwise as `search` does."""
+    one = replace(decode or DecodeConfig(), beam_size=1, n_best=1)
+    return [
+        hypotheses[0] for hypotheses in search(model, texts, one, partial(sample, sampling=sampling), places=places)
+    ]
 
-    Of `decode` count what limits, begins and suppresses an output, and `batch_tokens`.
+
+def _inputs(
+    model: Transformer | DecoderOnly, texts: Sequence[Sequence[int]], config: DecodeConfig
+) -> tuple[list[Sequence[int]], list[tuple[int, ...]], bool]:
+    """Returns what the model reads of each text, its shape for the batches, and whether those may have padding.
+
+    Prompts of one length go together, so that no padding stands amid positions and masks; a shape counts all that a
+    prompt may become.
     """
-    decode, numbers = decode or DecodeConfig(), places or range(len(sources))
-
-    def run(src: Tensor, places: list[int]) -> list[Found]:
-        return sample(model, src, config, [numbers[place] for place in places], decode)
-
-    return [hypotheses[0] for hypotheses in _search(model, sources, decode, decode.batch_tokens, run)]
-
-
-def score_outputs(
-    model: Transformer,
-    sources: Sequence[Sequence[int]],
-    targets: Sequence[Sequence[int]],
-    decode: DecodeConfig | None = None,
-) -> list[float]:
-    """The log-probability of each target given its source (ids, without start and end tokens).
-
-    Of `decode` count what stands before and behind sources and targets, which adds nothing to a score, and
-    `batch_tokens`.
-    """
-    decode, config = decode or DecodeConfig(), model.config
-    check_ids(decode, config)
-    start = [config.bos_id, *decode.target_prefix]
-
-    def run(places: list[int]) -> list[float]:
-        src = _padded(model, [whole_source(model, sources[i], decode) for i in places])
-        tgt_in = _padded(model, [[*start, *targets[i]] for i in places])
-        tgt_out = _padded(model, [[*start[1:], *targets[i], config.eos_id] for i in places])
-        ends = [len(start) + len(targets[i]) for i in places]
-        return forced_scores(model, src, tgt_in, tgt_out, ends, begin=len(decode.target_prefix))
-
-    shapes = [(len(s) + decode.added - 1, len(t) + len(start) - 1) for s, t in zip(sources, targets, strict=True)]
-    return _by_length(model, shapes, decode.batch_tokens, run)
-
-
-def _search(
-    model: Transformer,
-    sources: Sequence[Sequence[int]],
-    decode: DecodeConfig,
-    budget: int,
-    run: Callable[[Tensor, list[int]], list[Found]],
-) -> list[list[Hypothesis]]:
-    """What `run` finds for each source, again and alone where it was near to finding something else."""
-    check_ids(decode, model.config)
-
-    def found(places: list[int]) -> list[Found]:
-        return run(_padded(model, [whole_source(model, sources[i], decode) for i in places]), places)
-
-    def settled(places: list[int]) -> list[Found]:
-        if len(places) == 1:
-            return found(places)
-        return [found([i])[0] if f.margin < NEAR_TIE else f for i, f in zip(places, found(places), strict=True)]
-
-    shapes = [(len(source) + decode.added - 1,) for source in sources]
-    return [f.hypotheses for f in _by_length(model, shapes, budget, settled)]
+    if model.config.family == "decoder":
+        size = model.config.tgt_vocab_size
+        if model.config.eos_id >= size:
+            raise DecodingError(f"`eos_id` is {model.config.eos_id}, the model's vocabulary has {size:,} ids")
+        for ids in texts:
+            check_prompt(ids, size)
+        return [*texts], [(len(ids) + config.limit(len(ids)) - 1,) for ids in texts], False
+    check_ids(config, model.config)
+    sources: list[Sequence[int]] = [whole_source(model, ids, config) for ids in texts]
+    return sources, [(len(ids) - 1,) for ids in sources], model.config.pad_id is not None
 
 
 def whole_source(model: Transformer, ids: Sequence[int], decode: DecodeConfig) -> list[int]:
-    """The ids of a source with its end token and what stands before and behind every source: what the model reads.
+    """Returns a source as the model reads it: with its end token and what stands before and behind every source.
 
     Raises DecodingError where that is nothing at all.
     """
@@ -122,33 +107,20 @@ def whole_source(model: Transformer, ids: Sequence[int], decode: DecodeConfig) -
     return whole
 
 
-def _by_length(
-    model: Transformer, shapes: Sequence[Shape], budget: int, run: Callable[[list[int]], list[Result]]
-) -> list[Result]:
-    """The results of `run` over batches of similar length, each of at most `budget` tokens with padding."""
-    results: dict[int, Result] = {}
-    for places in batches_by_length(shapes, budget, padded=model.config.pad_id is not None):
-        results.update(zip(places, run(places), strict=True))
-    return [results[i] for i in range(len(shapes))]
+def check_prompt(ids: Sequence[int], vocab_size: int) -> None:
+    """Raises DecodingError for a text without ids, and for an id that the model does not have."""
+    if not len(ids):
+        raise DecodingError("a prompt is empty: a model continues one token or more", "begin it with the start token")
+    if (largest := max(ids)) >= vocab_size:
+        raise DecodingError(f"a text holds the id {largest}, the model's vocabulary has {vocab_size:,} ids")
 
 
-def batches_by_length(shapes: Sequence[Shape], budget: int, padded: bool) -> Iterator[list[int]]:
-    """Places by falling length: memory is used to the full at once, so what fits first fits to the end.
-
-    A model that takes every id for a word cannot be given padding: its batches hold one shape each.
-    """
-    batch: list[int] = []
-    for place in sorted(range(len(shapes)), key=lambda i: (-max(shapes[i]), shapes[i], i)):
-        if batch:
-            full = (max(shapes[batch[0]]) + 1) * (len(batch) + 1) > budget
-            if full or not (padded or shapes[place] == shapes[batch[0]]):
-                yield batch
-                batch = []
-        batch.append(place)
-    if batch:
-        yield batch
-
-
-def _padded(model: Transformer, rows: Sequence[Sequence[int]]) -> Tensor:
-    device = next(model.parameters()).device
-    return pad(rows, model.config.pad_id or 0).to(device, torch.long)
+def _check_found(results: list[Found], count: int) -> None:
+    """Raises DecodingError where a search of one's own does not give hypotheses for each output."""
+    wanted = f"`search` must return a Found with one hypothesis or more for each of its {count} outputs"
+    if not isinstance(results, list) or not all(isinstance(found, Found) for found in results):
+        raise DecodingError(f"{wanted}; it returned {shown(results)}", "return [Found([hypothesis]), ...]")
+    if len(results) != count:
+        raise DecodingError(f"{wanted}; it returned {len(results)}", "steps.rows says which output a row is")
+    if any(not found.hypotheses for found in results):
+        raise DecodingError(f"{wanted}; one has none", "an output at its limit ends: take what steps.hypotheses gives")

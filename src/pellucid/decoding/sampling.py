@@ -9,39 +9,30 @@ import torch
 from torch import Tensor
 
 from pellucid.config import DecodeConfig, SamplingConfig
-from pellucid.decoding.greedy import Preferences, greedy_search
+from pellucid.decoding.beam import greedy_search
 from pellucid.decoding.hypothesis import Found
-from pellucid.model.transformer import Transformer
+from pellucid.decoding.steps import Steps
 
 
-def sample(
-    model: Transformer,
-    src: Tensor,
-    config: SamplingConfig,
-    places: list[int],
-    decode: DecodeConfig | None = None,
-) -> list[Found]:
-    """One drawn output for each of the sources (B, S); `places` are their numbers in the whole input.
+def sample(steps: Steps, decode: DecodeConfig, sampling: SamplingConfig) -> list[Found]:
+    """Returns one drawn hypothesis for each output, by random numbers of its own: from the seed and its place.
 
-    The score is the sum of the model's own log-probabilities, before temperature and filters. Of `decode` count what
-    limits, begins and suppresses an output.
+    The score is the sum of the model's own log-probabilities, before temperature and filters.
     """
-    return greedy_search(model, src, decode, drawing(config, places))
+    generators = [np.random.default_rng([sampling.seed, place]) for place in steps.places]
 
+    def prefer(log_probs: Tensor, outputs: list[int]) -> Tensor:
+        noise = np.stack([-np.log(generators[i].standard_exponential(log_probs.size(1))) for i in outputs])
+        return filtered(log_probs, sampling) + torch.from_numpy(noise).float().to(log_probs.device)
 
-def drawing(config: SamplingConfig, places: list[int]) -> Preferences:
-    """What a search is to prefer so that its choices are draws; `places` number the rows that it begins with."""
-    generators = [np.random.default_rng([config.seed, place]) for place in places]
-
-    def draw(log_probs: Tensor, rows: list[int]) -> Tensor:
-        noise = np.stack([-np.log(generators[row].standard_exponential(log_probs.size(1))) for row in rows])
-        return filtered(log_probs, config) + torch.from_numpy(noise).float().to(log_probs.device)
-
-    return draw
+    return greedy_search(steps, decode, prefer=prefer)
 
 
 def filtered(log_probs: Tensor, config: SamplingConfig) -> Tensor:
-    """Log-probabilities (B, V) after temperature, top-k and top-p, up to a constant; minus infinity: left out."""
+    """Returns log-probabilities (B, V) after temperature, top-k and top-p, up to a constant.
+
+    Minus infinity stands at what is left out.
+    """
     scores = (log_probs - log_probs.amax(dim=1, keepdim=True)) / config.temperature  # (B, V)
     if not config.top_k and config.top_p == 1:
         return scores

@@ -3,18 +3,12 @@
 from pathlib import Path
 from typing import Any
 
-from pellucid.config import ModelConfig, Recipe
+from pellucid.config import TASKS, ModelConfig, Recipe
 from pellucid.data.catalogue import catalogue
 from pellucid.model.parts import Parts
 from pellucid.run.folder import RunResult
-from pellucid.weights.card import PIPELINE_TAGS, card
+from pellucid.weights.card import card, usage
 
-USES = {
-    "translate": ("A translator", "Translator", "translate", "pellucid translate FOLDER < source.txt > target.txt"),
-    "classify": ("A classifier", "Classifier", "classify", "pellucid classify FOLDER < texts.txt > labels.txt"),
-    "generate": ("A language model", "LanguageModel", "generate", "pellucid generate FOLDER < prompts.txt"),
-}
-"""By task: what its model is, its class and method, and how it is used on the command line."""
 _CODES = """
 af am ar as az be bg bn br bs ca cs cy da de dz el en eo es et eu fa fi fr fy ga gd gl gu ha he hi hr hu hy id ig is it
 ja ka kk km kn ko ku ky li lt lv mg mk ml mn mr ms mt my nb ne nl nn no oc or pa pl ps pt ro ru rw se sh si sk sl so sq
@@ -44,8 +38,8 @@ def model_card(
         signature: sacreBLEU's of that BLEU.
     """
     data, digest = recipe.data, recipe.train.init_sha256
-    what, class_name, method, command = USES[recipe.task]
-    sides = ("src",) if recipe.task == "generate" else ("src", "tgt")
+    task = TASKS[recipe.task]
+    sides = ("src", "tgt") if task.targets else ("src",)
     files = [Path(path).name for side in sides for path in data.files(side)]
     rows = {
         "encoder / decoder layers": f"{config.num_encoder_layers} / {config.num_decoder_layers}",
@@ -65,7 +59,7 @@ def model_card(
     table = "".join(f"| {name} | {value.replace('|', chr(92) + '|')} |\n" for name, value in rows.items())
     head = {
         "library_name": "pellucid",
-        "pipeline_tag": PIPELINE_TAGS[recipe.task],
+        "pipeline_tag": task.pipeline_tag,
         "language": languages_of(recipe),
         "license": recipe.license,
         "datasets": _data_sets(recipe),
@@ -73,22 +67,12 @@ def model_card(
     }
     body = f"""# {recipe.name}
 
-{recipe.description or f"{what} trained with Pellucid."}
+{recipe.description or f"{task.title} trained with Pellucid."}
 
 | | |
 | --- | --- |
 {table}
-## Use
-
-    {command}
-
-```py
-import pellucid
-
-print(pellucid.{class_name}.load("FOLDER").{method}(["..."]))
-```
-
-For other programs: `pellucid convert FOLDER NEW --to hf` (transformers), `ct2` (CTranslate2) or `onnx` (a browser).
+{usage(task)}
 """
     return card(head, body)
 
@@ -127,7 +111,7 @@ def _metrics(recipe: Recipe, result: RunResult | None, chrf: float | None, signa
         found.append({"type": "chrf", "value": round(chrf, 2), "name": "chrF2"})
     if result.valid_accuracy is not None:
         found.append({"type": "accuracy", "value": round(result.valid_accuracy, 4), "name": "accuracy"})
-    unit = "a text" if recipe.task == "classify" else "a token"
+    unit = f"a {TASKS[recipe.task].unit}"
     found.append({"type": "loss", "value": round(result.valid_loss, 4), "name": f"loss {unit} (nats)"})
     return found
 
@@ -144,5 +128,5 @@ def _index(recipe: Recipe, metrics: list[dict[str, Any]]) -> list[dict[str, Any]
         return []
     name = Path(recipe.data.valid_src).name or "held out of the training text"
     data_set = {"name": f"validation text ({name})", "type": (*_data_sets(recipe), "unknown")[0]}
-    result = {"task": {"type": PIPELINE_TAGS[recipe.task]}, "dataset": data_set, "metrics": metrics}
+    result = {"task": {"type": TASKS[recipe.task].pipeline_tag}, "dataset": data_set, "metrics": metrics}
     return [{"name": recipe.name, "results": [result]}]

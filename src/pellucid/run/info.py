@@ -3,10 +3,10 @@
 import json
 from pathlib import Path
 
-from pellucid.config import RECIPE, ModelConfig, Recipe
+from pellucid.config import RECIPE, TASKS, ModelConfig, Recipe
 from pellucid.errors import PellucidError
 from pellucid.run.folder import RunFolder
-from pellucid.tasks.saved import KINDS, model_folder
+from pellucid.tasks.task import model_folder
 from pellucid.weights.folder import SavedModel
 
 CONVERSION = "conversion.json"
@@ -18,7 +18,7 @@ def describe(name: str | Path, saved: SavedModel) -> list[str]:
     recipe = _recipe(folder)
     rows = [("task", _task(saved)), ("shape", _shape(saved.model.config)), ("vocabulary", _vocabulary(saved, recipe))]
     if recipe is not None:
-        sides = ("src",) if recipe.task == "generate" else ("src", "tgt")
+        sides = ("src", "tgt") if TASKS[recipe.task].targets else ("src",)
         texts = [Path(path).name for side in sides for path in recipe.data.files(side)]
         rows.append(("recipe", recipe.name + (f": {recipe.description}" if recipe.description else "")))
         rows.append(("texts", f"{', '.join(texts)}{_pairs(folder)}"))
@@ -40,12 +40,13 @@ def _recipe(folder: Path) -> Recipe | None:
 
 
 def _task(saved: SavedModel) -> str:
+    noun = TASKS[saved.task].noun
     if saved.languages:
         codes = sorted(saved.languages)
         more = f" and {len(codes) - 12} more" if len(codes) > 12 else ""
-        return f"{saved.task}: {KINDS[saved.task]} of {len(codes)} languages, {', '.join(codes[:12])}{more}"
+        return f"{saved.task}: {noun} of {len(codes)} languages, {', '.join(codes[:12])}{more}"
     labels = f": {', '.join(saved.labels)}" if saved.labels else ""
-    return f"{saved.task}: {KINDS[saved.task]}{labels}"
+    return f"{saved.task}: {noun}{labels}"
 
 
 def _shape(config: ModelConfig) -> str:

@@ -20,7 +20,7 @@ from pellucid.data.given import GivenText, given_texts
 from pellucid.data.locate import TEXT_FIELDS, locate
 from pellucid.data.prepare import Corpus, check_same_texts, open_corpus, prepare, train_tokenizers
 from pellucid.data.running import RunningCorpus
-from pellucid.decoding.hypothesis import NotANumberError, check_ids
+from pellucid.decoding.steps import NotANumberError, check_ids
 from pellucid.errors import CheckpointError, ConfigError, PellucidError
 from pellucid.evaluation.scores import bleu_signature
 from pellucid.files.reading import sha256_of
@@ -43,7 +43,7 @@ from pellucid.run.lock import check_free
 from pellucid.run.mending import FILES, check_mended, check_places, digest_description, find_loss, must_be_mended
 from pellucid.run.start import Start, with_gentle_rate, with_start
 from pellucid.run.validation import Validator
-from pellucid.tasks.devices import find_device
+from pellucid.tasks.task import find_device
 from pellucid.text.tokenizer import Tokenizer
 from pellucid.text.tokenizers import Tokenizers
 from pellucid.training import precision

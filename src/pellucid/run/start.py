@@ -15,15 +15,14 @@ from typing import Any, Self
 
 import torch
 
-from pellucid.config import KEYS, DecodeConfig, ModelConfig, Recipe, TrainConfig
-from pellucid.config.recipe import NEEDS
+from pellucid.config import KEYS, TASKS, DecodeConfig, ModelConfig, Recipe, TrainConfig
 from pellucid.config.tables import split_override, toml_line
-from pellucid.errors import CheckpointError, ConfigError
+from pellucid.errors import ConfigError
 from pellucid.files.reading import sha256_of
 from pellucid.model.parts import Parts
 from pellucid.planning.rules import GENTLER, SHORTER
 from pellucid.tasks.languages import check_languages, speaking
-from pellucid.tasks.saved import model_folder
+from pellucid.tasks.task import model_folder, tokenizers_of
 from pellucid.text.tokenizers import Tokenizers
 from pellucid.weights.folder import WEIGHTS, SavedModel, is_described, read_config
 from pellucid.weights.opening import open_folder
@@ -31,8 +30,6 @@ from pellucid.weights.opening import open_folder
 DROPOUTS = ("dropout", "attention_dropout", "feed_forward_dropout")
 OF_HEADS = ("classifier_activation", "pooling")
 """Settings of a classifier's head: where the model to start from has none, the recipe's count."""
-STARTS = {"translate": ("translate",), "classify": ("classify", "encode"), "generate": ("generate",)}
-"""What a model may have been for that starts a task."""
 FOREIGN_WEIGHTS = ("*.safetensors", "pytorch_model*.bin")
 OF_THE_RECIPE = ("n_best", "batch_tokens", "max_source_length")
 """Settings of [decode] that are not taken from the model to start from."""
@@ -75,18 +72,15 @@ class Start:
         Raises CheckpointError where it has no tokenizer.
         """
         saved, folder = self.model, self.folder
-        if saved.task not in STARTS[recipe.task]:
+        task = TASKS[recipe.task]
+        if saved.task not in task.starts_from:
             raise ConfigError(
-                f'`{folder}` holds a model of another family: `task = "{recipe.task}"` needs {NEEDS[recipe.task]}, and '
+                f'`{folder}` holds a model of another family: `task = "{recipe.task}"` needs {task.stacks}, and '
                 f"it has {saved.model.config.num_encoder_layers} encoder and {saved.model.config.num_decoder_layers} "
                 "decoder layers",
                 "choose another recipe, or another model to start from",
             )
-        if saved.tokenizers is None:
-            raise CheckpointError(
-                f"the model in `{folder}` has no tokenizer, so it cannot read text",
-                "copy the tokenizer's files into it",
-            )
+        tokenizers_of(saved, folder)
         if recipe.train.init_sha256 not in ("", self.digest):
             raise ConfigError(
                 f"`train.init_sha256` is {recipe.train.init_sha256}, but the weights in `{folder}` have {self.digest}",

@@ -1,13 +1,16 @@
 """Lines in, lines out: what the verbs share that answer each line of a stream with one of their own."""
 
+import hashlib
 import io
+import json
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol, TextIO, TypeVar
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TextIO, TypeVar
 
 from pellucid.errors import ConfigError, shown
 from pellucid.files.writing import is_replaceable, output, writable
@@ -15,10 +18,16 @@ from pellucid.streams.partial_output import Countable, partial_output
 from pellucid.streams.progress import LineProgress
 from pellucid.streams.source import LineSource
 
+if TYPE_CHECKING:
+    from pellucid.tasks.task import TextModel
+
 Line = TypeVar("Line")
 
-STRETCH = 2048  # lines that go together: enough to sort by length, few enough to see output soon
+STRETCH = 2048
+"""Lines that go together: enough to sort by length, few enough to see output soon."""
 FIRST_STRETCH = 64
+WITHOUT_EFFECT = ("batch_tokens",)
+"""Settings that change how answers are computed, and not what they are: who runs out of memory may lower them."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +69,7 @@ class Source(Countable, Protocol[Line]):
 
 @contextmanager
 def opened(stream: Stream) -> Iterator[LineSource]:
-    """The lines of the input; what can be refused of both ends is refused before anything is computed.
+    """Opens the lines of the input, and refuses what can be refused of both ends before anything is computed.
 
     Raises DataError where the input cannot be read or the output not be written; ConfigError where both are one file.
     """
@@ -74,43 +83,101 @@ def opened(stream: Stream) -> Iterator[LineSource]:
         yield source
 
 
-def answer_lines(
+class Answers(Generic[Line]):
+    """A stream on its way: hands out stretches of lines, in their order, and takes the answers of each.
+
+        for place, lines in answers:
+            answers.write(line.upper() for line in lines)
+
+    `place` is how many lines came before. An answer depends on its line and its place, and not on where stretches
+    begin.
+    """
+
+    def __init__(
+        self,
+        source: Source[Line],
+        write: Callable[[str], object],
+        progress: LineProgress,
+        nothing: tuple[Line, str],
+    ) -> None:
+        """Begins behind the lines that have been taken from the source; see `answering`."""
+        self._source = source
+        self._write = write
+        self._progress = progress
+        self._nothing = nothing
+        self._lines: list[Line | None] = []
+        self._answered = source.number
+        progress.begin(source.number, source.share)
+
+    def __iter__(self) -> Iterator[tuple[int, list[Line]]]:
+        size = FIRST_STRETCH
+        while lines := self._source.take(size):
+            self._lines = lines
+            yield self._answered, [self._nothing[0] if line is None else line for line in lines]
+            size = STRETCH
+
+    def write(self, answers: Iterable[str]) -> None:
+        """Writes the answers of the stretch that was handed out last, a line each."""
+        both = zip(self._lines, answers, strict=True)
+        self._write("".join(f"{self._nothing[1] if line is None else answer}\n" for line, answer in both))
+        self._answered += len(self._lines)
+        self._progress.update(self._answered, self._source.share)
+
+
+@contextmanager
+def answering(
     stream: Stream,
     source: Source[Line],
-    answer: Callable[[list[Line], int], Iterable[str]],
     *,
     command: Callable[[], Mapping[str, Any]],
     nothing: tuple[Line, str],
-) -> None:
-    """Writes the answer of each line, in their order.
+) -> Iterator[Answers[Line]]:
+    """Opens the output of a stream. It is whole when the context ends well, and else stays to be gone on with.
 
     Args:
-        answer: of a stretch of lines and the number of lines before it. An answer depends on its line and its place,
-            and not on where stretches begin.
-        nothing: the line that stands for one that is left out, and what is written for it.
         command: makes a table of what decides the answers beside the lines: an output that was stopped goes on under
             the same one alone.
+        nothing: the line that stands for one that is left out, and what is written for it.
     """
-    with ExitStack() as stack:
-        progress = stack.enter_context(LineProgress(shown=_is_waited_for(stream, source)))
+    with LineProgress(shown=_is_waited_for(stream, source)) as progress:
         if stream.output == "-" or not is_replaceable(stream.output):
-            write = stack.enter_context(_written_through(stream.output))
+            with writer(stream.output) as file:
+
+                def write(text: str) -> None:
+                    file.write(text)
+                    file.flush()
+
+                yield Answers(source, write, progress, nothing)
         else:
             settings = {**command(), "on_bad_utf8": stream.on_bad_utf8}
-            partial = partial_output(writable(stream.output), settings, source, fresh=stream.fresh, say=_say)
-            write = stack.enter_context(partial).write
-        progress.begin(source.number, source.share)
-        size, number = FIRST_STRETCH, source.number
-        while lines := source.take(size):
-            answers = answer([nothing[0] if line is None else line for line in lines], number)
-            both = zip(lines, answers, strict=True)
-            write("".join(f"{nothing[1] if line is None else found}\n" for line, found in both))
-            size, number = STRETCH, number + len(lines)
-            progress.update(number, source.share)
+            target = writable(stream.output)
+            with partial_output(target, settings, source, fresh=stream.fresh, say=_say) as partial:
+                yield Answers(source, partial.write, progress, nothing)
+
+
+def identity(verb: str, task: "TextModel[Any]", settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns what decides the answers of a verb, as JSON has it: equal tables write equal answers to equal lines."""
+    import torch
+
+    from pellucid.weights.tensors import parameters
+
+    digest = hashlib.sha256()
+    weights = parameters(task.model)
+    for name, tensor in weights.items():
+        digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}\n".encode())
+        digest.update(tensor.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().data)
+    with TemporaryDirectory(prefix="pellucid-") as folder:
+        table = task.tokenizers.save(Path(folder))  # which names its files by their digests
+    digest.update(json.dumps(table, sort_keys=True, default=str).encode())
+    effective = {name: value for name, value in settings.items() if value is not None and name not in WITHOUT_EFFECT}
+    device = next(iter(weights.values())).device.type
+    found = {"verb": verb, "model": digest.hexdigest(), "device": device, **effective}
+    as_stored: dict[str, Any] = json.loads(json.dumps(found))  # with lists, not tuples
+    return as_stored
 
 
 def _is_output_too(source: LineSource, output: str) -> bool:
-    """Whether an output would replace its own input while that is read."""
+    """Tells whether an output would replace its own input while that is read."""
     if source.status is None or not source.is_regular or not source.status.st_size:
         return False
     try:
@@ -120,21 +187,10 @@ def _is_output_too(source: LineSource, output: str) -> bool:
 
 
 def _is_waited_for(stream: Stream, source: Source[Any]) -> bool:
-    """Whether somebody waits for the end, and reads neither the answers meanwhile nor gives the lines one by one."""
+    """Tells whether somebody waits for the end, and neither reads the answers meanwhile nor gives the lines singly."""
     if stream.output == "-":
         return source.is_regular and not sys.stdout.isatty()
     return source.is_regular or not (stream.input == "-" and sys.stdin.isatty())
-
-
-@contextmanager
-def _written_through(path: str) -> Iterator[Callable[[str], object]]:
-    with writer(path) as file:
-
-        def write(text: str) -> None:
-            file.write(text)
-            file.flush()
-
-        yield write
 
 
 def _say(text: str) -> None:
@@ -143,7 +199,7 @@ def _say(text: str) -> None:
 
 @contextmanager
 def writer(path: str) -> Iterator[TextIO]:
-    """Standard output as UTF-8, or what output() makes of a file, device or pipe.
+    """Opens standard output as UTF-8, or what output() makes of a file, device or pipe.
 
     Raises DataError where nothing can be written there.
     """

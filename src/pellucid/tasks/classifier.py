@@ -1,27 +1,28 @@
 """Text in, a label out: an encoder with a classification head and its tokenizer."""
 
 import warnings
-from collections.abc import Sequence
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Self
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Self
 
 import torch
 from torch import Tensor
 
-from pellucid.config import BATCH_TOKENS
+from pellucid.config import TASKS, DecodeConfig
 from pellucid.data.classified import classifier_input
-from pellucid.decoding.engine import batches_by_length
-from pellucid.decoding.hypothesis import log_probs_of
-from pellucid.decoding.padding import pad
+from pellucid.decoding.batches import batches_by_length, pad
+from pellucid.decoding.steps import log_probs_of
 from pellucid.errors import ConfigError, DataError
 from pellucid.model.families import SequenceClassifier
-from pellucid.tasks.lines import check_batch_tokens, several
-from pellucid.tasks.saved import load_for
-from pellucid.tasks.summary import listing, summary
+from pellucid.tasks.task import TextModel, check_batch_tokens, listing, several
 from pellucid.tasks.tracing import segments_of, trace_text
+from pellucid.text.tokenizer import CompleteTokenizer
 from pellucid.text.tokenizers import Tokenizers
 from pellucid.tracing.trace import Trace
+from pellucid.weights.folder import SavedModel
+
+if TYPE_CHECKING:
+    from pellucid.evaluation.label_scores import LabelScores
 
 Text = str | tuple[str, str]
 """A text, or a pair of them for a model that tells two segments apart."""
@@ -36,8 +37,13 @@ class Classification:
     probabilities: dict[str, float]
     """Of each label, in the model's order."""
 
+    def to_json(self) -> dict[str, Any]:
+        """Returns the label, and the probability of each."""
+        probabilities = {label: round(probability, 6) for label, probability in self.probabilities.items()}
+        return {"label": self.label, "probabilities": probabilities}
 
-class Classifier:
+
+class Classifier(TextModel[SequenceClassifier]):
     """A trained classifier.
 
         classifier = Classifier.load("run")
@@ -46,52 +52,61 @@ class Classifier:
     It puts its model into evaluation mode.
     """
 
+    task = TASKS["classify"]
+
     def __init__(
         self,
         model: SequenceClassifier,
         tokenizers: Tokenizers,
         labels: Sequence[str] = (),
-        batch_tokens: int = BATCH_TOKENS,
+        batch_tokens: int | None = None,
+        *,
+        decode: DecodeConfig | None = None,
     ) -> None:
-        """`labels` are the names of the classes, by number; without them the numbers are the names.
+        """Puts the parts of a classifier together.
 
-        Raises ConfigError where there are not as many as classes.
+        Args:
+            labels: the names of the classes, by number; without them the numbers are the names.
+            batch_tokens: tokens of all texts that are read together; None: those of `decode`.
+            decode: the model's settings, of which `batch_tokens` alone counts.
+
+        Raises ConfigError where there are not as many labels as classes.
         """
-        self.model = model.eval()
-        self.tokenizer = tokenizers.source
-        count = model.config.num_classes
-        self.labels = tuple(labels) or tuple(map(str, range(count)))
-        self.batch_tokens = batch_tokens
-        if len(self.labels) != count:
-            raise ConfigError(f"{len(self.labels)} labels are given, but the model has {count} classes")
+        settings = decode or DecodeConfig()
+        settings = settings if batch_tokens is None else replace(settings, batch_tokens=batch_tokens)
+        super().__init__(
+            model, tokenizers, settings, labels=labels or [str(i) for i in range(model.config.num_classes)]
+        )
+        if len(self.labels) != model.config.num_classes:
+            raise ConfigError(
+                f"{len(self.labels)} labels are given, but the model has {model.config.num_classes} classes"
+            )
 
     @classmethod
-    def load(
-        cls,
-        folder: str | Path,
-        device: str | torch.device = "auto",
-        dtype: str | torch.dtype | None = None,
-        *,
-        revision: str | None = None,
-    ) -> Self:
-        """The classifier of a run, model or Hugging Face folder, or of a name on the hub (at a `revision`).
+    def _opened(cls, saved: SavedModel, tokenizers: Tokenizers) -> Self:
+        assert isinstance(saved.model, SequenceClassifier), "the task's record says so"
+        return cls(saved.model, tokenizers, saved.labels, decode=saved.decode)
 
-        Raises CheckpointError where there is none, it is damaged, or is for another task.
-        """
-        saved = load_for("classify", folder, device, dtype, revision)
-        assert isinstance(saved.model, SequenceClassifier)
-        return cls(saved.model, saved.tokenizers, saved.labels, saved.decode.batch_tokens)
+    @property
+    def tokenizer(self) -> CompleteTokenizer:
+        """The tokenizer of the texts: `tokenizers.source`."""
+        return self.tokenizers.source
 
-    def __repr__(self) -> str:
-        return summary(self, self.model, {self.tokenizer.kind: self.tokenizer.size}, f"labels {listing(self.labels)}")
+    @property
+    def batch_tokens(self) -> int:
+        """The tokens of all texts that are read together, where a call does not say otherwise."""
+        return self.decode.batch_tokens
+
+    def _traits(self) -> list[str]:
+        return [f"labels {listing(self.labels)}"]
 
     def classify(self, texts: Sequence[Text], *, batch_tokens: int | None = None) -> list[Classification]:
-        """The label of each text; of equally probable ones the first.
+        """Returns the label of each text; of equally probable ones the first.
 
         Args:
             texts: lines of text; for a model with segments also pairs (first, second). What is beyond the model's
                 positions is cut off the end (of a pair: off the longer one), with a warning.
-            batch_tokens: tokens of all texts that are read together; None: 4,096, or the model's own.
+            batch_tokens: tokens of all texts that are read together; None: the model's own.
 
         Raises DataError for a pair where the model has no segments, or a single text instead of a list.
         """
@@ -105,8 +120,33 @@ class Classifier:
             found.update(zip(places, self._log_probs([inputs[i] for i in places]), strict=True))
         return [self._classification(found[i]) for i in range(len(given))]
 
+    def answer(self, lines: Sequence[Text], place: int = 0, *, batch_tokens: int | None = None) -> list[Classification]:
+        """Classifies some lines of a stream; how many came before changes nothing."""
+        return self.classify(lines, batch_tokens=batch_tokens)
+
+    def stream(self, texts: Iterable[Text], *, batch_tokens: int | None = None) -> Iterator[Classification]:
+        """Classifies texts one after another, however many there are; at most 2,048 are held at a time."""
+        return super().stream(texts, batch_tokens=batch_tokens)
+
+    def evaluate(
+        self, texts: Sequence[Text], labels: Sequence[str], *, batch_tokens: int | None = None
+    ) -> "LabelScores":
+        """Classifies `texts` and scores the labels found against the right ones.
+
+        Raises DataError where the lists differ in length or are empty, or for a label that the model does not know.
+        """
+        from pellucid.evaluation.label_scores import score_labels
+
+        if unknown := sorted({*labels} - {*self.labels}):
+            names = ", ".join(f"`{label}`" for label in unknown[:5])
+            raise DataError(
+                f"the model does not know {len(unknown)} of the labels: {names}",
+                f"it knows {', '.join(self.labels[:20])}",
+            )
+        return score_labels([found.label for found in self.classify(texts, batch_tokens=batch_tokens)], labels)
+
     def trace(self, text: Text) -> Trace:
-        """All attentions of the pass over a text, or over a pair (first, second) with its segments.
+        """Records all attentions of the pass over a text, or over a pair (first, second) with its segments.
 
         Raises DataError for a pair where the model has no segments, and for what exceeds its positions.
         """
@@ -114,7 +154,7 @@ class Classifier:
         return trace_text(self.model, self.tokenizer, first, second)
 
     def _inputs(self, texts: Sequence[Text]) -> list[list[int]]:
-        """The ids of each text or pair, as the model reads them."""
+        """Returns the ids of each text or pair, as the model reads them."""
         pairs = [tuple(text) if isinstance(text, tuple | list) else (text, None) for text in texts]
         self._check_pairs(pairs)
         firsts = self.tokenizer.encode_lines([first for first, _ in pairs])
@@ -132,7 +172,7 @@ class Classifier:
         return inputs
 
     def _check_pairs(self, pairs: Sequence[tuple[object, ...]]) -> None:
-        """Raises DataError for what is no text and no pair, and for a pair where the model takes none."""
+        """Raises DataError for what is neither a text nor a pair, and for a pair where the model takes none."""
         for number, pair in enumerate(pairs, start=1):
             if len(pair) != 2 or not isinstance(pair[0], str) or not isinstance(pair[1], str | None):
                 raise DataError(f"text {number} is no text and no pair of texts: {pair!r}")
@@ -145,7 +185,7 @@ class Classifier:
 
     @torch.inference_mode()
     def _log_probs(self, inputs: Sequence[list[int]]) -> Tensor:
-        """(B, C) of the ids of B texts."""
+        """Returns the log-probabilities (B, C) of the labels, from the ids of B texts."""
         config, device = self.model.config, next(self.model.parameters()).device
         ids = pad(inputs, config.pad_id or 0).to(device)
         segments = None

@@ -9,8 +9,9 @@ from torch import Tensor
 
 from pellucid.config import DecodeConfig, ModelConfig
 from pellucid.data.classified import classifier_input
+from pellucid.decoding.beam import greedy_search
 from pellucid.decoding.engine import search, whole_source
-from pellucid.decoding.greedy import greedy_search
+from pellucid.decoding.steps import Steps
 from pellucid.errors import DataError
 from pellucid.model.families import DecoderOnly, EncoderOnly, Model
 from pellucid.model.transformer import Transformer
@@ -148,7 +149,7 @@ def trace_search(
     """A trace of a search and of a pass over what it found best; `source` without its end token."""
     recorder = SearchRecorder(model, decode)
     with watched(model, recorder.observe) as copied:
-        best = search(copied, [source], decode, recorder.watch)[0][0]
+        best = search(copied, [source], decode, watch=recorder.watch)[0][0]
     src = whole_source(model, source, decode)
     written = [*decode.target_prefix, *best.ids, model.config.eos_id]
     of_best = trace_pass(model, src, [model.config.bos_id, *written[:-1]], written, tokenizers=tokenizers)
@@ -167,8 +168,9 @@ def trace_search(
 
 def _greedy_output(model: Transformer, src: Sequence[int]) -> list[int]:
     """What the decoder reads as it writes its own output. `src` has its end token already, wherever that stands."""
-    best = greedy_search(in_evaluation(model), ids_tensor(model, src, "src"))[0].hypotheses[0]
-    return [model.config.bos_id, *best.ids]
+    decode = DecodeConfig()
+    (found,) = greedy_search(Steps(in_evaluation(model), ids_tensor(model, src, "src"), decode), decode)
+    return [model.config.bos_id, *found.hypotheses[0].ids]
 
 
 def _tokens(

@@ -2,31 +2,60 @@
 
 import math
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Literal, Self, TypedDict, Unpack
 
 import torch
 
-from pellucid.config import DecodeConfig, SamplingConfig
-from pellucid.config.tables import from_table, to_table
-from pellucid.decoding.engine import sample_outputs, score_outputs, search
+from pellucid.config import TASKS, DecodeConfig, SamplingConfig
+from pellucid.decoding import engine
+from pellucid.decoding.beam import Search
 from pellucid.decoding.hypothesis import Hypothesis
-from pellucid.errors import DataError
+from pellucid.decoding.scoring import score_outputs
+from pellucid.errors import ConfigError, DataError
+from pellucid.model.parts import Parts
 from pellucid.model.transformer import Transformer
 from pellucid.tasks.languages import check_languages, codes_before_source, speaking, spoken_in
-from pellucid.tasks.lines import listed
-from pellucid.tasks.saved import open_model, ready
 from pellucid.tasks.segments import Segment, joined, ranked_together, segments_of
-from pellucid.tasks.summary import listing, summary
+from pellucid.tasks.task import Scored, TextModel, listed, listing, open_model
 from pellucid.tasks.tracing import trace_search, trace_translation
 from pellucid.text.sentences import sentences
+from pellucid.text.tokenizer import Tokenizer
 from pellucid.text.tokenizers import Tokenizers
 from pellucid.text.training_text import TrainingText
 from pellucid.tracing.trace import Trace
+from pellucid.weights.folder import SavedModel
+
+if TYPE_CHECKING:
+    from pellucid.evaluation.scores import References, Scores
 
 _BITS_OF_A_PLACE = 48  # lines of an input: above them stands the number of a piece in its line
+
+Own = Literal["own"]
+"""Stands for the model's own setting where None means something itself."""
+
+
+class TraceOptions(TypedDict, total=False):
+    """The options of `Translator.trace`: those of a translation by Pellucid's own searches."""
+
+    source_language: str | None
+    target_language: str | None
+    beam_size: int | None
+    n_best: int | None
+    length_penalty: float | None
+    max_length: int | Own | None
+    batch_tokens: int | None
+    max_source_length: int | None
+    segment: Literal["auto", "off"] | None
+    decode: DecodeConfig | None
+
+
+class TranslateOptions(TraceOptions, total=False):
+    """The options of `Translator.translate`."""
+
+    search: Search | None
 
 
 class LongText(UserWarning):
@@ -60,20 +89,20 @@ class Translation:
     sentences: list[Sentence] = field(default_factory=list, repr=False)
     """What was translated by itself: the line, or its sentences in their order; none of an empty line."""
 
+    def to_json(self) -> dict[str, Any]:
+        """Returns text, score and tokens; of several sentences these, and of several translations all of them."""
+        table = self._table()
+        if len(self.sentences) > 1:
+            table["sentences"] = [
+                {"source": s.source, "text": s.text, "score": round(s.score, 5)} for s in self.sentences
+            ]
+        return table | ({"alternatives": [t._table() for t in self.alternatives]} if len(self.alternatives) > 1 else {})
 
-@dataclass(frozen=True)
-class Scored:
-    """What a model gives to a text that it did not write."""
-
-    score: float
-    """The sum of its tokens' log-probabilities, end token included; nan where it has none."""
-    tokens: int
-    """Its tokens, end token included."""
-    fault: str = ""
-    """Why there is no score."""
+    def _table(self) -> dict[str, Any]:
+        return {"text": self.text, "score": round(self.score, 5), "tokens": self.tokens}
 
 
-class Translator:
+class Translator(TextModel[Transformer]):
     """A trained translator.
 
         translator = Translator.load("run")
@@ -81,6 +110,8 @@ class Translator:
 
     It puts its model into evaluation mode: dropout has no place in a translation.
     """
+
+    task = TASKS["translate"]
 
     def __init__(
         self,
@@ -93,14 +124,11 @@ class Translator:
         """Puts the parts of a translator together.
 
         Args:
+            decode: how it searches where a call does not say otherwise.
             languages: the codes of the languages of a multilingual model, with their ids.
             text: what its training lines were; None: not known, and no line is cut into sentences.
         """
-        self.model = model.eval()
-        self.tokenizers = tokenizers
-        self.decode = decode or DecodeConfig()
-        self.languages = dict(languages or {})
-        self.text = text
+        super().__init__(model, tokenizers, decode, languages=languages, text=text)
 
     @classmethod
     def load(
@@ -112,82 +140,183 @@ class Translator:
         target_language: str | None = None,
         *,
         revision: str | None = None,
+        parts: Parts | None = None,
+        tokenizer: Tokenizers | Tokenizer | None = None,
     ) -> Self:
-        """The translator of a run folder, a model folder, or a Hugging Face folder or name (at a `revision`).
+        """Opens the translator of a run folder, a model folder, a Hugging Face folder, or a name (at a `revision`).
 
-        The languages are those that a multilingual model translates between where a call does not name others.
+        Arguments are those of `TextModel.load`; the languages are those that a multilingual model translates between
+        where a call does not name others.
 
-        Raises CheckpointError where there is none, it is damaged or no translator; ConfigError for an unknown language.
+        Raises CheckpointError where there is no model, it is damaged, is for another task or has no tokenizer;
+        ConfigError for an unknown language, device or precision.
         """
-        saved = open_model(folder, device, dtype, revision)
-        tokenizers = ready(saved, "translate", folder).tokenizers
-        assert isinstance(saved.model, Transformer), "only a Transformer is for translation"
-        spoken = (saved.languages, source_language, target_language)
-        decode = speaking(saved.decode, saved.model.config, tokenizers, *spoken)
-        return cls(saved.model, tokenizers, decode, saved.languages, saved.text)
+        found = cls._from_folder(folder, open_model(folder, device, dtype, revision, parts, tokenizer))
+        spoken = (found.languages, source_language, target_language)
+        found.decode = speaking(found.decode, found.model.config, found.tokenizers, *spoken)
+        return found
 
-    def __repr__(self) -> str:
-        source, target = self.tokenizers.source, self.tokenizers.target
-        sides = {source.kind: source.size}
-        if source is not target:
-            sides = {f"source {source.kind}": source.size, f"target {target.kind}": target.size}
-        languages = f"languages {listing(self.languages)}" if self.languages else ""
-        return summary(self, self.model, sides, f"beam_size {self.decode.beam_size}", languages)
+    @classmethod
+    def _opened(cls, saved: SavedModel, tokenizers: Tokenizers) -> Self:
+        assert isinstance(saved.model, Transformer), "the task's record says so"
+        return cls(saved.model, tokenizers, saved.decode, saved.languages, saved.text)
+
+    def _traits(self) -> list[str]:
+        languages = [f"languages {listing(self.languages)}"] if self.languages else []
+        return [f"beam_size {self.decode.beam_size}", *languages]
 
     def translate(
         self,
         sources: Sequence[str],
         *,
+        search: Search | None = None,
         source_language: str | None = None,
         target_language: str | None = None,
-        **options: Any,
+        beam_size: int | None = None,
+        n_best: int | None = None,
+        length_penalty: float | None = None,
+        max_length: int | Own | None = "own",
+        batch_tokens: int | None = None,
+        max_source_length: int | None = None,
+        segment: Literal["auto", "off"] | None = None,
+        decode: DecodeConfig | None = None,
     ) -> list[Translation]:
-        """The best translation of each line; an empty line gives an empty one.
+        """Returns the best translation of each line; an empty line gives an empty one.
+
+        Every option but `max_length` leaves the model's own setting as it is where it is None.
 
         Args:
             sources: lines of text. A line of several sentences is translated sentence by sentence, where the model was
                 trained on single ones, and joined as it stood: `Translation.sentences` has them. A sentence beyond
                 `max_source_length` tokens is translated in pieces, with a warning.
+            search: a search of one's own, a function of `pellucid.Steps` and a DecodeConfig that returns a
+                `pellucid.Found` for each sentence; None: beam search.
             source_language, target_language: codes in `languages`, for a multilingual model.
-            options: fields of DecodeConfig that differ from the model's own: beam_size, n_best, length_penalty,
-                max_length, batch_tokens, max_source_length, segment ("auto", or "off": lines as they are). None leaves
-                one as it is; `max_length=None` sets no limit but twice the source's tokens + 50.
+            beam_size: hypotheses kept a step; 1 is greedy search.
+            n_best: translations of each line, in `Translation.alternatives`.
+            length_penalty: hypotheses rank by log-probability / length ** length_penalty.
+            max_length: most tokens of a translation; None: twice the source's tokens + 50; "own": as the model has it.
+            batch_tokens: source tokens translated at a time, padding and beams included.
+            max_source_length: source tokens of a sentence that is translated in one piece.
+            segment: "auto" cuts lines into sentences as said above, "off" leaves them as they are.
+            decode: settings in place of all of the model's own, over which the options above win.
 
         Warns with LongText of sentences that are longer than what the model was trained on.
 
-        Raises ConfigError for an option that there is not, a value that cannot work, or a language that is unknown or
-        missing.
+        Raises ConfigError for a value that cannot work, or a language that is unknown or missing.
         """
-        config = self._config(options, source_language, target_language)
+        config = self._config(
+            decode, source_language, target_language, beam_size=beam_size, n_best=n_best, max_length=max_length,
+            length_penalty=length_penalty, batch_tokens=batch_tokens, max_source_length=max_source_length,
+            segment=segment,
+        )  # fmt: skip
         lines = self._segments(sources, config)
-        found = iter(search(self.model, [piece for line in lines for s in line for piece in s.pieces], config))
-        return [self._translation(line, [[next(found) for _ in s.pieces] for s in line], config) for line in lines]
+        pieces = [piece for line in lines for s in line for piece in s.pieces]
+        found = iter(engine.search(self.model, pieces, config, search))
+        penalty = config.length_penalty if search is None else None
+        return [self._translation(line, [[next(found) for _ in s.pieces] for s in line], penalty) for line in lines]
 
     def sample(
         self,
         sources: Sequence[str],
         config: SamplingConfig | None = None,
-        max_length: int | None = None,
-        first_place: int = 0,
+        max_length: int | Own | None = "own",
         *,
+        temperature: float | None = None,
+        top_k: int | None = None,
+        top_p: float | None = None,
+        seed: int | None = None,
         source_language: str | None = None,
         target_language: str | None = None,
-        segment: str | None = None,
+        batch_tokens: int | None = None,
+        segment: Literal["auto", "off"] | None = None,
     ) -> list[Translation]:
-        """One drawn translation of each line; lines, languages and `segment` as `translate` takes them.
+        """Returns one drawn translation of each line; lines, languages and `segment` as `translate` takes them.
 
-        `first_place` is how many lines came before, where a long input is translated a part at a time.
+        A line has random numbers of its own, from (seed, its place), so neighbours and batches change nothing.
+
+        Args:
+            config: how to draw, as one object; None: from the model's whole distribution.
+            temperature: divides the logits: below 1 sharper, above 1 flatter. Like the three below, it wins over
+                `config`.
+            top_k: draws from so many most probable tokens; 0: from all.
+            top_p: draws from the fewest tokens that together are so probable.
+            seed: decides the draws; 1 where nothing says otherwise.
+
+        Raises ConfigError and DecodingError for a value that cannot work.
         """
-        options = {"max_length": self.decode.max_length if max_length is None else max_length, "segment": segment}
-        decode = self._config(options, source_language, target_language)
-        lines = self._segments(sources, decode)
+        drawn = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "seed": seed}
+        given: dict[str, Any] = {name: value for name, value in drawn.items() if value is not None}
+        return self._drawn(
+            sources, 0, replace(config or SamplingConfig(), **given), max_length=max_length, segment=segment,
+            source_language=source_language, target_language=target_language, batch_tokens=batch_tokens,
+        )  # fmt: skip
+
+    def _drawn(
+        self, sources: Sequence[str], before: int, sampling: SamplingConfig, **options: Unpack[TranslateOptions]
+    ) -> list[Translation]:
+        """Returns one drawn translation of each line of a stream of which `before` lines came before."""
+        if options.pop("search", None) is not None:
+            raise ConfigError("`search` looks for a translation, and `sampling` draws one", "leave one of them out")
+        decode = self._config(**options)
+        lines = self._segments(sources, decode, stacklevel=4)
         pieces, places = [], []
-        for place, line in enumerate(lines, start=first_place):
+        for place, line in enumerate(lines, start=before):
             of_line = [piece for s in line for piece in s.pieces]
             pieces += of_line
             places += [place + (number << _BITS_OF_A_PLACE) for number in range(len(of_line))]
-        found = iter(sample_outputs(self.model, pieces, config or SamplingConfig(), decode, places))
-        return [self._translation(line, [[[next(found)] for _ in s.pieces] for s in line], decode) for line in lines]
+        found = iter(engine.sample_outputs(self.model, pieces, sampling, decode, places))
+        return [self._translation(line, [[[next(found)] for _ in s.pieces] for s in line], None) for line in lines]
+
+    def answer(
+        self,
+        lines: Sequence[str],
+        place: int,
+        *,
+        sampling: SamplingConfig | None = None,
+        **options: Unpack[TranslateOptions],
+    ) -> list[Translation]:
+        """Translates some lines of a stream, of which `place` came before; draws as `sampling` says, if it is given."""
+        if sampling is None:
+            return self.translate(lines, **options)
+        return self._drawn(lines, place, sampling, **options)
+
+    def stream(
+        self, lines: Iterable[str], *, sampling: SamplingConfig | None = None, **options: Unpack[TranslateOptions]
+    ) -> Iterator[Translation]:
+        """Translates lines one after another, however many there are; at most 2,048 are held at a time.
+
+            with open("big.de") as lines:
+                for translation in translator.stream(lines, beam_size=4):
+                    print(translation.text)
+
+        Options are those of `translate`; with `sampling` the translations are drawn.
+        """
+        return super().stream(lines, sampling=sampling, **options)
+
+    def evaluate(
+        self,
+        sources: Sequence[str],
+        references: "References",
+        *,
+        tokenize: str = "auto",
+        ter: bool = False,
+        **options: Unpack[TranslateOptions],
+    ) -> "Scores":
+        """Translates `sources` and scores them against `references`, one each or several sets as [first, second].
+
+        Args:
+            tokenize: how BLEU cuts text: by the references' script, or by the tokenizer of that name, as score_corpus
+                says.
+            ter: computes TER, too.
+            options: as `translate` takes them.
+
+        Raises DataError where the lists differ in length or are empty, ConfigError for what cannot be set.
+        """
+        from pellucid.evaluation.scores import score_corpus
+
+        outputs = [translation.text for translation in self.translate(sources, **options)]
+        return score_corpus(outputs, references, tokenize=tokenize, ter=ter)
 
     def score(
         self,
@@ -197,12 +326,12 @@ class Translator:
         source_language: str | None = None,
         target_language: str | None = None,
     ) -> list[float]:
-        """The log-probability of each target given its source, end token included; what `Translation.score` is.
+        """Returns the log-probability of each target given its source, end token included, as `Translation.score`.
 
         Raises DataError where the lists differ in length, or a text is longer than the model takes; ConfigError for a
         language that is unknown or missing.
         """
-        decode = self._config({}, source_language, target_language)
+        decode = self._config(None, source_language, target_language)
         src, tgt = self._encoded_pairs(sources, targets)
         self._check_lengths(src, tgt, decode)
         return score_outputs(self.model, src, tgt, decode)
@@ -215,11 +344,11 @@ class Translator:
         source_language: str | None = None,
         target_language: str | None = None,
     ) -> list[Scored]:
-        """Returns what `score` gives, with the number of tokens; of a pair with a side too long for the model no score.
+        """Returns what `score` gives, with the number of tokens; a pair that is too long for the model has no score.
 
         Raises DataError where the lists differ in length; ConfigError for a language that is unknown or missing.
         """
-        decode = self._config({}, source_language, target_language)
+        decode = self._config(None, source_language, target_language)
         pairs = list(zip(*self._encoded_pairs(sources, targets), strict=True))
         faults = [self._too_long(src, tgt, decode) for src, tgt in pairs]
         fitting = [pair for pair, fault in zip(pairs, faults, strict=True) if not fault]
@@ -229,25 +358,17 @@ class Translator:
             for (_, tgt), fault in zip(pairs, faults, strict=True)
         ]
 
-    def trace(
-        self,
-        source: str,
-        target: str | None = None,
-        *,
-        source_language: str | None = None,
-        target_language: str | None = None,
-        **options: Any,
-    ) -> Trace:
-        """All attentions of one translation, recorded as it is computed; tokens as text.
+    def trace(self, source: str, target: str | None = None, **options: Unpack[TraceOptions]) -> Trace:
+        """Records all attentions of one translation as it is computed; tokens as text.
 
         Without a target, the search that `translate` makes is recorded with it: `trace.search` is its tree,
         `trace["search.cross"]` where each live hypothesis looked at each step, and the best hypothesis is the target.
-        Languages and `options` are those of `translate`. A line that it would cut into sentences or pieces is read
-        whole: of several sentences a warning says so, since `translate` gives another translation then.
+        The options are those of `translate`, but for `search`. A line that it would cut into sentences or pieces is
+        read whole: of several sentences a warning says so, since `translate` gives another translation then.
 
         Raises DataError for an empty source, or a text longer than the model takes; ConfigError as `translate` does.
         """
-        decode = self._config(options, source_language, target_language)
+        decode = self._config(**options)
         src = self.tokenizers.source.encode(source)
         if not src:
             raise DataError("the source is empty: there is nothing to translate, and nothing to trace")
@@ -260,18 +381,25 @@ class Translator:
         return trace_translation(self.model, self.tokenizers, decode, src, tgt)
 
     def _config(
-        self, options: dict[str, Any], source_language: str | None, target_language: str | None
+        self,
+        decode: DecodeConfig | None = None,
+        source_language: str | None = None,
+        target_language: str | None = None,
+        max_length: int | Own | None = "own",
+        **options: Any,
     ) -> DecodeConfig:
-        """The model's own settings with `options` in place of some, for a translation between two languages."""
-        given = {name: value for name, value in options.items() if value is not None or name == "max_length"}
-        decode = from_table(DecodeConfig, to_table(self.decode) | given, "the options of translate")
+        """Returns the settings of one call: the model's own with what was given in place of some, and the languages."""
+        given = {name: value for name, value in options.items() if value is not None}
+        if max_length != "own":
+            given["max_length"] = max_length
+        decode = replace(decode or self.decode, **given)
         fixed = (self.model.config, self.tokenizers, self.languages)
         decode = speaking(decode, *fixed, source_language, target_language)
         check_languages(decode, *fixed)
         return decode
 
     def _encoded_pairs(self, sources: Sequence[str], targets: Sequence[str]) -> tuple[list[list[int]], list[list[int]]]:
-        """The ids of both sides. Raises DataError where they differ in length."""
+        """Returns the ids of both sides. Raises DataError where they differ in length."""
         src = self.tokenizers.source.encode_lines(listed(sources))
         tgt = self.tokenizers.target.encode_lines(listed(targets))
         if len(src) != len(tgt):
@@ -279,7 +407,7 @@ class Translator:
         return src, tgt
 
     def _too_long(self, src: Sequence[int], tgt: Sequence[int], decode: DecodeConfig) -> str:
-        """What of a pair the model's positions have no room for; empty where they have."""
+        """Says which side of a pair the model's positions have no room for; empty where they have."""
         limits = self._source_room(decode), self._target_room(decode)
         return " and ".join(
             f"its {side} has {len(ids):,} tokens, the model takes at most {limit:,}"
@@ -300,15 +428,18 @@ class Translator:
                     )
 
     def _source_room(self, decode: DecodeConfig) -> int:
-        """The most tokens of a source that the model's positions have room for."""
+        """Returns the most tokens of a source that the model's positions have room for."""
         return self.model.config.max_positions - decode.added
 
     def _target_room(self, decode: DecodeConfig) -> int:
-        """The most tokens of a target that the model's positions have room for, its start token aside."""
+        """Returns the most tokens of a target that the model's positions have room for, its start token aside."""
         return self.model.config.max_positions - 1 - len(decode.target_prefix)
 
-    def _segments(self, sources: Sequence[str], decode: DecodeConfig) -> list[list[Segment]]:
-        """What is translated by itself of each line; nothing of an empty line. Warns of what is too long."""
+    def _segments(self, sources: Sequence[str], decode: DecodeConfig, stacklevel: int = 3) -> list[list[Segment]]:
+        """Returns what is translated by itself of each line; nothing of an empty line. Warns of what is too long.
+
+        `stacklevel` is the number of calls between the warning and the line that it is about.
+        """
         limit = max(1, min(decode.max_source_length, self._source_room(decode)))
         text = self.text if decode.segment == "auto" else None
         language = spoken_in(decode, self.tokenizers, self.languages)
@@ -320,12 +451,12 @@ class Translator:
                     warnings.warn(
                         f"a {'sentence' if len(line) > 1 else 'line'} of {segment.length:,} tokens is longer than the "
                         f"model takes ({limit:,}); it is translated in {len(segment.pieces)} pieces",
-                        stacklevel=3,
+                        stacklevel=stacklevel,
                     )
         if self.text is not None:
             lengths = [segment.length for line in lines for segment in line if len(segment.pieces) == 1]
             if too_long := [length for length in lengths if self.text.is_too_long(length)]:
-                warnings.warn(too_long_text(len(too_long), max(too_long), self.text), LongText, stacklevel=3)
+                warnings.warn(too_long_text(len(too_long), max(too_long), self.text), LongText, stacklevel=stacklevel)
         return lines
 
     def _tell_of_sentences(self, source: str, length: int, decode: DecodeConfig) -> None:
@@ -340,12 +471,18 @@ class Translator:
                 )
 
     def _translation(
-        self, line: list[Segment], found: list[list[list[Hypothesis]]], decode: DecodeConfig
+        self, line: list[Segment], found: list[list[list[Hypothesis]]], length_penalty: float | None
     ) -> Translation:
-        """One line's translation from the n best of each piece of its segments."""
+        """Returns one line's translation from the n best of each piece of its segments.
+
+        They rank by `length_penalty`; None: as they stand.
+        """
         pieces = [hypotheses for of_segment in found for hypotheses in of_segment]
         count = max(map(len, pieces), default=1)
-        ranks = [[h.rank(decode.length_penalty) for h in hypotheses] for hypotheses in pieces]
+        ranks = [
+            [-float(i) if length_penalty is None else h.rank(length_penalty) for i, h in enumerate(hypotheses)]
+            for hypotheses in pieces
+        ]
         ranked = []
         for chosen in ranked_together(ranks, count):
             best = iter([hypotheses[i] for hypotheses, i in zip(pieces, chosen, strict=True)])

@@ -23,12 +23,11 @@ from torch import Tensor, nn
 
 from pellucid.config import TrainConfig
 from pellucid.data.batching import Batch
+from pellucid.decoding.scoring import CHUNK_LOGITS
 from pellucid.errors import ConfigError
 from pellucid.model.families import DecoderOnly, Model, SequenceClassifier
 from pellucid.model.fast.linear import Linear, in_blocks
 from pellucid.model.transformer import Transformer
-
-CHUNK_LOGITS = 4_000_000  # numbers held at a time: 16 MB in single precision
 
 
 class Losses(NamedTuple):

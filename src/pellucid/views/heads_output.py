@@ -8,10 +8,11 @@ from typing import Any
 
 from pellucid.analysis.ablation import Ablation
 from pellucid.analysis.head_table import HeadTable, mean_statistics
-from pellucid.analysis.heads import BareEncoder, Reader, Subject
+from pellucid.analysis.heads import Subject
 from pellucid.errors import ConfigError, DataError
 from pellucid.files.writing import writable, write_output
-from pellucid.tasks.classifier import Classifier
+from pellucid.tasks.language_model import LanguageModel
+from pellucid.tasks.task import TextModel
 from pellucid.tasks.translator import Translator
 from pellucid.tracing.trace import Trace
 from pellucid.views.extras import overlay
@@ -63,11 +64,11 @@ def take_statistics(subject: Subject) -> Traced:
     return Traced(mean_statistics(traces()), len(refused))
 
 
-def trace_pair(reader: Reader, source: str, target: str) -> Trace:
+def trace_pair(reader: TextModel[Any], source: str, target: str) -> Trace:
     """The trace of one sentence, of a translator with a translation; of a passage as much as a model has room for."""
     if isinstance(reader, Translator):
         return reader.trace(source, target)
-    if isinstance(reader, Classifier | BareEncoder):
+    if not isinstance(reader, LanguageModel):
         return reader.trace(source)
     room = reader.model.config.max_positions - len(reader.decode.source_prefix)
     ids = reader.tokenizer.encode(source)

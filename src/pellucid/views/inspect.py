@@ -11,14 +11,10 @@ from pellucid.analysis.align import with_line_words
 from pellucid.analysis.evolution import evolution
 from pellucid.analysis.pharaoh import Gold, read_gold
 from pellucid.analysis.statistics import sink_columns, statistics
+from pellucid.config import Task
 from pellucid.data.lines import origin, read_lines
 from pellucid.errors import ConfigError, DataError
-from pellucid.evaluation.measure import task_in
-from pellucid.model.families import EncoderOnly
-from pellucid.tasks.classifier import Classifier
-from pellucid.tasks.language_model import LanguageModel
-from pellucid.tasks.saved import open_model
-from pellucid.tasks.tracing import trace_text
+from pellucid.tasks.task import open_task, task_in
 from pellucid.tasks.translator import Translator
 from pellucid.tracing.file import load_trace
 from pellucid.tracing.trace import Trace
@@ -88,31 +84,21 @@ def record(model: str, reading: Reading) -> Recorded:
     if reading.text is None:
         raise ConfigError(f"there is no text for the model `{model}`", "give one, or - for standard input")
     task = task_in(model)
-    refused = {"translate": (), "generate": ("second", *OF_TRANSLATORS)}.get(task, OF_TRANSLATORS)
-    _refuse(model, task, reading, refused)
+    refused = () if task.targets == "translations" else OF_TRANSLATORS
+    _refuse(model, task, reading, ("second", *refused) if task.family == "decoder" else refused)
     return _by_task(task, model, reading, reading.text)
 
 
-def _refuse(model: str, task: str, reading: Reading, names: Sequence[str]) -> None:
+def _refuse(model: str, task: Task, reading: Reading, names: Sequence[str]) -> None:
     for name in reading.given(names):
-        raise ConfigError(f"{_spelled(name)} means nothing to `{model}`, which is for `{task}`", "leave it out")
+        raise ConfigError(f"{_spelled(name)} means nothing to `{model}`, which is for `{task.name}`", "leave it out")
 
 
-def _by_task(task: str, model: str, reading: Reading, text: str) -> Recorded:
+def _by_task(task: Task, model: str, reading: Reading, text: str) -> Recorded:
     place = (reading.device, reading.dtype)
-    if task == "classify":
+    if task.targets != "translations":
         given = text if reading.second is None else (text, reading.second)
-        return Recorded(Classifier.load(model, *place).trace(given))
-    if task == "generate":
-        return Recorded(LanguageModel.load(model, *place).trace(text))
-    if task == "encode":
-        saved = open_model(model, *place)
-        if saved.tokenizers is None:
-            raise DataError(
-                f"the model in `{model}` has no tokenizer, so it cannot read text", "copy the tokenizer's files into it"
-            )
-        assert isinstance(saved.model, EncoderOnly), "an encoder is for nothing else"
-        return Recorded(trace_text(saved.model, saved.tokenizers.source, text, reading.second))
+        return Recorded(open_task(model, *place).trace(given))
     if reading.target is not None and reading.beam_size is not None:
         raise ConfigError("`--beam-size` means nothing where `--target` is given: nothing is searched", "leave one out")
     translator = Translator.load(model, *place, reading.source_language, reading.target_language)
@@ -232,9 +218,9 @@ def _same_text(recorded: Recorded, model: str, reading: Reading) -> Reading:
         return Reading(text=None)
     if recorded.written is None:
         return reading
-    if (task := task_in(model)) != "translate":
+    if (task := task_in(model)).targets != "translations":
         raise ConfigError(
-            f"a translator cannot be compared with `{model}`, which is for `{task}`", "name another translator"
+            f"a translator cannot be compared with `{model}`, which is for `{task.name}`", "name another translator"
         )
     return replace(reading, target=recorded.written, beam_size=None)
 

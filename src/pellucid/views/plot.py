@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from pellucid.errors import ConfigError, did_you_mean
-from pellucid.tasks.saved import open_model
+from pellucid.tasks.task import open_model
 from pellucid.views.canvas.picture import Picture
 from pellucid.views.plots.masks import plot_masks
 from pellucid.views.plots.positions import plot_positions

@@ -7,8 +7,8 @@ import torch
 from torch import Tensor, nn
 
 from pellucid.data.classified import classifier_input
-from pellucid.decoding.padding import pad
-from pellucid.errors import CheckpointError, ConfigError, DataError
+from pellucid.decoding.batches import pad
+from pellucid.errors import ConfigError, DataError
 from pellucid.model.attention import MultiHeadAttention, attention_weights, observing
 from pellucid.model.embeddings import Embeddings
 from pellucid.model.families import DecoderOnly, Model
@@ -16,6 +16,7 @@ from pellucid.model.layers import DecoderLayer, EncoderLayer
 from pellucid.model.relative import RelativePositions, RotaryPositions
 from pellucid.model.transformer import Transformer
 from pellucid.tasks.languages import speaking
+from pellucid.tasks.task import tokenizers_of
 from pellucid.tasks.translator import Translator
 from pellucid.text.tokenizer import CompleteTokenizer
 from pellucid.text.tokenizers import Tokenizers
@@ -68,15 +69,14 @@ def walk_pass(
     Raises CheckpointError for a model without tokenizer; ConfigError for a target or a language that means nothing to
     the model; DataError for a text that is longer than it takes.
     """
-    if saved.tokenizers is None:
-        raise CheckpointError("the model has no tokenizer, so it cannot read text", "leave --walk out")
+    tokenizers = tokenizers_of(saved)
     model, spoken = saved.model, (source_language, target_language)
     if isinstance(model, Transformer):
-        read = _translation(saved, model, saved.tokenizers, text, target, spoken)
+        read = _translation(saved, model, tokenizers, text, target, spoken)
     elif target or any(spoken):
         raise ConfigError("a target, and languages, are for an encoder-decoder; this model has one side", "leave them")
     else:
-        read = [_text(saved, saved.tokenizers, text)]
+        read = [_text(saved, tokenizers, text)]
     if (longest := max(len(ids) for _, _, ids in read)) > model.config.max_positions:
         raise DataError(f"{longest:,} tokens are too many: the model takes {model.config.max_positions:,}", "cut them")
     rows: list[tuple[str, ...]] = [

@@ -2,11 +2,11 @@
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-PIPELINE_TAGS = {"translate": "translation", "classify": "text-classification", "generate": "text-generation"}
-"""The name of a task on model hubs; else "feature-extraction"."""
+from pellucid.config import ModelConfig, Task
+
 PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_./ +-]*[A-Za-z0-9]")
 NOT_TEXT = ("yes", "no", "on", "off", "true", "false", "null")
 """The words that YAML takes for something else: Norwegian's code would be a no."""
@@ -16,6 +16,34 @@ def card(head: Mapping[str, Any], body: str, more: Sequence[str] = ()) -> str:
     """Returns a card: `head` as YAML, without what is empty, with `more` lines of it; and the body in Markdown."""
     filled = {key: value for key, value in head.items() if value not in ("", (), [], None)}
     return "\n".join(["---", *_yaml(filled), *more, "---", "", body.strip()]) + "\n"
+
+
+def usage(task: Task) -> str:
+    """Returns how a model of a task is used, for its card: on the command line, from Python, and elsewhere."""
+    return f"""## Use
+
+    {task.command}
+
+```py
+import pellucid
+
+print(pellucid.{task.class_name}.load("FOLDER").{task.method}(["..."]))
+```
+
+For other programs: `pellucid convert FOLDER NEW --to hf` (transformers), `ct2` (CTranslate2) or `onnx` (a browser)."""
+
+
+def plain_card(task: Task, model: ModelConfig, languages: Collection[str] = ()) -> str:
+    """Returns the card of a model of which nothing is known but what it is; it names no path, host or time."""
+    head = {"library_name": "pellucid", "pipeline_tag": task.pipeline_tag, "language": sorted(languages)}
+    rows = {
+        "encoder / decoder layers": f"{model.num_encoder_layers} / {model.num_decoder_layers}",
+        "d_model, d_ff, heads": f"{model.d_model}, {model.d_ff}, {model.num_heads}",
+        "vocabulary": f"{model.src_vocab_size:,} / {model.tgt_vocab_size:,}",
+    }
+    table = "".join(f"| {name} | {value} |\n" for name, value in rows.items())
+    about = usage(task) if task.command else ""
+    return card(head, f"# {task.title}\n\n| | |\n| --- | --- |\n{table}\n{about}")
 
 
 def parted(text: str) -> tuple[list[str], str]:

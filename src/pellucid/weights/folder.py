@@ -9,12 +9,13 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any
 
 import torch
 
 from pellucid.config import FIRST_FORMAT, FORMAT, DecodeConfig, ModelConfig
 from pellucid.config.tables import from_table, to_table
+from pellucid.config.tasks import TASKS, task_of
 from pellucid.errors import CheckpointError, ConfigError, did_you_mean, quoted, shown
 from pellucid.files.reading import read_settings
 from pellucid.files.writing import move_into_place, temporary_folder, write_text
@@ -41,11 +42,6 @@ OWN_TYPE = "pellucid"
 """What our config.json calls its model's type."""
 SECTIONS = ("model", "tokenizer", "decode")
 
-Task = Literal["translate", "classify", "generate", "encode"]
-TASK_OF_FAMILY: dict[str, Task] = {"encoder-decoder": "translate", "decoder": "generate", "encoder": "encode"}
-"""What a family is for; an encoder that tells classes apart is for "classify"."""
-_LOADED_BY = {"translate": "Translator", "classify": "Classifier", "generate": "LanguageModel"}
-
 
 @dataclass(frozen=True)
 class SavedModel:
@@ -55,7 +51,8 @@ class SavedModel:
     tokenizers: Tokenizers | None
     """None where a foreign folder has none."""
     decode: DecodeConfig
-    task: Task = "translate"
+    task: str = "translate"
+    """The name of a record in `TASKS`."""
     labels: tuple[str, ...] = ()
     """What each class is called."""
     languages: dict[str, int] = field(default_factory=dict)
@@ -64,11 +61,6 @@ class SavedModel:
     """Poolers and heads in a foreign folder that stand beside the model."""
     text: TrainingText | None = None
     """What a translator's training lines were; None: not known."""
-
-
-def task_of(model: ModelConfig) -> Task:
-    """Returns the task that a model of this shape is for."""
-    return "classify" if model.num_classes else TASK_OF_FAMILY[model.family]
 
 
 def save_model(
@@ -80,11 +72,13 @@ def save_model(
     labels: Sequence[str] = (),
     languages: Mapping[str, int] | None = None,
     text: TrainingText | None = None,
+    *,
+    task: str = "",
 ) -> Path:
     """Writes a whole model folder, in place of a model that is there already, and returns it."""
     folder.mkdir(parents=True, exist_ok=True)
     save_weights(folder, model)
-    save_description(folder, model.config, tokenizers, decode, card, labels, languages, text, model.parts)
+    save_description(folder, model.config, tokenizers, decode, card, labels, languages, text, model.parts, task=task)
     return folder
 
 
@@ -98,15 +92,18 @@ def save_description(
     languages: Mapping[str, int] | None = None,
     text: TrainingText | None = None,
     parts: Parts | None = None,
+    *,
+    task: str = "",
 ) -> None:
     """Writes all of a model folder but the weights: descriptions, the tokenizer's files, the model card README.md.
 
-    Of `parts` and tokenizers of somebody's own it holds the names: loading asks for them.
+    Of `parts` and tokenizers of somebody's own it holds the names: loading asks for them. `task` is the name of what
+    the model is for; empty: what its shape says.
     """
     folder.mkdir(parents=True, exist_ok=True)
     description = {
         "format": FORMAT,
-        "task": task_of(model),
+        "task": task or task_of(model).name,
         "model": to_table(model),
         "tokenizer": _save_tokenizers(folder, tokenizers),
         "decode": to_table(decode),
@@ -156,10 +153,10 @@ def load_folder(
         raise CheckpointError(f"`{description_of(folder)}` is damaged: {error}", "copy the folder again") from error
     check_parts(folder, table.get("parts", {}), table["task"], parts)
     tokenizers = Tokenizers.load(folder, table["tokenizer"], tokenizer)
-    if table["task"] != task_of(config):
+    if not TASKS[table["task"]].fits(config):
         raise CheckpointError(
             f"`{description_of(folder)}` is damaged: its task is {table['task']!r}, "
-            f"its model is for {task_of(config)!r}",
+            f"its model is for {task_of(config).name!r}",
             "copy the folder again",
         )
     origin = f"`{folder / WEIGHTS}`"
@@ -188,7 +185,7 @@ def check_parts(folder: Path, recorded: Any, task: str, parts: Parts | None) -> 
     if not given and not recorded:
         return
     told = {name: f"{name}={path.removeprefix('__main__.')}" for name, path in recorded.items()}
-    loader = f"pellucid.{_LOADED_BY[task]}.load" if task in _LOADED_BY else "load_folder"
+    loader = f"pellucid.{TASKS[task].class_name}.load" if TASKS[task].method else "load_folder"
     argument = f", parts=pellucid.Parts({', '.join(told.values())})" if told else ""
     line = f'write {loader}("{folder}"{argument})'
     has = f"has parts that are not Pellucid's ({', '.join(told.values())})" if told else "has no parts of your own"
@@ -259,10 +256,11 @@ def read_config(folder: Path) -> dict[str, Any]:
             f"`{path}` does not describe a model: it has neither Pellucid's `format` nor Hugging Face's `model_type`",
             "name a model folder",
         )
-    if version not in (FORMAT, FIRST_FORMAT) or table.get("task") not in get_args(Task):
-        tasks = ", ".join(repr(task) for task in get_args(Task))
+    task = table.get("task")
+    if version not in (FORMAT, FIRST_FORMAT) or not isinstance(task, str) or task not in TASKS:
+        tasks = ", ".join(map(repr, TASKS))
         raise CheckpointError(
-            f"`{path}` has format {quoted(version)} and task {quoted(table.get('task'))}; "
+            f"`{path}` has format {quoted(version)} and task {quoted(task)}; "
             f"this version reads {FIRST_FORMAT!r} and {FORMAT!r}, and {tasks}",
             "upgrade pellucid",
         )

@@ -8,7 +8,8 @@ import pytest
 import torch
 
 from pellucid.config import DecodeConfig, ModelConfig
-from pellucid.decoding.engine import score_outputs, search
+from pellucid.decoding.engine import search
+from pellucid.decoding.scoring import score_outputs
 from pellucid.errors import ConfigError
 from pellucid.model.transformer import Transformer
 from pellucid.weights import to_ctranslate2

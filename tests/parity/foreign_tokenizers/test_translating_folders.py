@@ -17,7 +17,7 @@ import pytest
 import torch
 
 from pellucid.errors import CheckpointError, ConfigError
-from pellucid.evaluation.evaluate import evaluate
+from pellucid.tasks.evaluate import evaluate
 from pellucid.tasks.translator import Translator
 from pellucid.weights.folder import save_description, save_weights
 from pellucid.weights.opening import open_folder

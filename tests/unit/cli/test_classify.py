@@ -80,7 +80,7 @@ def test_evaluate(classifier: Path, tmp_path: Path, pellucid: CommandLine) -> No
         (["--src", "{src}", "--ref", "{ref}", "--against", "x"], "`--against` is for translators, and `{run}` is none"),
         (["--src", "{src}", "--ref", "{ref}", "--tgt-lang", "de"], "`--tgt-lang` is for translators"),
         (["--src", "{src}", "--ref", "{ref}", "--beam-size", "2"], "`--beam-size` is for translators"),
-        (["--src", "{src}", "--ref", "{ref}", "--text", "lines"], "`--text` means nothing to `{run}`, an encoder"),
+        (["--src", "{src}", "--ref", "{ref}", "--text", "lines"], "`--text` means nothing to `{run}`, a classifier"),
     ],
 )
 def test_what_cannot_be_evaluated(

@@ -11,7 +11,7 @@ from pellucid.model.families import EncoderOnly
 from pellucid.run.run import train
 from pellucid.tasks.classifier import Classifier
 from pellucid.tasks.language_model import LanguageModel
-from pellucid.tasks.saved import open_model
+from pellucid.tasks.task import open_model
 from pellucid.tasks.translator import Translator
 from pellucid.weights.folder import save_description, save_weights
 from tests.other_tasks import (

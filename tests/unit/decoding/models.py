@@ -9,7 +9,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from pellucid.config import ModelConfig
+from pellucid.config import DecodeConfig, ModelConfig
+from pellucid.decoding.beam import beam_search, greedy_search
+from pellucid.decoding.hypothesis import Found
+from pellucid.decoding.steps import Steps
+from pellucid.model.families import DecoderOnly
 from pellucid.model.transformer import Transformer
 
 PAD, BOS, EOS = 0, 1, 2
@@ -34,6 +38,20 @@ def random_model(seed: int, vocab_size: int = 12, sharpness: float = 4.0, **fiel
     return model
 
 
+def random_decoder(seed: int = 0, vocab_size: int = 12, sharpness: float = 3.0, **fields: Any) -> DecoderOnly:
+    """A small decoder alone whose next-token distributions are peaked and differ from place to place."""
+    torch.manual_seed(seed)
+    shape = {"d_model": 16, "d_ff": 16, "num_heads": 2, "dropout": 0.0, "norm": "pre", "tie_embeddings": "none"}
+    options = {"max_positions": 12, "output_bias": True}
+    model = DecoderOnly(ModelConfig.decoder(vocab_size=vocab_size, num_layers=2, **shape | options | fields)).eval()
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            if parameter.dim() == 2 and ("layers" in name or "tgt_embedding" in name):
+                parameter *= 3
+        model.output_projection.weight *= sharpness
+    return model
+
+
 def random_sources(seed: int, count: int, vocab_size: int = 12, longest: int = 9) -> list[list[int]]:
     """Sources of 0 to `longest` ids."""
     generator = np.random.default_rng(seed)
@@ -46,6 +64,7 @@ class ScriptedCache:
 
     sources: list[Ids]
     prefixes: list[list[Ids]]
+    length: int = 0
 
     def reorder(self, parents: Tensor) -> None:
         self.prefixes = [[row[i] for i in order] for row, order in zip(self.prefixes, parents.tolist(), strict=True)]
@@ -81,6 +100,7 @@ class ScriptedModel:
     def step(self, tokens: Tensor, cache: ScriptedCache) -> Tensor:
         self.rows_seen.append(tokens.size(0))
         pairs = zip(cache.prefixes, tokens.tolist(), strict=True)
+        cache.length += 1
         cache.prefixes = [[(*p, t) for p, t in zip(row, last, strict=True)] for row, last in pairs]
         targets = [[prefix[1:] for prefix in row] for row in cache.prefixes]
         logits = [[list(self.script(s, t)) for t in row] for s, row in zip(cache.sources, targets, strict=True)]
@@ -106,6 +126,16 @@ def random_script(seed: int, vocab_size: int, sharpness: float = 2.0, clumps: bo
         return [float(value) for value in values]
 
     return logits
+
+
+def beam_found(model: Any, src: Tensor, config: DecodeConfig, **options: Any) -> list[Found]:
+    """What beam search finds for a batch (B, S)."""
+    return beam_search(Steps(model, src, config), config, **options)
+
+
+def greedy_found(model: Any, src: Tensor, config: DecodeConfig | None = None, **options: Any) -> list[Found]:
+    """What greedy search finds for a batch (B, S)."""
+    return greedy_search(Steps(model, src, config or DecodeConfig()), config or DecodeConfig(), **options)
 
 
 def source_batch(sources: list[list[int]]) -> Tensor:

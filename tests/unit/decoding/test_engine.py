@@ -1,15 +1,19 @@
 """The engine: results in the input's order, batches within the budget."""
 
 import math
+from dataclasses import replace
+from typing import Any
 
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
 
 from pellucid.config import DecodeConfig, SamplingConfig
-from pellucid.decoding.engine import batches_by_length, sample_outputs, score_outputs, search
-from pellucid.decoding.hypothesis import Hypothesis
+from pellucid.decoding.beam import Search, beam_search
+from pellucid.decoding.engine import sample_outputs, search
+from pellucid.decoding.hypothesis import Found, Hypothesis
+from pellucid.decoding.scoring import score_outputs
+from pellucid.decoding.steps import Steps
+from pellucid.errors import DecodingError
 from tests.unit.decoding.models import EOS, Ids, random_model, random_script, random_sources, scripted
 
 SOURCES = random_sources(4, 25)
@@ -61,19 +65,45 @@ def test_the_probabilities_of_all_outputs_sum_to_nearly_one() -> None:
     assert sum(map(math.exp, scores)) == pytest.approx(1, abs=0.02)
 
 
-@given(
-    shapes=st.lists(st.tuples(st.integers(0, 30), st.integers(0, 30)), max_size=30),
-    budget=st.integers(1, 200),
-    padded=st.booleans(),
+def test_a_search_of_ones_own_takes_the_place_of_beam_search() -> None:
+    """It sees each batch with the places of its texts, and what it gives comes back in the input's order."""
+    seen = []
+
+    def backwards(steps: Steps, config: DecodeConfig) -> list[Found]:
+        seen.extend(steps.places)
+        return [Found(found.hypotheses[::-1]) for found in beam_search(steps, config)]
+
+    config = DecodeConfig(beam_size=3, n_best=3, max_length=6, batch_tokens=60)
+    model = random_model(0)
+    found = search(model, SOURCES, config, backwards, places=range(100, 125))
+    assert found == [hypotheses[::-1] for hypotheses in search(model, SOURCES, replace(config, batch_tokens=60))]
+    assert sorted(seen) == list(range(100, 125))
+
+
+def test_a_margin_of_ones_own_search_asks_for_another_alone() -> None:
+    sizes = []
+
+    def unsure(steps: Steps, config: DecodeConfig) -> list[Found]:
+        found = beam_search(steps, config)
+        sizes.append(len(found))
+        return [Found(f.hypotheses, 0.0 if place == 3 else 1.0) for place, f in zip(steps.places, found, strict=True)]
+
+    search(random_model(0), SOURCES[:6], DecodeConfig(beam_size=2, max_length=4), unsure)
+    assert sizes == [6, 1]
+
+
+@pytest.mark.parametrize(
+    ("results", "message"),
+    [
+        ([[Hypothesis([3], -1.0)]] * 2, r"it returned \[\[Hypothesis\(ids=\[3\], score=-1"),
+        (None, "it returned None"),
+        ([Found([Hypothesis([3], -1.0)])], "it returned 1"),
+        ([Found([Hypothesis([3], -1.0)]), Found([])], "one has none"),
+    ],
 )
-def test_batches(shapes: list[tuple[int, int]], budget: int, padded: bool) -> None:
-    batches = list(batches_by_length(shapes, budget, padded))
-    assert sorted(place for batch in batches for place in batch) == list(range(len(shapes)))
-    for batch in batches:
-        longest = max(max(shapes[place]) for place in batch)
-        assert len(batch) == 1 or len(batch) * (longest + 1) <= budget
-        assert padded or len({shapes[place] for place in batch}) == 1
-    sizes = [max(max(shapes[place]) for place in batch) for batch in batches]
-    assert sizes == sorted(sizes, reverse=True)
-    if padded:  # what comes next would not have fitted
-        assert all((len(batch) + 1) * (max(shapes[batch[0]]) + 1) > budget for batch in batches[:-1])
+def test_what_a_search_of_ones_own_must_return(results: Any, message: str) -> None:
+    given: Search = lambda steps, config: results  # noqa: E731
+    wanted = "^`search` must return a Found with one hypothesis or more for each of its 2 outputs; "
+    with pytest.raises(DecodingError, match=wanted + message) as caught:
+        search(random_model(0), [[3], [4]], DecodeConfig(), given)
+    assert caught.value.hint

@@ -9,10 +9,9 @@ import pytest
 import torch
 
 from pellucid.config import DecodeConfig, ModelConfig, SamplingConfig
-from pellucid.decoding.beam import beam_search
-from pellucid.decoding.engine import sample_outputs, score_outputs, search
-from pellucid.decoding.greedy import greedy_search
+from pellucid.decoding.engine import sample_outputs, search
 from pellucid.decoding.hypothesis import Hypothesis
+from pellucid.decoding.scoring import score_outputs
 from pellucid.errors import ConfigError, DecodingError
 from pellucid.model.transformer import Transformer
 from tests.rounding import NETWORK
@@ -21,6 +20,8 @@ from tests.unit.decoding.models import (
     EOS,
     Ids,
     all_targets,
+    beam_found,
+    greedy_found,
     random_model,
     random_script,
     random_sources,
@@ -60,7 +61,7 @@ def test_an_exhaustive_beam_finds_the_best_outputs_behind_a_prefix(
         targets = [target for target in all_targets(6, 3) if not set(target) & set(suppress)]
         scored = [(log_prob(script, (3,), prefix, tuple(target)), target) for target in targets]
         scored.sort(key=lambda pair: -pair[0] / (len(prefix) + len(pair[1]) + 1) ** length_penalty)
-        (found,) = beam_search(scripted(script, 6), source_batch([[3]]), config)
+        (found,) = beam_found(scripted(script, 6), source_batch([[3]]), config)
         assert [h.ids for h in found.hypotheses] == [target for _, target in scored[:5]]
         assert [h.score for h in found.hypotheses] == pytest.approx([score for score, _ in scored[:5]], abs=NETWORK)
 
@@ -94,8 +95,8 @@ def test_the_prefix_is_what_the_output_goes_on_from() -> None:
 def test_a_beam_of_one_and_one_token_to_draw_from_are_greedy_search() -> None:
     model, src = random_model(3), source_batch(SOURCES)
     config = settings(beam_size=1, suppress=(4, 6))
-    greedy = [f.hypotheses[0] for f in greedy_search(model, src, config)]
-    beam = [f.hypotheses[0] for f in beam_search(model, src, config)]
+    greedy = [f.hypotheses[0] for f in greedy_found(model, src, config)]
+    beam = [f.hypotheses[0] for f in beam_found(model, src, config)]
     drawn = sample_outputs(model, SOURCES, SamplingConfig(top_k=1), config)
     assert [h.ids for h in beam] == [h.ids for h in drawn] == [h.ids for h in greedy]
     assert [h.score for h in drawn] == pytest.approx([h.score for h in greedy], abs=NETWORK)
@@ -108,7 +109,7 @@ def test_what_stands_around_every_source(beam_size: int) -> None:
     around = settings(beam_size=beam_size, source_prefix=(9, 8), source_suffix=(6,), target_prefix=())
     whole = torch.tensor([[9, 8, 3, 4, 5, EOS, 6]])
     plain = settings(beam_size=beam_size, target_prefix=())
-    run = greedy_search if beam_size == 1 else beam_search
+    run = greedy_found if beam_size == 1 else beam_found
     (expected,) = run(model, whole, plain)
     ((found,),) = search(model, [[3, 4, 5]], around)
     assert found.ids == expected.hypotheses[0].ids
@@ -121,7 +122,7 @@ def test_what_stands_around_every_source(beam_size: int) -> None:
 def test_sources_without_an_end_token(beam_size: int) -> None:
     model = random_model(4)
     bare = settings(beam_size=beam_size, source_end=False, target_prefix=())
-    run = greedy_search if beam_size == 1 else beam_search
+    run = greedy_found if beam_size == 1 else beam_found
     (expected,) = run(model, torch.tensor([[3, 4, 5]]), replace(bare, max_length=8))
     ((found,),) = search(model, [[3, 4, 5]], bare)
     assert found.ids == expected.hypotheses[0].ids

@@ -1,6 +1,7 @@
 """Sampling draws from the distribution that its settings describe, and from nothing else."""
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -8,20 +9,28 @@ import torch
 
 from pellucid.config import DecodeConfig, SamplingConfig
 from pellucid.decoding.engine import sample_outputs
-from pellucid.decoding.greedy import greedy_search
+from pellucid.decoding.hypothesis import Found
 from pellucid.decoding.sampling import filtered, sample
+from pellucid.decoding.steps import Steps
 from pellucid.errors import ConfigError, DecodingError
-from tests.unit.decoding.models import random_model, random_sources, scripted, source_batch
+from tests.unit.decoding.models import greedy_found, random_model, random_sources, scripted, source_batch
 
 LOGITS = [0.0, 0.0, -2.0, 1.0, 0.4, -0.5, 0.1]
 TEN = DecodeConfig(max_length=10)
 DRAWS = 4000
 
 
+def drawn_from(
+    model: Any, src: torch.Tensor, sampling: SamplingConfig, places: list[int], decode: DecodeConfig | None = None
+) -> list[Found]:
+    decode = decode or DecodeConfig()
+    return sample(Steps(model, src, decode, places), decode, sampling)
+
+
 def draws(config: SamplingConfig) -> np.ndarray:
     """How often each first token was drawn from LOGITS, in `DRAWS` sentences; the end token counts as 2."""
     model = scripted(lambda source, target: LOGITS, 7)
-    found = sample(model, source_batch([[]] * DRAWS), config, list(range(DRAWS)), DecodeConfig(max_length=1))
+    found = drawn_from(model, source_batch([[]] * DRAWS), config, list(range(DRAWS)), DecodeConfig(max_length=1))
     return np.bincount([f.hypotheses[0].ids[0] if f.hypotheses[0].ids else 2 for f in found], minlength=7)
 
 
@@ -55,7 +64,7 @@ def test_seeds_and_places_draw_independently() -> None:
     places = list(range(1000))
     src, two = source_batch([[]] * 1000), DecodeConfig(max_length=2)
     first, second = (
-        [f.hypotheses[0].ids for f in sample(model, src, SamplingConfig(seed=seed), places, two)] for seed in (1, 2)
+        [f.hypotheses[0].ids for f in drawn_from(model, src, SamplingConfig(seed=seed), places, two)] for seed in (1, 2)
     )
     for agreeing in (
         sum(a[0] == b[0] for a, b in zip(first, second, strict=True)),
@@ -63,7 +72,7 @@ def test_seeds_and_places_draw_independently() -> None:
         sum(a[0] == b[0] for a, b in zip(first[1:], first, strict=False)),
     ):
         assert 420 < agreeing < 580  # five deviations around 500
-    again = sample(model, src, SamplingConfig(seed=1), places, two)
+    again = drawn_from(model, src, SamplingConfig(seed=1), places, two)
     assert [f.hypotheses[0].ids for f in again] == first
 
 
@@ -71,16 +80,16 @@ def test_seeds_and_places_draw_independently() -> None:
 def test_top_1_is_greedy_search(temperature: float) -> None:
     model = random_model(3, sharpness=2.0)
     src = source_batch(random_sources(3, 6))
-    drawn = sample(model, src, SamplingConfig(top_k=1, temperature=temperature), list(range(6)), TEN)
-    greedy = greedy_search(model, src, TEN)
+    drawn = drawn_from(model, src, SamplingConfig(top_k=1, temperature=temperature), list(range(6)), TEN)
+    greedy = greedy_found(model, src, TEN)
     assert [f.hypotheses for f in drawn] == [f.hypotheses for f in greedy]
 
 
 def test_a_temperature_near_zero_is_greedy_search() -> None:
     model = random_model(3)
     src = source_batch(random_sources(3, 6))
-    drawn = sample(model, src, SamplingConfig(temperature=1e-40), list(range(6)), TEN)
-    assert [f.hypotheses[0].ids for f in drawn] == [f.hypotheses[0].ids for f in greedy_search(model, src, TEN)]
+    drawn = drawn_from(model, src, SamplingConfig(temperature=1e-40), list(range(6)), TEN)
+    assert [f.hypotheses[0].ids for f in drawn] == [f.hypotheses[0].ids for f in greedy_found(model, src, TEN)]
 
 
 @pytest.mark.parametrize(
@@ -109,7 +118,7 @@ def test_filters_keep_exactly_the_right_tokens(probs: list[float], config: Sampl
 
 def test_the_score_is_the_models_own() -> None:
     model = scripted(lambda source, target: LOGITS if not target else [0.0, 0.0, 40.0, 0.0, 0.0, 0.0, 0.0], 7)
-    (found,) = sample(model, source_batch([[3]]), SamplingConfig(top_k=1, temperature=3.0), [0])
+    (found,) = drawn_from(model, source_batch([[3]]), SamplingConfig(top_k=1, temperature=3.0), [0])
     assert found.hypotheses[0].ids == [3]
     assert found.hypotheses[0].score == pytest.approx(1 - math.log(sum(map(math.exp, LOGITS))), abs=1e-5)
 

@@ -3,9 +3,9 @@
 import pytest
 import torch
 
-from pellucid.decoding.scoring import forced_scores
+from pellucid.decoding.scoring import forced_scores, token_log_probs
 from tests.rounding import NETWORK
-from tests.unit.decoding.models import BOS, EOS, PAD, random_model, source_batch
+from tests.unit.decoding.models import BOS, EOS, PAD, random_decoder, random_model, source_batch
 
 
 def test_a_score_is_the_sum_of_the_targets_log_probabilities() -> None:
@@ -31,3 +31,21 @@ def test_no_gradient_is_kept() -> None:
     (score,) = forced_scores(random_model(1), torch.tensor([[EOS]]), torch.tensor([[BOS]]), torch.tensor([[EOS]]), [1])
     assert isinstance(score, float)
     assert score < 0
+
+
+@pytest.mark.parametrize("chunk", [1, 50, 4_000_000])
+def test_token_log_probs(chunk: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Within the positions they are the model's own, and beyond them given as many tokens as are said."""
+    monkeypatch.setattr("pellucid.decoding.scoring.CHUNK_LOGITS", chunk)
+    model = random_decoder(4)
+    texts = [[1, 5, 6], [1], [], [1, *range(3, 12), *range(3, 12), *range(3, 12), 5]]
+    found = token_log_probs(model, texts, batch_tokens=30)
+    assert [len(values) for values in found] == [2, 0, 0, 28]
+    with torch.no_grad():
+        for values, text in zip(found, texts, strict=True):
+            for place, value in enumerate(values, start=1):
+                # Passes of 13 tokens, each to 6 tokens further than the one before, the last to the end.
+                start = 0 if place <= 12 else min(len(text), 19 + (place - 13) // 6 * 6) - 13
+                assert place <= 12 or place - start >= 6
+                expected = model(torch.tensor([text[start:place]]))[0, -1].log_softmax(-1)[text[place]]
+                assert value == pytest.approx(float(expected), abs=NETWORK), (place, start)

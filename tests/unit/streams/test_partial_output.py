@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from pellucid.errors import ConfigError, DataError
 from pellucid.streams import partial_output, streams
-from pellucid.streams.streams import Stream, answer_lines, opened
+from pellucid.streams.streams import Stream, answering, opened
 
 COMMAND = {"verb": "turn", "model": "a"}
 LINES = [f"line {number}" for number in range(300)]
@@ -45,8 +45,12 @@ def stopping_at(place: int) -> Callable[[list[str], int], list[str]]:
 
 def run(folder: Path, answer: Any = turned, command: dict[str, Any] = COMMAND, **given: Any) -> None:
     stream = Stream(str(folder / "in"), str(folder / "out"), **given)
-    with opened(stream) as source:
-        answer_lines(stream, source, answer, command=lambda: command, nothing=("", ""))
+    with (
+        opened(stream) as source,
+        answering(stream, source, command=lambda: command, nothing=("", "")) as answers,
+    ):
+        for place, lines in answers:
+            answers.write(answer(lines, place))
 
 
 @pytest.fixture(autouse=True)
@@ -95,8 +99,12 @@ def test_a_pipe_is_gone_on_with_or_read_anew(
         data = "".join(f"{line}\n" for line in lines).encode()
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data)))
         stream = Stream("-", str(tmp_path / "out"))
-        with opened(stream) as source:
-            answer_lines(stream, source, answer, command=lambda: COMMAND, nothing=("", ""))
+        with (
+            opened(stream) as source,
+            answering(stream, source, command=lambda: COMMAND, nothing=("", "")) as answers,
+        ):
+            for place, some in answers:
+                answers.write(answer(some, place))
 
     monkeypatch.setattr(streams, "FIRST_STRETCH", 1)
     monkeypatch.setattr(streams, "STRETCH", 1)

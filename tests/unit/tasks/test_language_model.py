@@ -67,7 +67,8 @@ def test_greedy_unless_draws_are_asked_for() -> None:
     assert greedy not in drawn
     assert drawn[0] == drawn[3], "a seed alone draws at temperature 1, and is 1 where none is given"
     assert [g.text for g in model.generate(prompts, max_new_tokens=20, seed=2)] != drawn[3]
-    assert [g.text for g in model.generate(prompts[1:], max_new_tokens=20, seed=1, first_place=1)] == drawn[3][1:]
+    assert [g.text for g in model.answer(prompts[1:], 1, max_new_tokens=20, seed=1)] == drawn[3][1:]
+    assert [g.text for g in model.stream(iter(prompts), max_new_tokens=20, seed=1)] == drawn[3]
 
 
 def test_a_text_beyond_the_positions_is_said_once() -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from pellucid.config import DecodeConfig, SamplingConfig
 from pellucid.errors import ConfigError
-from pellucid.tasks.segments import joined, ranked_together, segments_of
+from pellucid.tasks.segments import cut, joined, ranked_together, segments_of
 from pellucid.tasks.translator import LongText, Sentence, Translator
 from pellucid.text.tokenizers import Tokenizers
 from pellucid.text.training_text import TrainingText
@@ -19,6 +19,7 @@ from tests.unit.decoding.models import random_model
 from tests.unit.tasks.test_translator import copier
 
 LETTERS = Vocabulary("characters", tuple(" abcdefghABCDEFGH.!。\u3000"))
+BYTES = Vocabulary("bytes", (), byte_fallback=True)
 WORDS = Vocabulary("words", tuple("ABabcd.!"))
 SINGLE = TrainingText(sentence_ends=1.0, several_sentences=0.0, source_length=12)
 PARAGRAPHS = TrainingText(sentence_ends=1.0, several_sentences=0.9, source_length=12)
@@ -158,7 +159,8 @@ def test_a_draw_depends_on_its_line_and_place_in_it_alone() -> None:
     found = t.sample(lines, drawing)
     assert [len(f.sentences) for f in found] == [1, 3, 1, 2]
     assert found[3].sentences[0].text != found[3].sentences[1].text, "each has numbers of its own"
-    assert [t.sample([line], drawing, first_place=i)[0].text for i, line in enumerate(lines)] == [f.text for f in found]
+    alone = [t.answer([line], i, sampling=drawing)[0].text for i, line in enumerate(lines)]
+    assert alone == [f.text for f in found]
     assert t.sample(["Bad cab.", "A bed.", "A cab."], drawing)[2].text == found[2].text, "whatever stands beside it"
     with pytest.warns(LongText):
         assert len(t.sample(lines, drawing, segment="off")[1].sentences) == 1
@@ -203,3 +205,46 @@ def test_the_models_language_decides_where_it_is_told() -> None:
     line = "Er ist am 3. Mai da."
     tokenizer = Vocabulary("characters", (" ",), byte_fallback=True)
     assert [len(segments_of([line], tokenizer, 99, SINGLE, code)[0]) for code in ("de", "", "en")] == [1, 1, 2]
+
+
+def pieces(text: str, limit: int) -> list[str]:
+    """The pieces of a text of single characters, a space shown as ▁."""
+    tokens = ["▁" if c == " " else c for c in text]
+    return ["".join(text[i] for i in piece) for piece in cut(range(len(text)), tokens, limit)]
+
+
+@given(text=st.text(alphabet="ab .。", max_size=60), limit=st.integers(1, 20))
+def test_pieces_fit_and_join_to_the_whole(text: str, limit: int) -> None:
+    found = pieces(text, limit)
+    assert "".join(found) == text
+    assert all(len(piece) <= limit for piece in found)
+    assert all(2 * len(piece) >= limit for piece in found[:-1])  # so there are few
+
+
+@pytest.mark.parametrize(
+    ("text", "limit", "expected"),
+    [
+        ("", 3, [""]),
+        ("abc", 3, ["abc"]),
+        ("abcd", 3, ["abc", "d"]),
+        ("ab cd ef", 6, ["ab cd", " ef"]),  # between words
+        ("abc. de fg", 6, ["abc.", " de fg"]),  # behind a sentence, rather than between words
+        ("a. bcdefgh", 7, ["a. bcde", "fgh"]),  # but not in the first half
+        ("今日は。明日は雨", 6, ["今日は。", "明日は雨"]),
+        ("abcdef gh", 3, ["abc", "def", " gh"]),
+    ],
+)
+def test_where_it_is_cut(text: str, limit: int, expected: list[str]) -> None:
+    assert pieces(text, limit) == expected
+
+
+def test_no_character_is_cut_through() -> None:
+    text = "天地玄黃宇宙洪荒"
+    ids = BYTES.encode(text)
+    found = cut(ids, BYTES.tokens(ids), 10)
+    assert [BYTES.decode(piece) for piece in found] == ["天地玄", "黃宇宙", "洪荒"]
+
+
+def test_tokens_that_are_all_words_are_cut_anywhere() -> None:
+    words = ["the", "dog", "runs", "over", "the", "field"]
+    assert cut(range(6), words, 4) == [[0, 1, 2, 3], [4, 5]]

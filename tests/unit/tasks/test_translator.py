@@ -5,6 +5,7 @@ import warnings
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -118,12 +119,52 @@ def test_options_win_over_the_models_own(translator: Translator) -> None:
         ({"batch_tokens": -5}, r"`batch_tokens` \(-5\) must be at least 1"),
         ({"beam_size": "5"}, "`beam_size` must be a whole number, not '5'"),
         ({"length_penalty": math.nan}, r"`length_penalty` \(nan\) must be finite"),
-        ({"beamsize": 4}, "unknown key `beamsize` in the options of translate; did you mean `beam_size`"),
     ],
 )
 def test_options_that_cannot_work(options: dict[str, object], message: str, translator: Translator) -> None:
     with pytest.raises(ConfigError, match=message):
         translator.translate(["a"], **options)
+
+
+def test_an_option_that_there_is_not(translator: Translator) -> None:
+    options: Any = {"beam_sise": 4}
+    with pytest.raises(TypeError, match="unexpected keyword argument 'beam_sise'"):
+        translator.translate(["a"], **options)
+
+
+def test_settings_as_one_object(translator: Translator) -> None:
+    """What has no parameter of its own is set by a whole DecodeConfig; parameters win over it."""
+    settings = replace(translator.decode, suppress=tuple(LETTERS.encode("abcd")), max_length=4)
+    found = translator.translate(LINES, decode=settings, max_length=6)
+    assert not set("abcd") & set("".join(t.text for t in found))
+    assert max(len(t.tokens) for t in found) > 4
+
+
+def test_sampling_by_name_is_sampling_by_object(translator: Translator) -> None:
+    config = SamplingConfig(temperature=2.0, top_k=5, top_p=0.9, seed=3)
+    expected = translator.sample(LINES, config)
+    assert translator.sample(LINES, temperature=2.0, top_k=5, top_p=0.9, seed=3) == expected
+    assert translator.sample(LINES, replace(config, seed=8), seed=3) == expected
+    assert translator.sample(LINES, config, seed=4) != expected
+
+
+def test_a_stream_is_answered_as_a_list_is(translator: Translator, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever the stretches: draws follow from a line's place in the whole stream."""
+    lines, sampling = LINES * 3, SamplingConfig(seed=5, temperature=2.0)
+    whole = [*translator.translate(lines, beam_size=2), *translator.sample(lines, sampling)]
+    for stretch in (1, 5, 100):
+        monkeypatch.setattr("pellucid.tasks.task.STRETCH", stretch)
+        found = [*translator.stream(iter(lines), beam_size=2), *translator.stream(iter(lines), sampling=sampling)]
+        assert [t.tokens for t in found] == [t.tokens for t in whole]
+        assert [t.score for t in found] == pytest.approx([t.score for t in whole], abs=NETWORK)
+
+
+def test_a_stream_takes_no_more_than_it_answers(translator: Translator, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pellucid.tasks.task.STRETCH", 2)
+    taken: list[str] = []
+    answers = translator.stream(taken.append(line) or line for line in LINES)  # type: ignore[func-returns-value]
+    next(answers)
+    assert taken == LINES[:2]
 
 
 def test_samples_have_their_own_limit(translator: Translator) -> None:

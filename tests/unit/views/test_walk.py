@@ -11,7 +11,7 @@ from pellucid.config import DecodeConfig
 from pellucid.errors import CheckpointError, ConfigError, DataError
 from pellucid.model.families import build_model
 from pellucid.model.transformer import Transformer
-from pellucid.tasks.saved import open_model
+from pellucid.tasks.task import open_model
 from pellucid.tasks.translator import Translator
 from pellucid.text.tokenizers import Tokenizers
 from pellucid.views.walk import list_parameters, walk_pass

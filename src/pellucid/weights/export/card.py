@@ -1,9 +1,9 @@
 """README.md of an exported model: what it is, how it is used there, and what the proof of its conversion said."""
 
 from pellucid.config import ModelConfig
+from pellucid.config.tasks import task_of
 from pellucid.text.tokenizers import Tokenizers
-from pellucid.weights.card import PIPELINE_TAGS, card, kept, parted
-from pellucid.weights.folder import task_of
+from pellucid.weights.card import card, kept, parted
 
 LIBRARIES = {"hf": "transformers", "ct2": "ctranslate2", "onnx": "transformers.js"}
 """The name on model hubs of the program that opens a folder."""
@@ -172,5 +172,5 @@ def export_card(
         parts.append(f"## The proof\n\n```\n{proof.strip()}\n```")
     if body.strip():
         parts.append(f"## The original's card\n\n{body.strip()}")
-    head = {"library_name": LIBRARIES[target], "pipeline_tag": PIPELINE_TAGS.get(task_of(config), "feature-extraction")}
+    head = {"library_name": LIBRARIES[target], "pipeline_tag": task_of(config).pipeline_tag}
     return card(head, "\n\n".join(parts), kept(lines, KEPT))

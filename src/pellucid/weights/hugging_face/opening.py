@@ -5,8 +5,9 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from pellucid.config import DecodeConfig, ModelConfig
+from pellucid.config import DecodeConfig, ModelConfig, Task
 from pellucid.config.tables import from_table
+from pellucid.config.tasks import task_of, task_of_family
 from pellucid.errors import CheckpointError, ConfigError, shown
 from pellucid.files.reading import read_settings
 from pellucid.model.families import Model
@@ -17,7 +18,7 @@ from pellucid.text.tokenizers import Tokenizers
 from pellucid.text.training_text import TrainingText
 from pellucid.weights.activations import FROM_HUGGING_FACE
 from pellucid.weights.building import build_unfilled, outline
-from pellucid.weights.folder import TASK_OF_FAMILY, SavedModel, Task, task_of
+from pellucid.weights.folder import SavedModel
 from pellucid.weights.hugging_face.catalogue import FAMILIES
 from pellucid.weights.hugging_face.family import Family
 from pellucid.weights.hugging_face.files import read_weights
@@ -77,7 +78,7 @@ def open_foreign_folder(folder: Path) -> SavedModel:
         model.eval(),
         tokenizers,
         _decode(settings, generation, family, tokenizers, model.config, languages),
-        task_of(model.config),
+        task_of(model.config).name,
         _labels(table, model.config.num_classes),
         languages,
         unused,
@@ -107,7 +108,7 @@ def foreign_task(folder: Path) -> Task:
 
     Raises CheckpointError for a family that is unknown.
     """
-    return TASK_OF_FAMILY[_family(folder / CONFIG, read_settings(folder / CONFIG)).kind]
+    return task_of_family(_family(folder / CONFIG, read_settings(folder / CONFIG)).kind)
 
 
 def _build(

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from pellucid.errors import CheckpointError, ConfigError, install
-from pellucid.tasks.saved import open_model
+from pellucid.tasks.task import open_model
 from pellucid.weights import from_hugging_face
 from pellucid.weights.hugging_face import hub
 from tests.unit.weights.hugging_face.folders import BERT, bert_tensors, write, write_shards

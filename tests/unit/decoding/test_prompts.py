@@ -1,31 +1,37 @@
 """Continuing texts: greedy and drawn, whatever stands beside them, and beyond the model's positions."""
 
+from functools import partial
 from typing import Any
 
 import pytest
 import torch
 
-from pellucid.config import ModelConfig, SamplingConfig
-from pellucid.decoding.generation import generate, token_log_probs
+from pellucid.config import DecodeConfig, SamplingConfig
+from pellucid.decoding.engine import search
+from pellucid.decoding.hypothesis import Hypothesis
+from pellucid.decoding.sampling import sample
+from pellucid.decoding.scoring import token_log_probs
 from pellucid.errors import DecodingError
 from pellucid.model.families import DecoderOnly
 from tests.rounding import NETWORK
+from tests.unit.decoding.models import EOS, random_decoder
 
-EOS = 2
 PROMPTS = [[5, 6], [7], [5, 6, 7, 8], [9], [3, 3], [10, 4, 4], [8]]
 
 
-def random_decoder(seed: int = 0, sharpness: float = 3.0, **fields: Any) -> DecoderOnly:
-    torch.manual_seed(seed)
-    shape = {"d_model": 16, "d_ff": 16, "num_heads": 2, "dropout": 0.0, "norm": "pre", "tie_embeddings": "none"}
-    options = {"max_positions": 12, "output_bias": True}
-    model = DecoderOnly(ModelConfig.decoder(vocab_size=12, num_layers=2, **shape | options | fields)).eval()
-    with torch.no_grad():
-        for name, parameter in model.named_parameters():
-            if parameter.dim() == 2 and ("layers" in name or "tgt_embedding" in name):
-                parameter *= 3
-        model.output_projection.weight *= sharpness
-    return model
+def generate(
+    model: DecoderOnly,
+    prompts: list[list[int]],
+    max_new_tokens: int,
+    sampling: SamplingConfig | None = None,
+    first_place: int = 0,
+    **fields: Any,
+) -> list[Hypothesis]:
+    """One continuation of each prompt, greedy or drawn."""
+    config = DecodeConfig(beam_size=1, max_length=max_new_tokens, **fields)
+    by = None if sampling is None else partial(sample, sampling=sampling)
+    places = range(first_place, first_place + len(prompts))
+    return [hypotheses[0] for hypotheses in search(model, prompts, config, by, places=places)]
 
 
 def by_definition(model: DecoderOnly, prompt: list[int], limit: int) -> tuple[list[int], float]:
@@ -142,26 +148,24 @@ def test_draws_follow_the_distribution() -> None:
     assert chi_square < 45  # of 10 degrees of freedom: beyond it once in 500,000
 
 
-@pytest.mark.parametrize("chunk", [1, 50, 4_000_000])
-def test_token_log_probs(chunk: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Within the positions they are the model's own, and beyond them given as many tokens as are said."""
-    monkeypatch.setattr("pellucid.decoding.generation.CHUNK_LOGITS", chunk)
-    model = random_decoder(4)
-    texts = [[1, 5, 6], [1], [], [1, *range(3, 12), *range(3, 12), *range(3, 12), 5]]
-    found = token_log_probs(model, texts, batch_tokens=30)
-    assert [len(values) for values in found] == [2, 0, 0, 28]
-    with torch.no_grad():
-        for values, text in zip(found, texts, strict=True):
-            for place, value in enumerate(values, start=1):
-                # Passes of 13 tokens, each to 6 tokens further than the one before, the last to the end.
-                start = 0 if place <= 12 else min(len(text), 19 + (place - 13) // 6 * 6) - 13
-                assert place <= 12 or place - start >= 6
-                expected = model(torch.tensor([text[start:place]]))[0, -1].log_softmax(-1)[text[place]]
-                assert value == pytest.approx(float(expected), abs=NETWORK), (place, start)
-
-
 def test_an_id_that_the_model_does_not_have() -> None:
     with pytest.raises(DecodingError, match="a text holds the id 99, the model's vocabulary has 12 ids"):
         generate(random_decoder(4), [[1, 5], [1, 99]], 2)
     with pytest.raises(DecodingError, match="a text holds the id 12, the model's vocabulary has 12 ids"):
         token_log_probs(random_decoder(4), [[1, 12]])
+
+
+def test_a_prompt_without_tokens() -> None:
+    with pytest.raises(DecodingError, match=r"^a prompt is empty: a model continues one token or more$"):
+        generate(random_decoder(4), [[5], []], 2)
+
+
+def test_an_end_token_that_the_model_does_not_have() -> None:
+    with pytest.raises(DecodingError, match="`eos_id` is 40, the model's vocabulary has 12 ids"):
+        generate(random_decoder(4, eos_id=40), [[5]], 2)
+
+
+def test_a_text_may_be_told_never_to_end() -> None:
+    (found,) = generate(random_decoder(2), [[5]], 20, suppress=(EOS,))
+    assert len(found.ids) == 20
+    assert not found.ended

@@ -9,20 +9,17 @@ from typing import Any
 
 import pytest
 
-from pellucid.config import SamplingConfig
+from pellucid.cli.translate import translate
 from pellucid.errors import ConfigError, DataError
 from pellucid.streams import streams
-from pellucid.streams.streams import Stream
-from pellucid.streams.translate import SearchOptions, translate_stream
 from pellucid.tasks.translator import Translator
 
 LINES = ["a b c", "", "d", "h g f e d c b a", "unknown a b c d e", "a b c", "  ", "b"]
 
 
 def run(model: Path, input: Path, output: Path | str, **options: Any) -> None:
-    given = {name: options.pop(name) for name in ("on_bad_utf8", "fresh") if name in options}
-    fields = {"search": SearchOptions(beam_size=2), "sampling": None, "as_json": False, "device": "cpu", "dtype": None}
-    translate_stream(str(model), Stream(str(input), str(output), **given), **fields | options)
+    fields: dict[str, Any] = {"beam_size": None if options.get("sample") else 2, "device": "cpu"} | options
+    assert translate(str(model), input=str(input), output=str(output), **fields) == 0
 
 
 @pytest.fixture
@@ -45,7 +42,7 @@ def test_lines_come_out_in_their_order_whatever_the_stretch(
 
 
 def test_json_has_scores_tokens_and_alternatives(finished_run: Path, source: Path, tmp_path: Path) -> None:
-    run(finished_run, source, tmp_path / "out", search=SearchOptions(beam_size=3, n_best=2), as_json=True)
+    run(finished_run, source, tmp_path / "out", beam_size=3, n_best=2, json=True)
     tables = [json.loads(line) for line in (tmp_path / "out").read_text(encoding="utf-8").splitlines()]
     translations = Translator.load(finished_run, "cpu").translate(LINES, beam_size=3, n_best=2)
     assert len(tables) == len(LINES)
@@ -62,7 +59,7 @@ def test_json_has_scores_tokens_and_alternatives(finished_run: Path, source: Pat
 def test_samples_follow_from_their_seed(finished_run: Path, source: Path, tmp_path: Path) -> None:
     outputs = []
     for seed in (1, 1, 2):
-        run(finished_run, source, tmp_path / "out", sampling=SamplingConfig(seed=seed))
+        run(finished_run, source, tmp_path / "out", sample=True, seed=seed)
         outputs.append((tmp_path / "out").read_text(encoding="utf-8"))
     assert outputs[0] == outputs[1] != outputs[2]
     assert {len(output.splitlines()) for output in outputs} == {len(LINES)}
@@ -109,7 +106,7 @@ def test_a_line_comes_out_for_each_line_whatever_its_bytes(finished_run: Path, t
     (tmp_path / "in").write_bytes(b"a b c d\n\xe4 a b c\na b c d\n")
     found = {}
     for word in ("skip", "replace"):
-        run(finished_run, tmp_path / "in", tmp_path / "out", on_bad_utf8=word, as_json=as_json)
+        run(finished_run, tmp_path / "in", tmp_path / "out", on_bad_utf8=word, json=as_json)
         found[word] = (tmp_path / "out").read_text(encoding="utf-8").splitlines()
     assert found["skip"][1] == ("null" if as_json else "")
     assert found["replace"][1] not in ("null", "")

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from pellucid.errors import DataError
-from pellucid.evaluation.evaluate import evaluate
 from pellucid.evaluation.scores import score_corpus
+from pellucid.tasks.evaluate import evaluate
 from pellucid.tasks.translator import Translator
 
 

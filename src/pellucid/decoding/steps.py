@@ -1,0 +1,269 @@
+"""The step function: all that a search sees of a model, whatever family the model is of.
+
+A model gives logits a step at a time (`StepModel`), and keeps what it has read in a `Cache`. `Steps` holds the rest of
+what every search needs: how an output begins, what may not be written, where it has to end, and which sentences are
+still searched.
+"""
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor
+
+from pellucid.config import DecodeConfig, ModelConfig
+from pellucid.decoding.hypothesis import Hypothesis
+from pellucid.errors import DecodingError
+
+KEPT = 3, 4
+"""The part of its positions with which a text goes on when all of them are taken: the rest has room for new tokens."""
+
+
+class Cache(Protocol):
+    """What a model has read of B sentences with W hypotheses each."""
+
+    length: int
+    """Positions that are taken."""
+
+    def reorder(self, parents: Tensor, /) -> None:
+        """Lets hypothesis w of each sentence go on from what hypothesis parents[:, w] has read: (B, W)."""
+
+    def select(self, sentences: Tensor, /) -> None:
+        """Keeps some of the sentences: their places (B',)."""
+
+
+class StepModel(Protocol):
+    """Gives the logits of each next token: a Transformer, a DecoderOnly, or what somebody makes of several models."""
+
+    config: ModelConfig
+
+    def start(self, ids: Tensor, beam_size: int, /) -> Any:
+        """Returns a Cache for W = `beam_size` hypotheses of each of the texts (B, S).
+
+        An encoder-decoder encodes the texts, which are its sources, and its cache has no position taken. A decoder
+        alone reads their tokens but the last, with which `step` goes on.
+        """
+
+    def step(self, tokens: Tensor, cache: Any, /) -> Tensor:
+        """Reads one more token of each hypothesis, (B, W), into the cache; returns the next one's logits (B, W, V)."""
+
+
+class Steps:
+    """A batch of B outputs, W hypotheses of each, that grow by one token at a step.
+
+    A search calls `start`, then step by step `log_probs` and `advance`, and `select` when a sentence is done, until no
+    `rows` are left:
+
+        def most_probable(steps: Steps, config: DecodeConfig) -> list[Found]:
+            found: dict[int, Found] = {}
+            steps.start(width=1)
+            scores = torch.zeros(len(steps.rows))                              # (B,)
+            while steps.rows:
+                best, tokens = steps.log_probs()[:, 0].max(dim=1)              # (B, 1, V) -> (B,), (B,)
+                scores = scores + best
+                done = (tokens == steps.eos_id).nonzero()[:, 0]
+                for row, hypothesis in zip(done, steps.hypotheses(done, 0 * done, scores[done])):
+                    found[steps.rows[row]] = Found([hypothesis])
+                steps.advance(tokens[:, None])
+                going_on = (tokens != steps.eos_id).nonzero()[:, 0]
+                steps.select(going_on)
+                scores = scores[going_on]
+            return [found[row] for row in range(len(found))]
+
+    An encoder-decoder's output begins with the start token and `target_prefix`, is at most `max_length` tokens or as
+    many as the model's positions allow, and at that limit may only end. A decoder's output is what it adds to a prompt;
+    at its limit it is cut off, and where the model's positions run out, it goes on with its last part alone.
+    """
+
+    def __init__(
+        self, model: StepModel, given: Tensor, decode: DecodeConfig, places: Sequence[int] | None = None
+    ) -> None:
+        """Takes what the model is given, (B, S): sources as the encoder reads them, padded; or prompts of one length.
+
+        Args:
+            decode: says what limits, begins and suppresses an output.
+            places: the number of each text in the whole input, from which random numbers may follow; None: 0, 1, 2 ...
+        """
+        config = model.config
+        self.eos_id = config.eos_id
+        self.limits = length_limits(given, decode, config)
+        """The most tokens of each of the outputs, its end token not counted."""
+        self.places = list(range(len(given)) if places is None else places)
+        self.cuts = config.family == "decoder"
+        """True: an output at its limit is cut off; False: it may only end."""
+        self.width = 1
+        """W."""
+        self.rows: list[int] = []
+        """The outputs that are still searched: of each row of the batch, which of the B it is."""
+        self.device = given.device
+        if self.cuts:
+            self._given = given[:, -config.max_positions :]
+            self._begin = self._given
+            never = {*decode.suppress, *([] if config.pad_id is None else [config.pad_id])}
+            self._never = sorted(i for i in never if i < config.tgt_vocab_size)
+            self.prefix_length = 0
+        else:
+            self._given = given
+            self._begin = given.new_tensor([config.bos_id, *decode.target_prefix]).expand(len(given), -1)
+            self._never = suppressed_ids(config, decode.suppress)
+            self.prefix_length = len(decode.target_prefix)
+        self._model = model
+
+    def start(self, width: int) -> None:
+        """Begins to search all B outputs, with W = `width` hypotheses of each, which are alike at first."""
+        self.width, self.rows = width, list(range(len(self._given)))
+        self._soonest = min(self.limits, default=0)
+        self._read = self._begin[:, None].expand(-1, width, -1)  # (B, W, T)
+        self._open(self._given, self._read)
+
+    def _open(self, given: Tensor, tokens: Tensor) -> None:
+        """Has the model read `given`, and of the tokens (B, W, T) what is not part of that, except for the last."""
+        with torch.no_grad():
+            self._cache: Cache = self._model.start(given, self.width)
+            for place in range(self._cache.length, tokens.size(2) - 1):
+                self._model.step(tokens[:, :, place], self._cache)
+
+    @property
+    def ids(self) -> Tensor:
+        """The tokens so far, (B, W, T), without what every output begins with."""
+        return self._read[:, :, self._begin.size(1) :]
+
+    @property
+    def length(self) -> int:
+        """The number of tokens so far, T."""
+        return self._read.size(2) - self._begin.size(1)
+
+    def log_probs(self) -> Tensor:
+        """Returns the log-probability of each next token of each hypothesis, (B, W, V), in single precision.
+
+        Minus infinity stands at what may not be written, and nothing is normalised again. An output at its limit may
+        only end: with the model's probability, or, where outputs are cut off, for nothing.
+
+        Raises NotANumberError where the model gives no numbers.
+        """
+        config, at_limit = self._model.config, None
+        if self.length >= self._soonest:
+            at_limit = torch.tensor([self.length >= self.limits[row] for row in self.rows], device=self.device)
+            if self.cuts and at_limit.all():
+                end = torch.full((len(self.rows), self.width, config.tgt_vocab_size), -torch.inf, device=self.device)
+                end[:, :, self.eos_id] = 0.0
+                return end
+        with torch.no_grad():
+            if self.cuts and self._cache.length == config.max_positions:
+                self._go_on_with_the_last_part(config.max_positions)
+            log_probs = log_probs_of(self._model.step(self._read[:, :, -1], self._cache))  # (B, W, V)
+        log_probs[..., self._never] = -torch.inf
+        if at_limit is not None and at_limit.any():
+            end = torch.zeros_like(log_probs[at_limit, :, 0]) if self.cuts else log_probs[at_limit, :, self.eos_id]
+            log_probs[at_limit] = -torch.inf
+            log_probs[at_limit, :, self.eos_id] = end
+        return log_probs
+
+    def _go_on_with_the_last_part(self, room: int) -> None:
+        """Reads the last three quarters of `room` tokens again, from the first position on.
+
+        What all hypotheses of a text have in common is read once; where they part, each reads its own, step by step.
+        """
+        kept = self._read[:, :, -max(1, room * KEPT[0] // KEPT[1]) :]  # (B, W, T)
+        alike = (kept == kept[:, :1]).all(dim=1).all(dim=0)  # (T,)
+        common = int(alike[:-1].long().cumprod(dim=0).sum())
+        self._open(kept[:, 0, : common + 1], kept)
+
+    def advance(self, tokens: Tensor, parents: Tensor | None = None) -> None:
+        """Lets each hypothesis w go on from hypothesis parents[:, w] with tokens[:, w]: both (B, W), int64.
+
+        Without `parents` each goes on from itself. Raises DecodingError for another shape.
+        """
+        for name, given in (("tokens", tokens), ("parents", parents)):
+            if given is not None and given.shape != (len(self.rows), self.width):
+                raise DecodingError(
+                    f"`{name}` has shape {tuple(given.shape)}, but {len(self.rows)} outputs with {self.width} "
+                    f"hypotheses each are searched",
+                    f"give a tensor ({len(self.rows)}, {self.width}), or start with another `width`",
+                )
+        if parents is not None:
+            self._read = self._read.gather(1, parents[:, :, None].expand(-1, -1, self._read.size(2)))
+            self._cache.reorder(parents)
+        self._read = torch.cat([self._read, tokens[:, :, None]], dim=2)  # (B, W, T)
+
+    def select(self, rows: Tensor) -> None:
+        """Goes on with some rows of the batch alone, (B',): the others are done, and cost nothing any more."""
+        kept = rows.tolist()
+        if kept != list(range(len(self.rows))):
+            self.rows = [self.rows[row] for row in kept]
+            self._read = self._read[rows]
+            self._cache.select(rows)
+
+    def hypotheses(self, rows: Tensor, parents: Tensor, scores: Tensor) -> list[Hypothesis]:
+        """Returns n hypotheses as they stand, to be called for those whose next token is the end token.
+
+        Args:
+            rows, parents: (n,) row of the batch, and which of its W hypotheses.
+            scores: (n,) sums of log-probabilities, with the end token's.
+        """
+        if not len(rows):
+            return []
+        texts = self.ids[rows, parents].tolist()
+        ended = [not (self.cuts and self.length >= self.limits[self.rows[row]]) for row in rows.tolist()]
+        return [
+            Hypothesis(ids, score, self.prefix_length, end)
+            for ids, score, end in zip(texts, scores.tolist(), ended, strict=True)
+        ]
+
+
+class NotANumberError(DecodingError):
+    """The model gives no numbers: its weights are damaged, or its training has diverged."""
+
+
+def log_probs_of(logits: Tensor) -> Tensor:
+    """Returns log-probabilities (..., V) of logits. Raises NotANumberError where the model gives no numbers."""
+    log_probs = logits.float().log_softmax(dim=-1)
+    if log_probs[..., 0].isnan().any():  # the softmax spreads one NaN over its whole row
+        raise NotANumberError(
+            "the model's output is not a number (NaN)", "its weights are damaged, or `dtype` is too narrow: use float32"
+        )
+    return log_probs
+
+
+def length_limits(given: Tensor, decode: DecodeConfig, config: ModelConfig) -> list[int]:
+    """Returns the most tokens that may follow each of the texts (B, S): `max_length`, or twice its tokens + 50.
+
+    An encoder-decoder's positions are the upper bound as well. End tokens, and what stands before and behind every
+    source or target, do not count. A decoder alone has no such bound, since it goes on with the last part of a text.
+    """
+    count, length = given.shape
+    if config.family == "decoder":
+        return [decode.limit(length)] * count
+    room = config.max_positions - 1 - len(decode.target_prefix)
+    lengths = [length] * count if config.pad_id is None else (given != config.pad_id).sum(dim=1).tolist()
+    return [min(decode.limit(length - decode.added), room) for length in lengths]
+
+
+def suppressed_ids(config: ModelConfig, suppress: Sequence[int] = ()) -> list[int]:
+    """Returns the ids that no translation may hold: padding, the start token, and those of `suppress`."""
+    special = {i for i in (config.pad_id, config.bos_id) if i is not None and i != config.eos_id}
+    special -= {i for i in special if i >= config.tgt_vocab_size}  # the source's padding, where it has more words
+    return sorted(special | set(suppress))
+
+
+def check_ids(decode: DecodeConfig, config: ModelConfig) -> None:
+    """Raises DecodingError where a search would begin with, or leave out, what the model does not have."""
+    sides = {"source_prefix": config.src_vocab_size, "source_suffix": config.src_vocab_size}
+    sides |= {"target_prefix": config.tgt_vocab_size, "suppress": config.tgt_vocab_size}
+    for name, size in sides.items():
+        if (largest := max(getattr(decode, name), default=0)) >= size:
+            raise DecodingError(f"`{name}` holds the id {largest}, the model's vocabulary has {size:,} ids")
+    for name in ("bos_id", "eos_id"):
+        if (number := getattr(config, name)) >= config.tgt_vocab_size:
+            raise DecodingError(f"`{name}` is {number}, the model's vocabulary has {config.tgt_vocab_size:,} ids")
+    if config.tgt_vocab_size < 2:
+        raise DecodingError(
+            f"the model's vocabulary has {config.tgt_vocab_size} id: there is nothing to choose from",
+            "a vocabulary needs an end token and something to write",
+        )
+    if config.eos_id in decode.suppress:
+        raise DecodingError(f"`suppress` holds the end token ({config.eos_id}): no output would end", "leave it out")
+    if len(decode.target_prefix) >= config.max_positions:
+        raise DecodingError(
+            f"`target_prefix` has {len(decode.target_prefix)} ids, the model {config.max_positions} positions"
+        )

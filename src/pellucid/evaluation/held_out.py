@@ -1,0 +1,95 @@
+"""The texts of a test set: which files hold them, and their lines side by side."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pellucid.config import RECIPE, DataConfig, Recipe
+from pellucid.data.lines import read_lines
+from pellucid.data.locate import locate_test
+from pellucid.data.parallel import ParallelText, held_out_text, holds_both_sides
+from pellucid.errors import ConfigError, DataError
+
+COLUMNS, KEYS = DataConfig().tsv_columns, DataConfig().jsonl_keys
+
+
+@dataclass(frozen=True)
+class HeldOutFiles:
+    """Names the files of a test set: its sources, and one file of references or several; or both sides in one."""
+
+    src: str | None
+    refs: tuple[str, ...] = ()
+    tsv_columns: tuple[int, ...] = COLUMNS
+    jsonl_keys: tuple[str, ...] = KEYS
+
+    def __str__(self) -> str:
+        return " and ".join(f"`{path}`" for path in (self.src, *self.refs) if path)
+
+    @property
+    def is_one_file(self) -> bool:
+        """Whether `src` holds sources and references."""
+        return self.src is not None and not self.refs and holds_both_sides(self.src)
+
+    def read(self, others: Sequence[str] = ()) -> dict[str, list[str]]:
+        """Returns the lines of all files by path, and those of `others`.
+
+        Of one file with both sides, the sources stand by its path and the references by "".
+
+        Raises DataError where they cannot be read, are empty or differ in length.
+        """
+        if not self.is_one_file or self.src is None:
+            return read_columns([*self.refs, *([self.src] if self.src else []), *others])
+        pairs = list(ParallelText(self.src, "", self.tsv_columns, self.jsonl_keys).pairs("error"))
+        columns = {"": [target or "" for _, target in pairs], self.src: [source or "" for source, _ in pairs]}
+        columns |= {path: list(read_lines(path)) for path in others}
+        _check_lengths({path: lines for path, lines in columns.items() if path})
+        return columns
+
+
+def recipe_test(systems: Sequence[str], *, data_dir: str | None = None, alone: bool = False) -> HeldOutFiles:
+    """Returns the files of the test set of a run's recipe: of the first of the systems that is a run.
+
+    Args:
+        alone: takes a text without references, a language model's.
+
+    Raises ConfigError where none is a run, or its recipe names no test set; DataError where the files are nowhere.
+    """
+    run = next((system for system in systems if Path(system, RECIPE).is_file()), None)
+    if run is None:
+        raise ConfigError(
+            f"`--test` means the test set of a run's recipe, and `{systems[0]}` is no run folder: no {RECIPE} in it",
+            "name the files of the test by --src and --ref",
+        )
+    data = Recipe.load(Path(run, RECIPE)).data
+    if not data.test_src:
+        raise ConfigError(f"the recipe of `{run}` names no test set (`data.test_src`)", "name its files by --src")
+    text = held_out_text(locate_test(data, data_dir), "test", alone=alone)
+    assert text is not None, "it has a source"
+    return HeldOutFiles(text.src, (text.tgt,) if text.tgt else (), text.tsv_columns, text.jsonl_keys)
+
+
+def read_columns(paths: Sequence[str]) -> dict[str, list[str]]:
+    """Returns the lines of files by path; line n of each must belong to the same sentence.
+
+    Raises DataError where they are empty or differ in length, or more than one of them is standard input.
+    """
+    if paths.count("-") > 1:
+        raise DataError("standard input (`-`) can be only one of the files", "name the others")
+    columns = {path: list(read_lines(path)) for path in paths}
+    _check_lengths(columns)
+    return columns
+
+
+def _check_lengths(columns: dict[str, list[str]]) -> None:
+    """Raises DataError where the files differ in length, or are empty."""
+    first, *others = columns
+    for other in others:
+        if len(columns[first]) != len(columns[other]):
+            raise DataError(
+                f"`{first}` and `{other}` must have as many lines as each other, but `{first}` has "
+                f"{len(columns[first]):,} and `{other}` {len(columns[other]):,}",
+                "line n of each file must belong to the same sentence; an empty translation is an empty line",
+            )
+    if not columns[first]:
+        names = " and ".join(f"`{path}`" for path in columns)
+        raise DataError(f"{names} {'is' if len(columns) == 1 else 'are'} empty", "give a sentence a line")

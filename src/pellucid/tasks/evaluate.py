@@ -1,0 +1,90 @@
+"""`pellucid.evaluate`: the scores of a model on a test, whatever it is for."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Unpack, overload
+
+import torch
+
+from pellucid.errors import ConfigError
+from pellucid.tasks.task import Report, TextModel, open_task
+
+if TYPE_CHECKING:
+    from pellucid.evaluation.label_scores import LabelScores
+    from pellucid.evaluation.scores import References, Scores
+    from pellucid.evaluation.text_scores import TextScores
+    from pellucid.tasks.classifier import Classifier, Text
+    from pellucid.tasks.language_model import LanguageModel
+    from pellucid.tasks.translator import TranslateOptions, Translator
+
+
+@overload
+def evaluate(
+    model: "Translator",
+    texts: Sequence[str],
+    targets: "References",
+    *,
+    tokenize: str = "auto",
+    ter: bool = False,
+    **options: "Unpack[TranslateOptions]",
+) -> "Scores": ...
+
+
+@overload
+def evaluate(
+    model: "Classifier", texts: "Sequence[Text]", targets: Sequence[str], *, batch_tokens: int | None = None
+) -> "LabelScores": ...
+
+
+@overload
+def evaluate(model: "LanguageModel", texts: Sequence[str], *, as_lines: bool | None = None) -> "TextScores": ...
+
+
+@overload
+def evaluate(
+    model: str | Path | TextModel[Any],
+    texts: Sequence[Any],
+    targets: Sequence[Any] | None = None,
+    *,
+    device: str | torch.device = "auto",
+    dtype: str | torch.dtype | None = None,
+    **options: Any,
+) -> Report: ...
+
+
+def evaluate(
+    model: TextModel[Any] | str | Path,
+    texts: Sequence[Any],
+    targets: Sequence[Any] | None = None,
+    *,
+    device: str | torch.device = "auto",
+    dtype: str | torch.dtype | None = None,
+    **options: Any,
+) -> Report:
+    """Scores a model on a test: `Scores` of a translator, `LabelScores` of a classifier, `TextScores` of a text.
+
+        pellucid.evaluate("run", sources, references).bleu
+        pellucid.evaluate(classifier, texts, labels).accuracy
+        pellucid.evaluate(language_model, lines).bits_per_byte
+
+    Args:
+        model: a Translator, a Classifier, a LanguageModel, or the folder of one.
+        texts: the sources of a translator, the texts of a classifier, the lines of a language model.
+        targets: the reference translations, one each or several sets as [first, second]; the right labels; of a
+            language model none.
+        device, dtype: where a folder's model computes, and in which precision.
+        options: those of the `evaluate` of the model's class: `tokenize`, `ter` and the options of `translate`;
+            `batch_tokens`; `as_lines`.
+
+    Raises DataError where the lists differ in length or are empty; ConfigError for targets or options that the task has
+    not; CheckpointError for a folder without a model.
+    """
+    opened = model if isinstance(model, TextModel) else open_task(model, device, dtype)
+    named = opened.task.targets
+    if named and targets is None:
+        raise ConfigError(f"`targets` are missing: {opened.task.noun} is scored against {named}", "give one each")
+    if targets is not None and not named:
+        raise ConfigError(
+            f"`targets` are given, but {opened.task.noun} is scored on texts alone", "leave `targets` out"
+        )
+    return opened.evaluate(texts, **options) if targets is None else opened.evaluate(texts, targets, **options)
