@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from pellucid.analysis.aligning_head import alignment_state
-from pellucid.errors import ConfigError, did_you_mean
+from pellucid.errors import ConfigError, DataError, did_you_mean
 from pellucid.tracing.file import load_trace
 from pellucid.tracing.ready import trace_from_weights
 from pellucid.tracing.trace import Trace
@@ -160,6 +160,11 @@ def view(
     of_choice, of_options = ({f.name for f in fields(kind)} for kind in (Choice, Options))
     ready = {key: value for key, value in options.items() if key not in of_choice | of_options}
     trace = _traced(source, tokens, ready)
+    if not trace.attentions:
+        raise DataError(
+            "the trace has no attention weights: no layer of its model called attention()",
+            "attention of your own is recorded where it calls pellucid.attention(q, k, v, ..., block=self)",
+        )
     choice = Choice(layer=layer, head=head, **{key: options[key] for key in options if key in of_choice})
     rest = Options(title=title, width=width, **{key: options[key] for key in options if key in of_options})
     check_options(name, rest)
