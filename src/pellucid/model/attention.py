@@ -144,7 +144,7 @@ class MultiHeadAttention(nn.Module):
 
     @property
     def qkv_widths(self) -> list[int]:
-        """The numbers of rows of `qkv_proj` that make queries, keys and values."""
+        """Counts the rows of `qkv_proj` that make queries, keys and values."""
         return [self.q_width, self.kv_width, self.kv_width]
 
     def forward(

@@ -38,14 +38,14 @@ DESCRIPTION = "pellucid.json"
 CONFIG = "config.json"
 WEIGHTS = "model.safetensors"
 OWN_TYPE = "pellucid"
-"""What our config.json calls its model's type."""
+"""Pellucid's `model_type` in a config.json."""
 SECTIONS = ("model", "tokenizer", "decode")
 YOUR_OWN = "your own"
 """The kind of tokenizers that are not Pellucid's: a folder holds their names and sizes, not the tokenizers."""
 
 Task = Literal["translate", "classify", "generate", "encode"]
 TASK_OF_FAMILY: dict[str, Task] = {"encoder-decoder": "translate", "decoder": "generate", "encoder": "encode"}
-"""What a family is for; an encoder that tells classes apart is for "classify"."""
+"""The task of each family; an encoder that tells classes apart is for "classify"."""
 _LOADED_BY = {"translate": "Translator", "classify": "Classifier", "generate": "LanguageModel"}
 
 
@@ -59,13 +59,13 @@ class SavedModel:
     decode: DecodeConfig
     task: Task = "translate"
     labels: tuple[str, ...] = ()
-    """What each class is called."""
+    """The names of the classes."""
     languages: dict[str, int] = field(default_factory=dict)
     """The codes of languages in the vocabulary of a multilingual model, with their ids."""
     unused: tuple[str, ...] = ()
     """Poolers and heads in a foreign folder that stand beside the model."""
     text: TrainingText | None = None
-    """What a translator's training lines were; None: not known."""
+    """A description of a translator's training lines; None: not known."""
 
 
 def task_of(model: ModelConfig) -> Task:
