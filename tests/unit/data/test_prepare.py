@@ -141,7 +141,7 @@ def test_tokenizers_spell_a_text_as_the_recipe_says_but_a_running_text_as_it_sta
 def test_a_run_from_before_there_was_a_choice_goes_on_as_it_began(tmp_path: Path) -> None:
     """Its recipe has no `normalize`, which now means nfc; its tokenizer has none, and that decides."""
     before = open_corpus(data(tmp_path, normalize="none"))
-    tokenizers, log = train_tokenizers(before), RunLog(tmp_path, 1)
+    tokenizers, log = train_tokenizers(before), RunLog(tmp_path, 1).say
     first = prepare(before, tokenizers, tmp_path / "data", log, resuming=False)
     again = prepare(open_corpus(data(tmp_path)), tokenizers, tmp_path / "data", log, resuming=True)
     assert [ids.tolist() for ids in again.train.source] == [ids.tolist() for ids in first.train.source]
@@ -149,7 +149,7 @@ def test_a_run_from_before_there_was_a_choice_goes_on_as_it_began(tmp_path: Path
 
 def made(corpus: Corpus, folder: Path, resuming: bool = False) -> Prepared:
     folder.mkdir(exist_ok=True)
-    return prepare(corpus, train_tokenizers(corpus), folder / "data", RunLog(folder, 1), resuming)
+    return prepare(corpus, train_tokenizers(corpus), folder / "data", RunLog(folder, 1).say, resuming)
 
 
 def test_prepared_shards_hold_the_texts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
