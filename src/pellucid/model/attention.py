@@ -62,8 +62,14 @@ def attention(
         bias: added to the scores, broadcastable to (B, H, L, M).
         block: the module whose attention this is, by which an observer knows its model's calls.
 
-    Raises DataError for a mask that is not bool or has another shape.
+    Raises DataError for a mask that is not bool or has another shape, and for keys that do not fit the queries.
     """
+    if q.size(-1) != k.size(-1) or q.size(1) % k.size(1) or k.size(2) != v.size(2):
+        raise DataError(
+            f"queries of shape {tuple(q.shape)}, keys {tuple(k.shape)} and values {tuple(v.shape)} do not fit: they "
+            "are (B, H, L, K), (B, H, M, K) and (B, H, M, K)",
+            "queries and keys have one width, keys and values one length; the heads of keys divide those of queries",
+        )
     # The masks that a model makes have four dimensions: for them this costs nothing.
     if mask is not None and (mask.dim() != 4 or mask.dtype != torch.bool):
         check_mask(mask, q.size(0), q.size(1), q.size(2), k.size(2))
@@ -138,7 +144,7 @@ class MultiHeadAttention(nn.Module):
 
     @property
     def qkv_widths(self) -> list[int]:
-        """The numbers of rows of `qkv_proj` that make queries, keys and values."""
+        """Counts the rows of `qkv_proj` that make queries, keys and values."""
         return [self.q_width, self.kv_width, self.kv_width]
 
     def forward(
@@ -160,13 +166,24 @@ class MultiHeadAttention(nn.Module):
 
         Returns: (B, L, D).
 
-        Raises DataError for a third tensor, and for a mask that does not fit.
+        Raises DataError for a third tensor, and for what does not fit: an input, a memory, a mask.
         """
         if others:
             raise DataError(
                 f"{2 + len(others)} tensors are given: this attention takes `x` and `memory`, and makes queries, keys "
                 "and values of them itself",
                 "write attention(x) for self-attention and attention(x, memory) for a memory; the mask is `mask=`",
+            )
+        if x.dim() != 3 or x.size(2) != self.d_model:
+            raise DataError(
+                f"`x` has shape {tuple(x.shape)}; this attention takes (B, L, D), a vector of {self.d_model} a token",
+                "write x[None] for a single sentence" if x.dim() == 2 else "",
+            )
+        if memory is not None and (memory.dim() != 3 or memory.size(0) != x.size(0) or memory.size(2) != self.d_model):
+            raise DataError(
+                f"`memory` has shape {tuple(memory.shape)}, `x` {tuple(x.shape)}; they are (B, M, D) and (B, L, D), "
+                f"with vectors of {self.d_model}",
+                "each sentence of `x` needs its row of `memory`",
             )
         bias, turn = (None, None) if distances is None else (distances.bias, distances.rotation)
         if memory is None:

@@ -66,6 +66,10 @@ def check_ids(ids: Tensor, name: str = "ids") -> None:
             f"`{name}` has shape {tuple(ids.shape)}; it must be (B, L), a row a sentence",
             f"write {name}[None] for a single sentence" if ids.dim() == 1 else "",
         )
+    if not torch.compiler.is_compiling() and ids.size(1) == 0:
+        raise DataError(
+            f"`{name}` has shape {tuple(ids.shape)}: there is nothing to read", "give each row one id at least"
+        )
 
 
 def _looked_up(table: nn.Embedding, ids: Tensor, name: str) -> Tensor:

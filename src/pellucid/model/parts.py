@@ -75,7 +75,7 @@ class Parts:
 
     @property
     def names(self) -> dict[str, str]:
-        """What each part is called in Python, `module.Name`, for those that are given."""
+        """Names each part that is given as Python does: {"attention": "my_parts.Windowed"}."""
         given = {field.name: getattr(self, field.name) for field in fields(self)}
         return {name: ".".join(_names_of(part)) for name, part in given.items() if part is not None}
 

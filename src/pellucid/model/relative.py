@@ -15,7 +15,7 @@ from pellucid.model.positions import AddedPositions
 
 
 class Distances(NamedTuple):
-    """What self-attention is told about where its queries and keys stand."""
+    """Tells self-attention where its queries and keys stand, by a rotation or a bias."""
 
     rotation: tuple[Tensor, Tensor] | None = None
     """Cosine and sine, each (L, K), by which queries and keys at these L positions are turned."""

@@ -68,7 +68,8 @@ class Trace:
                 "attention of your own is recorded where it calls pellucid.attention(q, k, v, ..., block=self)",
             )
         if name not in self.attentions:
-            raise DataError(f"the trace has no attention `{name}`", f"choose one of {', '.join(self.attentions)}")
+            among = f"choose one of {', '.join(self.attentions)}" if self.attentions else ""
+            raise DataError(f"the trace has no attention `{name}`", among)
         return self.attentions[name]
 
     @property

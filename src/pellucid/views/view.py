@@ -11,7 +11,7 @@ from pellucid.analysis.ablation import Ablation
 from pellucid.analysis.alignment import Extraction, Gold
 from pellucid.analysis.evolution import Evolution
 from pellucid.analysis.weights import word_tokens
-from pellucid.errors import ConfigError, did_you_mean
+from pellucid.errors import ConfigError, DataError, did_you_mean
 from pellucid.tracing.ready import trace_from_weights
 from pellucid.tracing.tokens import Token
 from pellucid.tracing.trace import Trace, load_trace
@@ -243,6 +243,11 @@ def view(
         trace = source
     else:
         trace = load_trace(source) if is_trace else trace_from_weights(source, tokens, **given)
+    if not trace.attentions:
+        raise DataError(
+            "the trace has no attention weights: no layer of its model called attention()",
+            "attention of your own is recorded where it calls pellucid.attention(q, k, v, ..., block=self)",
+        )
     choice = Choice(
         attention=attention, layer=layer, head=head, words=words, special=special, sink=sink, pair=pair, title=title,
         width=width, row=row, top_k=top_k, pruned=pruned,

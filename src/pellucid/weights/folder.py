@@ -39,7 +39,7 @@ DESCRIPTION = "pellucid.json"
 CONFIG = "config.json"
 WEIGHTS = "model.safetensors"
 OWN_TYPE = "pellucid"
-"""What our config.json calls its model's type."""
+"""Pellucid's `model_type` in a config.json."""
 SECTIONS = ("model", "tokenizer", "decode")
 
 
@@ -54,13 +54,13 @@ class SavedModel:
     task: str = "translate"
     """The name of a record in `TASKS`."""
     labels: tuple[str, ...] = ()
-    """What each class is called."""
+    """The names of the classes."""
     languages: dict[str, int] = field(default_factory=dict)
     """The codes of languages in the vocabulary of a multilingual model, with their ids."""
     unused: tuple[str, ...] = ()
     """Poolers and heads in a foreign folder that stand beside the model."""
     text: TrainingText | None = None
-    """What a translator's training lines were; None: not known."""
+    """A description of a translator's training lines; None: not known."""
 
 
 def save_model(

@@ -14,7 +14,7 @@ from pellucid.errors import CheckpointError, shown
 from pellucid.files.writing import replacing
 
 FLOATS = {"F16": torch.float16, "BF16": torch.bfloat16, "F32": torch.float32, "F64": torch.float64}
-"""What parameters are stored in, by its name in a header. All else would be cast to something without a word."""
+"""The types of stored parameters by their names in a header. Others would be cast without a word."""
 _NAMES = {dtype: name for name, dtype in FLOATS.items()}
 _WHOLE = {
     torch.int64: "I64",
@@ -64,7 +64,7 @@ def read_header(path: Path) -> dict[str, Stored]:
     _check_there(path)
     try:
         with safe_open(path, framework="pt") as file:
-            slices = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118 (it is no table)
+            slices = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118 (not a table)
             return {name: Stored(each.get_dtype(), tuple(each.get_shape())) for name, each in slices.items()}
     except (SafetensorError, OSError) as error:
         raise _damaged(path, error) from error

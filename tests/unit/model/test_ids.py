@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from pellucid.errors import DataError
+from pellucid.model.attention import MultiHeadAttention, attention
 from tests.tiny_model import tiny_model
 from tests.unit.tracing.models import classifier, decoder, encoder
 
@@ -81,3 +82,63 @@ def test_the_checks_are_no_break_in_a_compiled_graph() -> None:
         assert torch.equal(compiled(IDS), model(IDS))
     model = tiny_model()
     assert torch.equal(torch.compile(model, backend="eager", fullgraph=True)(IDS, IDS), model(IDS, IDS))
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_nothing_to_read(name: str) -> None:
+    make, read, called = MODELS[name]
+    with pytest.raises(DataError) as caught:
+        read(make(), IDS[:, :0])
+    assert str(caught.value) == f"`{called}` has shape (2, 0): there is nothing to read"
+    assert caught.value.hint == "give each row one id at least"
+
+
+@pytest.mark.parametrize("shape", [(2, 2, 12), (2, 3, 11), (3, 3, 12), (3, 12)], ids=str)
+def test_a_memory_of_other_sources(shape: tuple[int, ...]) -> None:
+    with pytest.raises(DataError) as caught:
+        tiny_model().decode(IDS, torch.randn(shape), IDS)
+    assert str(caught.value) == (f"`memory` has shape {shape}; that of these sources is (B, S, D), here (2, 3, 12)")
+    assert caught.value.hint == "write memory = model.encode(src), with the same `src`"
+
+
+@pytest.mark.parametrize(
+    ("shapes", "message", "hint"),
+    [
+        ([(2, 5, 11)], "`x` has shape (2, 5, 11); this attention takes (B, L, D), a vector of 12 a token", ""),
+        (
+            [(5, 12)],
+            "`x` has shape (5, 12); this attention takes (B, L, D), a vector of 12 a token",
+            "write x[None] for a single sentence",
+        ),
+        *(
+            (
+                [(2, 5, 12), memory],
+                f"`memory` has shape {memory}, `x` (2, 5, 12); they are (B, M, D) and (B, L, D), with vectors of 12",
+                "each sentence of `x` needs its row of `memory`",
+            )
+            for memory in [(1, 4, 12), (2, 4, 11), (4, 12)]
+        ),
+    ],
+)
+def test_what_multi_head_attention_cannot_take(shapes: list[tuple[int, ...]], message: str, hint: str) -> None:
+    with pytest.raises(DataError) as caught:
+        MultiHeadAttention(12, 3)(*map(torch.randn, shapes))
+    assert (str(caught.value), caught.value.hint) == (message, hint)
+
+
+@pytest.mark.parametrize(
+    ("q", "k", "v"),
+    [
+        ((2, 4, 5, 8), (2, 3, 6, 8), (2, 3, 6, 8)),
+        ((2, 4, 5, 8), (2, 4, 6, 7), (2, 4, 6, 7)),
+        ((2, 4, 5, 8), (2, 4, 6, 8), (2, 4, 7, 8)),
+    ],
+)
+def test_queries_keys_and_values_that_do_not_fit(q: tuple[int, ...], k: tuple[int, ...], v: tuple[int, ...]) -> None:
+    with pytest.raises(DataError) as caught:
+        attention(torch.randn(q), torch.randn(k), torch.randn(v))
+    assert str(caught.value) == (
+        f"queries of shape {q}, keys {k} and values {v} do not fit: they are (B, H, L, K), (B, H, M, K) and "
+        "(B, H, M, K)"
+    )
+    assert "the heads of keys divide those of queries" in caught.value.hint

@@ -130,3 +130,11 @@ def test_a_search_is_traced(name: str, beam_size: int) -> None:
     if "search.cross" in found:
         assert found["search.cross"].size == (len(found.sequences["search"]), 6)
         np.testing.assert_allclose(found["search.cross"].weights(1, 2).sum(-1), 1, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["heads", "model", "flow"])
+def test_nothing_to_see_is_said(name: str) -> None:
+    found = trace(transformer("averaging"), words(SRC_VOCAB_SIZE, 7), words(TGT_VOCAB_SIZE, 5))
+    with pytest.raises(DataError, match="the trace has no attention weights: no layer of its model called") as caught:
+        pellucid.view(found, name)
+    assert "block=self" in caught.value.hint

@@ -15,7 +15,9 @@ from pellucid.config import ModelConfig, TrainConfig
 from pellucid.data.batching import NO_TARGET, Batch
 from pellucid.errors import CheckpointError, ConfigError
 from pellucid.model.fast.dropout import Dropout
-from pellucid.model.transformer import DecoderOnly, SequenceClassifier, Transformer
+from pellucid.model.families import DecoderOnly
+from pellucid.model.families import SequenceClassifier
+from pellucid.model.transformer import Transformer
 from pellucid.training.interrupts import Interrupted
 from pellucid.training.loss import CrossEntropy, Losses, RDrop, make_loss
 from pellucid.weights.tensors import load_tensors

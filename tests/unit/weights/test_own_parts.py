@@ -15,7 +15,9 @@ from pellucid.errors import CheckpointError, ConfigError
 from pellucid.model.families import Model, build_model
 from pellucid.text.tokenizers import Tokenizers
 from pellucid.text.vocabulary import Vocabulary
+from pellucid.training.optimizer import MovingAverage
 from pellucid.weights.folder import SavedModel, load_folder, read_config, save_model, save_weights
+from pellucid.weights.tensors import mean_of
 from tests import own_parts
 from tests.own_parts import Alibi, Averaging, ScaleNorm, Windowed
 from tests.tiny_model import tiny_config, words
@@ -240,3 +242,14 @@ def test_a_folder_is_saved_over_another_model(tmp_path: Path) -> None:
     ids = words(LETTERS.size, 2, 6), words(LETTERS.size, 2, 5)
     assert torch.equal(logits(loaded, *ids), logits(model, *ids))
     save_weights(folder, model)
+
+
+def test_averages_take_counters_along(tmp_path: Path) -> None:
+    model = model_of(own_parts.ALL["scale norm"])
+    average = MovingAverage(model, 0.5)
+    model.train()(words(LETTERS.size, 2, 6), words(LETTERS.size, 2, 5))
+    average.update(1)
+    name = "decoder.layers.1.cross_attn_norm.calls"
+    assert average.tensors[name].item() == 1
+    mean = mean_of([{name: torch.tensor(4)}, {name: torch.tensor(6)}])[name]
+    assert (mean.item(), mean.dtype) == (5, torch.int64)
