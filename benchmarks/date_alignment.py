@@ -23,14 +23,13 @@ from typing import Any
 
 from report import circumstances, print_json
 
-from pellucid.analysis.alignment import Extraction
-from pellucid.analysis.alignment_scores import Agreement, HeadAgreement, best_head, score_heads
-from pellucid.analysis.pharaoh import Gold
-from pellucid.analysis.self_agreement import find_head
+from pellucid.analysis.aligning_head import Agreement, HeadAgreement, best_head, find_head, score_heads
+from pellucid.analysis.alignment import Extraction, Gold
 from pellucid.data.dates import LANGUAGES, Language, split_dates, write_date
 from pellucid.demo import HELD_OUT, PAIRS, SEED
 from pellucid.tasks.translator import Translator
-from pellucid.tracing.trace import Token, Trace
+from pellucid.tracing.tokens import Token
+from pellucid.tracing.trace import Trace
 
 YEAR, MONTH, DAY = range(3)
 FIELDS = {

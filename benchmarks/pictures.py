@@ -22,8 +22,10 @@ import torch
 from report import circumstances, in_words, print_json, spread
 
 import pellucid
-from pellucid.tracing.trace import AttentionTrace, Token, Trace
-from pellucid.views.thumbnails import thumbnails
+from pellucid.tracing.attention import AttentionTrace
+from pellucid.tracing.tokens import Token
+from pellucid.tracing.trace import Trace
+from pellucid.views.pictures.model import thumbnails
 
 SHAPE = {"layers": 12, "heads": 12, "tokens": 512, "width": 64}
 QUICK = {"layers": 2, "heads": 3, "tokens": 48, "width": 16}

@@ -22,7 +22,9 @@ from typing import Any
 import numpy as np
 from report import circumstances, print_json
 
-from pellucid.tracing.trace import AttentionTrace, Token, Trace
+from pellucid.tracing.attention import AttentionTrace
+from pellucid.tracing.tokens import Token
+from pellucid.tracing.trace import Trace
 from pellucid.views.page import write_page
 
 VIEWS = ("heads", "matrix", "model", "neuron")

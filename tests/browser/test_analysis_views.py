@@ -7,16 +7,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pellucid.analysis.alignment import Extraction, align
-from pellucid.analysis.alignment_scores import Agreement, score_heads
+from pellucid.analysis.aligning_head import Agreement, score_heads
+from pellucid.analysis.alignment import Extraction, Gold, align_trace, write_links
 from pellucid.analysis.compare import compare, compare_heads, row_distances
 from pellucid.analysis.evolution import gathered
 from pellucid.analysis.flow import norm_weighted, rollout, share_of_rows
-from pellucid.analysis.pharaoh import Gold, write_links
 from pellucid.config import DecodeConfig
 from pellucid.tasks.tracing import trace_search
-from pellucid.tracing.trace import Token, Trace
-from pellucid.views.extras import view_extras
+from pellucid.tracing.tokens import Token
+from pellucid.tracing.trace import Trace
+from pellucid.views.payload import view_extras
 from tests.browser.conftest import Open, Opened
 from tests.browser.test_safety import CORPUS, strange
 from tests.browser.traces import made, model, traced, translation
@@ -40,14 +40,14 @@ def test_links_are_those_of_python(open_page: Open, method: Any, row: Any, level
     own = {"alignment.method": method, "alignment.row": row, "alignment.level": level, "alignment.threshold": 0.3}
     for by, layer, head in (("head", 1, 2), ("layer", 0, None), ("all", None, None)):
         opened.set(**own, layer=layer or 0, head=head or 0, **{"alignment.by": by})
-        assert opened.ask("p.app.shown.pharaoh") == write_links(align(trace, layer, head, extraction))
+        assert opened.ask("p.app.shown.pharaoh") == write_links(align_trace(trace, layer, head, extraction))
 
 
 def test_links_are_scored_against_gold(open_page: Open) -> None:
     trace = translation()
     opened = open_page(trace, view="alignment", extras=view_extras([trace], {"alignment"}, gold=[GOLD]))
     opened.set(layer=1, head=3, table=1)
-    found = Agreement.of(align(trace, 1, 3), GOLD)
+    found = Agreement.of(align_trace(trace, 1, 3), GOLD)
     said = f"AER {found.aer:.3f} · F1 {found.f1:.3f} · precision {found.precision:.3f} · recall {found.recall:.3f}"
     assert opened.page.inner_text("main > .note").startswith(said)
     rows = {(row.layer, row.head): row.agreement for row in score_heads([trace], [GOLD]) if row.layer is not None}

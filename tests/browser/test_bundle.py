@@ -11,7 +11,7 @@ import pytest
 pytestmark = pytest.mark.browser
 
 ROOT = Path(__file__).parents[2]
-SHIPPED = ROOT / "src" / "pellucid" / "inspection" / "viewer"
+SHIPPED = ROOT / "src" / "pellucid" / "views" / "viewer"
 SOURCES = sorted((ROOT / "viewer").rglob("*.js"))
 
 

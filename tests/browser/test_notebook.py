@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 import pellucid
-from pellucid.views.canvas.drawing import Drawing, Label
-from pellucid.views.canvas.painted import to_png
+from pellucid.views.canvas.drawing import Drawing
+from pellucid.views.canvas.shapes import Label
 from tests.browser.traces import made
 
 pytestmark = pytest.mark.browser
@@ -64,7 +64,7 @@ SCRIPTS = {
 def test_every_script_has_a_font(script: str, bold: bool) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        to_png(Drawing("t", width=300, height=30).add(Label(SCRIPTS[script], 5, 20, 14, bold=bold)))
+        Drawing("t", width=300, height=30).add(Label(SCRIPTS[script], 5, 20, 14, bold=bold)).as_png()
 
 
 @pytest.mark.parametrize("view", ["heads", "matrix", "model", "neuron"])

@@ -3,9 +3,8 @@
 import numpy as np
 import pytest
 
-from pellucid.analysis.words import merge_words
+from pellucid.analysis.weights import hide_tokens, kept_tokens, merge_words
 from pellucid.tracing.trace import Trace
-from pellucid.views.hide import hide_tokens, shown_tokens
 from tests.browser.conftest import Open, Opened
 from tests.browser.traces import made, pair, traced, translation
 
@@ -116,17 +115,17 @@ def test_hiding_and_merging_are_those_of_python(open_page: Open, special: int, s
     trace = translation()
     opened = open_page(trace, state={"attention": "cross", "head": 2, "special": special, "sink": sink, "words": words})
     rows, columns = trace.sequences["out"], trace.sequences["src"]
-    of_rows, of_columns = (shown_tokens(one, special=not special, sink=not sink) for one in (rows, columns))
-    hidden = hide_tokens(trace["cross"].weights(0, 2), rows, columns, of_rows, of_columns)
+    of_rows, of_columns = (kept_tokens(one, special=not special, sink=not sink) for one in (rows, columns))
+    weights, share = hide_tokens(trace["cross"].weights(0, 2), rows, columns, of_rows, of_columns)
     rows, columns = (
         tuple(token for token, is_shown in zip(all_, which, strict=True) if is_shown)
         for all_, which in ((rows, of_rows), (columns, of_columns))
     )
-    exact = merge_words(hidden.weights, rows, columns) if words else hidden.weights
+    exact = merge_words(weights, rows, columns) if words else weights
     found = np.array(opened.ask("p.shown()")).reshape(exact.shape)
     assert found == pytest.approx(exact, abs=2 * WEIGHTS)
     said = opened.page.inner_text(".note")
-    assert (f"({100 * hidden.share:.0f} % of the weight" in said) == bool(special or sink)
+    assert (f"({100 * share:.0f} % of the weight" in said) == bool(special or sink)
     assert ("merged" in said) == bool(words)
 
 

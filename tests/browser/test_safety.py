@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 import pellucid.views.page as page_module
-from pellucid.tracing.trace import Token, Trace
+from pellucid.tracing.tokens import Token
+from pellucid.tracing.trace import Trace
 from pellucid.views.page import page, write_page
 from tests.browser.conftest import Open, Opened
 from tests.browser.traces import made
@@ -138,7 +139,7 @@ def test_the_test_sees_tokens_as_markup(browser: Any, tmp_path: Path, monkeypatc
 
 def _read(folder: Path, name: str) -> str:
     path = folder / name
-    kept = ROOT / "src" / "pellucid" / "inspection" / "viewer" / name
+    kept = ROOT / "src" / "pellucid" / "views" / "viewer" / name
     return (path if path.exists() else kept).read_text(encoding="utf-8").rstrip("\n")
 
 

@@ -7,7 +7,9 @@ import numpy as np
 import torch
 
 import pellucid
-from pellucid.tracing.trace import AttentionTrace, Token, Trace
+from pellucid.tracing.attention import AttentionTrace
+from pellucid.tracing.tokens import Token
+from pellucid.tracing.trace import Trace
 
 SMALL = {"d_model": 32, "num_heads": 4, "dropout": 0.0, "d_ff": 48}
 

@@ -25,7 +25,7 @@ from pellucid.text.hugging_face import HuggingFaceTokenizer
 from pellucid.text.subwords import Subwords
 from pellucid.text.tokenizers import Tokenizers
 from pellucid.text.vocabulary import Vocabulary
-from pellucid.tracing.file import load_trace
+from pellucid.tracing.trace import load_trace
 from pellucid.training.log import RunLog
 from pellucid.views.view import view
 from pellucid.weights.folder import save_description, save_weights

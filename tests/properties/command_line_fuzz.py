@@ -300,7 +300,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     torch.set_num_threads(1)
     for name in (
         "analysis.align", "analysis.heads", "data.doctor", "evaluation.comparison", "streams.streams",
-        "tasks.classifier", "tasks.language_model", "tasks.translator", "views.heads_output", "views.inspect",
+        "tasks.classifier", "tasks.language_model", "tasks.translator", "views.head_page", "views.inspect",
         "views.plot",
     ):  # fmt: skip
         importlib.import_module(f"pellucid.{name}")  # once for all children

@@ -1,1 +1,1 @@
-"""What attention weights tell: alignments, flow, statistics, what a head is worth."""
+"""Reads what attention weights tell: alignments, flow, statistics, and what a head is worth."""

@@ -1,4 +1,4 @@
-"""Which heads matter: each is switched off in turn, and the same sentences are scored again.
+"""Measures which heads matter: each is switched off in turn, and the same sentences are scored again.
 
 A head is off when its output is zero where W^O takes it in: all that it would have added is missing, and nothing else
 differs (Michel et al. 2019, "Are Sixteen Heads Really Better than One?", section 2.3). No weight is touched for it, and
@@ -20,8 +20,8 @@ from pellucid.evaluation.scores import Interval, measure, middle
 from pellucid.evaluation.tokenization import bleu_metric, tokenizer_for
 from pellucid.model.attention import MultiHeadAttention
 from pellucid.model.families import Model
+from pellucid.tracing.attention import Array
 from pellucid.tracing.recorder import sites_of
-from pellucid.tracing.trace import Array
 
 RESAMPLES, SEED = 1000, 12345
 LOWER_IS_BETTER = ("loss",)
@@ -34,7 +34,7 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, order=True, slots=True)
 class Head:
-    """A head's place in a model."""
+    """Names a head by its place in a model."""
 
     attention: str
     """"encoder.self", "decoder.self" or "cross"."""
@@ -47,12 +47,12 @@ class Head:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a model makes of n sentences; what a task has no use for is None."""
+    """Holds what a model makes of n sentences; fields that a task has no use for are None."""
 
     losses: Floats | None = None
     """(n,) nats, the sum over a sentence's tokens."""
     tokens: Floats | None = None
-    """(n,) over how many."""
+    """(n,) the number of tokens that each sum is over."""
     outputs: Sequence[str] | None = None
     """Translations."""
     right: Floats | None = None
@@ -61,18 +61,18 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A score with a head switched off."""
+    """Holds a score with a head switched off."""
 
     score: float
     change: float
-    """From that of the whole model."""
+    """The difference from the score of the whole model."""
     interval: Interval
     """95 %, by paired bootstrap over the sentences (Koehn 2004): whole and ablated model on the same draws."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ablation:
-    """What each head is worth on some sentences, by metric: loss (nats a token), bleu and accuracy (0 to 100)."""
+    """Holds what each head is worth on some sentences, by metric: loss (nats a token), bleu and accuracy (0 to 100)."""
 
     whole: Mapping[str, float]
     """The scores of the whole model."""
@@ -80,12 +80,12 @@ class Ablation:
     sentences: int
 
     def ranked(self, metric: str) -> list[Head]:
-        """The heads, those first without which the model is worst."""
+        """Returns the heads, those first without which the model is worst."""
         sign = -1 if metric in LOWER_IS_BETTER else 1
         return sorted(self.changes, key=lambda head: sign * self.changes[head][metric].change)
 
     def matrices(self, attention: str, metric: str) -> tuple[Array, Array, Array]:
-        """The changes of one kind of attention and both ends of their intervals, (N, H) each.
+        """Returns the changes of one kind of attention and both ends of their intervals, (N, H) each.
 
         Raises DataError where no head of it was switched off.
         """
@@ -100,7 +100,7 @@ class Ablation:
         return values, low, high
 
     def to_json(self) -> dict[str, Any]:
-        """The fields as json.dumps() takes them."""
+        """Returns the fields as json.dumps() takes them."""
         return {
             "format": "pellucid-ablation/1",
             "whole": dict(self.whole),
@@ -136,7 +136,7 @@ def ablate(
 
 
 def heads_of(model: Model) -> list[Head]:
-    """All heads of a model, attention by attention."""
+    """Returns all heads of a model, attention by attention."""
     return [
         Head(name, layer, head)
         for name, blocks in _blocks(model).items()
@@ -148,7 +148,7 @@ def heads_of(model: Model) -> list[Head]:
 
 @contextmanager
 def switched_off(model: Model, *heads: Head) -> Iterator[None]:
-    """Within it, in this thread, the outputs of these heads are zero. Raises DataError for one that there is not."""
+    """Sets the outputs of these heads to zero within it, in this thread. Raises DataError for an unknown head."""
     blocks, hooks, asked = _blocks(model), [], object()
     known = set(heads_of(model))
     for head in heads:
@@ -191,7 +191,7 @@ def _blocks(model: Model) -> dict[str, list[nn.Module | None]]:
 
 
 class _Measured:
-    """An outcome's scores, and those of the corpora drawn from its sentences."""
+    """Holds an outcome's scores, and those of the corpora drawn from its sentences."""
 
     def __init__(self, outcome: Outcome, references: Sequence[str]) -> None:
         self.sentences = max(
@@ -210,7 +210,7 @@ class _Measured:
             self._add("accuracy", 100 * outcome.right, np.ones_like(outcome.right))
 
     def changes_to(self, other: "_Measured") -> dict[str, Change]:
-        """What another outcome differs by, for each score."""
+        """Returns for each score how far another outcome differs, with its interval."""
         return {
             name: Change(
                 other.scores[name], other.scores[name] - score, middle(other.drawn[name] - self.drawn[name])
@@ -219,13 +219,13 @@ class _Measured:
         }  # fmt: skip
 
     def _add(self, name: str, sums: Floats, counts: Floats) -> None:
-        """A score that is the quotient of two sums over sentences."""
+        """Adds a score that is the quotient of two sums over sentences."""
         draws = _draws(len(sums))  # equal ones for each outcome: that is what makes the intervals paired
         self.scores[name] = float(sums.sum() / counts.sum())
         self.drawn[name] = (draws @ sums) / (draws @ counts)
 
 
 def _draws(sentences: int) -> Floats:
-    """How often each sentence is in each drawn corpus, (resamples, sentences)."""
+    """Draws corpora: how often each sentence is in each of them, (resamples, sentences)."""
     even = np.full(sentences, 1 / sentences)
     return np.random.default_rng(SEED).multinomial(sentences, even, size=RESAMPLES).astype(np.float64)

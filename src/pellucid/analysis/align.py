@@ -1,13 +1,11 @@
-"""`pellucid align`: the word alignments of a parallel text, by a translator's cross-attention."""
+"""Does the job of `pellucid align`: aligns the words of a parallel text by a translator's cross-attention."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
-from pellucid.analysis.alignment import Extraction, Row, align
-from pellucid.analysis.alignment_scores import HeadAgreement, best_head, score_heads
-from pellucid.analysis.line_words import by_spaces
-from pellucid.analysis.pharaoh import Gold, Link, read_gold
-from pellucid.analysis.self_agreement import find_head
+from pellucid.analysis.aligning_head import HeadAgreement, best_head, find_head, score_heads
+from pellucid.analysis.alignment import Extraction, Gold, Link, Row, align_trace, by_spaces, read_gold
 from pellucid.data.lines import read_lines
 from pellucid.errors import DataError
 from pellucid.evaluation.held_out import read_columns
@@ -16,12 +14,12 @@ from pellucid.tasks.translator import Translator
 from pellucid.tracing.trace import Trace
 
 LOOKED_AT = 200
-"""Pairs that a head is chosen by where there is no gold: with 20 of Multi30k it is the same one."""
+"""The pairs that a head is chosen by where there is no gold: with 20 of Multi30k it is the same one."""
 
 
 @dataclass(frozen=True)
 class ParallelLines:
-    """Source lines, their translations and, where people have aligned them, how."""
+    """Holds source lines, their translations and, where people have aligned them, their alignments."""
 
     sources: Sequence[str]
     targets: Sequence[str]
@@ -29,7 +27,7 @@ class ParallelLines:
 
     @classmethod
     def read(cls, src: str, tgt: str, gold: str | None, one_based: bool) -> "ParallelLines":
-        """Raises DataError for files that cannot be read, differ in length, or hold what is no alignment."""
+        """Reads the files. Raises DataError where one cannot be read, holds no alignments, or differs in length."""
         columns = read_columns([src, tgt])
         aligned = None if gold is None else list(read_gold(read_lines(gold), one_based))
         if aligned is not None and len(aligned) != len(columns[src]):
@@ -40,7 +38,7 @@ class ParallelLines:
         return cls(columns[src], columns[tgt], aligned)
 
     def check_gold(self) -> None:
-        """Raises DataError, with the line, where a gold link is of a word that the line has not."""
+        """Raises DataError, with the line, where a gold link names a word that the line does not have."""
         for number, links in enumerate(self.gold or (), start=1):
             source, target = (len(side[number - 1].split()) for side in (self.sources, self.targets))
             for i, j in sorted(links.possible):
@@ -52,7 +50,7 @@ class ParallelLines:
                     )
 
     def traces(self, translator: Translator, extraction: Extraction) -> Iterator[Trace | None]:
-        """The trace of each pair, its words those of the lines; None where a side is empty."""
+        """Traces each pair, with the words of its lines; yields None where a side is empty."""
         for source, target in zip(self.sources, self.targets, strict=True):
             if not source.strip() or not target.strip():
                 yield None
@@ -62,13 +60,13 @@ class ParallelLines:
 
 
 def with_line_words(trace: Trace, source: str, target: str) -> Trace:
-    """The trace with the words of its lines, as alignments count them."""
+    """Returns the trace with the words of its lines, as alignments count them."""
     src, out = by_spaces(trace.sequences["src"], source), by_spaces(trace.sequences["out"], target)
     return replace(trace, sequences={**trace.sequences, "src": src, "out": out})
 
 
-def open_translator(model: str, device: str, dtype: str | None) -> Translator:
-    """The translator of a folder. Raises CheckpointError where it holds none."""
+def open_translator(model: str | Path, device: str, dtype: str | None) -> Translator:
+    """Opens the translator of a folder. Raises CheckpointError where it holds none."""
     keep_freed_memory()
     return Translator.load(model, device, dtype)
 
@@ -76,14 +74,14 @@ def open_translator(model: str, device: str, dtype: str | None) -> Translator:
 def align_lines(
     translator: Translator, lines: ParallelLines, layer: int | None, head: int | None, extraction: Extraction
 ) -> Iterator[frozenset[Link]]:
-    """The links of each pair; none where a side is empty. Raises DataError for a head that there is not."""
+    """Yields the links of each pair, none where a side is empty. Raises DataError for an unknown head."""
     for trace in lines.traces(translator, extraction):
-        yield frozenset() if trace is None else align(trace, layer, head, extraction)
+        yield frozenset() if trace is None else align_trace(trace, layer, head, extraction)
 
 
 @dataclass(frozen=True, slots=True)
 class ChosenHead:
-    """Which head aligns, and how it was found."""
+    """Names the head that aligns, and says how it was found."""
 
     layer: int
     head: int
@@ -94,7 +92,7 @@ class ChosenHead:
 def choose_head(
     translator: Translator, lines: ParallelLines, extraction: Extraction, rows: Sequence[Row]
 ) -> ChosenHead:
-    """The head, and which of `rows`, that agrees best with gold; without gold, with itself from the other side."""
+    """Chooses the head, and one of `rows`, that agrees best with gold; without it, with itself from the other side."""
     if lines.gold is not None:
         best = best_head(score_lines(translator, lines, extraction, rows))
         assert best.layer is not None
@@ -110,7 +108,7 @@ def choose_head(
 def score_lines(
     translator: Translator, lines: ParallelLines, extraction: Extraction, rows: Sequence[Row]
 ) -> list[HeadAgreement]:
-    """How well the links of each head agree with the gold ones, by each of `rows`."""
+    """Scores how well the links of each head agree with the gold ones, by each of `rows`."""
     assert lines.gold is not None, "there is something to agree with"
     sides = zip(lines.sources, lines.targets, lines.gold, strict=True)
     gold = [links for source, target, links in sides if source.strip() and target.strip()]
@@ -122,7 +120,7 @@ def score_lines(
 
 
 def report(rows: Sequence[HeadAgreement]) -> str:
-    """A table for the screen, the lowest error rate first, with the best single head named below it."""
+    """Returns a table for the screen, the lowest error rate first, with the best single head named below it."""
     lines = [f"{'by':<48}{'AER':>8}{'F1':>8}{'precision':>11}{'recall':>8}{'links':>9}"]
     for row in sorted(rows, key=lambda row: row.agreement.aer):
         found = row.agreement

@@ -1,4 +1,4 @@
-"""Two attentions side by side: of two checkpoints on the same text, of two texts of a length, or of two heads."""
+"""Compares two attentions: of two checkpoints on the same text, of two texts of a length, or of two heads."""
 
 from dataclasses import dataclass
 
@@ -6,23 +6,24 @@ import numpy as np
 import numpy.typing as npt
 
 from pellucid.errors import DataError
-from pellucid.tracing.trace import Array, AttentionTrace, Trace
+from pellucid.tracing.attention import Array, AttentionTrace
+from pellucid.tracing.trace import Trace
 
 
 @dataclass(frozen=True)
 class Compared:
-    """Attentions A and B of a kind, of equal shape."""
+    """Holds attentions A and B of a kind, of equal shape."""
 
     a: AttentionTrace
     b: AttentionTrace
 
     def difference(self, layer: int, head: int) -> Array:
-        """A - B, (L, M), from -1 to 1."""
+        """Computes A - B of a head, (L, M), from -1 to 1."""
         difference: Array = self.a.weights(layer, head) - self.b.weights(layer, head)
         return difference
 
     def distances(self) -> Array:
-        """How far each head of A is from the same one of B, (N, H): the mean of row_distances()."""
+        """Computes how far each head of A is from the same one of B, (N, H): the mean of row_distances()."""
         found = np.zeros((self.a.num_layers, self.a.num_heads), np.float32)
         for layer, head in np.ndindex(*found.shape):
             found[layer, head] = row_distances(self.a.weights(layer, head), self.b.weights(layer, head)).mean()
@@ -30,7 +31,7 @@ class Compared:
 
 
 def compare(a: Trace, b: Trace) -> dict[str, Compared]:
-    """What both traces have, by name. The tokens may differ, so that texts of equal length can be compared, too.
+    """Pairs the attentions that both traces have, by name. Tokens may differ: texts of equal length can be compared.
 
     Raises DataError where they have no attention in common, or one of another shape.
     """
@@ -44,7 +45,7 @@ def compare(a: Trace, b: Trace) -> dict[str, Compared]:
 
 
 def compare_attentions(a: AttentionTrace, b: AttentionTrace) -> Compared:
-    """Raises DataError where their layers, heads, rows or columns are not as many."""
+    """Pairs two attentions. Raises DataError where their layers, heads, rows or columns are not as many."""
     shapes = [(x.num_layers, x.num_heads, *x.size) for x in (a, b)]
     if shapes[0] != shapes[1]:
         kinds = ("layers", "heads", "rows", "columns")
@@ -57,12 +58,12 @@ def compare_attentions(a: AttentionTrace, b: AttentionTrace) -> Compared:
 
 
 def compare_heads(a: AttentionTrace, place_a: tuple[int, int], b: AttentionTrace, place_b: tuple[int, int]) -> Compared:
-    """Two heads, each by (layer, head), of one attention or of two. Raises DataError for other rows or columns."""
+    """Pairs two heads, each by (layer, head), of one attention or two. Raises DataError for other rows or columns."""
     return compare_attentions(_alone(a, *place_a), _alone(b, *place_b))
 
 
 def row_distances(a: Array, b: Array) -> Array:
-    """The Jensen-Shannon distance of each row, 0 to 1: two of (L, M) -> (L,).
+    """Computes the Jensen-Shannon distance of each row, 0 to 1: two of (L, M) -> (L,).
 
     sqrt(JSD), JSD = H(m) - (H(a) + H(b)) / 2 in bits, m = (a + b) / 2 (Endres and Schindelin 2003): 0 for equal rows, 1
     where one puts its weight on nothing that the other does. Rows with nothing to attend to are at no distance from
@@ -75,13 +76,13 @@ def row_distances(a: Array, b: Array) -> Array:
 
 
 def _bits(weights: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """The entropy of each row in bits."""
+    """Computes the entropy of each row in bits."""
     entropy: npt.NDArray[np.float64] = -(weights * np.log2(np.where(weights > 0, weights, 1))).sum(axis=-1)
     return entropy
 
 
 def _alone(attention: AttentionTrace, layer: int, head: int) -> AttentionTrace:
-    """A head as an attention of its own."""
+    """Returns a head as an attention of its own."""
     return AttentionTrace(
         name=attention.name,
         queries=attention.queries,

@@ -1,4 +1,4 @@
-"""How heads become what they are: their statistics on one text, by the checkpoints of a run."""
+"""Follows how heads become what they are: their statistics on one text, by the checkpoints of a run."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -7,19 +7,19 @@ from typing import Any
 
 import numpy as np
 
-from pellucid.analysis.head_table import statistics_of
-from pellucid.analysis.statistics import STATISTICS
+from pellucid.analysis.statistics import STATISTICS, statistics_of
 from pellucid.errors import CheckpointError
 from pellucid.tasks.task import TextModel, model_folder, open_task
 from pellucid.tasks.translator import Translator
-from pellucid.tracing.trace import Array, Trace
+from pellucid.tracing.attention import Array
+from pellucid.tracing.trace import Trace
 from pellucid.training.state import read_weights
 from pellucid.weights.tensors import set_parameters
 
 
 @dataclass(frozen=True)
 class Evolution:
-    """A text's traces by the checkpoints of a run, oldest first."""
+    """Holds a text's traces by the checkpoints of a run, oldest first."""
 
     steps: Sequence[int]
     traces: Sequence[Trace]
@@ -27,12 +27,12 @@ class Evolution:
     """By attention and statistic, (checkpoints, N, H) each."""
 
     def extras(self) -> dict[str, Any]:
-        """What the viewer's view "evolution" is given beside the traces."""
+        """Returns what the viewer's view "evolution" is given beside the traces."""
         return {"steps": list(self.steps), "statistics": self.statistics}
 
 
 def evolution(run: str | Path, source: str, target: str | None = None, device: str = "cpu") -> Evolution:
-    """The traces of a text by each checkpoint that a run has kept.
+    """Traces a text by each checkpoint that a run has kept.
 
     Args:
         run: the folder of a run. It keeps as many checkpoints as its recipe's `train.average`, and at least two.
@@ -50,7 +50,7 @@ def evolution(run: str | Path, source: str, target: str | None = None, device: s
 
 
 def gathered(steps: Sequence[int], traces: Sequence[Trace]) -> Evolution:
-    """The statistics of traces of one text that were made at different steps."""
+    """Returns the traces of one text, made at different steps, with the statistics of their heads."""
     by_trace = [statistics_of(trace) for trace in traces]
     statistics = {
         attention: {name: np.stack([found[attention][name] for found in by_trace]) for name in STATISTICS}
@@ -60,7 +60,7 @@ def gathered(steps: Sequence[int], traces: Sequence[Trace]) -> Evolution:
 
 
 def _traces(folder: Path, reader: TextModel[Any], trace: Callable[[], Trace]) -> Iterator[tuple[int, Trace]]:
-    """The step and the trace of each checkpoint; the reader's model is left with the last one's weights."""
+    """Yields the step and the trace of each checkpoint; the reader's model is left with the last one's weights."""
     places = sorted(path for path in (folder / "checkpoints").glob("step-*") if path.name[5:].isdigit())
     if not places:
         raise CheckpointError(

@@ -1,17 +1,20 @@
-"""Where what a place holds has come from, through all layers, and how much of it attention really moves.
+"""Follows attention through all layers: where a place's content came from, and how much of it attention really moves.
 
 Attention weights say how values are mixed, not what is in them nor what becomes of them: attention is not by itself an
-explanation (Jain and Wallace 2019). What a head does for the model's output, `pellucid heads --ablate` tells.
+explanation (Jain and Wallace 2019). `pellucid heads --ablate` measures what a head does for the model's output.
 """
 
 from collections.abc import Mapping
+from itertools import pairwise
 from types import MappingProxyType
 
 import numpy as np
+import numpy.typing as npt
 
-from pellucid.analysis.mixture import all_weights
+from pellucid.analysis.weights import all_weights
 from pellucid.errors import DataError
-from pellucid.tracing.trace import Array, AttentionTrace, Trace
+from pellucid.tracing.attention import Array, AttentionTrace
+from pellucid.tracing.trace import Trace
 
 FORMULAS: Mapping[str, str] = MappingProxyType(
     {
@@ -32,9 +35,17 @@ LIMITS: Mapping[str, str] = MappingProxyType(
 )
 NOTE = "Attention is not by itself an explanation: `pellucid heads --ablate` measures what a head is worth."
 
+MOST_NODES = 400
+"""The most places of all layers, (N + 1) L, between which a flow is computed: of more, a row takes longer than somebody
+waits."""
+LEAST = 1e-6
+"""A path that is narrower counts as closed."""
+
+Capacities = npt.NDArray[np.float64]
+
 
 def rollout(trace: Trace) -> dict[str, Array]:
-    """How much of each input is in each place after each layer, (N, L, M) by the attention's name.
+    """Computes how much of each input is in each place after each layer, (N, L, M) by the attention's name.
 
     Source: Abnar and Zuidema, "Quantifying Attention Flow in Transformers" (2020), equation 1: a self-attention block
     leaves half of a place as it is and mixes the other half, R_n = (I + A_n) / 2 · R_{n-1}, A the mean over the heads.
@@ -56,7 +67,7 @@ def rollout(trace: Trace) -> dict[str, Array]:
 
 
 def norm_weighted(attention: AttentionTrace) -> Array:
-    """The length of the vector that each key adds to each query's output, (N, H, L, M).
+    """Computes the length of the vector that each key adds to each query's output, (N, H, L, M).
 
     Source: Kobayashi et al., "Attention is Not Only a Weight" (2020), section 3: ||a_ij f(x_j)||, with f(x) = x W^V W^O
     of the head. Raises DataError for weights that came without values.
@@ -69,21 +80,21 @@ def norm_weighted(attention: AttentionTrace) -> Array:
 
 
 def share_of_rows(values: Array) -> Array:
-    """(..., L, M) with each row scaled to sum to one; a row of zeros stays one. To set it beside attention weights."""
+    """Scales each row of (..., L, M) to sum to one, to set it beside weights; a row of zeros stays as it is."""
     sums = values.sum(axis=-1, keepdims=True)
     scaled: Array = np.divide(values, sums, out=np.zeros_like(values), where=sums > 0)
     return scaled
 
 
 def _mean_heads(attention: AttentionTrace) -> Array:
-    """(N, L, M), a layer at a time: a long text's heads need not be held together."""
+    """Computes the mean over the heads, (N, L, M), a layer at a time: a long text's heads need not be held together."""
     heads = range(attention.num_heads)
     layers = range(attention.num_layers)
     return np.stack([np.mean([attention.weights(n, h) for h in heads], axis=0, dtype=np.float32) for n in layers])
 
 
 def _through_layers(mixed: Array) -> Array:
-    """R of each layer, from (N, L, L)."""
+    """Computes R of each layer from (N, L, L)."""
     so_far = np.eye(mixed.shape[1], dtype=np.float32)
     found = []
     for weights in mixed:
@@ -93,7 +104,7 @@ def _through_layers(mixed: Array) -> Array:
 
 
 def _through_decoder(own: Array, cross: Array, memory: Array | None) -> tuple[Array, Array]:
-    """R of each layer over the target read, (N, T, T), and over the source, (N, T, S)."""
+    """Computes R of each layer over the target read, (N, T, T), and over the source, (N, T, S)."""
     target = np.eye(own.shape[1], dtype=np.float32)
     source = np.zeros(cross.shape[1:], dtype=np.float32)
     of_target, of_source = [], []
@@ -104,3 +115,71 @@ def _through_decoder(own: Array, cross: Array, memory: Array | None) -> tuple[Ar
         of_target.append(target)
         of_source.append(source)
     return np.stack(of_target), np.stack(of_source)
+
+
+def attention_flow(mixed: Array, row: int) -> Array:
+    """Computes the greatest flow from place `row` after the last layer to each input, (L,), 0 to 1.
+
+    Args:
+        mixed: (N, L, L), the weights of each layer's self-attention, its heads mixed into one.
+
+    Source: Abnar and Zuidema, "Quantifying Attention Flow in Transformers" (2020), section 3: the places of a layer are
+    nodes, (I + A_n) / 2 the capacities of the edges to the layer below, and each input in turn is the only sink. Each
+    flow is found by adding the widest path that is left until none is (Ford and Fulkerson 1956), to 1e-6 a path.
+
+    Raises DataError for a text that is too long, or a row that is not there.
+    """
+    layers, length, _ = mixed.shape
+    if (layers + 1) * length > MOST_NODES:
+        raise DataError(
+            f"attention flow through {layers} layers is computed for at most {MOST_NODES // (layers + 1)} tokens, not "
+            f"{length}",
+            "use the rollout",
+        )
+    if not 0 <= row < length:
+        raise DataError(f"`row` ({row}) must be in 0..{length - 1}")
+    capacities = _capacities(mixed)
+    flows = [_greatest_flow(capacities.copy(), layers * length + row, j) for j in range(length)]
+    return np.array(flows, dtype=np.float32)
+
+
+def _capacities(mixed: Array) -> Capacities:
+    """Returns the capacities of the edges between all nodes, layer by layer from the input: ((N + 1) L, (N + 1) L)."""
+    layers, length, _ = mixed.shape
+    found = np.zeros(((layers + 1) * length,) * 2)
+    for n, weights in enumerate(mixed):
+        below, here = slice(n * length, (n + 1) * length), slice((n + 1) * length, (n + 2) * length)
+        found[here, below] = (np.eye(length) + weights) / 2
+    return found
+
+
+def _greatest_flow(left: Capacities, source: int, sink: int) -> float:
+    """Returns what flows from source to sink; `left` is used up."""
+    total = 0.0
+    while True:
+        path, width = _widest_path(left, source, sink)
+        if width < LEAST:
+            return total
+        for node, following in pairwise(path):
+            left[node, following] -= width
+            left[following, node] += width
+        total += width
+
+
+def _widest_path(left: Capacities, source: int, sink: int) -> tuple[list[int], float]:
+    """Returns the path whose narrowest edge is widest, found as shortest paths are (Dijkstra 1959), and that width."""
+    widths, before = np.zeros(len(left)), np.full(len(left), -1)
+    open_ = np.ones(len(left), dtype=np.bool_)
+    widths[source] = np.inf
+    while True:
+        node = int(np.argmax(np.where(open_, widths, -1)))
+        if node == sink or widths[node] < LEAST:
+            break
+        open_[node] = False
+        through = np.minimum(left[node], widths[node])
+        better = open_ & (through > widths)
+        widths[better], before[better] = through[better], node
+    path = [sink]
+    while before[path[0]] >= 0:
+        path.insert(0, int(before[path[0]]))
+    return path, float(widths[sink])

@@ -1,31 +1,61 @@
-"""`pellucid heads`: what a model loses without each of its heads."""
+"""Does the job of `pellucid heads`: what kind of head each one is, and what a model loses without it.
 
-from collections.abc import Callable, Sequence
+A `Subject` is a model opened for its task with the sentences that it is judged by; `head_statistics` and `ablate_heads`
+take it.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal, cast, get_args
 
 import numpy as np
 
 from pellucid.analysis.ablation import Ablation, Head, Outcome, ablate
-from pellucid.analysis.head_texts import Texts, given_texts, own_texts
-from pellucid.config import Task
+from pellucid.analysis.statistics import HeadTable, mean_statistics
+from pellucid.config import DataConfig, Task
+from pellucid.config.tasks import TrainedTask
+from pellucid.data.lines import read_lines
+from pellucid.data.parallel import ParallelText, held_out_text, holds_both_sides
+from pellucid.data.prepare import open_corpus
 from pellucid.errors import ConfigError, DataError
+from pellucid.evaluation.held_out import read_columns
 from pellucid.process import keep_freed_memory
+from pellucid.run.folder import stored_recipe
 from pellucid.tasks.classifier import Classifier
 from pellucid.tasks.language_model import LanguageModel
-from pellucid.tasks.task import TextModel, open_task, task_in
+from pellucid.tasks.task import TextModel, model_folder, open_task, task_in
 from pellucid.tasks.translator import Translator
+from pellucid.tracing.trace import Trace
 
 Metric = Literal["loss", "bleu", "accuracy"]
 UNITS: dict[Metric, str] = {"loss": "nats a token", "bleu": "of greedy translations", "accuracy": "per cent"}
 NAMES: dict[Metric, str] = {"loss": "loss", "bleu": "BLEU", "accuracy": "accuracy"}
 LEAST = 2
-"""Sentences: of one, no draw differs from another."""
+"""The least number of sentences: of one, no draw differs from another."""
+PASSAGE = 400
+"""The least number of characters, in whole lines, of the passages that a running text is cut into."""
+
+
+@dataclass(frozen=True, slots=True)
+class Texts:
+    """Holds sentences with their translations or labels; of a language model each text twice."""
+
+    pairs: list[tuple[str, str]]
+    origin: str
+    """The place that they are from, in words."""
+    running: bool = False
+    """True where they are passages of one running text."""
+
+    def some(self, count: int) -> "Texts":
+        """Returns at most `count` of them, spread evenly over all."""
+        places = np.linspace(0, len(self.pairs) - 1, min(count, len(self.pairs))).round().astype(int)
+        return Texts([self.pairs[place] for place in places], self.origin, self.running)
 
 
 @dataclass(frozen=True)
 class Subject:
-    """A model opened for its task, and the sentences it is judged by."""
+    """Holds a model opened for its task, and the sentences that it is judged by."""
 
     task: Task
     reader: TextModel[Any]
@@ -35,7 +65,7 @@ class Subject:
     def open(
         cls, model: str, src: str | None, tgt: str | None, sentences: int, *, device: str, dtype: str | None
     ) -> "Subject":
-        """At most `sentences` of two files, or of those that the run was tested on.
+        """Opens the model with at most `sentences` of two files, or of those that the run was tested on.
 
         Raises ConfigError for texts that are missing or not wanted, CheckpointError for a folder that holds no model.
         """
@@ -53,10 +83,115 @@ class Subject:
         return cls(task, reader, texts.some(sentences))
 
 
+def given_texts(task: Task, src: str, tgt: str | None, running: bool = False) -> Texts:
+    """Reads the texts of `src` with the translations or labels of `tgt`, or both from the columns of `src`.
+
+    Raises ConfigError where one of them is missing or not wanted, DataError for files that cannot be read, are empty or
+    differ in length.
+    """
+    if not task.targets:
+        if tgt is not None:
+            raise ConfigError(f"the model reads the texts of --src alone, not `--tgt {tgt}`", "leave --tgt out")
+        return _checked(_alone(read_lines(src), running), f"`{src}`", running)
+    if tgt is not None:
+        columns = read_columns([src, tgt])
+        return _checked(zip(columns[src], columns[tgt], strict=True), f"`{src}`")
+    if holds_both_sides(src):
+        data = DataConfig()
+        return _checked(_whole(ParallelText(src, "", data.tsv_columns, data.jsonl_keys)), f"`{src}`")
+    raise ConfigError(f"the {task.targets} of `{src}` are not given", "name their file with --tgt")
+
+
+def own_texts(model: str | Path, task: Task) -> Texts:
+    """Reads the texts that the run in a folder was tested on; without a test set, those that it was validated on.
+
+    Raises ConfigError where the folder does not hold a run, or its texts are not there any more.
+    """
+    hint = "name texts with --src" + (" and --tgt" if task.targets else "")
+    if not task.trained_on:
+        raise ConfigError(f"`{model}` has no texts of its own", hint)
+    try:
+        data = stored_recipe(model_folder(model)).data
+    except ConfigError as error:
+        raise ConfigError(f"`{model}` is not a run with texts of its own", hint) from error
+    if not data.files("src"):
+        raise ConfigError(f"the texts of the run `{model}` were handed over by a script", hint)
+    if missing := [path for path in (*data.files("src"), *data.files("tgt")) if not Path(path).exists()]:
+        raise ConfigError(f"the texts of the run `{model}` are not there: no `{missing[0]}`", hint)
+    running = not task.targets and data.text == "running"
+    test = held_out_text(data, "test", alone=not task.targets)
+    if test is not None and Path(test.src).is_file():
+        pairs = _alone((text for text, _ in _whole(test)), running) if not task.targets else _whole(test)
+        return _checked(pairs, f"the run's test set, `{test.src}`", running)
+    valid = open_corpus(data, cast(TrainedTask, task.name)).valid
+    if running:
+        valid = _alone((line for chunk, _ in valid for line in chunk.splitlines()), running)
+    return _checked(valid, "the run's validation set", running)
+
+
+def _whole(text: ParallelText) -> Iterator[tuple[str, str]]:
+    return ((source or "", target or "") for source, target in text.pairs("replace"))
+
+
+def _alone(lines: Iterable[str], running: bool) -> Iterator[tuple[str, str]]:
+    """Yields each text as its own target: lines, or passages of a running text."""
+    if not running:
+        yield from ((line, line) for line in lines)
+        return
+    passage = ""
+    for line in lines:
+        passage += f"{line}\n"
+        if len(passage) >= PASSAGE:
+            yield passage, passage
+            passage = ""
+    if passage:
+        yield passage, passage
+
+
+def _checked(pairs: Iterable[tuple[str, str]], origin: str, running: bool = False) -> Texts:
+    """Leaves empty texts out. Raises DataError where none is left."""
+    found = [(source, target) for source, target in pairs if source.strip() and target.strip()]
+    if not found:
+        raise DataError(f"there is no text in {origin}", "give a text with --src")
+    return Texts(found, origin, running)
+
+
+def head_statistics(subject: Subject) -> tuple[HeadTable, int]:
+    """Takes the statistics of all heads over the sentences, of a translator with their references.
+
+    Returns them, and how many sentences are left out since they are longer than the model takes. Raises DataError where
+    all of them are.
+    """
+    pairs = subject.texts.pairs
+    refused: list[DataError] = []
+
+    def traces() -> Iterator[Trace]:
+        for pair in pairs:
+            try:
+                yield trace_pair(subject.reader, *pair)
+            except DataError as error:
+                refused.append(error)
+        if len(refused) == len(pairs):
+            raise refused[0]
+
+    return mean_statistics(traces()), len(refused)
+
+
+def trace_pair(reader: TextModel[Any], source: str, target: str) -> Trace:
+    """Traces one sentence, of a translator with its translation; of a passage as much as the model has room for."""
+    if isinstance(reader, Translator):
+        return reader.trace(source, target)
+    if not isinstance(reader, LanguageModel):
+        return reader.trace(source)
+    room = reader.model.config.max_positions - len(reader.decode.source_prefix)
+    ids = reader.tokenizer.encode(source)
+    return reader.trace(source if reader.reads_lines or len(ids) <= room else reader.tokenizer.decode(ids[:room]))
+
+
 def ablate_heads(
     subject: Subject, metric: str | None = None, say: Callable[[Head], object] = lambda head: None
 ) -> Ablation:
-    """What each head is worth by `metric`; None: by all that the task has.
+    """Measures what each head is worth by `metric`; None: by all that the task has.
 
     Raises ConfigError for a metric that the task has not, DataError for labels that the model does not know.
     """
@@ -70,7 +205,7 @@ def ablate_heads(
     if metric is not None:
         if metric not in metrics:
             raise ConfigError(
-                f"`--metric {metric}` is nothing that can be measured of this model",
+                f"`--metric {metric}` cannot be measured of this model",
                 f"choose one of {', '.join(metrics)}",
             )
         metrics = tuple(name for name in get_args(Metric) if name == metric)
@@ -79,7 +214,7 @@ def ablate_heads(
 
 
 def report(found: Ablation, texts: Texts) -> str:
-    """A table for the screen, the heads first without which the model is worst."""
+    """Returns a table for the screen, the heads first without which the model is worst."""
     metrics: list[Metric] = [name for name in get_args(Metric) if name in found.whole]
     head = "".join(f"{NAMES[m]:>10}{'change':>10}  {'95 % interval':<20}" for m in metrics)
     whole = "".join(f"{_number(m, found.whole[m]):>10}{'':>32}" for m in metrics)
@@ -132,7 +267,7 @@ def _scorer(
 def _translations(
     translator: Translator, sources: Sequence[str], targets: Sequence[str], metrics: Sequence[Metric]
 ) -> Callable[[], Outcome]:
-    """The loss of the references, and greedy translations."""
+    """Returns the function that takes the loss of the references, and greedy translations."""
     tokens = np.array([len(ids) + 1.0 for ids in translator.tokenizers.target.encode_lines(list(targets))])
 
     def outcome() -> Outcome:
@@ -146,7 +281,7 @@ def _translations(
 def _labels(
     classifier: Classifier, texts: Sequence[str], labels: Sequence[str], metrics: Sequence[Metric]
 ) -> Callable[[], Outcome]:
-    """The loss of the right labels, and how often they are the most probable ones."""
+    """Returns the function that takes the loss of the right labels, and how often they are the most probable ones."""
     if unknown := sorted({*labels} - {*classifier.labels}):
         raise DataError(
             f"the model does not know {len(unknown)} of the labels: {', '.join(f'`{label}`' for label in unknown[:5])}",

@@ -1,12 +1,16 @@
-"""What kind of head a head is, in five figures: how sharp it is, how far it looks, and where its weight goes."""
+"""Tells in five figures what kind of head a head is: how sharp, how far it looks, and where its weight goes."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from pellucid.errors import DataError
-from pellucid.tracing.trace import Array, AttentionTrace, Token
+from pellucid.tracing.attention import Array, AttentionTrace
+from pellucid.tracing.tokens import Token
+from pellucid.tracing.trace import Trace
 
 Sinks = npt.NDArray[np.bool_]
 
@@ -14,7 +18,7 @@ STATISTICS = ("entropy", "distance", "diagonality", "previous", "sink")
 
 
 def statistics(attention: AttentionTrace, sinks: Sinks | None = None) -> dict[str, Array]:
-    """Five statistics of every head, each (N, H), by their names in STATISTICS.
+    """Returns five statistics of every head, each (N, H), by their names in STATISTICS.
 
     w_ij is the weight of row i on column j, i in 0..L-1, j in 0..M-1. Each is the mean over the rows that it says
     anything about; rows with nothing to attend to are left out, and 0 stands where no row is left.
@@ -46,12 +50,12 @@ def statistics(attention: AttentionTrace, sinks: Sinks | None = None) -> dict[st
 
 
 def sink_columns(tokens: Sequence[Token]) -> Sinks:
-    """Which tokens draw weight that no other one wants, bool (M,): the first of a sequence, and the special ones."""
+    """Tells which tokens draw weight that no other wants, bool (M,): the first of a sequence and special ones."""
     return np.array([place == 0 or token.special for place, token in enumerate(tokens)], dtype=np.bool_)
 
 
 def row_entropy(weights: Array) -> Array:
-    """-sum_j w_ij ln w_ij of each row, in nats: (L, M) -> (L,)."""
+    """Computes the entropy -sum_j w_ij ln w_ij of each row, in nats: (L, M) -> (L,)."""
     logs = np.log(np.maximum(weights, np.finfo(np.float32).tiny))
     entropy: Array = -np.einsum("ij,ij->i", weights, logs)
     return entropy
@@ -60,7 +64,7 @@ def row_entropy(weights: Array) -> Array:
 def _measures(
     length: int, columns: int, sinks: Sinks
 ) -> Callable[[Array, npt.NDArray[np.bool_] | None], dict[str, float]]:
-    """The statistics of one head, from what they share between all heads."""
+    """Prepares what the heads share, and returns the function that computes the statistics of one."""
     rows, places = np.arange(length), np.arange(columns)
     steps = np.abs(rows[:, None] - places).astype(np.float32)  # (L, M)
     shares = np.abs((rows[:, None] + 0.5) / length - (places + 0.5) / columns).astype(np.float32)  # (L, M)
@@ -83,3 +87,53 @@ def _measures(
 
 def _mean(values: Array, of: npt.NDArray[np.bool_]) -> float:
     return float(values[of].mean()) if of.any() else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class HeadTable:
+    """Holds the mean of each statistic over sentences, each of which counts alike."""
+
+    means: Mapping[str, Mapping[str, Array]]
+    """By attention and statistic, (N, H) each."""
+    sentences: int
+
+    def to_json(self) -> dict[str, Any]:
+        """Returns the fields as json.dumps() takes them."""
+        return {
+            "format": "pellucid-heads/1",
+            "sentences": self.sentences,
+            "statistics": {
+                attention: {name: values.round(6).tolist() for name, values in found.items()}
+                for attention, found in self.means.items()
+            },
+        }
+
+    def report(self, origin: str) -> str:
+        """Returns a table for the screen, a row a head."""
+        lines = [f"{'head':<30}" + "".join(f"{name:>13}" for name in STATISTICS)]
+        for attention, found in self.means.items():
+            for layer, head in np.ndindex(found[STATISTICS[0]].shape):
+                values = "".join(f"{found[name][layer, head]:>13.3f}" for name in STATISTICS)
+                lines.append(f"{f'{attention} layer {layer} head {head}':<30}{values}")
+        return "\n".join([*lines, f"means over {self.sentences:,} sentences of {origin}"])
+
+
+def statistics_of(trace: Trace) -> dict[str, dict[str, Array]]:
+    """Returns statistics() of all attentions of a model's pass; sinks are the first and the special columns."""
+    return {
+        name: statistics(attention, sink_columns(trace.sequences[attention.keys]))
+        for name, attention in trace.attentions.items()
+        if not name.startswith("search.")
+    }
+
+
+def mean_statistics(traces: Iterable[Trace]) -> HeadTable:
+    """Returns the means over traces of one model. Raises DataError where there are none."""
+    found = [statistics_of(trace) for trace in traces]
+    if not found:
+        raise DataError("there are no sentences to take statistics of")
+    means = {
+        attention: {name: np.mean([one[attention][name] for one in found], axis=0) for name in STATISTICS}
+        for attention in found[0]
+    }
+    return HeadTable(means, len(found))

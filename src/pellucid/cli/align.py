@@ -51,9 +51,8 @@ def align(
     from typing import Any, get_args
 
     from pellucid.analysis.align import ParallelLines, align_lines, choose_head, open_translator, report, score_lines
-    from pellucid.analysis.alignment import Extraction, Row
-    from pellucid.analysis.alignment_scores import Agreement
-    from pellucid.analysis.pharaoh import write_links
+    from pellucid.analysis.aligning_head import Agreement
+    from pellucid.analysis.alignment import Extraction, Row, write_links
     from pellucid.errors import ConfigError
     from pellucid.files.writing import writable
     from pellucid.streams.streams import writer

@@ -35,9 +35,9 @@ def heads(
     """
     import sys
 
-    from pellucid.analysis.heads import Subject, ablate_heads, report
+    from pellucid.analysis.heads import Subject, ablate_heads, head_statistics, report
     from pellucid.errors import ConfigError
-    from pellucid.views.heads_output import check_output, take_statistics, write_ablation, write_statistics
+    from pellucid.views.head_page import check_output, write_heads
 
     if metric is not None and not ablate:
         raise ConfigError(f"`--metric {metric}` is of --ablate, which is not given", "add --ablate, or leave it out")
@@ -47,11 +47,10 @@ def heads(
         quiet = not sys.stderr.isatty()
         found = ablate_heads(subject, metric, lambda head: quiet or print(f"without {head}", file=sys.stderr))
         print(report(found, subject.texts))
-        if output is not None:
-            write_ablation(output, subject, found)
+        write_heads(output, subject, found)
         return 0
-    traced = take_statistics(subject)
-    print(traced.report(subject.texts.origin))
-    if output is not None:
-        write_statistics(output, subject, traced.table)
+    table, left_out = head_statistics(subject)
+    beside = f"; {left_out:,} that are too long for the model are left out" if left_out else ""
+    print(table.report(subject.texts.origin) + beside)
+    write_heads(output, subject, table)
     return 0

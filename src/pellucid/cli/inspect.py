@@ -81,20 +81,10 @@ def inspect(
     )  # fmt: skip
     choice = Choice(
         attention=attention, layer=layer, head=read_heads(head), words=words, special=not hide_special,
-        sink=not hide_sink, pair=pair,  # type: ignore[arg-type]
+        sink=not hide_sink, pair=pair, title=title, width=width, row=row,  # type: ignore[arg-type]
     )  # fmt: skip
-    looks = {"title": title, "width": width, "row": row}
     inspect_text(
-        model,
-        reading,
-        output,
-        view,
-        choice,
-        looks,
-        compare=compare,
-        gold=gold,
-        all_views=all_views,
-        one_view=one_view,
+        model, reading, output, view, choice, compare=compare, gold=gold, all_views=all_views, one_view=one_view,
         scale=scale,
-    )
+    )  # fmt: skip
     return 0

@@ -73,7 +73,9 @@ def beam_search(
         scores, going_on = choice.scores, []
         best, gaps = torch.stack([scores.amax(dim=1), choice.margins.to(scores.dtype)]).tolist()
         for row, (output, rival, gap) in enumerate(zip(steps.rows, best, gaps, strict=True)):
-            ahead, nearest = _compared(finished[output], rival, steps, steps.limits[output], config)
+            ahead, nearest = 0, math.inf
+            if finished[output]:
+                ahead, nearest = _compared(finished[output], rival, steps, steps.limits[output], config)
             margins[output] = min(margins[output], gap, nearest)
             if rival == -math.inf or ahead >= config.n_best:
                 found[output] = _n_best(finished[output], margins[output], config)
@@ -204,8 +206,6 @@ def _compared(
     Until W have finished, the live one is taken for what it becomes if it loses nothing more and ends where that ranks
     highest. From then on: for what it is, its last token counted as its end.
     """
-    if not finished:
-        return 0, math.inf
     length, longest = steps.length, limit + (not steps.cuts)
     if len(finished) < config.beam_size:
         length = longest if config.length_penalty > 0 else min(length + 1, longest)
@@ -228,4 +228,5 @@ def _n_best(finished: list[Hypothesis], margin: float, config: DecodeConfig) -> 
 def _lead(first: Hypothesis, score: float, length: int, penalty: float) -> float:
     """Returns twice the change that, taken from the first score and added to the second, makes them rank alike."""
     gap = first.rank(penalty) - score / length**penalty
-    return 2 * gap / (1 / first.length**penalty + 1 / length**penalty)
+    lead: float = 2 * gap / (1 / first.length**penalty + 1 / length**penalty)
+    return lead

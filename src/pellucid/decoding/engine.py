@@ -96,7 +96,7 @@ def _inputs(
     return sources, [(len(ids) - 1,) for ids in sources], model.config.pad_id is not None
 
 
-def whole_source(model: Transformer, ids: Sequence[int], decode: DecodeConfig) -> list[int]:
+def whole_source(model: Transformer | DecoderOnly, ids: Sequence[int], decode: DecodeConfig) -> list[int]:
     """Returns a source as the model reads it: with its end token and what stands before and behind every source.
 
     Raises DecodingError where that is nothing at all.

@@ -9,8 +9,10 @@ from torch import Tensor, nn
 from pellucid.config import DecodeConfig
 from pellucid.decoding.hypothesis import Hypothesis, Weighed
 from pellucid.model.transformer import Transformer
+from pellucid.tracing.attention import AttentionTrace
 from pellucid.tracing.recorder import Call, gather, largest_difference, record
-from pellucid.tracing.trace import AttentionTrace, SearchNode, SearchTrace, Token
+from pellucid.tracing.search import SearchNode, SearchTrace
+from pellucid.tracing.tokens import Token
 
 Label = Callable[[Sequence[int]], Sequence[Token]]
 """The tokens of a sequence of ids."""

@@ -21,8 +21,8 @@ from pellucid.text.tokenizers import Tokenizers
 from pellucid.tracing.apart import in_evaluation
 from pellucid.tracing.passes import describe, ids_tensor, provenance, record_pass
 from pellucid.tracing.recorder import watched
-from pellucid.tracing.tokens import tokens_of, tokens_of_ids
-from pellucid.tracing.trace import Token, Trace
+from pellucid.tracing.tokens import Token, tokens_of, tokens_of_ids
+from pellucid.tracing.trace import Trace
 
 Ids = Sequence[int] | Tensor
 """The ids of one sequence: a list, or a tensor (L,) or (1, L)."""

@@ -1,1 +1,1 @@
-"""Traces: what each attention of a pass works on, recorded where the model computes it, and kept in a file."""
+"""Records what each attention of a pass works on, where the model computes it, and keeps it in a trace and its file."""

@@ -1,4 +1,4 @@
-"""Traces of Hugging Face models that Pellucid does not open, through transformers' own interface for attention."""
+"""Traces Hugging Face models that Pellucid does not open, through transformers' own interface for attention."""
 
 import re
 from collections.abc import Sequence
@@ -14,11 +14,11 @@ from pellucid.errors import ConfigError, DataError, install
 from pellucid.tracing.apart import apart, in_evaluation
 from pellucid.tracing.passes import checksum, provenance
 from pellucid.tracing.recorder import SEQUENCES, Call, difference, gather, largest_difference
-from pellucid.tracing.tokens import tokens_of_pieces
-from pellucid.tracing.trace import Token, Trace
+from pellucid.tracing.tokens import Token, tokens_of_pieces
+from pellucid.tracing.trace import Trace
 
 NAME = "pellucid_recorded"
-"""What the recording attention is called in transformers' interface."""
+"""The name of the recording attention in transformers' interface."""
 
 HIDDEN = -1e4
 """Added to a score that a layer's own mask hides, where layers have different masks; float16 can hold it."""
@@ -31,7 +31,7 @@ _calls: ContextVar[Calls] = ContextVar("pellucid_foreign_calls")
 def trace_hugging_face(
     model: Any, tokenizer: Any, text: str, text_pair: str | None = None, *, target: str | None = None
 ) -> Trace:
-    """All attentions of a transformers model's pass over a text, or over a pair of texts.
+    """Returns a trace of all attentions of a transformers model's pass over a text, or over a pair of texts.
 
         trace = pellucid.trace_hugging_face(model, tokenizer, "time flies", "fruit flies")
 
@@ -49,7 +49,7 @@ def trace_hugging_face(
     _check_transformers()
     seq2seq = bool(model.config.is_encoder_decoder)
     if target is not None and not seq2seq:
-        raise DataError("`target` is given, but the model is no encoder-decoder", "give what it reads as `text`")
+        raise DataError("`target` is given, but the model is not an encoder-decoder", "give what it reads as `text`")
     encoded = tokenizer(text, text_pair, return_tensors="pt")
     inputs = {name: tensor.to(model.device) for name, tensor in encoded.items()}
     _check_length(inputs["input_ids"].size(1), model)
@@ -97,7 +97,7 @@ def _check_length(length: int, model: Any) -> None:
 
 
 def _recorded(model: Any) -> Any:
-    """The model's modules apart from it, in evaluation mode, which compute with the recording attention."""
+    """Returns the model's modules apart from it, in evaluation mode, which compute with the recording attention."""
     from transformers import AttentionInterface, AttentionMaskInterface
     from transformers.masking_utils import sdpa_mask
 
@@ -115,7 +115,7 @@ def _recorded(model: Any) -> Any:
 def _attention(
     module: nn.Module, query: Tensor, key: Tensor, value: Tensor, attention_mask: Tensor | None, **settings: Any
 ) -> tuple[Tensor, None]:
-    """transformers' sdpa attention, recorded: (B, H, L, K), (B, Hkv, M, K) twice -> (B, L, H, K)."""
+    """Computes transformers' sdpa attention and records it: (B, H, L, K), (B, Hkv, M, K) twice -> (B, L, H, K)."""
     from transformers.integrations.sdpa_attention import sdpa_attention_forward
 
     output, _ = sdpa_attention_forward(module, query, key, value, attention_mask, **settings)
@@ -134,7 +134,7 @@ def _attention(
 def _mask_and_bias(
     attention_mask: Tensor | None, position_bias: Tensor | None, causal: bool, L: int, M: int, device: torch.device
 ) -> tuple[Tensor | None, Tensor | None]:
-    """What sdpa does with its arguments: a mask (L, M), and what is added to the scores, (1 or H, L, M)."""
+    """Returns the mask (L, M) and the numbers added to the scores (1 or H, L, M) that sdpa makes of its arguments."""
     bias = None if position_bias is None else position_bias[0, :, :, :M].float()
     if attention_mask is None:
         mask = torch.ones(L, M, dtype=torch.bool, device=device).tril() if causal and L > 1 else None
@@ -151,7 +151,7 @@ def _mask_and_bias(
 
 
 def _by_kind(model: Any, calls: Sequence[tuple[nn.Module, bool, Call]]) -> dict[str, list[Call]]:
-    """The calls by the kind of attention, each in the order of the layers."""
+    """Returns the calls by the kind of attention, each in the order of the layers."""
     names = {module: name for name, module in model.named_modules()}
     kinds: dict[str, list[Call]] = {}
     for module, causal, call in calls:
@@ -164,7 +164,7 @@ def _by_kind(model: Any, calls: Sequence[tuple[nn.Module, bool, Call]]) -> dict[
 
 
 def _with_one_mask(calls: list[Call]) -> list[Call]:
-    """The calls with the mask of what any layer may attend to; where a layer hides more, its bias does."""
+    """Returns the calls with the mask of what any layer may attend to; a layer that hides more has a bias for it."""
     masks = [call.mask for call in calls]
     if all(mask is None for mask in masks):
         return calls
@@ -181,12 +181,12 @@ def _with_one_mask(calls: list[Call]) -> list[Call]:
 
 
 def _hiding(hidden: Tensor) -> Tensor:
-    """(L, M), bool -> a bias (1, L, M)."""
+    """Returns a bias that hides these places: (L, M), bool -> (1, L, M)."""
     return torch.zeros(hidden.shape, device=hidden.device).masked_fill(hidden, HIDDEN)[None]
 
 
 def _written(model: Any, tokenizer: Any, inputs: dict[str, Tensor], target: str | None) -> Tensor:
-    """What the decoder reads and the token that it writes last, (1, T + 1)."""
+    """Returns the ids that the decoder reads and the one that it writes last, (1, T + 1)."""
     if target is None:
         found: Tensor = model.generate(**inputs)
         return found
@@ -195,7 +195,7 @@ def _written(model: Any, tokenizer: Any, inputs: dict[str, Tensor], target: str 
 
 
 def _sequences(tokenizer: Any, encoded: Any, written: Tensor | None, outputs: Any) -> dict[str, tuple[Token, ...]]:
-    """The tokens by sequence; `outputs` are those of a decoder alone."""
+    """Returns the tokens by sequence; `outputs` are those of a decoder alone."""
     ids = encoded["input_ids"][0].tolist()
     read = _tokens(tokenizer, ids, _segments(encoded, len(ids)))
     if written is not None:
@@ -207,13 +207,13 @@ def _sequences(tokenizer: Any, encoded: Any, written: Tensor | None, outputs: An
 
 
 def _next(outputs: Any, ids: Sequence[int]) -> int:
-    """The most probable token behind the last; of a model without a head over the vocabulary the last again."""
+    """Returns the most probable id behind the last one; without a head over the vocabulary the last one again."""
     logits = getattr(outputs, "logits", None)
     return int(logits[0, -1].argmax()) if logits is not None and logits.dim() == 3 else ids[-1]
 
 
 def _segments(encoded: Any, length: int) -> list[int]:
-    """0 for the first text, 1 for the second; a special token goes with the text before it."""
+    """Returns 0 for each token of the first text, 1 for the second; a special token goes with the text before it."""
     if not getattr(encoded, "is_fast", False):
         kinds = encoded.get("token_type_ids")
         return [0] * length if kinds is None else kinds[0].tolist()

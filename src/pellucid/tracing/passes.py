@@ -13,8 +13,8 @@ from pellucid.errors import DataError
 from pellucid.model.families import EncoderOnly, Model
 from pellucid.model.relative import RotaryPositions
 from pellucid.model.transformer import Transformer
+from pellucid.tracing.attention import AttentionTrace
 from pellucid.tracing.recorder import Recorder, watched
-from pellucid.tracing.trace import AttentionTrace
 
 SAMPLED = 256  # numbers of each parameter that its checksum is made of
 

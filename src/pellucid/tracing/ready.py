@@ -1,4 +1,4 @@
-"""Traces of ready-made weights, as other libraries return them: the call that users of BertViz know."""
+"""Makes traces of ready-made weights, as other libraries return them: the call that users of BertViz know."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -8,9 +8,9 @@ import numpy.typing as npt
 import torch
 
 from pellucid.errors import DataError
-from pellucid.tracing.checks import ROW_SUM, attention_problems
-from pellucid.tracing.tokens import tokens_of_pieces
-from pellucid.tracing.trace import Array, AttentionTrace, Token, Trace
+from pellucid.tracing.attention import ROW_SUM, Array, AttentionTrace, attention_problems
+from pellucid.tracing.tokens import Token, tokens_of_pieces
+from pellucid.tracing.trace import Trace
 
 HALF_SUM = 1e-2
 """How far a row's sum may be from one in half precision, where each weight is rounded."""
@@ -29,7 +29,7 @@ def trace_from_weights(
     encoder_tokens: Sequence[str | Token] | None = None,
     decoder_tokens: Sequence[str | Token] | None = None,
 ) -> Trace:
-    """A trace of weights that another library computed, such as `model(..., output_attentions=True).attentions`.
+    """Returns a trace of weights that another library computed, as `model(..., output_attentions=True).attentions` are.
 
         trace = pellucid.trace_from_weights(outputs.attentions, tokenizer.convert_ids_to_tokens(ids))
 
@@ -71,7 +71,7 @@ def trace_from_weights(
 
 
 def _trace(stacks: dict[str, Array], sequences: dict[str, tuple[Token, ...]]) -> Trace:
-    """Weights by name, and the tokens that they are between."""
+    """Returns the trace of weights by name, between the tokens of these sequences."""
     sides = {"encoder.self": ("src", "src"), "decoder.self": ("tgt", "tgt"), "cross": ("tgt", "src")}
     attentions = {
         name: AttentionTrace(name=name, queries=sides[name][0], keys=sides[name][1], ready=weights)
@@ -90,7 +90,7 @@ def _trace(stacks: dict[str, Array], sequences: dict[str, tuple[Token, ...]]) ->
 
 
 def _segments(sentence_b_start: int | None, weights: Array) -> list[int]:
-    """0 for the first text's tokens, 1 for the second's; nothing where there is one text."""
+    """Returns 0 for each token of the first text, 1 for each of the second; an empty list where there is one text."""
     if sentence_b_start is None:
         return []
     count = weights.shape[-1]
@@ -114,7 +114,7 @@ def _labelled(tokens: Sequence[str | Token] | None, name: str, segments: Sequenc
 
 
 def _stacked(layers: Any, name: str) -> Array:
-    """(N, H, L, M), in single precision and with rows that sum to one."""
+    """Returns the layers as one array (N, H, L, M), in single precision and with rows that sum to one."""
     arrays = [_layer(layer, number, name) for number, layer in enumerate(layers)]
     if len({array.shape for array in arrays}) != 1:
         raise DataError(f"`{name}` must be one array a layer, all of one shape, not {[a.shape for a in arrays][:3]}")
@@ -122,7 +122,7 @@ def _stacked(layers: Any, name: str) -> Array:
 
 
 def _layer(layer: Any, number: int, name: str) -> Array:
-    """(H, L, M)."""
+    """Returns the weights of a layer, (H, L, M)."""
     if layer is None:
         raise DataError(
             f"`{name}` has no weights in layer {number} (None): the model was run with fused attention",
@@ -143,7 +143,7 @@ def _layer(layer: Any, number: int, name: str) -> Array:
 
 
 def _renormalised(weights: Array) -> Array:
-    """Weights (H, L, M) of half precision, where rounding is all that keeps rows from a sum of one."""
+    """Scales weights (H, L, M) of half precision where rounding alone keeps a row from the sum one."""
     sums = weights.sum(axis=-1, keepdims=True)
     rounded = (np.abs(sums - 1) > ROW_SUM) & (np.abs(sums - 1) <= HALF_SUM)
     scaled: Array = np.where(rounded, weights / np.where(rounded, sums, 1), weights)
@@ -151,6 +151,6 @@ def _renormalised(weights: Array) -> Array:
 
 
 def _looks_back(weights: Array) -> bool:
-    """Whether no row attends to a later column, in any layer and head."""
+    """Tells if no row attends to a later column, in any layer and head."""
     length = min(weights.shape[-2:])
     return length > 1 and not np.triu(weights, k=1).any()

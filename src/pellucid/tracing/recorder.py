@@ -14,7 +14,7 @@ from pellucid.model.attention import MultiHeadAttention, observing
 from pellucid.model.families import DecoderOnly, EncoderOnly, Model
 from pellucid.model.transformer import Transformer
 from pellucid.tracing.apart import apart
-from pellucid.tracing.trace import Array, AttentionTrace
+from pellucid.tracing.attention import Array, AttentionTrace
 
 M = TypeVar("M", bound=Model)
 

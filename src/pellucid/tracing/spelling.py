@@ -1,4 +1,4 @@
-"""How vocabularies spell text: what bytes a piece stands for, and whether a word begins with it."""
+"""Reads how vocabularies spell text: the bytes that a piece stands for, and if a word begins with it."""
 
 import json
 import re
@@ -32,17 +32,17 @@ _BYTES = byte_characters()
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A token as its vocabulary spells it, and what that means."""
+    """Describes a token as its vocabulary spells it."""
 
     spelled: str
     content: bytes = b""
     begins: bool | None = None
-    """Whether a word begins here; None: the text tells."""
+    """True where a word begins here; None: the text tells."""
     special: bool = False
 
 
 def pieces_of(tokenizer: CompleteTokenizer, ids: Sequence[int], also_special: Collection[int] = ()) -> list[Piece]:
-    """The pieces of ids; `also_special` are special ids that the tokenizer does not know of."""
+    """Returns the pieces of ids; `also_special` are special ids that the tokenizer does not know of."""
     special = _special_ids(tokenizer) | set(also_special)
     if isinstance(tokenizer, Vocabulary) and tokenizer.kind in ("characters", "bytes"):
         return [
@@ -60,7 +60,7 @@ def pieces_of(tokenizer: CompleteTokenizer, ids: Sequence[int], also_special: Co
 
 
 def pieces_as_given(spelled: Sequence[str], special: Sequence[bool] | None = None) -> list[Piece]:
-    """Pieces without their tokenizer, as transformers' `convert_ids_to_tokens` gives them: they tell the spelling.
+    """Returns pieces whose tokenizer is not at hand, as transformers' `convert_ids_to_tokens` spells them.
 
     `special` says which are special; None: those that look like it, as `[CLS]` and `</s>` do.
     """
@@ -82,7 +82,7 @@ def _special_ids(tokenizer: CompleteTokenizer) -> set[int]:
 
 
 def _is_code(tokenizer: CompleteTokenizer, spelled: str) -> bool:
-    """Whether a piece is one of OPUS-MT's language codes."""
+    """Tells if a piece is one of OPUS-MT's language codes."""
     return isinstance(tokenizer, NumberedSubwords) and _CODE.fullmatch(spelled) is not None
 
 
@@ -93,7 +93,7 @@ def _bytes_of(vocabulary: Vocabulary, i: int) -> bytes:
 
 
 def _spelled(tokenizer: CompleteTokenizer, ids: Sequence[int]) -> list[str]:
-    """As in the vocabulary's own file, which a byte-level tokenizer does not show."""
+    """Returns the pieces as the vocabulary's own file spells them, which a byte-level tokenizer does not show."""
     if not isinstance(tokenizer, HuggingFaceTokenizer):
         return tokenizer.tokens(ids)
     known = _by_id(tokenizer)
@@ -113,7 +113,7 @@ def _spelling_of(tokenizer: CompleteTokenizer, spelled: Sequence[str]) -> Spelli
 
 @lru_cache(maxsize=2)
 def _spelling_in_file(tokenizer: HuggingFaceTokenizer) -> Spelling:
-    """What a tokenizer.json says."""
+    """Returns the spelling that a tokenizer.json names."""
     table = json.loads(tokenizer.data)
     decoder, model = table.get("decoder") or {}, table["model"]
     if any(part.get("type") == "ByteLevel" for part in [decoder, *decoder.get("decoders", [])]):
@@ -137,7 +137,7 @@ def _guessed(ordinary: Sequence[str]) -> Spelling:
 
 
 def _is_byte_level(text: str) -> bool:
-    """Whether the text is spelled by byte: it has a character that stands for another one, and all make up UTF-8."""
+    """Tells if a text is spelled by byte: some character stands for another one, and all make up UTF-8."""
     if not any(ord(character) > 0xFF for character in text) or not set(text) <= set(_BYTES):
         return False
     try:
@@ -163,7 +163,7 @@ def _read(spelling: Spelling, spelled: str) -> Piece:
 
 
 def _linked(pieces: list[Piece]) -> list[Piece]:
-    """The pieces, where one that has a mark at its end tells whether a word begins behind it."""
+    """Corrects where words begin: a mark at the end of a piece tells about the one behind it."""
     ends_words = any(piece.spelled.endswith("</w>") for piece in pieces)
     linked = pieces[:1]
     for before, piece in pairwise(pieces):

@@ -1,4 +1,4 @@
-"""The safetensors format in numpy: eight bytes with the length of a JSON header, the header, then raw numbers."""
+"""Packs and unpacks safetensors in numpy: eight bytes with the length of a JSON header, the header, raw numbers."""
 
 import json
 import math
@@ -18,7 +18,7 @@ _AGAIN = "copy the file again"
 
 
 def pack(tensors: Mapping[str, npt.NDArray[Any]], metadata: Mapping[str, str], name: str) -> bytes:
-    """The bytes of a file; equal input gives equal bytes. Wide numbers stand first, so that all are aligned.
+    """Returns the bytes of a file; equal input gives equal bytes. Wide numbers stand first, so that all are aligned.
 
     Raises DataError, which calls the file `name`, where the header is longer than unpack() reads.
     """
@@ -42,9 +42,9 @@ def pack(tensors: Mapping[str, npt.NDArray[Any]], metadata: Mapping[str, str], n
 
 
 def unpack(data: bytes, name: str) -> tuple[dict[str, npt.NDArray[Any]], dict[str, str]]:
-    """Tensors and metadata of a file's bytes; `name` is what an error calls it.
+    """Returns the tensors and the metadata of a file's bytes; errors call the file `name`.
 
-    Raises DataError where they are none, end too early, or do not fit their header.
+    Raises DataError for bytes that are not such a file, end too early, or do not fit their header.
     """
     header, start = _header(data, name)
     metadata = header.pop("__metadata__", {})
@@ -70,10 +70,10 @@ def unpack(data: bytes, name: str) -> tuple[dict[str, npt.NDArray[Any]], dict[st
 
 
 def _header(data: bytes, name: str) -> tuple[dict[str, Any], int]:
-    """The header, and where the numbers begin."""
+    """Returns the header, and where the numbers begin."""
     length = int.from_bytes(data[:8], "little")
     if len(data) < 8 or data[8:9] != b"{":
-        raise DataError(f"{name} ({len(data):,} bytes) is no trace: it does not begin as safetensors does", _AGAIN)
+        raise DataError(f"{name} ({len(data):,} bytes) is not a trace: it does not begin as safetensors does", _AGAIN)
     if length > MOST_HEADER_BYTES:
         raise DataError(f"{name} has a header of {length:,} bytes; at most {MOST_HEADER_BYTES:,} are read", _AGAIN)
     if 8 + length > len(data):
@@ -81,19 +81,19 @@ def _header(data: bytes, name: str) -> tuple[dict[str, Any], int]:
     try:
         header = json.loads(data[8 : 8 + length])
     except (ValueError, RecursionError) as error:
-        raise DataError(f"{name} is damaged: its header is no JSON ({error})", _AGAIN) from error
+        raise DataError(f"{name} is damaged: its header is not JSON ({error})", _AGAIN) from error
     return header, 8 + length
 
 
 def _offsets(entry: Any) -> tuple[int, ...]:
-    """By which tensors are put in order; what is malformed comes first, and is found then."""
+    """Returns what tensors are ordered by; a malformed entry comes first, and is found then."""
     offsets = entry.get("data_offsets") if isinstance(entry, dict) else None
     numbers = isinstance(offsets, list) and all(type(number) is int for number in offsets)
     return tuple(offsets) if numbers and offsets else ()
 
 
 def _entry(entry: Any, key: str, name: str) -> tuple[np.dtype[Any], list[int], tuple[int, int]]:
-    """Type, shape and place of a tensor."""
+    """Returns type, shape and place of a tensor."""
     offsets = _offsets(entry)
     shape: Any = entry.get("shape") if len(offsets) == 2 else None
     dtype: np.dtype[Any] | None = DTYPES.get(str(entry.get("dtype"))) if isinstance(entry, dict) else None

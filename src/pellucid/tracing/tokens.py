@@ -1,4 +1,4 @@
-"""Ids as tokens that can be shown: what they stand for, how the vocabulary spells them, which word they are part of.
+"""Turns ids into tokens that can be shown: their text, how the vocabulary spells them, which word they belong to.
 
 Where several tokens spell one character in bytes, each shows the character with its own bytes: `안[EC 95]`, `안[88]`.
 """
@@ -7,28 +7,52 @@ import re
 import unicodedata
 from bisect import bisect_right
 from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import groupby
 
 from pellucid.text.tokenizer import CompleteTokenizer
 from pellucid.text.words import word_spans
 from pellucid.tracing.spelling import Piece, pieces_as_given, pieces_of
-from pellucid.tracing.trace import Token
 
-# Thai, Lao, Burmese, Khmer, Japanese, Chinese: written without spaces, so a token is all of a word that can be told.
+# Thai, Lao, Burmese, Khmer, Japanese and Chinese are written without spaces: a token is all of a word that can be seen.
 _UNSPACED = re.compile(
     "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]"
 )
 
 
+@dataclass(frozen=True, slots=True)
+class Token:
+    """Describes one place of a sequence."""
+
+    text: str
+    """The text that it stands for, as a reader would write it: "ing", " Hund", "안"."""
+    piece: str
+    """Its spelling in the vocabulary: "##ing", "▁Hund", "ìķĪ"."""
+    id: int | None = None
+    word: int | None = None
+    """The number of the word that it is a part of, counted from 0; None for a special token."""
+    special: bool = False
+    segment: int = 0
+    """0, or 1 in the second of two texts that were read together."""
+    adds: str | None = None
+    """The text that it adds to its word, where that differs from `text`: a character that several tokens spell in
+    bytes is added by the first of them, and each shows it with its own bytes, as `안[EC 95]`."""
+
+    @property
+    def written(self) -> str:
+        """Returns its part of the text that the tokens of a word make up together."""
+        return self.text if self.adds is None else self.adds
+
+
 def tokens_of(
     tokenizer: CompleteTokenizer, ids: Sequence[int], also_special: Collection[int] = (), segments: Sequence[int] = ()
 ) -> tuple[Token, ...]:
-    """The tokens of a sequence of ids, in the tokenizer's text; `segments` has as many numbers, or none."""
+    """Returns the tokens of a sequence of ids, in the tokenizer's text; `segments` has as many numbers, or none."""
     return _labelled(pieces_of(tokenizer, ids, also_special), ids, segments)
 
 
 def tokens_of_ids(ids: Sequence[int], special: Collection[int] = (), segments: Sequence[int] = ()) -> tuple[Token, ...]:
-    """Tokens labelled by their ids, each a word of its own."""
+    """Returns tokens that are labelled by their ids, each a word of its own."""
     return _labelled([Piece(str(i), str(i).encode(), True, i in special) for i in ids], ids, segments)
 
 
@@ -38,12 +62,12 @@ def tokens_of_pieces(
     special: Sequence[bool] | None = None,
     segments: Sequence[int] = (),
 ) -> tuple[Token, ...]:
-    """Tokens of pieces without their tokenizer, as pieces_as_given() takes them."""
+    """Returns the tokens of pieces whose tokenizer is not at hand, as pieces_as_given() takes them."""
     return _labelled(pieces_as_given(spelled, special), ids or [None] * len(spelled), segments)
 
 
 def _labelled(pieces: Sequence[Piece], ids: Sequence[int | None], segments: Sequence[int]) -> tuple[Token, ...]:
-    """The tokens of a sequence's pieces. Special tokens belong to no word, and no word goes across them."""
+    """Returns the tokens of a sequence's pieces. Special tokens belong to no word, and no word goes across them."""
     found: list[Token] = []
     first_word = 0
     for special, group in groupby(pieces, key=lambda piece: piece.special):
@@ -60,7 +84,7 @@ def _labelled(pieces: Sequence[Piece], ids: Sequence[int | None], segments: Sequ
 
 
 def _texts(pieces: Sequence[Piece]) -> list[tuple[str, str]]:
-    """What each piece shows, and what it adds to the text: of a character in several pieces, the first adds it."""
+    """Returns the text that each piece shows, and the one that it adds; the first piece adds a shared character."""
     bounds = [0]
     for piece in pieces:
         bounds.append(bounds[-1] + len(piece.content))
@@ -80,7 +104,7 @@ def _texts(pieces: Sequence[Piece]) -> list[tuple[str, str]]:
 
 
 def _characters(data: bytes) -> Iterator[tuple[int, int, str]]:
-    """Start, end and character of UTF-8; bytes that spell none come with an empty one."""
+    """Yields start, end and character of UTF-8; bytes that spell no character come with an empty one."""
     place = 0
     while place < len(data):
         try:
@@ -98,7 +122,7 @@ def _characters(data: bytes) -> Iterator[tuple[int, int, str]]:
 
 
 def _words(pieces: Sequence[Piece], adds: Sequence[str], first: int) -> list[int]:
-    """The word of each piece, numbered from `first`."""
+    """Returns the number of each piece's word, counted from `first`."""
     told = all(piece.begins is not None for piece in pieces)
     begins = [bool(piece.begins) for piece in pieces] if told else _begins_by_text(adds)
     words, number = [], first - 1
@@ -109,13 +133,13 @@ def _words(pieces: Sequence[Piece], adds: Sequence[str], first: int) -> list[int
 
 
 def _begins_by_text(adds: Sequence[str]) -> list[bool]:
-    """Where words begin, by the definition of word_spans(); space belongs to the word behind it."""
+    """Tells where words begin, as word_spans() defines words; space belongs to the word behind it."""
     text = "".join(adds)
     ends = [end for _, end in word_spans(text)]
     begins: list[bool] = []
     start, last, blank = 0, -1, True
     for part in adds:
-        first = start + len(text[start:]) - len(text[start:].lstrip())  # what is written next
+        first = start + len(text[start:]) - len(text[start:].lstrip())  # where the next letter stands
         number = bisect_right(ends, first) if part and first < len(text) else last
         begins.append(number != last or (not blank and _stands_alone(text, start, part)))
         blank = part.isspace() if begins[-1] else blank and not part.strip()
@@ -124,7 +148,7 @@ def _begins_by_text(adds: Sequence[str]) -> list[bool]:
 
 
 def _stands_alone(text: str, start: int, part: str) -> bool:
-    """Whether a token within a run of letters is a word of its own: one of the scripts without spaces is involved."""
+    """Tells if a token within a run of letters is a word of its own, since its script has no spaces."""
     if not part or unicodedata.category(part[0]).startswith("M"):
         return False
     return bool(_UNSPACED.match(part) or _UNSPACED.match(text[start - 1 : start]))

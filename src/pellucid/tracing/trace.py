@@ -1,187 +1,42 @@
-"""What every attention of one pass worked on, beside the tokens that it worked for.
+"""Holds all that was recorded of one pass, writes it to a file and reads it back (docs/concepts/trace-file.md).
 
-Weights are not kept: queries, keys, mask and bias are, and a head's weights are rebuilt from them when asked for.
+The file is safetensors, with a manifest in JSON that says what each tensor is. It is written and read without a
+library, so that equal traces make equal bytes, and each fault has its own message.
 """
 
+import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from pellucid.errors import DataError
+from pellucid.errors import DataError, quoted, shown
+from pellucid.files.writing import write_output
+from pellucid.tracing.attention import AttentionTrace, attention_problems
+from pellucid.tracing.search import SearchNode, SearchTrace, search_problems
+from pellucid.tracing.tensors import pack, unpack
+from pellucid.tracing.tokens import Token
 
-Array = npt.NDArray[np.float32]
+FORMAT = "pellucid-trace"
+VERSION = "1"
+TENSORS = {"q": "q", "k": "k", "weights": "ready", "mask": "mask", "bias": "bias", "value_norms": "value_norms"}
+"""The tensors of an attention, by their names in the file."""
 
+_TOKEN_TYPES = {"text": str, "piece": str, "id": int, "word": int, "special": bool, "segment": int, "adds": str}
 
-@dataclass(frozen=True, slots=True)
-class Token:
-    """One place of a sequence."""
-
-    text: str
-    """What it stands for, as a reader would write it: "ing", " Hund", "안"."""
-    piece: str
-    """How its vocabulary spells it: "##ing", "▁Hund", "ìķĪ"."""
-    id: int | None = None
-    word: int | None = None
-    """Which word of the sequence it is a part of, counted from 0; None for a special token."""
-    special: bool = False
-    segment: int = 0
-    """0, or 1 in the second of two texts that were read together."""
-    adds: str | None = None
-    """What it adds to the text of its word, where that is not `text`: a character that several tokens spell in bytes
-    is added by the first of them, and each shows it with its own bytes, as `안[EC 95]`."""
-
-    @property
-    def written(self) -> str:
-        """Its part of the text that the tokens of a word make up together."""
-        return self.text if self.adds is None else self.adds
-
-
-@dataclass(frozen=True, kw_only=True)
-class AttentionTrace:
-    """One kind of attention in all layers of a stack. N layers, H heads, L queries, M keys, K the width of a head."""
-
-    name: str
-    """"encoder.self", "decoder.self", "cross", or "search.cross" for the steps of a search."""
-    queries: str
-    """The sequence whose tokens name the rows."""
-    keys: str
-    """The sequence whose tokens name the columns."""
-    q: Array | None = None
-    """(N, H, L, K), as attention() saw them: rotary positions have turned them already."""
-    k: Array | None = None
-    """(N, Hkv, M, K); each key head serves H / Hkv neighbouring query heads."""
-    ready: Array | None = None
-    """(N, H, L, M): the weights themselves, where they came from elsewhere and there are no queries and keys."""
-    mask: npt.NDArray[np.bool_] | None = None
-    """(L, M), True = may attend; None: all."""
-    bias: Array | None = None
-    """What was added to the scores, (1 or N, 1 or H, L, M)."""
-    rotary_base: float | None = None
-    """Of rotary positions, by which the turn of queries and keys can be undone."""
-    value_norms: Array | None = None
-    """(N, H, M): how long the vector is that each key's value adds to the output, through the head's part of W^O."""
-
-    def __repr__(self) -> str:
-        kind = "ready-made weights" if self.q is None else f"heads of width {self.head_width}"
-        if self.num_kv_heads != self.num_heads:
-            kind += f", {self.num_kv_heads} of keys"
-        (rows, columns), masked = self.size, "" if self.mask is None else ", masked"
-        return (
-            f"AttentionTrace({self.name}: {self.num_layers} layers x {self.num_heads} heads, {rows} {self.queries} x "
-            f"{columns} {self.keys}, {kind}{masked})"
-        )
-
-    def weights(self, layer: int, head: int) -> Array:
-        """The softmax of a head's scores, (L, M); rows sum to one, or to zero where nothing may be attended to."""
-        if self.ready is not None:
-            self.check(layer, head)
-            given: Array = self.ready[layer, head]
-            return given
-        scores = self.scores(layer, head)
-        exponentials = np.exp(scores - scores.max(axis=-1, keepdims=True, initial=np.finfo(np.float32).min))
-        sums = exponentials.sum(axis=-1, keepdims=True)
-        weights: Array = np.divide(exponentials, sums, out=np.zeros_like(exponentials), where=sums > 0)
-        return weights
-
-    def scores(self, layer: int, head: int) -> Array:
-        """What the softmax is taken of, (L, M): q k^T / sqrt(K), the bias added, minus infinity where masked.
-
-        Raises DataError for ready-made weights, which have none.
-        """
-        self.check(layer, head)
-        if self.q is None or self.k is None:
-            raise DataError(f"`{self.name}` holds ready-made weights: there are no scores, queries or keys")
-        q, k = self.q[layer, head], self.k[layer, head // (self.num_heads // self.num_kv_heads)]
-        scores: Array = (q.astype(np.float32) * np.float32(self.head_width**-0.5)) @ k.astype(np.float32).T
-        if self.bias is not None:
-            scores = scores + self.bias[layer % self.bias.shape[0], head % self.bias.shape[1]]
-        return scores if self.mask is None else np.where(self.mask, scores, np.float32(-np.inf))
-
-    @property
-    def num_layers(self) -> int:
-        """N."""
-        return self._shape[0]
-
-    @property
-    def num_heads(self) -> int:
-        """H."""
-        return self._shape[1]
-
-    @property
-    def num_kv_heads(self) -> int:
-        """Hkv; as many as query heads where nothing else is known."""
-        return self.num_heads if self.k is None else self.k.shape[1]
-
-    @property
-    def head_width(self) -> int:
-        """K; 0 for ready-made weights."""
-        return 0 if self.q is None else self.q.shape[3]
-
-    @property
-    def size(self) -> tuple[int, int]:
-        """L and M."""
-        keys = self._shape[3] if self.k is None else self.k.shape[2]
-        return self._shape[2], keys
-
-    @property
-    def _shape(self) -> tuple[int, ...]:
-        recorded = self.ready if self.q is None else self.q
-        assert recorded is not None, "there are queries and keys, or weights"
-        return tuple(recorded.shape)
-
-    def check(self, layer: int, head: int = 0) -> None:
-        """Raises DataError for a layer or a head that there is not."""
-        for what, number, count in (("layer", layer, self.num_layers), ("head", head, self.num_heads)):
-            if isinstance(number, bool) or not isinstance(number, int | np.integer) or not 0 <= number < count:
-                raise DataError(
-                    f"`{what}` ({number}) of `{self.name}` must be in 0..{count - 1}", "layers and heads count from 0"
-                )
-
-
-Status = Literal["live", "pruned", "finished", "best"]
-
-
-@dataclass(frozen=True, slots=True)
-class SearchNode:
-    """One hypothesis of a search after one more token; the root has none."""
-
-    parent: int | None
-    """The node it continues."""
-    token: Token
-    log_prob: float
-    """Of this token, in nats."""
-    score: float
-    """The sum of its tokens' log-probabilities."""
-    ranked_by: float
-    """Its score / length ** length_penalty."""
-    status: Status
-    """live: continued; pruned: weighed and dropped; finished: ended; best: the one that was chosen in the end."""
-    row: int
-    """The row of "search.cross" that tells where the model looked when it wrote this token; 0 for the root."""
-
-
-@dataclass(frozen=True, slots=True)
-class SearchTrace:
-    """The tree of a search, parents before their children."""
-
-    beam_size: int
-    length_penalty: float
-    nodes: tuple[SearchNode, ...]
-
-    def __repr__(self) -> str:
-        return f"SearchTrace(beam_size {self.beam_size}, length_penalty {self.length_penalty}, {len(self.nodes)} nodes)"
+Dtype = Literal["float32", "float16"]
+_AGAIN = "copy the file again, or record the trace again"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Trace:
-    """One pass of a model over one sentence, or a pair of them."""
+    """Holds one pass of a model over one sentence, or a pair of them."""
 
     model: Mapping[str, str | int | float]
-    """What the model is: `name`, `family` (encoder, decoder, encoder-decoder), `d_model`, `weights` (a checksum)."""
+    """Tells of the model: `name`, `family` (encoder, decoder, encoder-decoder), `d_model`, `weights` (a checksum)."""
     sequences: Mapping[str, tuple[Token, ...]]
     """By name: "src", "tgt" (what the decoder read), "out" (what it was to write there), "search"."""
     attentions: Mapping[str, AttentionTrace]
@@ -193,20 +48,20 @@ class Trace:
     """Layers of which nothing is recorded, by the kind of attention, counted in the model from 0: parts of somebody's
     own that do not call `pellucid.attention`. An attention in the trace counts the other layers alone."""
     provenance: Mapping[str, str] = field(default_factory=dict)
-    """With what it was recorded: `tool`, `torch`, `device`, `dtype`."""
+    """Tells with what it was recorded: `tool`, `torch`, `device`, `dtype`."""
 
     def __repr__(self) -> str:
-        """A line for the model, each sequence and each attention."""
+        """Returns a line for the model, each sequence and each attention."""
         about = ", ".join(f"{key} {value}" for key, value in self.model.items() if key in ("family", "d_model"))
         lines = [f"Trace of {self.model.get('name', 'a model')} ({about})"]
-        lines += [f"  {name}: {_line(tokens)}" for name, tokens in self.sequences.items()]
+        lines += [f"  {name}: {_in_a_line(tokens)}" for name, tokens in self.sequences.items()]
         lines += [f"  {one!r}" for one in self.attentions.values()]
         lines += [f"  {name}: no weights of {_numbered(layers)}" for name, layers in self.without_weights.items()]
         lines += [f"  {self.search!r}"] if self.search else []
         return "\n".join([*lines, *([f"  faithfulness {self.faithfulness:.2g}"] if self.is_recorded else [])])
 
     def __getitem__(self, name: str) -> AttentionTrace:
-        """The attention `name`. Raises DataError that lists what there is."""
+        """Returns the attention `name`. Raises DataError that lists the names that there are."""
         if name not in self.attentions and name in self.without_weights:
             raise DataError(
                 f"the trace has no weights of `{name}`: none of its layers called attention()",
@@ -218,21 +73,85 @@ class Trace:
 
     @property
     def is_recorded(self) -> bool:
-        """Whether it was recorded and checked; weights that came from elsewhere were not, and have no faithfulness."""
+        """Tells if it was recorded and checked; weights that came from elsewhere were not, and have no faithfulness."""
         return all(attention.ready is None for attention in self.attentions.values())
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.attentions)
 
-    def save(self, path: str | Path, dtype: Literal["float32", "float16"] = "float32") -> Path:
+    def save(self, path: str | Path, dtype: Dtype = "float32") -> Path:
         """Writes the trace's file (docs/concepts/trace-file.md), and returns its path.
 
         float32 gives the trace back bit for bit, float16 takes half the room. Equal traces give equal bytes: there is
-        no time, path or host in them. Raises DataError for another dtype, numbers beyond float16 or a damaged trace.
+        no time, path or host in them. Raises DataError for another dtype, numbers beyond float16 (65,504) or a damaged
+        trace.
         """
-        from pellucid.tracing.file import save_trace
+        if dtype not in ("float32", "float16"):
+            raise DataError(f"unknown dtype `{dtype}` of a trace", "choose one of float32, float16")
+        _check(self, "the trace cannot be saved", "record it again")
+        tensors: dict[str, npt.NDArray[Any]] = {}
+        for name, attention in self.attentions.items():
+            for key, attribute in TENSORS.items():
+                if (array := getattr(attention, attribute)) is not None:
+                    tensors[f"{name}/{key}"] = array if key == "mask" else _converted(array, dtype, f"{name}/{key}")
+        metadata = {"format": FORMAT, "version": VERSION, "manifest": json.dumps(_manifest(self))}
+        write_output(path, pack(tensors, metadata, f"`{path}`"))
+        return Path(path)
 
-        return save_trace(self, path, dtype)
+
+def load_trace(path: str | Path) -> Trace:
+    """Returns the trace in a file that Trace.save() wrote.
+
+    Raises DataError, which names the file and what is wrong, for a file that holds something else, is damaged, does
+    not hold together, or is of another version.
+    """
+    name = f"`{path}`"
+    try:
+        data = Path(path).read_bytes()
+    except OSError as error:
+        raise DataError(f"cannot read {name}: {error.strerror}", "name a file that `trace.save` wrote") from error
+    tensors, metadata = unpack(data, name)
+    if metadata.get("format") != FORMAT:
+        raise DataError(
+            f"{name} is not a trace: its format is {quoted(metadata.get('format'))}, not {FORMAT!r}",
+            "name a file that `trace.save` wrote",
+        )
+    if metadata.get("version") != VERSION:
+        raise DataError(
+            f"{name} has version {quoted(metadata.get('version'))}; this version of pellucid reads {VERSION!r}",
+            "upgrade pellucid",
+        )
+    try:
+        trace = _from_manifest(json.loads(metadata["manifest"]), tensors)
+    except (AttributeError, KeyError, OverflowError, RecursionError, TypeError, ValueError) as error:
+        told = f"{type(error).__name__}: {shown(str(error))}"
+        raise DataError(f"{name} has a damaged manifest: {told}", _AGAIN) from error
+    _check(trace, name, _AGAIN)
+    return trace
+
+
+def _check(trace: Trace, origin: str, hint: str) -> None:
+    """Raises DataError that begins with `origin` and says what does not hold together, with the values."""
+    if problem := next(_problems(trace), None):
+        raise DataError(f"{origin}: {problem}", hint)
+
+
+def _problems(trace: Trace) -> Iterator[str]:
+    for name, tokens in trace.sequences.items():
+        if beyond := sorted({token.segment for token in tokens} - {0, 1}):
+            yield f"its sequence `{shown(name)}` has a token in the segment {shown(beyond[0])}; there are 0 and 1"
+    for key, value in trace.model.items():
+        if isinstance(value, float) and not np.isfinite(value):
+            yield f"its model's `{shown(key)}` is {value}"
+    for name, attention in trace.attentions.items():
+        yield from (f"`{shown(name)}` {problem}" for problem in attention_problems(attention, trace.sequences))
+        if attention.rotary_base is not None and not 0 < attention.rotary_base < np.inf:
+            yield f"`{shown(name)}` has the `rotary_base` {attention.rotary_base}, which is not a number above 0"
+    if not np.isfinite(trace.faithfulness) or trace.faithfulness < 0:
+        yield f"its `faithfulness` ({trace.faithfulness}) is not a difference"
+    if trace.search is not None:
+        rows = len(trace.sequences.get("search", ()))
+        yield from (f"its search {problem}" for problem in search_problems(trace.search, rows))
 
 
 def _numbered(layers: tuple[int, ...]) -> str:
@@ -240,8 +159,113 @@ def _numbered(layers: tuple[int, ...]) -> str:
     return f"layer{'s' if len(layers) > 1 else ''} {', '.join(map(str, layers))}, which did not call attention()"
 
 
-def _line(tokens: tuple[Token, ...], most: int = 12) -> str:
-    """The first tokens of a sequence, as their vocabulary spells them, and how many there are."""
+def _in_a_line(tokens: tuple[Token, ...], most: int = 12) -> str:
+    """Spells the first tokens of a sequence as their vocabulary does, and says how many there are."""
     spelled = [token.piece if token.piece.isprintable() else ascii(token.piece)[1:-1] for token in tokens[:most]]
     pieces = [piece if len(piece) <= 20 else f"{piece[:19]}…" for piece in spelled]
     return f"{len(tokens)} tokens, {' '.join(pieces)}{' …' if len(tokens) > most else ''}"
+
+
+def _converted(array: npt.NDArray[np.float32], dtype: Dtype, name: str) -> npt.NDArray[Any]:
+    with np.errstate(over="ignore"):
+        converted = array.astype(dtype)
+    if not np.isfinite(converted).all():
+        raise DataError(
+            f"`{name}` holds {np.abs(array).max():,.0f}, and float16 ends at 65,504", 'save with `dtype="float32"`'
+        )
+    return converted
+
+
+def _manifest(trace: Trace) -> dict[str, Any]:
+    """Returns all of a trace but its tensors, as JSON takes it."""
+    table: dict[str, Any] = {
+        "model": dict(trace.model),
+        "sequences": {name: [_sparse(token) for token in tokens] for name, tokens in trace.sequences.items()},
+        "attention": [_attention_table(attention) for attention in trace.attentions.values()],
+        "faithfulness": trace.faithfulness,
+        "provenance": dict(trace.provenance),
+    }
+    if trace.search is not None:
+        nodes = [asdict(node) | {"token": _sparse(node.token)} for node in trace.search.nodes]
+        table["search"] = asdict(trace.search) | {"nodes": nodes}
+    if trace.without_weights:
+        table["without_weights"] = {name: list(layers) for name, layers in trace.without_weights.items()}
+    return table
+
+
+def _attention_table(attention: AttentionTrace) -> dict[str, Any]:
+    table: dict[str, Any] = {"name": attention.name, "queries": attention.queries, "keys": attention.keys}
+    table["tensors"] = [key for key, attribute in TENSORS.items() if getattr(attention, attribute) is not None]
+    if attention.rotary_base is not None:
+        table["rotary_base"] = attention.rotary_base
+    return table
+
+
+def _sparse(token: Token) -> dict[str, Any]:
+    """Returns the fields of a token that differ from their defaults."""
+    defaults = {field.name: field.default for field in fields(Token)}
+    return {name: value for name, value in asdict(token).items() if value != defaults[name]}
+
+
+def _from_manifest(table: Mapping[str, Any], tensors: Mapping[str, npt.NDArray[Any]]) -> Trace:
+    """Returns the trace of a manifest. Raises what a lookup or a conversion raises; ValueError for what is left."""
+    named = {f"{attention['name']}/{key}" for attention in table["attention"] for key in attention["tensors"]}
+    if named != set(tensors):
+        raise ValueError(f"it names the tensors {sorted(named)}, the file holds {sorted(tensors)}")
+    search = table.get("search")
+    return Trace(
+        model={str(key): _plain(value) for key, value in table["model"].items()},
+        sequences={name: tuple(map(_token, tokens)) for name, tokens in table["sequences"].items()},
+        attentions={attention["name"]: _attention(attention, tensors) for attention in table["attention"]},
+        faithfulness=float(table["faithfulness"]),
+        search=None if search is None else _search(search),
+        without_weights={str(k): tuple(map(int, v)) for k, v in table.get("without_weights", {}).items()},
+        provenance={str(key): str(value) for key, value in table["provenance"].items()},
+    )
+
+
+def _attention(table: Mapping[str, Any], tensors: Mapping[str, npt.NDArray[Any]]) -> AttentionTrace:
+    name, base = str(table["name"]), table.get("rotary_base")
+    arrays = {TENSORS[key]: _as_needed(tensors[f"{name}/{key}"], key) for key in table["tensors"]}
+    return AttentionTrace(
+        name=name,
+        queries=str(table["queries"]),
+        keys=str(table["keys"]),
+        rotary_base=None if base is None else float(base),
+        **arrays,
+    )
+
+
+def _as_needed(array: npt.NDArray[Any], key: str) -> npt.NDArray[Any]:
+    if (array.dtype == np.bool_) != (key == "mask"):
+        raise ValueError(f"the tensor `{key}` is {array.dtype}")
+    return array if key == "mask" else array.astype(np.float32, copy=False)
+
+
+def _token(table: Mapping[str, Any]) -> Token:
+    for key, value in table.items():
+        if type(value) is not _TOKEN_TYPES[key]:
+            raise TypeError(f"`{key}` of a token is {value!r}")
+    return Token(**table)
+
+
+def _search(table: Mapping[str, Any]) -> SearchTrace:
+    return SearchTrace(int(table["beam_size"]), float(table["length_penalty"]), tuple(map(_node, table["nodes"])))
+
+
+def _node(table: Mapping[str, Any]) -> SearchNode:
+    return SearchNode(
+        parent=None if table["parent"] is None else int(table["parent"]),
+        token=_token(table["token"]),
+        log_prob=float(table["log_prob"]),
+        score=float(table["score"]),
+        ranked_by=float(table["ranked_by"]),
+        status=table["status"],
+        row=int(table["row"]),
+    )
+
+
+def _plain(value: Any) -> str | int | float:
+    if not isinstance(value, str | int | float):
+        raise TypeError(f"{value!r} is not a plain value")
+    return value

@@ -1,1 +1,1 @@
-"""Pictures and pages of attention, of masks, positions and schedules."""
+"""Shows attention as pages and pictures, and draws masks, positions, schedules and runs."""

@@ -1,26 +1,42 @@
-"""What a view shows of a trace: which attention, layer and heads, and what is hidden or merged."""
+"""Says what a view shows of a trace, and takes the weights for it out of the trace."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from numbers import Integral
 from typing import Literal, get_args
 
 import numpy as np
 
-from pellucid.analysis.words import merge_words, word_tokens
+from pellucid.analysis.ablation import Ablation
+from pellucid.analysis.alignment import Extraction, Gold
+from pellucid.analysis.evolution import Evolution
+from pellucid.analysis.weights import describe_hidden, hide_tokens, kept_tokens, merge_words, word_tokens
 from pellucid.errors import ConfigError, DataError
-from pellucid.tracing.trace import Array, AttentionTrace, Token, Trace
-from pellucid.views.hide import describe_hidden, hide_tokens, shown_tokens
-from pellucid.views.thumbnails import layer_weights
+from pellucid.tracing.attention import Array, AttentionTrace
+from pellucid.tracing.tokens import Token
+from pellucid.tracing.trace import Trace
+from pellucid.views.canvas.drawing import picture_width
 
 Mix = Literal["mean", "max"]
 Pair = Literal["aa", "ab", "ba", "bb"]
 Heads = int | Sequence[int] | Mix | None
 
+IN_WORDS = {
+    "encoder.self": "encoder: self-attention",
+    "decoder.self": "decoder: self-attention",
+    "cross": "decoder: cross-attention",
+    "search.cross": "search: cross-attention",
+}
+OWNERS: Mapping[str, str] = {
+    "row": "neuron", "top_k": "heads", "pruned": "beam", "other": "compare", "names": "compare", "gold": "alignment",
+    "extraction": "alignment", "evolution": "evolution", "statistic": "evolution", "ablation": "model",
+}  # fmt: skip
+"""The options that mean something to a single view, each with that view."""
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Choice:
-    """What is shown. Layers, heads and rows are counted from 0; None leaves the choice to the view."""
+    """Says what a view shows. Layers, heads and rows are counted from 0; None leaves the choice to the view."""
 
     attention: str | None = None
     """"encoder.self", "decoder.self", "cross" or "search.cross"; None: cross-attention where there is some, else the
@@ -30,13 +46,39 @@ class Choice:
     head: Heads = None
     """A head, several, or "mean" or "max" of the layer's; None: all of the layer."""
     words: bool = False
-    """Whether the pieces of a word are merged."""
+    """True merges the pieces of a word."""
     special: bool = True
-    """Whether special tokens are shown."""
+    """False hides special tokens."""
     sink: bool = True
-    """Whether the first token is shown, which draws weight that no other one wants."""
+    """False hides the first token, which draws weight that no other one wants."""
     pair: Pair | None = None
-    """Which of two texts looks at which: "ab" is the first at the second. None: all."""
+    """The two of several texts of which one looks at the other: "ab" is the first at the second. None: all."""
+
+    title: str | None = None
+    """The line above; None: what is shown, in words."""
+    width: str | float | None = None
+    """The most that a still picture is to take: "column" or "page" of a journal, or millimetres."""
+
+    row: int | None = None
+    """neuron: the query, counted from 0; None: the first that is not a special token."""
+    top_k: int | None = None
+    """heads: the number of arcs; None: 4,000."""
+    pruned: bool | None = None
+    """beam: False leaves hypotheses out that were dropped; None: they are shown."""
+    other: Trace | None = None
+    """compare: the trace to compare with."""
+    names: tuple[str, str] | None = None
+    """compare: the names of the two; None: those of their models."""
+    gold: Gold | None = None
+    """alignment: the links that people say are right."""
+    extraction: Extraction | None = None
+    """alignment: how links are read off weights."""
+    evolution: Evolution | None = None
+    """evolution: the statistics of a run's checkpoints."""
+    statistic: str | None = None
+    """evolution: the one that is shown; None: the entropy."""
+    ablation: Ablation | None = None
+    """model: what heads are worth, which a page lays over them."""
 
     def __post_init__(self) -> None:
         if self.pair is not None and self.pair not in get_args(Pair):
@@ -46,79 +88,107 @@ class Choice:
         if isinstance(self.head, Sequence) and not self.head:
             raise ConfigError("`head` is empty: there is none to show", "leave it out to show all of the layer")
 
-    def resolved(self, trace: Trace) -> "Resolved":
-        """The same with attention and layer chosen, as the trace has them.
+    def check(self, view: str) -> None:
+        """Raises ConfigError for an option that means nothing to the view."""
+        for field in fields(self):
+            owner = OWNERS.get(field.name, view)
+            if owner != view and getattr(self, field.name) is not None:
+                raise ConfigError(
+                    f"`{field.name}` means nothing to the view `{view}`", f"it belongs to the view {owner}"
+                )
 
-        Raises DataError, with what there is, for an attention, a layer or a head that it has not.
+    def place(self, trace: Trace) -> tuple[AttentionTrace, int]:
+        """Returns the attention and the layer that are chosen of a trace.
+
+        Raises DataError, which lists what there is, for an attention, a layer or a head that the trace does not have.
         """
-        name = self.attention or ("cross" if "cross" in trace.attentions else next(iter(trace.attentions), ""))
-        attention = trace[name]
+        attention = trace[self.attention or ("cross" if "cross" in trace.attentions else next(iter(trace), ""))]
         layer = attention.num_layers - 1 if self.layer is None else self.layer
         attention.check(layer)
-        for head in self.numbers(attention):
+        for head in self.heads(attention):
             attention.check(layer, head)
-        given = {f.name: getattr(self, f.name) for f in fields(self)}
-        return Resolved(**given | {"attention": name, "layer": layer})
+        return attention, layer
 
-    def numbers(self, attention: AttentionTrace) -> list[int]:
-        """The heads that are chosen; those that are mixed, too."""
+    def heads(self, attention: AttentionTrace) -> list[int]:
+        """Returns the heads that are chosen, those that are mixed included."""
         if self.head is None or isinstance(self.head, str):
             return list(range(attention.num_heads))
-        # numpy's integers are no int
+        # numpy's integers are not int
         return [int(self.head)] if isinstance(self.head, int | Integral) else [int(head) for head in self.head]
 
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Resolved(Choice):
-    """A choice whose attention and layer are those of a trace."""
-
-    attention: str
-    layer: int
+    def pixels(self) -> float | None:
+        """Returns the width in pixels; None where it is open."""
+        return picture_width(self.width)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Shown:
-    """Weights as they are drawn."""
+class Selection:
+    """Holds the weights that a picture draws, with their rows, columns and names."""
 
+    title: str
+    """The attention, the layer and the heads in words, unless a title was chosen."""
     weights: Array
     """(P, L, M), a panel each."""
     heads: list[int]
-    """Which head each panel is; a mix stands as one, -1."""
+    """The head of each panel; a mix of all stands as one, -1."""
     rows: tuple[Token, ...]
     columns: tuple[Token, ...]
     mask: np.ndarray | None
     """(L, M), True = may attend."""
     note: str
-    """What was hidden or merged, in words; or nothing."""
+    """A remark on what was hidden or merged; or nothing."""
 
 
-def choose(trace: Trace, choice: Resolved) -> Shown:
-    """The chosen heads of a trace, without what is hidden, merged where asked.
+def select(trace: Trace, choice: Choice) -> Selection:
+    """Takes the chosen heads out of a trace, hides what is not wanted, and merges words where asked.
 
-    Raises DataError where nothing is left to show, or there is only one text.
+    Raises DataError for what the trace does not have, where nothing is left to show, or for a pair of a single text.
     """
-    attention = trace[choice.attention]
+    attention, layer = choice.place(trace)
     rows, columns = trace.sequences[attention.queries], trace.sequences[attention.keys]
-    heads = choice.numbers(attention)
-    weights = layer_weights(attention, choice.layer)[heads]
+    heads, mask, notes = choice.heads(attention), attention.mask, []
+    title = title_of(attention.name, layer, heads)
+    weights = attention.layer_weights(layer)[heads]
     if isinstance(choice.head, str):
         weights, heads = (weights.mean(0) if choice.head == "mean" else weights.max(0))[None], [-1]
-    weights, rows, columns, mask, note = _without_hidden(weights, rows, columns, attention.mask, choice)
-    weights, rows, columns, mask = _of_pair(weights, rows, columns, mask, choice.pair)
-    notes = [note]
+        title = f"{title_of(attention.name, layer)}, {choice.head} of its heads"
+    if not (choice.special and choice.sink):
+        of_rows, of_columns = (kept_tokens(side, choice.special, choice.sink) for side in (rows, columns))
+        if not (of_rows.any() and of_columns.any()):
+            raise DataError("nothing is left to show once these tokens are hidden", "show special tokens, or the sink")
+        weights, share = hide_tokens(weights, rows, columns, of_rows, of_columns)
+        notes.append(describe_hidden(_kept(columns, ~of_columns), share))
+        rows, columns, mask = _kept(rows, of_rows), _kept(columns, of_columns), _kept_mask(mask, of_rows, of_columns)
+    if choice.pair:
+        of_rows, of_columns = (
+            np.array([token.segment == "ab".index(letter) for token in side])
+            for side, letter in zip((rows, columns), choice.pair, strict=True)
+        )
+        if not (of_rows.any() and of_columns.any()):
+            raise DataError(f"`pair` {choice.pair!r} needs two texts that were read together; the trace is of one")
+        weights = weights[:, of_rows][:, :, of_columns]
+        rows, columns, mask = _kept(rows, of_rows), _kept(columns, of_columns), _kept_mask(mask, of_rows, of_columns)
     if choice.words:
         mask = None if mask is None else merge_words(mask.astype(np.float32), rows, columns) > 0
         weights, rows, columns = merge_words(weights, rows, columns), word_tokens(rows), word_tokens(columns)
         notes.append("words: the sum over the pieces of a key, the mean over those of a query")
     if choice.pair:
         notes.append(f"sentence {choice.pair[0].upper()} at sentence {choice.pair[1].upper()}")
-    return Shown(
-        weights=weights, heads=heads, rows=rows, columns=columns, mask=mask, note="; ".join(filter(None, notes))
-    )
+    return Selection(
+        title=choice.title or title, weights=weights, heads=heads, rows=rows, columns=columns, mask=mask,
+        note="; ".join(filter(None, notes)),
+    )  # fmt: skip
+
+
+def title_of(attention: str, layer: int, heads: Sequence[int] = ()) -> str:
+    """Names an attention, its layer, and the head where there is a single one, in words."""
+    name = IN_WORDS.get(attention, attention)
+    of = f", head {heads[0]}" if len(heads) == 1 else ""
+    return f"{name[0].upper()}{name[1:]}, layer {layer}{of}"
 
 
 def read_heads(text: str | None) -> Heads:
-    """ "3", "0,3", "mean" or "max" as `Choice.head` has it. Raises ConfigError for anything else."""
+    """Reads "3", "0,3", "mean" or "max" as `Choice.head` has it. Raises ConfigError for anything else."""
     if text is None or text in get_args(Mix):
         return text  # type: ignore[return-value]
     try:
@@ -128,37 +198,9 @@ def read_heads(text: str | None) -> Heads:
     return numbers[0] if len(numbers) == 1 else numbers
 
 
-_Parts = tuple[Array, tuple[Token, ...], tuple[Token, ...], np.ndarray | None]
-
-
-def _without_hidden(
-    weights: Array, rows: tuple[Token, ...], columns: tuple[Token, ...], mask: np.ndarray | None, choice: Choice
-) -> tuple[Array, tuple[Token, ...], tuple[Token, ...], np.ndarray | None, str]:
-    if choice.special and choice.sink:
-        return weights, rows, columns, mask, ""
-    of_rows, of_columns = (shown_tokens(side, choice.special, choice.sink) for side in (rows, columns))
-    if not (of_rows.any() and of_columns.any()):
-        raise DataError("nothing is left to show once these tokens are hidden", "show special tokens, or the sink")
-    hidden = hide_tokens(weights, rows, columns, of_rows, of_columns)
-    note = describe_hidden([token for token, kept in zip(columns, of_columns, strict=True) if not kept], hidden.share)
-    rows, columns = _kept(rows, of_rows), _kept(columns, of_columns)
-    return hidden.weights, rows, columns, None if mask is None else mask[of_rows][:, of_columns], note
-
-
-def _of_pair(
-    weights: Array, rows: tuple[Token, ...], columns: tuple[Token, ...], mask: np.ndarray | None, pair: Pair | None
-) -> _Parts:
-    if pair is None:
-        return weights, rows, columns, mask
-    of_rows, of_columns = (
-        np.array([token.segment == "ab".index(letter) for token in side])
-        for side, letter in zip((rows, columns), pair, strict=True)
-    )
-    if not (of_rows.any() and of_columns.any()):
-        raise DataError(f"`pair` {pair!r} needs two texts that were read together; the trace is of one")
-    rows, columns = _kept(rows, of_rows), _kept(columns, of_columns)
-    return weights[:, of_rows][:, :, of_columns], rows, columns, None if mask is None else mask[of_rows][:, of_columns]
-
-
 def _kept(tokens: tuple[Token, ...], kept: np.ndarray) -> tuple[Token, ...]:
     return tuple(token for token, keeps in zip(tokens, kept, strict=True) if keeps)
+
+
+def _kept_mask(mask: np.ndarray | None, rows: np.ndarray, columns: np.ndarray) -> np.ndarray | None:
+    return None if mask is None else mask[rows][:, columns]

@@ -1,6 +1,5 @@
-"""`pellucid inspect`: one text through a model, or a trace that was kept, as a page, a picture or a trace file."""
+"""Does the job of `pellucid inspect`: shows a pass, or a trace that was kept, as a page, a picture or a trace file."""
 
-import math
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
@@ -8,33 +7,31 @@ from pathlib import Path
 from typing import Any
 
 from pellucid.analysis.align import with_line_words
+from pellucid.analysis.alignment import Gold, read_gold
 from pellucid.analysis.evolution import evolution
-from pellucid.analysis.pharaoh import Gold, read_gold
 from pellucid.analysis.statistics import sink_columns, statistics
 from pellucid.config import Task
 from pellucid.data.lines import origin, read_lines
 from pellucid.errors import ConfigError, DataError
 from pellucid.tasks.task import open_task, task_in
 from pellucid.tasks.translator import Translator
-from pellucid.tracing.file import load_trace
-from pellucid.tracing.trace import Trace
+from pellucid.tracing.trace import Trace, load_trace
 from pellucid.views.canvas.text import labels
 from pellucid.views.choice import Choice
 from pellucid.views.plot import check_suffix
 from pellucid.views.view import View, check_view
-from pellucid.views.view_options import Options, check_options
 
 SUFFIXES = (".html", ".svg", ".png", ".trace")
 TRACE = ".trace"
 LARGEST_PAGE = 8_000_000
-"""Bytes of a page that has every view unasked."""
+"""The most bytes of a page that has every view unasked."""
 OF_TRANSLATORS = ("target", "beam_size", "source_language", "target_language")
 SPELLED = {"source_language": "src-lang", "target_language": "tgt-lang"}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Reading:
-    """What is read, and how."""
+    """Says what is read, and how."""
 
     text: str | None
     """None: the model is a trace file, which holds its own."""
@@ -47,12 +44,12 @@ class Reading:
     dtype: str | None = None
 
     def given(self, names: Sequence[str]) -> Iterator[str]:
-        """Those of the fields that are not None."""
+        """Returns which of these fields are given."""
         return (name for name in names if getattr(self, name) is not None)
 
 
 def read_text(text: str) -> str:
-    """The text; of "-" the first line of standard input. Raises DataError where there is none."""
+    """Returns the text; for "-" the first line of standard input. Raises DataError where that is empty."""
     if text != "-":
         return text
     line = next(iter(read_lines("-")), None)
@@ -63,7 +60,7 @@ def read_text(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """What was recorded."""
+    """Holds what was recorded."""
 
     trace: Trace
     written: str | None = None
@@ -71,7 +68,7 @@ class Recorded:
 
 
 def record(model: str, reading: Reading) -> Recorded:
-    """The trace of a text by a model, or of a trace file.
+    """Records the pass of a model over a text, or opens a trace file.
 
     Raises ConfigError for options that the model has no use for, CheckpointError for a folder that holds no model.
     """
@@ -110,12 +107,15 @@ def _by_task(task: Task, model: str, reading: Reading, text: str) -> Recorded:
 
 
 def is_trace_file(model: str) -> bool:
-    """Whether a model's name is that of a trace file."""
+    """Tells if a model's name is that of a trace file."""
     return Path(model).suffix.lower() == TRACE and not Path(model).is_dir()
 
 
 def check_request(output: str, view: str | None) -> str:
-    """The ending of the output, before anything is loaded. Raises ConfigError for another one, or an unknown view."""
+    """Returns the ending of the output, before anything is loaded.
+
+    Raises ConfigError for an unknown ending or view, and for a view of a trace file.
+    """
     if view is not None:
         check_view(view)
     suffix = check_suffix(output, SUFFIXES)
@@ -132,7 +132,6 @@ def inspect_text(
     output: str,
     view: str | None,
     choice: Choice,
-    looks: dict[str, Any],
     *,
     compare: str | None,
     gold: str | None,
@@ -140,7 +139,11 @@ def inspect_text(
     one_view: bool,
     scale: float,
 ) -> None:
-    """Records, tells on standard error what was recorded, and writes what the ending of `output` says."""
+    """Records, writes what the ending of `output` says, and tells on standard error what was recorded.
+
+    A page has every view while it stays under 8 MB. Raises ConfigError for options that exclude each other or mean
+    nothing to what is written.
+    """
     suffix = check_request(output, view)
     name = view or ("compare" if compare is not None else "alignment" if gold is not None else "heads")
     if compare is not None and name != "compare":
@@ -152,7 +155,7 @@ def inspect_text(
         }  # fmt: skip
         for option in (option for option, is_given in beside.items() if is_given):
             raise ConfigError(f"a trace is of one model and one text: `{option}` means nothing to it", "leave it out")
-        for option in _asked_of_a_view(choice, looks):
+        for option in _chosen(choice):
             raise ConfigError(f"a trace holds all that a view can show: `{option}` means nothing to it", "leave it out")
     for option, is_given in (("--all-views", all_views), ("--one-view", one_view)):
         if is_given and suffix in (".svg", ".png"):
@@ -163,26 +166,28 @@ def inspect_text(
     if suffix == TRACE:
         recorded.trace.save(output)
     else:
-        trace, options = _with_company(recorded, model, reading, name, looks, compare, gold)
-        check_options(name, options)
-        _write(
-            View(trace, name, choice, options),
-            suffix,
-            output,
-            scale,
-            None if one_view else LARGEST_PAGE if not all_views else math.inf,
-        )
+        trace, choice = _with_company(recorded, model, reading, name, choice, compare, gold)
+        choice.check(name)
+        shown = View(trace, name, choice)
+        if suffix == ".svg":
+            shown.svg(output)
+        elif suffix == ".png":
+            shown.png(output, scale)
+        else:
+            shown.html(output, None if one_view else "all")
+            if not (one_view or all_views) and Path(output).stat().st_size > LARGEST_PAGE:
+                shown.html(output)
+                print(f"all views would take more than {LARGEST_PAGE // 10**6} MB: --all-views", file=sys.stderr)
     for line in summary(recorded.trace):
         print(line, file=sys.stderr)
     print(f"wrote {output}", file=sys.stderr)
 
 
-def _asked_of_a_view(choice: Choice, looks: dict[str, Any]) -> list[str]:
-    """The options that say what a view shows, as the command line spells them."""
+def _chosen(choice: Choice) -> list[str]:
+    """Returns the options that say what a view shows, as the command line spells them."""
     spelled = {"special": "--hide-special", "sink": "--hide-sink"}
     plain = {f.name: f.default for f in fields(Choice)}
-    chosen = [spelled.get(name, f"--{name}") for name, value in plain.items() if getattr(choice, name) != value]
-    return chosen + [f"--{name}" for name, value in looks.items() if value is not None]
+    return [spelled.get(name, f"--{name}") for name, value in plain.items() if getattr(choice, name) != value]
 
 
 def _with_company(
@@ -190,30 +195,29 @@ def _with_company(
     model: str,
     reading: Reading,
     view: str,
-    looks: dict[str, Any],
+    choice: Choice,
     compare: str | None,
     gold: str | None,
-) -> tuple[Trace, Options]:
-    """The trace, and what the view shows beside it."""
+) -> tuple[Trace, Choice]:
+    """Returns the trace, and the choice with what the view shows beside it: another trace, gold, checkpoints."""
     trace = recorded.trace
     if compare is not None:
-        names = (Path(model).name, Path(compare).name)
-        return trace, Options(**looks, other=record(compare, _same_text(recorded, compare, reading)).trace, names=names)
+        other = record(compare, _same_text(recorded, compare, reading)).trace
+        return trace, replace(choice, other=other, names=(Path(model).name, Path(compare).name))
     if gold is not None:
         links = _gold(gold)
         if reading.text is not None and recorded.written is not None:
             trace = with_line_words(trace, reading.text, recorded.written)
-        return trace, Options(**looks, gold=links)
+        return trace, replace(choice, gold=links)
     if view == "evolution":
         if reading.text is None:
             raise ConfigError("the view evolution is of a run's checkpoints, not of a trace", "name the run and a text")
-        found = evolution(model, reading.text, reading.target, reading.device)
-        return trace, Options(**looks, evolution=found)
-    return trace, Options(**looks)
+        return trace, replace(choice, evolution=evolution(model, reading.text, reading.target, reading.device))
+    return trace, choice
 
 
 def _same_text(recorded: Recorded, model: str, reading: Reading) -> Reading:
-    """The same reading for another model; a translator's target is what the first one wrote."""
+    """Returns the reading for another model; a translator's target is what the first one wrote."""
     if is_trace_file(model):
         return Reading(text=None)
     if recorded.written is None:
@@ -226,7 +230,7 @@ def _same_text(recorded: Recorded, model: str, reading: Reading) -> Reading:
 
 
 def _gold(path: str) -> Gold:
-    """The first line of a file of alignments, or of a text that is one."""
+    """Reads the first line of a file of alignments, or a text that is an alignment itself."""
     lines = read_lines(path) if path == "-" or Path(path).is_file() else [path]
     found = next(read_gold(lines), None)
     if found is None:
@@ -234,23 +238,8 @@ def _gold(path: str) -> Gold:
     return found
 
 
-def _write(view: View, suffix: str, output: str, scale: float, most_of_all_views: float | None) -> None:
-    """Writes the file. A page has every view while it has no more bytes than that; None: the one view alone."""
-    if suffix == ".html":
-        if most_of_all_views is not None:
-            view.html(output, "all")
-        if most_of_all_views is None or Path(output).stat().st_size > most_of_all_views:
-            view.html(output)
-            if most_of_all_views is not None:
-                print(f"all views would take more than {LARGEST_PAGE // 10**6} MB: --all-views", file=sys.stderr)
-    elif suffix == ".svg":
-        view.svg(output)
-    else:
-        view.png(output, scale)
-
-
 def summary(trace: Trace) -> Iterator[str]:
-    """What was recorded: texts, sizes, faithfulness, and the heads that stand out."""
+    """Tells what was recorded: texts, sizes, faithfulness, and the heads that stand out."""
     for name, tokens in trace.sequences.items():
         if name in ("src", "out") or (name == "tgt" and "src" not in trace.sequences and "out" not in trace.sequences):
             text = " ".join(labels(tokens))
@@ -270,7 +259,7 @@ def summary(trace: Trace) -> Iterator[str]:
 
 
 def _standing_out(trace: Trace, name: str) -> str:
-    """The head nearest to the diagonal, and the one with most weight on the sink."""
+    """Names the head nearest to the diagonal, and the one with most weight on the sink."""
     attention = trace[name]
     found = statistics(attention, sink_columns(trace.sequences[attention.keys]))
     words = []

@@ -1,4 +1,4 @@
-"""A page that shows attention: one HTML file with the viewer and its data, which needs no network and may use none."""
+"""Makes the page that shows attention: one HTML file with the viewer and its data, which may use no network."""
 
 import base64
 import hashlib
@@ -27,7 +27,7 @@ def page(
     extras: Mapping[str, Any] | None = None,
     title: str = "Attention",
 ) -> str:
-    """The HTML of a page that opens with `view` and offers `views`; it carries what these need, and nothing else.
+    """Returns the HTML of a page that opens with `view` and offers `views`; it carries what these need, and no more.
 
     Scripts and style are named by their SHA-256 in a policy that allows nothing else: no network, no frames, no other
     script. All data, tokens included, is base64 of deflated bytes, whose alphabet cannot end an element. So is the
@@ -41,7 +41,7 @@ def page(
         extras: what single views show beside the traces, by view: JSON, with numpy arrays where there are many numbers.
         title: what the page is called, for instance the sentence.
 
-    Raises ConfigError for views that there are not, or without any trace.
+    Raises ConfigError for unknown views, or without any trace.
     """
     offered = tuple(name for name in VIEWS if name in {view, *(views or ())})
     for name in (view, *(views or ())):
@@ -73,8 +73,10 @@ def write_page(
     extras: Mapping[str, Any] | None = None,
     title: str = "Attention",
 ) -> None:
-    """Writes page() to a file, which is replaced in one piece, or to a device or pipe. Raises what page() raises;
-    DataError where nothing can be written."""
+    """Writes page() to a file, which is replaced in one piece, or to a device or pipe.
+
+    Raises what page() raises, and DataError where nothing can be written.
+    """
     write_output(os.fspath(path), page(traces, view=view, views=views, state=state, extras=extras, title=title))
 
 
@@ -96,5 +98,5 @@ def _packed(content: bytes) -> str:
 
 
 def _in_one_line(text: str) -> str:
-    """Without controls, which could reorder a browser's tab."""
+    """Leaves out controls, which could reorder a browser's tab."""
     return "".join(" " if unicodedata.category(c) in {"Cc", "Cf", "Cs", "Zl", "Zp"} else c for c in text[:200])

@@ -1,16 +1,26 @@
-"""What a page of the viewer carries: traces as islands of bytes, one for each layer, and a manifest that names them."""
+"""Packs what a page of the viewer carries: traces as islands of bytes, one a layer, and a manifest that names them.
+
+`view_extras` computes what views are given beside the traces: what Python computes better than the page or alone knows.
+"""
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
+from pellucid.analysis.ablation import Ablation
+from pellucid.analysis.alignment import Gold
+from pellucid.analysis.compare import compare
+from pellucid.analysis.flow import FORMULAS, LIMITS, NOTE, rollout
 from pellucid.analysis.statistics import sink_columns, statistics
-from pellucid.tracing.trace import Array, AttentionTrace, Token, Trace
-from pellucid.views.thumbnails import layer_weights, thumbnails
+from pellucid.errors import DataError
+from pellucid.tracing.attention import Array, AttentionTrace
+from pellucid.tracing.tokens import Token
+from pellucid.tracing.trace import Trace
+from pellucid.views.pictures.model import thumbnails
 
 Store = Literal["weights", "vectors"]
 Digits = Literal["u8", "u16", "f16", "f32"]
@@ -22,7 +32,9 @@ SEARCH = "search.cross"
 WITH_WEIGHTS = {"heads", "matrix", "beam", "alignment", "compare", "evolution", "flow"}
 FEW_WEIGHTS = 100_000
 LARGEST_ERROR = 1e-3
-"""Of a weight that is rebuilt from half-precision queries and keys; where it is larger, a layer keeps all digits."""
+"""The largest error of a weight rebuilt from half-precision queries and keys; beyond it a layer keeps all digits."""
+MOST_ROLLOUT = 200_000
+"""The most numbers of a rollout: of a longer text its last layer alone is shown, which is the one that counts."""
 
 
 def payload(
@@ -34,7 +46,7 @@ def payload(
     extras: Mapping[str, Any],
     title: str,
 ) -> dict[str, bytes]:
-    """The islands by name, not yet deflated; "manifest" is JSON and names all others.
+    """Returns the islands by name, not yet deflated; "manifest" is JSON and names all others.
 
     What no view of the page needs is left out. Arrays in `extras` become islands, too.
     """
@@ -66,7 +78,7 @@ def _trace(trace: Trace, prefix: str, views: set[str], islands: dict[str, bytes]
 
 
 def _tokens(tokens: Iterable[Token]) -> dict[str, list[Any]]:
-    """Column by column, which is shorter than token by token."""
+    """Lists tokens column by column, which is shorter than token by token."""
     listed = list(tokens)
     return {name: [getattr(token, name) for token in listed] for name in Token.__dataclass_fields__}
 
@@ -107,7 +119,7 @@ def _attention(
 
 
 def _store(attention: AttentionTrace, views: set[str]) -> Store | None:
-    """What the views need of an attention, in its smaller form; None: nothing."""
+    """Returns which of its two forms the views need of an attention, the smaller one; None: neither."""
     vectors = attention.q is not None and attention.k is not None
     if attention.name == SEARCH:
         return "weights"
@@ -122,20 +134,20 @@ def _store(attention: AttentionTrace, views: set[str]) -> Store | None:
 
 
 def pack_weights(attention: AttentionTrace, layer: int) -> tuple[bytes, Digits]:
-    """A layer's weights, H x L x M whole numbers u = round(m sqrt(w)), so that (u / m)^2 is close to w.
+    """Packs a layer's weights as H x L x M whole numbers u = round(m sqrt(w)), so that (u / m)^2 is close to w.
 
     m is 255 for one byte, which is off by 0.004 at most; where there are few weights they have two bytes each, high
     bytes first, m = 65535.
     """
     L, M = attention.size
-    roots = np.sqrt(layer_weights(attention, layer).clip(0, 1))
+    roots = np.sqrt(attention.layer_weights(layer).clip(0, 1))
     if attention.num_layers * attention.num_heads * L * M > FEW_WEIGHTS:
         return np.rint(255 * roots).astype(np.uint8).tobytes(), "u8"
     return _byte_planes(np.rint(65535 * roots).astype("<u2")), "u16"
 
 
 def pack_vectors(attention: AttentionTrace, layer: int) -> tuple[bytes, Digits]:
-    """A layer's queries, its keys less their mean over the positions, and that mean in single precision.
+    """Packs a layer's queries, its keys less their mean over the positions, and that mean in single precision.
 
     Keys often have a few large coordinates that are the same everywhere. They change no weight, since the softmax does
     not see what is added to a whole row of scores, but would leave half precision few digits for the differences. Where
@@ -156,7 +168,7 @@ def pack_vectors(attention: AttentionTrace, layer: int) -> tuple[bytes, Digits]:
 
 
 def _error(attention: AttentionTrace, layer: int, q: npt.NDArray[Any], k: npt.NDArray[Any]) -> float:
-    """How far the weights of these queries and keys are off at most."""
+    """Returns how far the weights of these queries and keys are off at most."""
     if not (np.isfinite(q).all() and np.isfinite(k).all()):
         return float("inf")
     bias = None if attention.bias is None else attention.bias[layer % attention.bias.shape[0]][None]
@@ -164,17 +176,17 @@ def _error(attention: AttentionTrace, layer: int, q: npt.NDArray[Any], k: npt.ND
         name=attention.name, queries=attention.queries, keys=attention.keys,
         q=q[None].astype(np.float32), k=k[None].astype(np.float32), mask=attention.mask, bias=bias,
     )  # fmt: skip
-    return float(np.abs(layer_weights(stored, 0) - layer_weights(attention, layer)).max())
+    return float(np.abs(stored.layer_weights(0) - attention.layer_weights(layer)).max())
 
 
 def _byte_planes(values: npt.NDArray[Any]) -> bytes:
-    """All high bytes, then all low bytes: signs and exponents deflate well by themselves."""
+    """Puts all high bytes before all low bytes: signs and exponents deflate well by themselves."""
     both = np.ascontiguousarray(values).view(np.uint8).reshape(-1, 2)
     return both[:, 1].tobytes() + both[:, 0].tobytes()
 
 
 def _bias(bias: Array, prefix: str, islands: dict[str, bytes]) -> dict[str, Any]:
-    """One island for each layer that has its own; single precision, since scores are large and deflate sees rows."""
+    """Adds an island for each layer that has its own bias, in single precision, since scores are large."""
     names = [f"{prefix}.bias{layer}" for layer in range(bias.shape[0])]
     for name, of_layer in zip(names, bias, strict=True):
         islands[name] = np.ascontiguousarray(of_layer, dtype="<f4").tobytes()
@@ -182,7 +194,7 @@ def _bias(bias: Array, prefix: str, islands: dict[str, bytes]) -> dict[str, Any]
 
 
 def _with_islands(value: Any, path: str, islands: dict[str, bytes]) -> Any:
-    """JSON of what a view's Python side hands over; arrays become islands and are decoded when a view asks for them."""
+    """Turns extras into JSON; arrays become islands, which are decoded when a view asks for them."""
     if isinstance(value, Mapping):
         return {str(key): _with_islands(one, f"{path}.{key}", islands) for key, one in value.items()}
     if isinstance(value, (list, tuple)):
@@ -201,5 +213,78 @@ def _with_islands(value: Any, path: str, islands: dict[str, bytes]) -> Any:
 
 
 def _state(value: Any) -> str:
-    """A choice as the page's address spells it."""
+    """Spells a choice as the page's address does."""
     return ("1" if value else "") if isinstance(value, bool) else str(value)
+
+
+def view_extras(
+    traces: Sequence[Trace],
+    views: Collection[str],
+    *,
+    gold: Sequence[Gold | None] = (),
+    ablation: Ablation | None = None,
+) -> dict[str, Any]:
+    """Computes the extras of those of `views` that have some.
+
+    Args:
+        gold: right alignments of each trace, for "alignment".
+        ablation: what the heads are worth, laid over those of "model".
+    """
+    found: dict[str, Any] = {}
+    if "alignment" in views and any(gold):
+        found["alignment"] = {"gold": [None if one is None else _gold(one) for one in gold]}
+    if "compare" in views and len(traces) > 1:
+        found["compare"] = {"distances": _distances(traces)}
+    if "flow" in views:
+        found["flow"] = {
+            "formulas": dict(FORMULAS),
+            "limits": dict(LIMITS),
+            "note": NOTE,
+            "traces": [_flow(trace) for trace in traces],
+        }
+    if "model" in views and ablation is not None:
+        found["ablation"] = overlay(ablation)
+    return found
+
+
+def overlay(ablation: Ablation, metric: str | None = None) -> dict[str, Any]:
+    """Returns what the model view lays over its heads: a metric's change (None: the first one's) and its interval."""
+    name = metric or next(iter(ablation.whole))
+    attentions = dict.fromkeys(head.attention for head in ablation.changes)
+    return {
+        "metric": name,
+        "attentions": {attention: _matrices(ablation, attention, name) for attention in attentions},
+    }
+
+
+def _matrices(ablation: Ablation, attention: str, metric: str) -> dict[str, Any]:
+    found = (matrix.astype(float).round(6).tolist() for matrix in ablation.matrices(attention, metric))
+    return dict(zip(("values", "low", "high"), found, strict=True))
+
+
+def _gold(gold: Gold) -> dict[str, Any]:
+    return {"sure": sorted(map(list, gold.sure)), "possible": sorted(map(list, gold.possible - gold.sure))}
+
+
+def _distances(traces: Sequence[Trace]) -> list[dict[str, Any]]:
+    """Computes the distances of the first trace from each other one, by attention, where they can be compared."""
+    found: list[dict[str, Any]] = []
+    for other in traces[1:]:
+        try:
+            compared: Mapping[str, Any] = compare(traces[0], other)
+        except DataError:
+            compared = {}
+        found.append({name: pair.distances().astype(float).round(5).tolist() for name, pair in compared.items()})
+    return found
+
+
+def _flow(trace: Trace) -> dict[str, Any]:
+    """Returns the rollout of each attention, its layers from `first` on, and the lengths of its values."""
+    return {name: {**_coded(mixed), "norms": trace[name].value_norms} for name, mixed in rollout(trace).items()}
+
+
+def _coded(mixed: Array) -> dict[str, Any]:
+    """Codes (N, L, M) as whole numbers u = round(255 sqrt(r)): r = (u / 255)^2 is off by 0.004 at most."""
+    first = 0 if mixed.size <= MOST_ROLLOUT else len(mixed) - 1
+    coded: npt.NDArray[np.uint8] = np.rint(255 * np.sqrt(mixed[first:].clip(0, 1))).astype(np.uint8)
+    return {"first": first, "rollout": coded}

@@ -1,4 +1,4 @@
-"""`pellucid plot`: the pictures of the machinery by their names."""
+"""Does the job of `pellucid plot`: draws the pictures of the machinery by their names."""
 
 import sys
 from collections.abc import Mapping, Sequence
@@ -7,7 +7,7 @@ from typing import Any
 
 from pellucid.errors import ConfigError, did_you_mean
 from pellucid.tasks.task import open_model
-from pellucid.views.canvas.picture import Picture
+from pellucid.views.canvas.drawing import Drawing
 from pellucid.views.plots.masks import plot_masks
 from pellucid.views.plots.positions import plot_positions
 from pellucid.views.plots.run import plot_run
@@ -38,7 +38,7 @@ def plot_kind(
     device: str,
     dtype: str | None,
 ) -> None:
-    """Draws a picture into a file. Raises ConfigError for a kind, an option or a file's ending that there is not."""
+    """Draws a picture into a file. Raises ConfigError for an unknown kind, option or ending of the file."""
     if kind not in TAKES:
         raise ConfigError(
             f"there is no picture `{kind}`{did_you_mean(kind, TAKES)}", f"choose one of {', '.join(TAKES)}"
@@ -55,11 +55,11 @@ def plot_kind(
         picture.svg(output)
     else:
         picture.png(output, scale)
-    print(f"drew {picture.drawing.title} in {output}", file=sys.stderr)
+    print(f"drew {picture.title} in {output}", file=sys.stderr)
 
 
 def check_suffix(output: str, suffixes: Sequence[str]) -> str:
-    """The ending of a file's name, in small letters. Raises ConfigError for one that says nothing."""
+    """Returns the ending of a file's name, in small letters. Raises ConfigError for one that says nothing."""
     suffix = Path(output).suffix.lower()
     if suffix not in suffixes:
         raise ConfigError(f"`-o {output}` ends in none of {', '.join(suffixes)}", "the ending says what is written")
@@ -68,7 +68,7 @@ def check_suffix(output: str, suffixes: Sequence[str]) -> str:
 
 def _picture(
     kind: str, names: Sequence[str], options: dict[str, Any], looks: dict[str, Any], device: str, dtype: str | None
-) -> Picture:
+) -> Drawing:
     if kind == "masks":
         if names and "lengths" in options:
             raise ConfigError("`plot masks` takes texts or `--lengths`, not both", "leave one out")
@@ -86,7 +86,7 @@ def _picture(
 
 def _positions(
     names: Sequence[str], options: dict[str, Any], looks: dict[str, Any], device: str, dtype: str | None
-) -> Picture:
+) -> Drawing:
     _refuse("positions", names[1:])
     if not names:
         if "stack" in options:
@@ -106,7 +106,7 @@ def _refuse(kind: str, names: Sequence[str]) -> None:
 
 
 def _targets(lengths: Sequence[int], texts: Sequence[str], options: Mapping[str, Any]) -> list[int]:
-    """How long the targets are of which cross-attention is drawn; none without --cross."""
+    """Returns the lengths of the targets whose cross-attention is drawn; none without --cross."""
     if "targets" in options and "cross" not in options:
         raise ConfigError("`--targets` means nothing without --cross", "add --cross")
     if "targets" in options:
@@ -119,7 +119,7 @@ def _lengths(option: str, text: str) -> list[int]:
         return [int(part) for part in text.split(",")]
     except ValueError:
         raise ConfigError(
-            f"`--{option} {text}` is no list of whole numbers", f"write them as in --{option} 5,3"
+            f"`--{option} {text}` is not a list of whole numbers", f"write them as in --{option} 5,3"
         ) from None
 
 

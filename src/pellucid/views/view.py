@@ -1,189 +1,300 @@
-"""`pellucid.view`: a trace, or attention from elsewhere, as a picture in a notebook, a web page, an SVG or a PNG."""
+"""Shows a trace, or attention from elsewhere: in a notebook, as a web page, as an SVG or a PNG (`pellucid.view`)."""
 
-from collections.abc import Mapping, Sequence
+import unicodedata
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
-from inspect import signature
+from html import escape
 from pathlib import Path
-from typing import Any
+from typing import Any, Never
 
-from pellucid.analysis.aligning_head import alignment_state
+from pellucid.analysis.ablation import Ablation
+from pellucid.analysis.alignment import Extraction, Gold
+from pellucid.analysis.evolution import Evolution
+from pellucid.analysis.weights import word_tokens
 from pellucid.errors import ConfigError, did_you_mean
-from pellucid.tracing.file import load_trace
 from pellucid.tracing.ready import trace_from_weights
-from pellucid.tracing.trace import Trace
-from pellucid.views.analysis_pictures import alignment_choice, compared_place
+from pellucid.tracing.tokens import Token
+from pellucid.tracing.trace import Trace, load_trace
 from pellucid.views.canvas.drawing import Drawing
-from pellucid.views.canvas.picture import Picture
-from pellucid.views.choice import Choice
-from pellucid.views.extras import view_extras
-from pellucid.views.payload import VIEWS
-from pellucid.views.pictured import can_serve, picture
-from pellucid.views.texts import text_of
-from pellucid.views.view_options import Options, check_options
+from pellucid.views.choice import Choice, Heads, Pair
+from pellucid.views.page import page, write_page
+from pellucid.views.payload import VIEWS, view_extras
+from pellucid.views.pictures.alignment import alignment_choice, alignment_state, show_alignment
+from pellucid.views.pictures.beam import show_beam
+from pellucid.views.pictures.compare import compared_place, show_compare
+from pellucid.views.pictures.evolution import show_evolution
+from pellucid.views.pictures.flow import show_flow
+from pellucid.views.pictures.heads import show_heads
+from pellucid.views.pictures.matrix import show_matrix
+from pellucid.views.pictures.model import show_model
+from pellucid.views.pictures.neuron import show_neuron
+
+PICTURES: Mapping[str, Callable[[Trace, Choice], Drawing]] = {
+    "heads": show_heads,
+    "matrix": show_matrix,
+    "model": show_model,
+    "neuron": show_neuron,
+    "beam": show_beam,
+    "alignment": show_alignment,
+    "compare": show_compare,
+    "evolution": show_evolution,
+    "flow": show_flow,
+}
+LARGEST_CELL = 8_000_000
+"""The most characters of a notebook cell's output: beyond it notebooks become slow to open and to save."""
+FRAME_HEIGHT = 640
+LONGEST_TITLE = 160
+"""The most characters of a text that a page is called by; what follows is left out."""
 
 
 @dataclass(frozen=True)
 class View:
-    """What `view` gives: it shows itself in a notebook, and writes itself out."""
+    """Holds a trace and what is shown of it; it shows itself in a notebook, and writes itself out."""
 
     trace: Trace
     name: str
     choice: Choice
-    options: Options
 
     @property
     def drawing(self) -> Drawing:
-        """The still picture."""
-        return picture(self.name, self.trace, self.choice, self.options)
+        """Draws the still picture. Raises DataError where the trace does not have what the view shows."""
+        return PICTURES[self.name](self.trace, self.choice)
 
     @property
     def traces(self) -> tuple[Trace, ...]:
-        """The trace, and what comes with it: the one it is compared with, or those of the run's checkpoints."""
-        if self.options.evolution is not None:
-            return tuple(self.options.evolution.traces)
-        return (self.trace,) if self.options.other is None else (self.trace, self.options.other)
+        """Returns the trace, and what comes with it: the one it is compared with, or those of the run's checkpoints."""
+        if self.choice.evolution is not None:
+            return tuple(self.choice.evolution.traces)
+        return (self.trace,) if self.choice.other is None else (self.trace, self.choice.other)
 
     def svg(self, path: str | Path) -> None:
-        """Writes a picture for a paper: text that stays text, and needs no library."""
-        Picture(self.drawing).svg(path)
+        """Writes a picture for a paper: text stays text, and no library is needed."""
+        self.drawing.svg(path)
 
     def png(self, path: str | Path, scale: float = 2) -> None:
         """Writes a picture of `scale` dots a pixel of 1/96 inch. Raises ConfigError without the extra `plot`."""
-        Picture(self.drawing).png(path, scale)
+        self.drawing.png(path, scale)
 
     def html(self, path: str | Path, views: Sequence[str] | str | None = None) -> None:
-        """Writes one web page that needs no network. `views`: those that it can change to, "all" for every one that the
-        trace can serve; None: this one alone, and the smallest file."""
-        from pellucid.views.page import write_page
+        """Writes one web page that needs no network.
 
+        `views` are those that it can change to, "all" for every one that the trace can serve; None: this one alone, and
+        the smallest file. Raises ConfigError for an unknown view, DataError where the trace cannot serve this one.
+        """
         offered = self.page_views(views)
-        parts = self.page_parts(offered)
-        write_page(path, self.traces, view=self.name, views=offered, **parts)
+        write_page(path, self.traces, view=self.name, views=offered, **self.page_parts(offered))
 
     def page_views(self, views: Sequence[str] | str | None = None) -> list[str]:
-        """The views of a page, this one among them. Raises ConfigError for one that there is not."""
+        """Returns the views of a page, this one among them. Raises ConfigError for an unknown one."""
         if views == "all":
             several = {"compare"} if len(self.traces) > 1 else set()
             offered = {self.name, *several}
-            return [name for name in VIEWS if name in offered or can_serve(name, self.trace, self.options)]
+            return [name for name in VIEWS if name in offered or can_serve(name, self.trace, self.choice)]
         names = [self.name] if views is None else [views] if isinstance(views, str) else list(views)
         for name in names:
             check_view(name)
         return names if self.name in names else [self.name, *names]
 
     def page_parts(self, views: Sequence[str]) -> dict[str, Any]:
-        """What a page is made with beside its views: the state it opens with, what is computed for them, its title."""
-        if not can_serve(self.name, self.trace, self.options):
+        """Returns what a page takes beside its views: the state it opens with, computed extras, its title."""
+        if not can_serve(self.name, self.trace, self.choice):
             _ = self.drawing  # raises DataError, which says what is missing
-        evolution, ablation = self.options.evolution, self.options.ablation
-        extras = view_extras(self.traces, views, gold=[self.options.gold], ablation=ablation)
-        if evolution is not None:
-            extras["evolution"] = evolution.extras()
-        if names := self.trace_names():
+        choice = self.choice
+        extras = view_extras(self.traces, views, gold=[choice.gold], ablation=choice.ablation)
+        names: Sequence[str] = choice.names or ()
+        if choice.evolution is not None:
+            extras["evolution"] = choice.evolution.extras()
+            names = [f"step {step}" for step in choice.evolution.steps]
+        if names:
             extras["names"] = list(names)
         at = next((number for number, trace in enumerate(self.traces) if trace is self.trace), 0)
         state = self.state() | ({"trace": str(at)} if at else {})
-        if self.name == "compare" and self.options.other is not None:
-            layer, head = compared_place(self.trace, self.choice, self.options.other)
+        if self.name == "compare" and choice.other is not None:
+            layer, head = compared_place(self.trace, choice, choice.other)
             state |= {"layer": str(layer)} | ({"head": str(head)} if isinstance(head, int) else {})
         if self.name == "alignment":
-            state |= alignment_state(*alignment_choice(self.trace, self.choice, self.options))
-        return {"state": state, "extras": extras, "title": self.options.title or text_of(self.trace) or "Attention"}
-
-    def trace_names(self) -> Sequence[str]:
-        """What the traces are called where there are several."""
-        if self.options.evolution is not None:
-            return [f"step {step}" for step in self.options.evolution.steps]
-        return self.options.names or ()
-
-    def drawing_title(self) -> str:
-        """The title of the still picture."""
-        return self.options.title or self.drawing.title
+            state |= alignment_state(*alignment_choice(self.trace, choice))
+        return {"state": state, "extras": extras, "title": choice.title or text_of(self.trace) or "Attention"}
 
     def state(self) -> dict[str, str]:
-        """The choice as the page's address has it."""
-        choice = self.choice.resolved(self.trace)
-        numbers = choice.numbers(self.trace[choice.attention or ""])
-        state = {"attention": choice.attention or "", "layer": str(choice.layer), "head": str(numbers[0])}
-        if self.choice.head is not None and not isinstance(self.choice.head, str):
+        """Returns the choice as the page's address has it."""
+        choice, (attention, layer) = self.choice, self.choice.place(self.trace)
+        numbers = choice.heads(attention)
+        state = {"attention": attention.name, "layer": str(layer), "head": str(numbers[0])}
+        if choice.head is not None and not isinstance(choice.head, str):
             state["heads"] = ",".join(map(str, numbers))
         flags = {"words": choice.words, "special": not choice.special, "sink": not choice.sink}
         return state | {name: "1" for name, is_set in flags.items() if is_set} | {"pair": choice.pair or ""}
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
-        from pellucid.views.notebook import mime_bundle
+        """Returns what a notebook shows: the page, and for where no script runs a picture and a line of text."""
+        drawing = self.drawing
+        return drawing._repr_mimebundle_() | {"text/html": self._frame(drawing)}
 
-        return mime_bundle(self)
+    def _frame(self, drawing: Drawing) -> str:
+        """Puts the page into a frame without an origin: what runs in it cannot reach the notebook.
+
+        A page that is too large is replaced by that of the small pictures of all heads, and says how to have all.
+        """
+        html, note = page(self.traces, view=self.name, views=[self.name], **self.page_parts([self.name])), ""
+        if len(html) > LARGEST_CELL and self.name != "model":
+            size = f"{len(html) / 1e6:.1f} MB"
+            html = page(self.traces, view="model", views=["model"], **self.page_parts(["model"]))
+            note = (
+                f"This view takes {size}, so all heads are shown small. Write it with <code>.html(path)</code> to see "
+                "all, or trace a shorter text."
+            )
+        if len(html) > LARGEST_CELL:
+            size = f"{len(html) / 1e6:.1f} MB"
+            note = f"This view takes {size}, too much for a notebook: write it with <code>.html(path)</code>."
+            return f"{drawing.as_svg()}<p>{note}</p>"
+        title = escape(self.choice.title or drawing.title)
+        frame = (
+            f'<iframe sandbox="allow-scripts allow-downloads" srcdoc="{escape(html)}" title="{title}" '
+            f'style="width: 100%; height: {FRAME_HEIGHT}px; border: 0"></iframe>'
+        )
+        return f"{frame}<p>{note}</p>" if note else frame
 
     def __repr__(self) -> str:
-        return f"<pellucid.View {self.name}: {self.drawing_title()}>"
+        return f"<pellucid.View {self.name}: {self.choice.title or self.drawing.title}>"
 
 
 def view(
     source: Any = None,
-    view: str | Sequence[Any] = "heads",
+    view: str | Sequence[str | Token] = "heads",
+    tokens: Sequence[str | Token] | None = None,
     *,
     layer: int | None = None,
-    head: Any = None,
+    head: Heads = None,
     title: str | None = None,
     width: str | float | None = None,
-    **options: Any,
+    attention: Any = None,
+    words: bool = False,
+    special: bool = True,
+    sink: bool = True,
+    pair: Pair | None = None,
+    row: int | None = None,
+    top_k: int | None = None,
+    pruned: bool | None = None,
+    other: Trace | str | Path | None = None,
+    names: tuple[str, str] | None = None,
+    gold: Gold | None = None,
+    extraction: Extraction | None = None,
+    evolution: Evolution | None = None,
+    statistic: str | None = None,
+    ablation: Ablation | None = None,
+    sentence_b_start: int | None = None,
+    encoder_attention: Any = None,
+    decoder_attention: Any = None,
+    cross_attention: Any = None,
+    encoder_tokens: Sequence[str | Token] | None = None,
+    decoder_tokens: Sequence[str | Token] | None = None,
+    name: str | None = None,
+    **unknown: Never,
 ) -> View:
-    """A trace, or attention from elsewhere, to look at.
+    """Returns a trace, or attention from elsewhere, as something to look at.
 
         pellucid.view(trace, "heads", layer=3).html("heads.html")
         pellucid.view("x.trace", "matrix", layer=3, head=5).svg("matrix.svg")
-        pellucid.view(outputs.attentions, tokens, sentence_b_start=9)
+        pellucid.view(outputs.attentions, "matrix", tokens, sentence_b_start=9)
 
     Args:
         source: a trace, the path of a file with one, or attention weights as libraries return them: for each layer an
             array (1, H, L, M).
-        view: "heads", "matrix", "model", "neuron", "beam", "alignment", "compare", "evolution" or "flow"; or, of
-            weights, their tokens (`tokens`), and then the view is `name="heads"`.
-        layer: counted from 0; None: the last. head: a number, several, "mean" or "max"; None: all of the layer.
+        view: "heads", "matrix", "model", "neuron", "beam", "alignment", "compare", "evolution" or "flow".
+        tokens: of weights from elsewhere; a trace has its own. They may stand in the place of `view`, which is `name`
+            then: so users of BertViz have them.
+        layer: counted from 0; None: the last.
+        head: a number, several, "mean" or "max"; None: all of the layer.
         title: what stands above; None: what is shown, in words, and above a page, where that can change, the text.
         width: of a still picture: "column" or "page" of a journal, or millimetres; None: as it comes out.
-        options: of all views `attention`, `words`, `special`, `sink`, `pair` (Choice says what they are); of a single
-            one `row` (neuron), `top_k` (heads), `pruned` (beam), and others (Options); of weights what
-            `trace_from_weights` takes.
+        attention, words, special, sink, pair: of all views, as Choice says.
+        row, top_k, pruned, other, names, gold, extraction, evolution, statistic, ablation: each of a single view, as
+            Choice says.
+        sentence_b_start, encoder_attention, decoder_attention, cross_attention, encoder_tokens, decoder_tokens: of
+            weights from elsewhere, as trace_from_weights says.
 
-    Raises ConfigError for a view or an option that there is not, or tokens beside a trace; DataError for an attention,
-    layer or head that the trace has not, or a view that it cannot serve.
+    Raises ConfigError for an unknown view or option, or tokens beside a trace; DataError for an attention, layer or
+    head that the trace does not have, or a view that it cannot serve.
     """
-    tokens = options.pop("tokens", None) if isinstance(view, str) else view
-    name = options.pop("name", view if isinstance(view, str) else "heads")
-    check_view(name)
-    if source is None and not isinstance(options.get("attention"), str | None):
-        source = options.pop("attention")  # weights by the name that they have elsewhere
-    if isinstance(options.get("other"), str | Path):
-        options["other"] = load_trace(options["other"])
-    of_choice, of_options = ({f.name for f in fields(kind)} for kind in (Choice, Options))
-    ready = {key: value for key, value in options.items() if key not in of_choice | of_options}
-    trace = _traced(source, tokens, ready)
-    choice = Choice(layer=layer, head=head, **{key: options[key] for key in options if key in of_choice})
-    rest = Options(title=title, width=width, **{key: options[key] for key in options if key in of_options})
-    check_options(name, rest)
-    return View(trace, name, choice, rest)
+    if isinstance(view, str):
+        shown = name or view
+    else:
+        shown, tokens = name or "heads", view
+    check_view(shown)
+    if source is None and not isinstance(attention, str | None):
+        source, attention = attention, None  # weights by the name that they have elsewhere
+    weights = {
+        "sentence_b_start": sentence_b_start, "encoder_attention": encoder_attention,
+        "decoder_attention": decoder_attention, "cross_attention": cross_attention, "encoder_tokens": encoder_tokens,
+        "decoder_tokens": decoder_tokens,
+    }  # fmt: skip
+    is_trace = isinstance(source, Trace | str | Path)
+    if wrong := next(iter(unknown), None):
+        known = [field.name for field in fields(Choice)] + ([] if is_trace else [*weights, "tokens"])
+        raise ConfigError(
+            f"unknown option `{wrong}` of a view{did_you_mean(wrong, known)}", f"options: {', '.join(known)}"
+        )
+    given = {key: value for key, value in weights.items() if value is not None}
+    if is_trace and (tokens is not None or given):
+        wrong = "tokens" if tokens is not None else next(iter(given))
+        raise ConfigError(f"`{wrong}` are of weights from elsewhere; a trace has its own", "leave them out")
+    if isinstance(source, Trace):
+        trace = source
+    else:
+        trace = load_trace(source) if is_trace else trace_from_weights(source, tokens, **given)
+    choice = Choice(
+        attention=attention, layer=layer, head=head, words=words, special=special, sink=sink, pair=pair, title=title,
+        width=width, row=row, top_k=top_k, pruned=pruned,
+        other=load_trace(other) if isinstance(other, str | Path) else other, names=names, gold=gold,
+        extraction=extraction, evolution=evolution, statistic=statistic, ablation=ablation,
+    )  # fmt: skip
+    choice.check(shown)
+    return View(trace, shown, choice)
 
 
 def check_view(name: str) -> None:
-    """Raises ConfigError for a view that there is not."""
+    """Raises ConfigError for an unknown view."""
     if name not in VIEWS:
         raise ConfigError(f"unknown view `{name}`{did_you_mean(name, VIEWS)}", f"views: {', '.join(VIEWS)}")
 
 
-def _traced(source: Any, tokens: Sequence[Any] | None, ready: Mapping[str, Any]) -> Trace:
-    is_trace = isinstance(source, Trace | str | Path)
-    known = [f.name for kind in (Choice, Options) for f in fields(kind)]
-    if not is_trace:
-        known += [name for name in signature(trace_from_weights).parameters if name != "tokens"]
-    if unknown := next((name for name in ready if name not in known), None):
-        raise ConfigError(
-            f"unknown option `{unknown}` of a view{did_you_mean(unknown, known)}", f"options: {', '.join(known)}"
-        )
-    if not is_trace:
-        weights = ready if source is None else {"attention": source, **ready}
-        return trace_from_weights(tokens=tokens, **weights)
-    if tokens is not None:
-        raise ConfigError("`tokens` are of weights from elsewhere; a trace has its own", "leave them out")
-    return source if isinstance(source, Trace) else load_trace(source)
+def can_serve(name: str, trace: Trace, choice: Choice) -> bool:
+    """Tells if a trace, with what comes with it, has what a view shows."""
+    needs = {
+        "neuron": any(attention.q is not None for attention in trace.attentions.values()),
+        "beam": trace.search is not None,
+        "alignment": "cross" in trace.attentions,
+        "compare": choice.other is not None,
+        "evolution": choice.evolution is not None,
+    }
+    return needs.get(name, bool(trace.attentions))
+
+
+def text_of(trace: Trace) -> str:
+    """Puts the text of a trace together from its tokens: what was read and what was written, or the texts read.
+
+    For instance "18.3.2016 → 2016-03-18"; at most 160 characters.
+    """
+    sides = [trace.sequences[name] for name in ("src", "out" if "src" in trace.sequences else "tgt")
+             if name in trace.sequences]  # fmt: skip
+    found = " → ".join(text for side in sides if (text := _joined(side)))
+    return found if len(found) <= LONGEST_TITLE else found[: LONGEST_TITLE - 1].rstrip() + "…"
+
+
+def _joined(tokens: Sequence[Token]) -> str:
+    """Joins all but special tokens; where the vocabulary has no spaces, words are set apart as people write."""
+    usable = [token for token in tokens if not token.special][: 2 * LONGEST_TITLE]
+    spaced = any(token.written[:1].isspace() for token in usable)
+    texts = [[token.written for token in word_tokens([one for one in usable if one.segment == s])] for s in (0, 1)]
+    joined = ("".join(words) if spaced else _spaced(words) for words in texts)
+    return " / ".join(unicodedata.normalize("NFC", " ".join(text.split())) for text in joined if text.strip())
+
+
+def _spaced(words: Sequence[str]) -> str:
+    """Sets words apart, with no space before punctuation, and none behind what opens or joins."""
+    text = ""
+    for word in words:
+        closes = unicodedata.category(word[:1] or "a")[0] == "P" and word[:1] not in "([{¿¡"
+        text += word if not text or closes or text[-1] in "([{¿¡-/'’" else f" {word}"
+    return text

@@ -1,4 +1,4 @@
-"""A model in figures: its parameters, and each step of a real pass with its shape and its numbers."""
+"""Shows a model in figures: its parameters, and each step of a real pass with its shape and its numbers."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -24,16 +24,16 @@ from pellucid.tracing.apart import apart
 from pellucid.weights.folder import SavedModel
 
 Read = tuple[str, CompleteTokenizer, list[int]]
-"""What a pass reads: what it is called, how it is written, its ids."""
+"""One side that a pass reads: its name, its tokenizer, its ids."""
 
 
 MOST_SHOWN = 8
-"""Tokens whose attention is printed: as many rows and columns stand in 120 characters."""
+"""The most tokens whose attention is printed: as many rows and columns stand in 120 characters."""
 MOST_PROBABLE = 3
 
 
 def list_parameters(model: Model) -> list[str]:
-    """A line a parameter: name, shape, count; then the sum. A tied one stands once, with its other names."""
+    """Lists the parameters, a line each: name, shape, count; then the sum. A tied one stands once with all names."""
     names: dict[Tensor, list[str]] = {}
     for name, parameter in model.named_parameters(remove_duplicate=False):
         names.setdefault(parameter, []).append(name)
@@ -43,7 +43,7 @@ def list_parameters(model: Model) -> list[str]:
 
 
 def _also(names: list[str]) -> str:
-    """A remark on the other names of a tied parameter."""
+    """Remarks on the other names of a tied parameter."""
     return f"also {', '.join(names)}" if names else ""
 
 
@@ -55,7 +55,7 @@ def walk_pass(
     source_language: str | None = None,
     target_language: str | None = None,
 ) -> list[str]:
-    """A line a step, in the order of computation: the module's name, its output's shape, and what the output is.
+    """Lists the steps of a pass in the order of computation: the module's name, its output's shape, what the output is.
 
     Vectors are told by their norm, the mean over the positions; of each attention the first head's probabilities are
     printed, for the first 8 tokens; of the logits what they say comes next. All of it is of the pass that runs.
@@ -106,7 +106,7 @@ def _translation(
     target: str,
     spoken: tuple[str | None, str | None],
 ) -> list[Read]:
-    """Both sides of a translation as the model reads them."""
+    """Returns both sides of a translation as the model reads them."""
     decode = speaking(saved.decode, model.config, tokenizers, saved.languages, *spoken)
     translation = target or Translator(model, tokenizers, decode, saved.languages).translate([text])[0].text
     source_ids = decode.whole_source(tokenizers.source.encode(text), model.config.eos_id)
@@ -115,7 +115,7 @@ def _translation(
 
 
 def _text(saved: SavedModel, tokenizers: Tokenizers, text: str) -> Read:
-    """A text as an encoder or a decoder alone reads it."""
+    """Returns a text as an encoder or a decoder alone reads it."""
     config = saved.model.config
     if isinstance(saved.model, DecoderOnly):
         ids = [*saved.decode.source_prefix, *tokenizers.target.encode(text)] or [config.bos_id]
@@ -124,7 +124,7 @@ def _text(saved: SavedModel, tokenizers: Tokenizers, text: str) -> Read:
 
 
 def _steps(model: nn.Module) -> Iterable[tuple[str, nn.Module]]:
-    """The modules worth a line: those that compute, not those that only hold others or do nothing here."""
+    """Returns the modules worth a line: those that compute, not those that only hold others or do nothing here."""
     quiet = (nn.ModuleList, RelativePositions, RotaryPositions)
     return [(n, m) for n, m in model.named_modules() if n and not isinstance(m, quiet) and "dropout" not in n]
 
@@ -137,7 +137,7 @@ def _reporter(rows: list[tuple[str, ...]], name: str) -> Any:
 
 
 def _role(module: nn.Module, name: str) -> str:
-    """What a module's output is, where its name does not say so."""
+    """Says what a module's output is, where its name does not."""
     if isinstance(module, MultiHeadAttention):
         return f"{module.num_heads} heads joined and projected"
     if isinstance(module, Embeddings):
@@ -147,12 +147,12 @@ def _role(module: nn.Module, name: str) -> str:
 
 
 def _norm(output: Tensor) -> str:
-    """The length of a position's vector, on average; of what has no vector a position nothing."""
+    """Writes the length of a position's vector, on average; nothing for an output without such vectors."""
     return f"norm {output.float().norm(dim=-1).mean().item():.4g}" if output.dim() == 3 else ""
 
 
 def _next_tokens(logits: Tensor, tokenizer: CompleteTokenizer, ids: Sequence[int]) -> list[tuple[str, ...]]:
-    """A row a position: the tokens that the model finds most probable after it; (T, V) logits."""
+    """Returns a row a position: the tokens that the model finds most probable after it; (T, V) logits."""
     best = logits.float().softmax(-1).topk(min(MOST_PROBABLE, logits.size(-1)))
     rows: list[tuple[str, ...]] = []
     for token, values, indices in zip(tokenizer.tokens(ids), best.values.tolist(), best.indices.tolist(), strict=True):
@@ -178,7 +178,7 @@ def _attention_rows(
 
 
 def _first_head(weights: Tensor) -> list[tuple[str, ...]]:
-    """The probabilities of a head, a row a query; (L, M), of a long text the beginning."""
+    """Returns the probabilities of a head, a row a query; (L, M), of a long text the beginning."""
     more = " ..." if weights.size(1) > MOST_SHOWN else ""
     rows: list[tuple[str, ...]] = [
         (f"    head 0, query {query}", "", "  ".join(f"{value:.3f}" for value in row[:MOST_SHOWN]) + more)

@@ -146,7 +146,7 @@ def test_two_texts() -> None:
 
 
 def test_a_target_without_a_decoder() -> None:
-    with pytest.raises(DataError, match="`target` is given, but the model is no encoder-decoder"):
+    with pytest.raises(DataError, match="`target` is given, but the model is not an encoder-decoder"):
         trace_hugging_face(foreign_model("bert"), Letters(), "ab", target="c")
 
 

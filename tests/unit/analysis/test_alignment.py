@@ -3,14 +3,23 @@
 import numpy as np
 import pytest
 
-from pellucid.analysis.aligning_head import aligning_head, alignment_state
-from pellucid.analysis.alignment import Extraction, align, extract_links, soft_alignment
-from pellucid.analysis.alignment_scores import Agreement, HeadAgreement, best_head, score_heads
-from pellucid.analysis.mixture import all_weights, mixed_weights
-from pellucid.analysis.pharaoh import Gold, read_gold, write_links
-from pellucid.analysis.self_agreement import find_head
+from pellucid.analysis.aligning_head import Agreement, HeadAgreement, aligning_head, best_head, find_head, score_heads
+from pellucid.analysis.alignment import (
+    Extraction,
+    Gold,
+    align_trace,
+    by_spaces,
+    extract_links,
+    read_gold,
+    soft_alignment,
+    write_links,
+)
+from pellucid.analysis.weights import all_weights, mixed_weights
 from pellucid.errors import ConfigError, DataError
-from pellucid.tracing.trace import AttentionTrace, Token, Trace
+from pellucid.tracing.attention import AttentionTrace
+from pellucid.tracing.tokens import Token
+from pellucid.tracing.trace import Trace
+from pellucid.views.pictures.alignment import alignment_state
 from tests.unit.views.drawn import translation
 
 END = Token("</s>", "</s>", special=True)
@@ -70,14 +79,16 @@ def test_methods(method, threshold, links):
 def test_a_head_a_layer_or_all():
     trace = trace_of(DIAGONAL, BACKWARDS, DIAGONAL, DIAGONAL, layers=2)
     how = Extraction(row="writes")
-    assert write_links(align(trace, 0, 1, how)) == "1-0 0-1"
-    assert write_links(align(trace, 1, None, how)) == write_links(align(trace, None, None, how)) == "0-0 1-1"
+    assert write_links(align_trace(trace, 0, 1, how)) == "1-0 0-1"
+    assert (
+        write_links(align_trace(trace, 1, None, how)) == write_links(align_trace(trace, None, None, how)) == "0-0 1-1"
+    )
     np.testing.assert_array_equal(mixed_weights(trace["cross"], 0), (DIAGONAL + BACKWARDS) / 2)
     assert all_weights(trace["cross"]).shape == (2, 2, 4, 4)
     with pytest.raises(DataError, match=r"`head` \(1\) needs a `layer`"):
         mixed_weights(trace["cross"], None, 1)
     with pytest.raises(DataError, match=r"`layer` \(2\) of `cross` must be in 0..1"):
-        align(trace, 2)
+        align_trace(trace, 2)
 
 
 def test_options_that_there_are_not():
@@ -193,3 +204,28 @@ def test_a_single_word_is_aligned_by_its_tokens() -> None:
     assert aligning_head(found, None, None)[2].level == "tokens"
     assert aligning_head(found, Extraction(), None)[2].level == "words"
     assert aligning_head(translation(), None, None)[2].level == "words"
+
+
+def line_words(texts, line, numbers=None):
+    tokens = [Token(text, text, word=None if numbers is None else numbers[n]) for n, text in enumerate(texts)]
+    return [token.word for token in by_spaces([*tokens, END], line)][:-1]
+
+
+def test_punctuation_goes_with_its_word():
+    assert line_words(["Ein", " Hund", "e", ",", " ja"], "Ein Hunde, ja", [0, 1, 1, 2, 3]) == [0, 1, 1, 1, 2]
+
+
+def test_spaces_that_are_tokens_go_with_what_stands_before_them():
+    assert line_words(["a", "b", " ", "c"], "ab  c") == [0, 0, 0, 1]
+    assert line_words([" ", "c"], " c") == [0, 0]
+
+
+def test_a_character_in_bytes_is_one():
+    tokens = [Token("안[EC]", "ì", adds="안"), Token("안[95]", "ķ", adds=""), Token("녕", "녕"), Token(" x", "x")]
+    assert [token.word for token in by_spaces(tokens, "안녕 x")] == [0, 0, 0, 1]
+
+
+def test_a_changed_text_keeps_its_words_where_they_are_as_many():
+    assert line_words(["<unk>", "hund"], "Ein Hund", [0, 1]) == [0, 1]
+    with pytest.raises(DataError, match="`Ein Hund` has 2 words, but its tokens spell `einhund` in 1 words"):
+        line_words(["einhund"], "Ein Hund", [0])

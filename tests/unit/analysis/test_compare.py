@@ -5,7 +5,8 @@ import pytest
 
 from pellucid.analysis.compare import compare, compare_attentions, compare_heads, row_distances
 from pellucid.errors import DataError
-from pellucid.tracing.trace import AttentionTrace, Trace
+from pellucid.tracing.attention import AttentionTrace
+from pellucid.tracing.trace import Trace
 
 
 def attention(weights, name="encoder.self"):

@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 
 from pellucid.analysis.ablation import Ablation, Change, Head
+from pellucid.analysis.alignment import Gold
 from pellucid.analysis.evolution import Evolution, evolution
 from pellucid.analysis.flow import rollout
-from pellucid.analysis.pharaoh import Gold
 from pellucid.analysis.statistics import sink_columns, statistics
 from pellucid.errors import CheckpointError
 from pellucid.tasks.translator import Translator
 from pellucid.training.state import read_weights
-from pellucid.views.extras import overlay, view_extras
+from pellucid.views.payload import overlay, view_extras
 from pellucid.weights.tensors import set_parameters
 
 TEXT = "a b c"
@@ -61,7 +61,7 @@ def test_views_are_given_what_they_need_and_nothing_else(evolved: Evolution) -> 
 
 
 def test_a_long_text_is_given_its_last_rollout_alone(evolved: Evolution, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pellucid.views.extras.MOST", 4)
+    monkeypatch.setattr("pellucid.views.payload.MOST_ROLLOUT", 4)
     trace = evolved.traces[0]
     flow = view_extras([trace], {"flow"})["flow"]["traces"][0]["cross"]
     assert flow["first"] == trace["cross"].num_layers - 1

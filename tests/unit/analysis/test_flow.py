@@ -5,10 +5,10 @@ from itertools import product
 import numpy as np
 import pytest
 
-from pellucid.analysis.flow import FORMULAS, LIMITS, norm_weighted, rollout, share_of_rows
-from pellucid.analysis.max_flow import attention_flow
+from pellucid.analysis.flow import FORMULAS, LIMITS, attention_flow, norm_weighted, rollout, share_of_rows
 from pellucid.errors import DataError
-from pellucid.tracing.trace import AttentionTrace, Trace
+from pellucid.tracing.attention import AttentionTrace
+from pellucid.tracing.trace import Trace
 
 rng = np.random.default_rng(3)
 

@@ -5,7 +5,8 @@ import pytest
 
 from pellucid.analysis.statistics import STATISTICS, row_entropy, sink_columns, statistics
 from pellucid.errors import DataError
-from pellucid.tracing.trace import AttentionTrace, Token
+from pellucid.tracing.attention import AttentionTrace
+from pellucid.tracing.tokens import Token
 
 
 def ready(weights, mask=None):

@@ -6,7 +6,7 @@ from types import ModuleType
 import pytest
 
 from pellucid.data.dates import LANGUAGES, split_dates, write_date
-from pellucid.tracing.trace import Token
+from pellucid.tracing.tokens import Token
 
 END = Token("</s>", "</s>", special=True)
 

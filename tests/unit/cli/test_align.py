@@ -4,8 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from pellucid.analysis.alignment import Extraction, align
-from pellucid.analysis.pharaoh import write_links
+from pellucid.analysis.alignment import Extraction, align_trace, write_links
 from pellucid.tasks.translator import Translator
 from tests.toy_task import reversed_letters, write_pairs
 from tests.unit.cli.command_line import CommandLine
@@ -24,7 +23,7 @@ def by_hand(run: Path, **options: str) -> list[str]:
     translator = Translator.load(run, "cpu")
     traces = [translator.trace(*pair) if all(pair) else None for pair in PAIRS]
     extraction = Extraction(**options)  # type: ignore[arg-type]
-    return [write_links(align(trace, 0, 1, extraction)) if trace else "" for trace in traces]
+    return [write_links(align_trace(trace, 0, 1, extraction)) if trace else "" for trace in traces]
 
 
 def test_a_line_a_pair_by_a_given_head(pellucid: CommandLine, finished_run: Path, texts: list[str]) -> None:

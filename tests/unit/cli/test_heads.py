@@ -205,7 +205,7 @@ def test_what_it_cannot_do(
     assert error(finished_run, "--metric", "loss") == "`--metric loss` is of --ablate, which is not given"
     assert error(finished_run, "--sentences", "1") == "`--sentences` (1) must be at least 2"
     wrong = error(finished_run, "--ablate", "--metric", "accuracy", "--src", src, "--tgt", tgt)
-    assert wrong == "`--metric accuracy` is nothing that can be measured of this model"
+    assert wrong == "`--metric accuracy` cannot be measured of this model"
     assert error(classifier, "--ablate", "--src", src, "--tgt", tgt).startswith("the model does not know")
     (tmp_path / "empty").write_text("\n", encoding="utf-8")
     assert error(finished_run, "--src", tmp_path / "empty", "--tgt", tmp_path / "empty").startswith(

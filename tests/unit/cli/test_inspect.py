@@ -9,7 +9,6 @@ import pytest
 
 import pellucid as package
 from pellucid.tasks.translator import Translator
-from pellucid.views.canvas.svg import to_svg
 from tests.other_tasks import CLASSIFY, GENERATE, labelled_letters, small_recipe_for, write_alphabet, write_labelled
 from tests.unit.cli.command_line import CommandLine
 
@@ -64,7 +63,7 @@ def test_layer_head_and_target_are_those_asked_for(pellucid: CommandLine, finish
     )  # fmt: skip
     trace = Translator.load(finished_run, "cpu").trace("a b", "b a")
     view = package.view(trace, "matrix", attention="decoder.self", layer=0, head=1, special=False, title="T")
-    assert (tmp_path / "a.svg").read_text(encoding="utf-8") == to_svg(view.drawing)
+    assert (tmp_path / "a.svg").read_text(encoding="utf-8") == view.drawing.as_svg()
 
 
 def test_a_trace_is_kept_and_looked_at_later(pellucid: CommandLine, finished_run: Path, tmp_path: Path) -> None:

@@ -129,12 +129,12 @@ def random_script(seed: int, vocab_size: int, sharpness: float = 2.0, clumps: bo
 
 
 def beam_found(model: Any, src: Tensor, config: DecodeConfig, **options: Any) -> list[Found]:
-    """What beam search finds for a batch (B, S)."""
+    """Returns what beam search finds for a batch (B, S)."""
     return beam_search(Steps(model, src, config), config, **options)
 
 
 def greedy_found(model: Any, src: Tensor, config: DecodeConfig | None = None, **options: Any) -> list[Found]:
-    """What greedy search finds for a batch (B, S)."""
+    """Returns what greedy search finds for a batch (B, S)."""
     return greedy_search(Steps(model, src, config or DecodeConfig()), config or DecodeConfig(), **options)
 
 

@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 from pellucid.text.tokenizer import Tokenizer
 from pellucid.text.tokenizer_training import train_tokenizer
-from pellucid.tracing.tokens import tokens_of, tokens_of_ids, tokens_of_pieces
-from pellucid.tracing.trace import Token
+from pellucid.tracing.tokens import Token, tokens_of, tokens_of_ids, tokens_of_pieces
 
 LINES = ["Ein Hund läuft über die 3.5 Wiesen, nicht wahr?", "안녕하세요 세계 日本語", "don't go 1985-05-03"] * 20
 SIZES = {"bpe": 380, "unigram": 420, "words": 100, "characters": 400, "bytes": 300, "spaces": 100}

@@ -6,7 +6,10 @@ import numpy as np
 import pytest
 
 from pellucid.errors import DataError
-from pellucid.tracing.trace import AttentionTrace, SearchNode, SearchTrace, Token, Trace
+from pellucid.tracing.attention import AttentionTrace
+from pellucid.tracing.search import SearchNode, SearchTrace
+from pellucid.tracing.tokens import Token
+from pellucid.tracing.trace import Trace
 from tests.unit.tracing.models import traced_pair
 
 

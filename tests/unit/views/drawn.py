@@ -11,9 +11,14 @@ from xml.etree import ElementTree
 
 import numpy as np
 
-from pellucid.tracing.trace import AttentionTrace, SearchNode, SearchTrace, Token, Trace
-from pellucid.views.canvas.drawing import Drawing, Label, Raster, Shape
-from pellucid.views.canvas.extent import extent
+from pellucid.tracing.attention import AttentionTrace
+from pellucid.tracing.search import SearchNode, SearchTrace
+from pellucid.tracing.tokens import Token
+from pellucid.tracing.trace import Trace
+from pellucid.views.canvas.drawing import Drawing
+from pellucid.views.canvas.shapes import Label, Raster, Shape, extent
+from pellucid.views.choice import Choice
+from pellucid.views.view import View
 
 SVG = "{http://www.w3.org/2000/svg}"
 HOSTILE = [
@@ -144,3 +149,8 @@ def outside(drawing: Drawing) -> list[Shape]:
 def _within(place: tuple[float, float, float, float], drawing: Drawing) -> bool:
     left, top, right, bottom = place
     return 0 <= left <= right <= drawing.width and 0 <= top <= bottom <= drawing.height
+
+
+def draw_view(view: str, trace: Trace, **choice: Any) -> Drawing:
+    """The picture of a view."""
+    return View(trace, view, Choice(**choice)).drawing

@@ -5,7 +5,7 @@ import pytest
 
 from pellucid.errors import ConfigError, DataError
 from pellucid.tracing.trace import Trace
-from pellucid.views.choice import Choice, choose, read_heads
+from pellucid.views.choice import Choice, read_heads, select
 from tests.unit.views.drawn import attention, encoder, tokens, translation
 
 
@@ -15,9 +15,9 @@ def pair() -> Trace:
 
 
 def test_cross_attention_and_the_last_layer_are_chosen_first() -> None:
-    resolved = Choice().resolved(translation())
-    assert (resolved.attention, resolved.layer, resolved.head) == ("cross", 1, None)
-    assert Choice().resolved(encoder()).attention == "encoder.self"
+    attention, layer = Choice().place(translation())
+    assert (attention.name, layer, Choice().heads(attention)) == ("cross", 1, [0, 1, 2])
+    assert Choice().place(encoder())[0].name == "encoder.self"
 
 
 @pytest.mark.parametrize(
@@ -32,7 +32,7 @@ def test_cross_attention_and_the_last_layer_are_chosen_first() -> None:
 )
 def test_what_is_not_there_is_an_error_with_what_is(given: dict[str, Any], message: str) -> None:
     with pytest.raises(DataError, match=message):
-        Choice(**given).resolved(encoder())
+        Choice(**given).place(encoder())
 
 
 @pytest.mark.parametrize(
@@ -46,11 +46,11 @@ def test_unknown_words(given: dict[str, Any], message: str) -> None:
 
 def test_heads_are_those_chosen_or_their_mix() -> None:
     trace = encoder()
-    each = choose(trace, Choice(layer=0).resolved(trace))
+    each = select(trace, Choice(layer=0))
     assert each.heads == [0, 1, 2]
-    some = choose(trace, Choice(layer=0, head=[2, 0]).resolved(trace))
+    some = select(trace, Choice(layer=0, head=[2, 0]))
     np.testing.assert_array_equal(some.weights, each.weights[[2, 0]])
-    mean, most = (choose(trace, Choice(layer=0, head=mix).resolved(trace)) for mix in ("mean", "max"))
+    mean, most = (select(trace, Choice(layer=0, head=mix)) for mix in ("mean", "max"))
     assert mean.heads == most.heads == [-1]
     np.testing.assert_allclose(mean.weights[0], each.weights.mean(0))
     np.testing.assert_array_equal(most.weights[0], each.weights.max(0))
@@ -58,14 +58,14 @@ def test_heads_are_those_chosen_or_their_mix() -> None:
 
 def test_hidden_tokens_leave_both_sides_and_are_told() -> None:
     trace = encoder(mask=np.tril(np.ones((4, 4), np.bool_)))
-    shown = choose(trace, Choice(layer=0, special=False).resolved(trace))
+    shown = select(trace, Choice(layer=0, special=False))
     assert [token.piece for token in shown.rows] == ["a", "dog", "##s"]
     assert shown.weights.shape == (3, 3, 3)
     np.testing.assert_allclose(shown.weights.sum(axis=-1), 1, atol=1e-6)
     assert shown.mask is not None
     assert shown.mask.shape == (3, 3)
     assert shown.note == "hidden: <e> (0 % of the weight of the rows shown)"
-    sink = choose(encoder(), Choice(layer=0, sink=False).resolved(encoder()))
+    sink = select(encoder(), Choice(layer=0, sink=False))
     assert [token.piece for token in sink.columns] == ["dog", "##s", "<e>"]
     assert sink.note.startswith("hidden:  a (")
 
@@ -73,12 +73,12 @@ def test_hidden_tokens_leave_both_sides_and_are_told() -> None:
 def test_everything_cannot_be_hidden() -> None:
     trace = encoder(["<s>", "<e>"])
     with pytest.raises(DataError, match="nothing is left to show"):
-        choose(trace, Choice(special=False).resolved(trace))
+        select(trace, Choice(special=False))
 
 
 def test_words_are_merged_and_it_is_said() -> None:
     trace = encoder(mask=np.tril(np.ones((4, 4), np.bool_)))
-    shown = choose(trace, Choice(words=True).resolved(trace))
+    shown = select(trace, Choice(words=True))
     assert [token.text for token in shown.columns] == [" a", " dogs", "<e>"]
     np.testing.assert_allclose(shown.weights.sum(axis=-1), 1, atol=1e-6)
     assert shown.mask is not None
@@ -87,8 +87,8 @@ def test_words_are_merged_and_it_is_said() -> None:
 
 
 def test_one_text_looks_at_the_other() -> None:
-    whole = choose(pair(), Choice(layer=1).resolved(pair()))
-    shown = choose(pair(), Choice(layer=1, pair="ab").resolved(pair()))
+    whole = select(pair(), Choice(layer=1))
+    shown = select(pair(), Choice(layer=1, pair="ab"))
     np.testing.assert_array_equal(shown.weights, whole.weights[:, :3, 3:])
     assert [token.piece for token in shown.columns] == ["b", "c", "<e>"]
     assert shown.note == "sentence A at sentence B"
@@ -96,7 +96,7 @@ def test_one_text_looks_at_the_other() -> None:
 
 def test_a_single_text_has_no_pair() -> None:
     with pytest.raises(DataError, match="`pair` 'ab' needs two texts"):
-        choose(encoder(), Choice(pair="ab").resolved(encoder()))
+        select(encoder(), Choice(pair="ab"))
 
 
 @pytest.mark.parametrize(("text", "heads"), [(None, None), ("3", 3), ("0,3", [0, 3]), ("mean", "mean"), ("max", "max")])

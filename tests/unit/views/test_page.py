@@ -11,8 +11,10 @@ import numpy as np
 import pytest
 
 from pellucid.errors import ConfigError
+from pellucid.tracing.attention import AttentionTrace
 from pellucid.tracing.ready import trace_from_weights
-from pellucid.tracing.trace import AttentionTrace, Token, Trace
+from pellucid.tracing.tokens import Token
+from pellucid.tracing.trace import Trace
 from pellucid.views.page import page, write_page
 from pellucid.views.payload import pack_vectors, pack_weights, payload
 

@@ -10,10 +10,10 @@ import pytest
 import pellucid
 from pellucid.analysis.evolution import gathered
 from pellucid.errors import ConfigError, DataError
-from pellucid.views import notebook
-from pellucid.views.canvas.svg import to_svg
+from pellucid.views import view as view_module
 from pellucid.views.payload import VIEWS
-from tests.unit.views.drawn import encoder, parsed, texts, translation
+from pellucid.views.view import LONGEST_TITLE, text_of
+from tests.unit.views.drawn import encoder, parsed, texts, tokens, translation
 
 
 def test_a_view_writes_svg_png_and_html(tmp_path: Path) -> None:
@@ -23,7 +23,7 @@ def test_a_view_writes_svg_png_and_html(tmp_path: Path) -> None:
     view.svg(tmp_path / "a.svg")
     view.png(tmp_path / "a.png", scale=1)
     view.html(tmp_path / "a.html")
-    assert (tmp_path / "a.svg").read_text(encoding="utf-8") == to_svg(view.drawing)
+    assert (tmp_path / "a.svg").read_text(encoding="utf-8") == view.drawing.as_svg()
     assert (tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")
     assert (tmp_path / "a.html").read_text(encoding="utf-8").lower().startswith("<!doctype html>")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.html", "a.png", "a.svg"]
@@ -41,7 +41,9 @@ def test_where_no_file_can_be_nothing_is_written(kind: str, tmp_path: Path) -> N
 def test_a_path_of_a_trace(tmp_path: Path) -> None:
     trace = encoder()
     trace.save(tmp_path / "a.trace")
-    assert to_svg(pellucid.view(tmp_path / "a.trace", "heads").drawing) == to_svg(pellucid.view(trace, "heads").drawing)
+    assert (
+        pellucid.view(tmp_path / "a.trace", "heads").drawing.as_svg() == pellucid.view(trace, "heads").drawing.as_svg()
+    )
 
 
 def test_weights_of_another_library_with_their_tokens() -> None:
@@ -106,7 +108,7 @@ def test_what_cannot_be_written_is_told(tmp_path: Path, monkeypatch: pytest.Monk
 
 def test_a_title_may_hold_what_a_file_cannot() -> None:
     drawing = pellucid.view(encoder(), "matrix", title="a\x00\udcff<").drawing
-    assert "a␀�&lt;" in to_svg(drawing)
+    assert "a␀�&lt;" in drawing.as_svg()
 
 
 def test_layers_heads_and_rows_that_are_not_there() -> None:
@@ -213,7 +215,7 @@ def test_a_notebook_shows_a_frame_that_reaches_nothing_and_a_picture() -> None:
 
 
 def test_without_matplotlib_the_picture_is_svg(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pellucid.views.canvas.picture.find_spec", lambda name: None)
+    monkeypatch.setattr("pellucid.views.canvas.drawing.find_spec", lambda name: None)
     bundle = pellucid.view(encoder(), "matrix")._repr_mimebundle_()
     parsed(bundle["image/svg+xml"])
     assert "image/png" not in bundle
@@ -221,12 +223,12 @@ def test_without_matplotlib_the_picture_is_svg(monkeypatch: pytest.MonkeyPatch) 
 
 def test_what_is_too_much_for_a_notebook_becomes_thumbnails_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     pages = {"heads": "x" * 900, "model": "y" * 90}
-    monkeypatch.setattr(notebook, "page", lambda traces, *, view, **rest: pages[view])
-    monkeypatch.setattr(notebook, "LARGEST", 500)
+    monkeypatch.setattr(view_module, "page", lambda traces, *, view, **rest: pages[view])
+    monkeypatch.setattr(view_module, "LARGEST_CELL", 500)
     html = pellucid.view(encoder(), "heads")._repr_mimebundle_()["text/html"]
     assert "y" * 90 in html
     assert ".html(path)" in html
-    monkeypatch.setattr(notebook, "LARGEST", 50)
+    monkeypatch.setattr(view_module, "LARGEST_CELL", 50)
     html = pellucid.view(encoder(), "heads")._repr_mimebundle_()["text/html"]
     assert "<iframe" not in html
     assert html.startswith("<svg")
@@ -237,3 +239,35 @@ def test_a_hostile_title_stays_within_its_attribute() -> None:
     html = pellucid.view(encoder(), "matrix", title='"><script>alert(1)</script>')._repr_mimebundle_()["text/html"]
     assert "<script" not in html
     assert html.count("<iframe") == 1
+
+
+def test_a_translation_is_its_source_and_what_was_written() -> None:
+    assert text_of(translation()) == "ein Hund → a dog runs"
+
+
+def test_two_texts_are_told_apart() -> None:
+    found = (*tokens("<c>", "a", "dog", "##s", "<e>"), *tokens("a", "cat", "<e>", segment=1))
+    assert text_of(replace(encoder(), sequences={"src": found})) == "a dogs / a cat"
+
+
+def test_a_long_text_is_cut() -> None:
+    found = text_of(encoder(["word"] * 100))
+    assert len(found) <= LONGEST_TITLE
+    assert found.endswith("…")
+
+
+def test_there_may_be_no_text() -> None:
+    assert text_of(encoder(["<e>"])) == ""
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        (["2016", "-", "03", "-", "18"], "2016-03-18"),
+        (["did", "it", "?", "yes", ",", "(", "it", ")", "did", "."], "did it? yes, (it) did."),
+        (["ᄒ", "##ᅡ", "##ᆫ", "글"], "한 글"),
+    ],
+)
+def test_words_without_spaces_of_their_own_are_set_apart(words: list[str], text: str) -> None:
+    found = tuple(replace(token, text=token.text.strip()) for token in tokens(*words))
+    assert text_of(replace(encoder(), sequences={"src": found})) == text

@@ -1,1 +1,1 @@
-"""Drawing: rectangles, text and colours, as SVG and PNG."""
+"""Draws still pictures: the engine of shapes, text and colours that writes SVG and PNG, and knows no attention."""

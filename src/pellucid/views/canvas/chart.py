@@ -1,4 +1,4 @@
-"""Line charts: axes at round numbers with their units, and each line named where it ends up in a legend."""
+"""Draws line charts: axes at round numbers with their units, and a legend that names each line."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,42 +8,42 @@ import numpy as np
 import numpy.typing as npt
 
 from pellucid.views.canvas.colours import FAINT_INK, INK, RULE, head_colour
-from pellucid.views.canvas.drawing import Box, Dot, Drawing, Label, Line
-from pellucid.views.canvas.grid import SMALL_SIZE
+from pellucid.views.canvas.drawing import SMALL_SIZE, Drawing
+from pellucid.views.canvas.shapes import Box, Dot, Label, Line
 from pellucid.views.canvas.text import text_width
 
 PLOT_HEIGHT = 150.0
 LEFT, BELOW, ABOVE, RIGHT = 52.0, 36.0, 24.0, 12.0
 MOST_POINTS = 1_500
-"""Of a line: more than a page has pixels across say nothing."""
+"""The most points of a line: a page has no more pixels across."""
 
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """A line: places and values, both (P,), in the order of the places."""
+    """Holds a line: places and values, both (P,), in the order of the places."""
 
     name: str
     x: npt.NDArray[np.float64]
     y: npt.NDArray[np.float64]
     dots: bool = False
-    """Whether the points are marked: for few of them, each of which counts."""
+    """True where the points are marked: for few of them, each of which counts."""
 
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """A chart: its lines between two axes."""
+    """Holds a chart: its lines between two axes."""
 
     title: str
     across: str
-    """What the horizontal axis counts, with its unit."""
+    """The unit that the horizontal axis counts."""
     lines: tuple[Series, ...]
     logarithmic: bool = False
-    """Of the vertical axis."""
+    """True where the vertical axis is."""
     from_zero: bool = False
 
 
 def draw_panel(drawing: Drawing, panel: Panel, x: float, y: float, width: float) -> float:
-    """A chart with its upper left corner at (x, y); returns where it ends below."""
+    """Draws a chart with its upper left corner at (x, y); returns where it ends below."""
     lines = [_finite(line) for line in panel.lines]
     all_x = np.concatenate([line.x for line in lines])
     all_y = np.concatenate([line.y for line in lines])
@@ -65,7 +65,7 @@ def draw_panel(drawing: Drawing, panel: Panel, x: float, y: float, width: float)
 
 @dataclass(frozen=True, slots=True)
 class _Plot:
-    """The area between the axes, and where a number lies in it."""
+    """Holds the area between the axes, and says where a number lies in it."""
 
     x: float
     y: float
@@ -87,7 +87,7 @@ class _Plot:
 
 
 def round_ticks(low: float, high: float, about: int = 5) -> list[float]:
-    """Multiples of 1, 2 or 5 times a power of ten within low..high, about so many."""
+    """Returns multiples of 1, 2 or 5 times a power of ten within low..high, about so many."""
     rough = (high - low) / about
     power = 10.0 ** floor(log10(rough))
     step = min((factor * power for factor in (1, 2, 5, 10)), key=lambda s: abs(s - rough))
@@ -95,7 +95,7 @@ def round_ticks(low: float, high: float, about: int = 5) -> list[float]:
 
 
 def decade_ticks(low: float, high: float) -> list[float]:
-    """Powers of ten within low..high; where there are few of them, numbers between them, too."""
+    """Returns powers of ten within low..high; where there are few of them, numbers between them, too."""
     powers = [10.0**k for k in range(floor(log10(low)), ceil(log10(high)) + 1)]
     within = [p for p in powers if low <= p <= high]
     for factors in ((1, 2, 5), (1, 1.5, 2, 3, 4, 5, 7)):
@@ -105,7 +105,7 @@ def decade_ticks(low: float, high: float) -> list[float]:
 
 
 def tick_text(value: float) -> str:
-    """A number as short as it can be: 0.0004 as 4e-4, 12000 as 12,000."""
+    """Writes a number as short as it can be: 0.0004 as 4e-4, 12000 as 12,000."""
     if value == 0:
         return "0"
     if abs(value) < 0.001 or abs(value) >= 1e6:
@@ -115,7 +115,7 @@ def tick_text(value: float) -> str:
 
 
 def _finite(line: Series) -> Series:
-    """Without gaps, and thinned where there are more points than can be seen."""
+    """Leaves out gaps, and thins a line that has more points than can be seen."""
     there = np.isfinite(line.x) & np.isfinite(line.y)
     x, y = line.x[there], line.y[there]
     if len(x) > MOST_POINTS:
@@ -125,7 +125,7 @@ def _finite(line: Series) -> Series:
 
 
 def _span(values: npt.NDArray[np.float64], logarithmic: bool, from_zero: bool) -> tuple[float, float]:
-    """The ends of an axis that has room for all values."""
+    """Returns the ends of an axis that has room for all values."""
     if logarithmic:
         values = values[values > 0]
     if not len(values):
@@ -156,7 +156,7 @@ def _axes(drawing: Drawing, plot: _Plot, across: str) -> None:
 
 
 def _legend(drawing: Drawing, names: Sequence[str], x: float, y: float, room: float) -> float:
-    """The names beside their colours, in as many lines as it takes; returns where they end."""
+    """Draws the names beside their colours, in as many lines as it takes; returns where they end."""
     left = x
     for number, name in enumerate(names):
         length = 18 + text_width(name) * SMALL_SIZE

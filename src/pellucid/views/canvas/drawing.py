@@ -1,24 +1,32 @@
-"""A picture as shapes at places, lengths in pixels of 1/96 inch, x to the right and y down; no file format."""
+"""Holds a still picture: shapes on a page, which writes itself as SVG or PNG and shows itself in a notebook.
 
-from dataclasses import dataclass, field, replace
-from typing import Literal, Self
+This package is the drawing engine of all still pictures. Reading order: shapes and text, this module, the two writers
+svg and png; then colours, grid and chart, of which pictures are made.
+"""
 
-import numpy as np
-import numpy.typing as npt
+from base64 import b64encode
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from math import ceil
+from pathlib import Path
+from typing import Any, Self
 
 from pellucid.errors import DataError
+from pellucid.files.writing import write_output
+from pellucid.views.canvas.colours import FAINT_INK, INK
+from pellucid.views.canvas.png import to_png
+from pellucid.views.canvas.shapes import Label, Shape, bounds, moved
+from pellucid.views.canvas.svg import to_svg
+from pellucid.views.canvas.text import text_width
 
-Pixels = npt.NDArray[np.uint8]
-Anchor = Literal["start", "middle", "end"]
-Point = tuple[float, float]
-
+MARGIN, TITLE_SIZE, SMALL_SIZE = 12.0, 13.0, 10.0
 MILLIMETRE = 96 / 25.4
 COLUMN, PAGE = 84 * MILLIMETRE, 174 * MILLIMETRE
 """The width of one column, and of both, in most two-column journals."""
 
 
 def picture_width(width: str | float | None) -> float | None:
-    """A width in pixels: of "column" or "page" of a journal, or of millimetres; None stays None.
+    """Returns a width in pixels, of "column" or "page" of a journal or of millimetres; None stays None.
 
     Raises DataError for another one.
     """
@@ -36,98 +44,79 @@ def picture_width(width: str | float | None) -> float | None:
     return millimetres * MILLIMETRE
 
 
-@dataclass(frozen=True, slots=True)
-class Box:
-    """A rectangle."""
-
-    x: float
-    y: float
-    width: float
-    height: float
-    fill: str = "none"
-    stroke: str = "none"
-    stroke_width: float = 1.0
-    radius: float = 0.0
-
-
-@dataclass(frozen=True, slots=True)
-class Line:
-    """A line through points; or, with four of them and `curved`, the Bézier curve that they control."""
-
-    points: tuple[Point, ...]
-    stroke: str
-    width: float = 1.0
-    opacity: float = 1.0
-    dashed: bool = False
-    curved: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Dot:
-    """A circle."""
-
-    x: float
-    y: float
-    radius: float
-    fill: str = "none"
-    stroke: str = "none"
-    stroke_width: float = 1.0
-
-
-@dataclass(frozen=True, slots=True)
-class Label:
-    """A line of text on its baseline, turned by `turn` degrees, counted as clocks go, around its place."""
-
-    text: str
-    x: float
-    y: float
-    size: float
-    anchor: Anchor = "start"
-    fill: str = "#1b2330"
-    bold: bool = False
-    turn: float = 0.0
-
-
-@dataclass(frozen=True, slots=True)
-class Raster:
-    """An image of (rows, columns, 3), each pixel an even rectangle."""
-
-    x: float
-    y: float
-    width: float
-    height: float
-    pixels: Pixels
-
-
-Shape = Box | Line | Dot | Label | Raster
-
-
-@dataclass(slots=True)
+@dataclass(slots=True, repr=False)
 class Drawing:
-    """A page of shapes, the later ones above the earlier ones."""
+    """Holds shapes, the later ones above the earlier ones."""
 
     title: str
-    """What it is, in a line."""
+    """A line that says what it is."""
     description: str = ""
-    """What is to be seen, for who cannot see it."""
+    """Its content in words, for readers who cannot see it."""
     shapes: list[Shape] = field(default_factory=list)
     width: float = 0.0
     height: float = 0.0
     shown_width: float | None = None
-    """How wide it is to appear, where that is not its own width."""
+    """The width that it is to appear in, where that differs from its own."""
 
     def add(self, *shapes: Shape) -> Self:
         """Puts shapes on top."""
         self.shapes.extend(shapes)
         return self
 
-    def put(self, other: "Drawing", x: float, y: float) -> Self:
-        """Puts all shapes of another drawing at a place of this one."""
-        return self.add(*(moved(shape, x, y) for shape in other.shapes))
+    def add_heading(self, title: str, note: str, width: float) -> float:
+        """Puts title and note at the top, broken into lines; returns where they end."""
+        y = MARGIN
+        for text, size, fill, bold in ((title, TITLE_SIZE, INK, True), (note, SMALL_SIZE, FAINT_INK, False)):
+            for line in _wrapped(text, (width - 2 * MARGIN) / size):
+                y += size * 1.3
+                self.add(Label(line, MARGIN, y - 0.3 * size, size, fill=fill, bold=bold))
+        return y + 4
+
+    def finish(self, widest_shown: float | None) -> Self:
+        """Sets the size, a margin around all shapes; it is shown smaller where it is wider than it may appear."""
+        left, top, right, bottom = bounds(self.shapes)
+        shift = max(0.0, MARGIN / 2 - left)
+        self.shapes = [moved(shape, shift, max(0.0, MARGIN / 2 - top)) for shape in self.shapes]
+        self.width, self.height = ceil(right + shift + MARGIN), ceil(bottom + MARGIN)
+        self.shown_width = widest_shown if widest_shown and widest_shown < self.width else None
+        return self
+
+    def as_svg(self) -> str:
+        """Returns the text of an SVG file. Equal drawings give equal text."""
+        return to_svg(self.shapes, self.title, self.description, self.width, self.height, self.shown_width)
+
+    def as_png(self, scale: float = 2.0) -> bytes:
+        """Returns the bytes of a PNG file. Raises what `png` raises."""
+        return to_png(self.shapes, self.width, self.height, scale, self.shown_width)
+
+    def svg(self, path: str | Path) -> None:
+        """Writes a picture for a paper: text stays text, and no library is needed."""
+        write_output(path, self.as_svg())
+
+    def png(self, path: str | Path, scale: float = 2) -> None:
+        """Writes a picture of `scale` dots a pixel of 1/96 inch.
+
+        Raises ConfigError without the extra `plot`, DataError for a scale that makes the picture too large or nothing.
+        """
+        write_output(path, self.as_png(scale))
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
+        """Returns what a notebook shows: an image, and a line of text."""
+        bundle = {"text/plain": f"{self.title}. {self.description}"}
+        if find_spec("matplotlib") is None:
+            return bundle | {"image/svg+xml": self.as_svg()}
+        return bundle | {"image/png": b64encode(self.as_png(1.5)).decode()}
+
+    def __repr__(self) -> str:
+        return f"<pellucid picture: {self.title}>"
 
 
-def moved(shape: Shape, x: float, y: float) -> Shape:
-    """The shape, `x` further to the right and `y` further down."""
-    if isinstance(shape, Line):
-        return replace(shape, points=tuple((px + x, py + y) for px, py in shape.points))
-    return replace(shape, x=shape.x + x, y=shape.y + y)
+def _wrapped(text: str, width: float) -> list[str]:
+    """Breaks a text at spaces into lines of at most `width` font sizes."""
+    lines: list[str] = []
+    for word in text.split(" ") if text else []:
+        if lines and text_width(f"{lines[-1]} {word}") <= width:
+            lines[-1] += f" {word}"
+        else:
+            lines.append(word)
+    return lines

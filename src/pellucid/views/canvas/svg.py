@@ -1,42 +1,50 @@
-"""A drawing as SVG: text that stays text, one embedded image a heat map, nothing fetched and nothing run."""
+"""Writes shapes as SVG: text stays text, a heat map is one embedded image, nothing is fetched and nothing runs."""
 
 import struct
 import zlib
 from base64 import b64encode
+from collections.abc import Iterable
 from html import escape as escape_markup
 
 import numpy as np
 
 from pellucid.views.canvas.colours import INK, PAPER
-from pellucid.views.canvas.drawing import Box, Dot, Drawing, Label, Line, Pixels, Raster, Shape
+from pellucid.views.canvas.shapes import Box, Dot, Label, Line, Pixels, Raster, Shape
 from pellucid.views.canvas.text import printable
 
 FONTS = "'Noto Sans', system-ui, 'Noto Sans CJK KR', 'Noto Sans Arabic', sans-serif"
 
 
-def to_svg(drawing: Drawing) -> str:
-    """The drawing as a file's text. Equal drawings give equal text."""
-    scale = 1.0 if drawing.shown_width is None else drawing.shown_width / drawing.width
-    size = f'width="{_px(drawing.width * scale)}" height="{_px(drawing.height * scale)}"'
-    ground = Box(0, 0, drawing.width, drawing.height, PAPER)
+def to_svg(
+    shapes: Iterable[Shape],
+    title: str,
+    description: str,
+    width: float,
+    height: float,
+    shown_width: float | None = None,
+) -> str:
+    """Returns the text of a file with these shapes on a ground of that size. Equal shapes give equal text."""
+    scale = 1.0 if shown_width is None else shown_width / width
+    size = f'width="{_px(width * scale)}" height="{_px(height * scale)}"'
+    ground = Box(0, 0, width, height, PAPER)
     lines = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" {size} viewBox="0 0 {_px(drawing.width)} {_px(drawing.height)}" '
+        f'<svg xmlns="http://www.w3.org/2000/svg" {size} viewBox="0 0 {_px(width)} {_px(height)}" '
         f'role="img" font-family="{FONTS}">',
-        f"<title>{escape(drawing.title)}</title>",
-        f"<desc>{escape(drawing.description)}</desc>",
-        *map(_element, [ground, *drawing.shapes]),
+        f"<title>{escape(title)}</title>",
+        f"<desc>{escape(description)}</desc>",
+        *map(_element, [ground, *shapes]),
         "</svg>\n",
     ]
     return "\n".join(lines)
 
 
 def escape(text: str) -> str:
-    """Text as XML holds it, without what it cannot hold."""
+    """Returns a text as XML holds it, without what it cannot hold."""
     return escape_markup(printable(text))
 
 
 def png_file(pixels: Pixels) -> bytes:
-    """An image (height, width, 3) as a PNG file: 8 bits a colour, no filter, no time or name in it.
+    """Returns an image (height, width, 3) as a PNG file: 8 bits a colour, no filter, no time or name in it.
 
     W3C, Portable Network Graphics, third edition, sections 5.3 (chunks) and 9 (filters).
     """
@@ -100,5 +108,5 @@ def _image(raster: Raster) -> str:
 
 
 def _px(length: float) -> str:
-    """A length to a hundredth of a pixel, without needless zeros."""
+    """Writes a length to a hundredth of a pixel, without needless zeros."""
     return f"{length:.2f}".rstrip("0").rstrip(".")

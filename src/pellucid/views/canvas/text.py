@@ -1,13 +1,13 @@
-"""Tokens as a picture can show them: with what is invisible made visible, cut between characters, and measured."""
+"""Makes tokens fit for a picture: the invisible made visible, long ones cut between characters, and all measured."""
 
 import re
 import unicodedata
 from collections.abc import Sequence
 
-from pellucid.tracing.trace import Token
+from pellucid.tracing.tokens import Token
 
 LONGEST_LABEL = 24.0
-"""Of a token beside a picture, in units of its font size."""
+"""The width of a token beside a picture at most, in units of its font size."""
 
 CONTROL_PICTURES = {**{code: 0x2400 + code for code in range(0x20)}, 0x7F: 0x2421, 0x09: 0x21E5, 0x0A: 0x21B5}
 NOT_XML = re.compile("[\ud800-\udfff\ufffe\uffff]")
@@ -20,19 +20,19 @@ _NARROW, _WIDE = frozenset("iljtfrI|!.,:;'`()[]{}/\\ "), frozenset("mwMWOQGD@%&�
 
 
 def printable(text: str) -> str:
-    """The text with control characters as ␀ to ␡ (tab ⇥, newline ↵), what turns the direction of a line or leaves no
+    """Writes control characters as ␀ to ␡ (tab ⇥, newline ↵), what turns the direction of a line or leaves no
     trace as [U+202E], and what XML cannot hold as �."""
     named = INVISIBLE.sub(lambda found: f"[U+{ord(found[0]):04X}]", text)
     return NOT_XML.sub("�", named.translate(CONTROL_PICTURES))
 
 
 def visible(token: str) -> str:
-    """The printable token with its spaces as ␣."""
+    """Returns the printable token with its spaces as ␣."""
     return "".join("␣" if char.isspace() else char for char in printable(token))
 
 
 def label(token: Token, continues: bool = False) -> str:
-    """A token as it stands beside a picture: visible, and cut where it is long.
+    """Returns a token as it stands beside a picture: visible, and cut where it is long.
 
     "·" begins one that goes on with the word before it; a space before a word is not shown, since every other has it.
     """
@@ -41,19 +41,19 @@ def label(token: Token, continues: bool = False) -> str:
 
 
 def labels(tokens: Sequence[Token]) -> list[str]:
-    """The labels of a sequence's tokens."""
+    """Returns the labels of a sequence's tokens."""
     befores: list[Token | None] = [None, *tokens[:-1]]
     return [label(token, _continues(token, before)) for token, before in zip(tokens, befores, strict=True)]
 
 
 def _continues(token: Token, before: Token | None) -> bool:
-    """Whether a token is a further piece of the word that the one before it belongs to."""
+    """Tells if a token is a further piece of the word that the one before it belongs to."""
     same = before is not None and token.word is not None and token.word == before.word
     return same and before is not None and token.segment == before.segment and not token.text.startswith(" ")
 
 
 def shorten(text: str, longest: float = LONGEST_LABEL) -> str:
-    """The text, or its first characters and … where it is wider than `longest`; no character is cut apart."""
+    """Cuts a text that is wider than `longest`, and ends it with …; no character is cut apart."""
     if text_width(text) <= longest:
         return text
     kept, width = "", 1.0
@@ -66,7 +66,7 @@ def shorten(text: str, longest: float = LONGEST_LABEL) -> str:
 
 
 def clusters(text: str) -> list[str]:
-    """What a reader takes for single characters: a letter with its marks, an emoji with all that it is joined of."""
+    """Splits a text into what a reader takes for characters: a letter with its marks, an emoji with its parts."""
     found: list[str] = []
     for char in text:
         joined = bool(found) and (found[-1].endswith(ZERO_WIDTH_JOINER) or char == ZERO_WIDTH_JOINER)
@@ -79,12 +79,12 @@ def clusters(text: str) -> list[str]:
 
 
 def isolated(text: str) -> str:
-    """The text between marks that keep its direction to itself (UAX 9, FSI and PDI), for a line of several tokens."""
+    """Puts a text between marks that keep its direction to itself (UAX 9, FSI and PDI), for a line of tokens."""
     return f"\u2068{text}\u2069"
 
 
 def text_width(text: str) -> float:
-    """A guess, rather too wide, of how long a text runs, in units of its font size."""
+    """Guesses how long a text runs, rather too wide, in units of its font size."""
     return sum(map(_char_width, text))
 
 

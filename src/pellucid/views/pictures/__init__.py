@@ -1,5 +1,1 @@
-"""Still pictures. A layout puts shapes on a Drawing, which knows no file format; svg.py and painted.py write it out.
-
-Reading order: text, drawing, colours, svg, painted; grid and chart, which most pictures are made of; then a file a
-picture.
-"""
+"""Draws the still picture of each view: `show_...` takes it out of a trace, `draw_...` lays it out."""

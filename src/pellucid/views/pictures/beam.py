@@ -1,15 +1,18 @@
-"""The beam view: the tree of a search, step by step, with what was dropped on the way."""
+"""Draws the beam view: the tree of a search, step by step, with what was dropped on the way."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import exp
 
-from pellucid.tracing.trace import SearchNode, SearchTrace
+from pellucid.errors import DataError
+from pellucid.tracing.search import SearchNode, SearchTrace
+from pellucid.tracing.trace import Trace
 from pellucid.views.canvas.colours import EMPTY, FAINT_INK, HUE, INK, PAPER, RULE
-from pellucid.views.canvas.drawing import PAGE, Box, Drawing, Label, Line
-from pellucid.views.canvas.grid import MARGIN, SMALL_SIZE, finish, heading, widest
+from pellucid.views.canvas.drawing import MARGIN, PAGE, SMALL_SIZE, Drawing
+from pellucid.views.canvas.grid import widest
+from pellucid.views.canvas.shapes import Box, Label, Line
 from pellucid.views.canvas.text import isolated, label, shorten
-from pellucid.views.pictures.matrix import Heading
+from pellucid.views.choice import Choice
 
 FONT, NUMBER_FONT = 10.5, 7.5
 BOX_HEIGHT, ROW, BAND_GAP = 24.0, 31.0, 34.0
@@ -21,7 +24,7 @@ PAINT = {
     "live": (EMPTY, INK, RULE),
     "pruned": (PAPER, FAINT_INK, RULE),
 }
-"""Fill, text and frame of a hypothesis by what became of it."""
+"""The fill, text and frame of a hypothesis by what became of it."""
 MEANING = {"best": "chosen", "finished": "ended", "live": "continued", "pruned": "dropped"}
 
 
@@ -31,10 +34,19 @@ class _Place:
     row: int
 
 
-def draw_beam(search: SearchTrace, head: Heading, pruned: bool = True, width: float | None = None) -> Drawing:
-    """A column a step, the best-ranked hypothesis on top, each with the probability of its last token.
+def show_beam(trace: Trace, choice: Choice) -> Drawing:
+    """Draws the search of a trace. Raises DataError where it holds none."""
+    search = trace.search
+    if search is None:
+        raise DataError("the trace holds no search", "trace a translation without giving its target")
+    title = f"Beam search, beam {search.beam_size}" if search.beam_size > 1 else "Greedy search"
+    return draw_beam(search, choice.title or title, choice.pruned is not False, choice.pixels())
 
-    Where a page has not room for all steps, they go on below. `pruned`: whether what was weighed and dropped is shown.
+
+def draw_beam(search: SearchTrace, title: str, pruned: bool = True, width: float | None = None) -> Drawing:
+    """Draws a column a step, the best-ranked hypothesis on top, each with the probability of its last token.
+
+    Where a page has not room for all steps, they go on below. `pruned`: shows what was weighed and dropped, too.
     """
     room = (width or PAGE) - 2 * MARGIN
     chosen = _path_of_the_best(search.nodes)
@@ -44,8 +56,8 @@ def draw_beam(search: SearchTrace, head: Heading, pruned: bool = True, width: fl
     in_band = max(1, int((room + LINK) // (box + LINK)))
     steps = 1 + max(place.step for place in places.values())
     heights = _band_heights(places.values(), steps, in_band)
-    drawing = Drawing(head.title, _description(search, chosen))
-    top = heading(drawing, head.title, head.note, width or PAGE) + 4
+    drawing = Drawing(title, _description(search, chosen))
+    top = drawing.add_heading(title, "", width or PAGE) + 4
     top = _legend(drawing, top, room) + 22
     tops = [top + sum(heights[:band]) for band in range(len(heights))]
 
@@ -65,11 +77,11 @@ def draw_beam(search: SearchTrace, head: Heading, pruned: bool = True, width: fl
             _link(drawing, corner(parent) if same_band else None, corner(number), box, number in chosen)
     for number in ordered:
         _node(drawing, search.nodes[number], texts[number], corner(number), box, number in chosen)
-    return finish(drawing, width)
+    return drawing.finish(width)
 
 
 def _path_of_the_best(nodes: Sequence[SearchNode]) -> frozenset[int]:
-    """The nodes from the root to the one that was chosen."""
+    """Returns the nodes from the root to the one that was chosen."""
     number: int | None = next((n for n, node in enumerate(nodes) if node.status == "best" and _is_end(nodes, n)), None)
     found = set()
     while number is not None:
@@ -83,7 +95,7 @@ def _is_end(nodes: Sequence[SearchNode], number: int) -> bool:
 
 
 def _places(nodes: Sequence[SearchNode], chosen: frozenset[int], pruned: bool) -> dict[int, _Place]:
-    """Step and rank of each node that is shown: what was dropped stands below what was not."""
+    """Returns step and rank of each node that is shown: what was dropped stands below what was not."""
     steps: dict[int, int] = {}
     columns: dict[int, list[int]] = {}
     for number, node in enumerate(nodes):
@@ -102,7 +114,7 @@ def _places(nodes: Sequence[SearchNode], chosen: frozenset[int], pruned: bool) -
 
 
 def _band_heights(places: Iterable[_Place], steps: int, in_band: int) -> list[float]:
-    """How high each line of steps is, the space below it included."""
+    """Returns how high each line of steps is, the space below it included."""
     rows = [0] * (-(-steps // in_band))
     for place in places:
         rows[place.step // in_band] = max(rows[place.step // in_band], place.row + 1)
@@ -112,7 +124,7 @@ def _band_heights(places: Iterable[_Place], steps: int, in_band: int) -> list[fl
 def _link(
     drawing: Drawing, start: tuple[float, float] | None, end: tuple[float, float], box: float, best: bool
 ) -> None:
-    """From a hypothesis to what continued it; a stub where that began on the line above."""
+    """Draws a line from a hypothesis to what continued it; a stub where that began on the line above."""
     stroke, stroke_width = (HUE, 2.0) if best else (RULE, 1.0)
     x, y = end[0], end[1] + BOX_HEIGHT / 2
     if start is None:
@@ -135,7 +147,7 @@ def _node(drawing: Drawing, node: SearchNode, text: str, corner: tuple[float, fl
 
 
 def _legend(drawing: Drawing, y: float, room: float) -> float:
-    """What the colours and the number mean, in as many lines as it takes; returns where it ends."""
+    """Draws what the colours and the number mean, in as many lines as it takes; returns where it ends."""
     x = MARGIN
     notes = [
         *((MEANING[status], *paint) for status, paint in PAINT.items()),

@@ -1,18 +1,73 @@
-"""The compare view: two attentions, their difference, and how far each of their heads are apart."""
+"""Draws the compare view: two attentions, their difference, and how far apart each of their heads is."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
-from pellucid.tracing.trace import Array, Token
+from pellucid.analysis.compare import compare
+from pellucid.errors import DataError
+from pellucid.tracing.attention import Array
+from pellucid.tracing.tokens import Token
+from pellucid.tracing.trace import Trace
 from pellucid.views.canvas.colours import FAINT_INK, GOLD, diverging, hatched, sequential
-from pellucid.views.canvas.drawing import PAGE, Box, Drawing, Label
-from pellucid.views.canvas.grid import MARGIN, SMALL_SIZE, Grid, finish, heading, scale_bar, widest
-from pellucid.views.canvas.panels import MapPanel, draw_map
+from pellucid.views.canvas.drawing import MARGIN, PAGE, SMALL_SIZE, Drawing
+from pellucid.views.canvas.grid import Grid, MapPanel, draw_map, scale_bar, widest
+from pellucid.views.canvas.shapes import Box, Label
 from pellucid.views.canvas.text import isolated, labels, shorten
-from pellucid.views.pictures.matrix import Heading, Mask
+from pellucid.views.choice import Choice, Heads, select, title_of
+from pellucid.views.pictures.matrix import Mask
 
 PANEL_GAP = 14.0
+
+
+def show_compare(trace: Trace, choice: Choice) -> Drawing:
+    """Draws a head of two traces; without a choice the one that differs most.
+
+    Raises DataError where there is no other trace, or one of other layers, heads, rows or columns.
+    """
+    if choice.other is None:
+        raise DataError("there is nothing to compare with", "give the other trace as `other`, or with --compare")
+    attention, layer = choice.place(trace)
+    shared = compare(trace, choice.other)
+    if attention.name not in shared:
+        raise DataError(f"the other trace has no attention `{attention.name}`", f"both have {', '.join(shared)}")
+    distances = shared[attention.name].distances()
+    layer, head = _differing(distances, choice, layer)
+    chosen = replace(choice, attention=attention.name, layer=layer, head=head)
+    a, b = select(trace, chosen), select(choice.other, chosen)
+    if a.weights.shape != b.weights.shape or len(a.heads) > 1:
+        raise DataError(
+            f"what is chosen has the shapes {a.weights.shape} and {b.weights.shape}; one head of each, and as many "
+            "rows and columns, can be compared",
+            "choose one head, and hide or merge nothing where the texts differ",
+        )
+    first, second = choice.names or (str(t.model.get("name", "model")) for t in (trace, choice.other))
+    marked = (layer, head) if isinstance(head, int) else None
+    return draw_compare(
+        a.weights[0], b.weights[0], a.rows, a.columns,
+        choice.title or title_of(attention.name, layer, a.heads if marked else []), (first, second),
+        distances, marked, a.mask, choice.pixels(), a.note,
+    )  # fmt: skip
+
+
+def compared_place(trace: Trace, choice: Choice, other: Trace) -> tuple[int, Heads]:
+    """Returns the layer and the head that a comparison shows. Raises what compare() raises."""
+    attention, layer = choice.place(trace)
+    shared = compare(trace, other)
+    if choice.head is not None or attention.name not in shared:
+        return layer, choice.head
+    return _differing(shared[attention.name].distances(), choice, layer)
+
+
+def _differing(distances: Array, choice: Choice, layer: int) -> tuple[int, Heads]:
+    """Returns what is chosen; without a head the one that differs most, of the chosen layer where there is one."""
+    if choice.head is not None:
+        return layer, choice.head
+    if choice.layer is not None:
+        return layer, int(distances[layer].argmax())
+    layer, head = (int(place) for place in np.unravel_index(int(distances.argmax()), distances.shape))
+    return layer, head
 
 
 def draw_compare(
@@ -20,14 +75,15 @@ def draw_compare(
     b: Array,
     rows: Sequence[Token],
     columns: Sequence[Token],
-    head: Heading,
+    title: str,
     names: tuple[str, str],
     distances: Array,
     marked: tuple[int, int] | None,
     mask: Mask | None = None,
     width: float | None = None,
+    note: str = "",
 ) -> Drawing:
-    """A and B (L, M) side by side, A less B in two colours, and the distances of all heads (N, H) below.
+    """Draws A and B (L, M) side by side, A less B in two colours, and the distances of all heads (N, H) below.
 
     `marked`: the (layer, head) that is shown above.
     """
@@ -36,8 +92,8 @@ def draw_compare(
     label_room = min(0.3 * page, widest(row_labels) * 8 + 5)
     share = (page - 2 * MARGIN - label_room - 2 * PANEL_GAP) / 3 + label_room
     grid = Grid.fit(row_labels, column_labels, share, largest=22)
-    drawing = Drawing(head.title, _description(a, b, row_labels, column_labels, names, distances))
-    x, y = MARGIN + grid.left, heading(drawing, head.title, head.note, page) + grid.top
+    drawing = Drawing(title, _description(a, b, row_labels, column_labels, names, distances))
+    x, y = MARGIN + grid.left, drawing.add_heading(title, note, page) + grid.top
     most = max(float(np.abs(a - b).max()), 1e-6)
     panels = (f"A: {names[0]}", sequential(a)), (f"B: {names[1]}", sequential(b)), ("A − B", diverging((a - b) / most))
     for number, (name, pixels) in enumerate(panels):
@@ -51,11 +107,11 @@ def draw_compare(
     reach = scale_bar(drawing, MARGIN, y, "weight") + 22
     scale_bar(drawing, reach, y, "A − B", (f"−{most:.2g}", f"{most:.2g}"), two_sided=True)
     _distances(drawing, distances, marked, y + 26, page)
-    return finish(drawing, width)
+    return drawing.finish(width)
 
 
 def _distances(drawing: Drawing, distances: Array, marked: tuple[int, int] | None, y: float, page: float) -> None:
-    """The heads' distances as a heat map."""
+    """Draws the heads' distances as a heat map."""
     layers, heads = ([str(n) for n in range(count)] for count in distances.shape)
     title = "Jensen-Shannon distance of each head, mean over its rows"
     panel = MapPanel(title, sequential(distances), layers, heads, "layer", "head")

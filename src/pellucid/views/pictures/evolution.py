@@ -1,32 +1,50 @@
-"""The evolution view: a statistic of every head at every checkpoint of a run."""
+"""Draws the evolution view: a statistic of every head at every checkpoint of a run."""
 
 from collections.abc import Sequence
 
 import numpy as np
 
-from pellucid.tracing.trace import Array
+from pellucid.analysis.statistics import STATISTICS
+from pellucid.errors import ConfigError, DataError, did_you_mean
+from pellucid.tracing.attention import Array
+from pellucid.tracing.trace import Trace
 from pellucid.views.canvas.colours import FAINT_INK, RULE, sequential
-from pellucid.views.canvas.drawing import PAGE, Box, Drawing, Label, Raster
-from pellucid.views.canvas.grid import MARGIN, SMALL_SIZE, finish, heading, scale_bar
-from pellucid.views.pictures.matrix import Heading
+from pellucid.views.canvas.drawing import MARGIN, PAGE, SMALL_SIZE, Drawing
+from pellucid.views.canvas.grid import scale_bar
+from pellucid.views.canvas.shapes import Box, Label, Raster
+from pellucid.views.choice import Choice, title_of
 
 LABELS, LAYER_GAP = 84.0, 5.0
 TALLEST_ROW, WIDEST_COLUMN = 14.0, 46.0
 MOST_HEIGHT = 900.0
 
 
+def show_evolution(trace: Trace, choice: Choice) -> Drawing:
+    """Draws a statistic of the checkpoints that are chosen. Raises DataError without any, ConfigError for its name."""
+    found = choice.evolution
+    if found is None:
+        raise DataError("the trace is of one checkpoint", "give the statistics of a run's checkpoints as `evolution`")
+    (attention, layer), statistic = choice.place(trace), choice.statistic or STATISTICS[0]
+    if statistic not in STATISTICS:
+        known = f"choose one of {', '.join(STATISTICS)}"
+        raise ConfigError(f"unknown statistic `{statistic}`{did_you_mean(statistic, STATISTICS)}", known)
+    title = f"{title_of(attention.name, layer).partition(',')[0]}: {statistic} over the steps"
+    values = found.statistics[attention.name][statistic]
+    return draw_evolution(values, found.steps, choice.title or title, statistic, choice.pixels())
+
+
 def draw_evolution(
-    values: Array, steps: Sequence[int], head: Heading, statistic: str, width: float | None = None
+    values: Array, steps: Sequence[int], title: str, statistic: str, width: float | None = None
 ) -> Drawing:
-    """Values (C, N, H) at C checkpoints: a row a head, layers apart, a column a checkpoint with its step."""
+    """Draws values (C, N, H) at C checkpoints: a row a head, layers apart, a column a checkpoint with its step."""
     _, num_layers, num_heads = values.shape
     room = (width or PAGE) - 2 * MARGIN - LABELS
     row = min(TALLEST_ROW, MOST_HEIGHT / (num_layers * num_heads))
     column = min(WIDEST_COLUMN, room / len(steps))
     low, high = float(values.min()), float(values.max())
     scaled = (values - low) / (high - low) if high > low else np.zeros_like(values)
-    drawing = Drawing(head.title, _description(values, steps, statistic))
-    x, y = MARGIN + LABELS, heading(drawing, head.title, head.note, width or PAGE) + 6
+    drawing = Drawing(title, _description(values, steps, statistic))
+    x, y = MARGIN + LABELS, drawing.add_heading(title, "", width or PAGE) + 6
     for layer in range(num_layers):
         height = num_heads * row
         drawing.add(Raster(x, y, len(steps) * column, height, sequential(scaled[:, layer].T)))
@@ -43,7 +61,7 @@ def draw_evolution(
         drawing.add(Label(f"{steps[number]:,}", *place, SMALL_SIZE, "middle", FAINT_INK))
     drawing.add(Label("step", MARGIN, y + 9, SMALL_SIZE, fill=FAINT_INK))
     scale_bar(drawing, MARGIN, y + 22, statistic, (f"{low:.3g}", f"{high:.3g}"))
-    return finish(drawing, width)
+    return drawing.finish(width)
 
 
 def _description(values: Array, steps: Sequence[int], statistic: str) -> str:

@@ -1,35 +1,51 @@
-"""The heads view: two columns of tokens, and an arc for each of the largest weights, coloured by head."""
+"""Draws the heads view: two columns of tokens, and an arc for each of the largest weights, coloured by head."""
 
 from collections.abc import Sequence
 from itertools import groupby
 
 import numpy as np
 
-from pellucid.tracing.trace import Array, Token
+from pellucid.errors import DataError
+from pellucid.tracing.attention import Array
+from pellucid.tracing.tokens import Token
+from pellucid.tracing.trace import Trace
 from pellucid.views.canvas.colours import FAINT_INK, RULE, head_colour
-from pellucid.views.canvas.drawing import PAGE, Box, Drawing, Label, Line
-from pellucid.views.canvas.grid import MARGIN, SMALL_SIZE, finish, heading, swatch, widest
+from pellucid.views.canvas.drawing import MARGIN, PAGE, SMALL_SIZE, Drawing
+from pellucid.views.canvas.grid import swatch, widest
+from pellucid.views.canvas.shapes import Box, Label, Line
 from pellucid.views.canvas.text import isolated, labels
-from pellucid.views.pictures.matrix import Heading
+from pellucid.views.choice import Choice, select
 
 MOST_ARCS = 4_000
 FAINTEST = 0.02
-"""Weights below it leave no line that could be seen."""
+"""The least weight whose line could be seen."""
 TALLEST, LINE, LARGEST_FONT = 1_100.0, 17.0, 12.0
 ARCS_WIDTH = 230.0
 SEGMENT_GAP, SEGMENT_MARK = 12.0, 16.0
+
+
+def show_heads(trace: Trace, choice: Choice) -> Drawing:
+    """Draws the chosen heads of a trace. Raises DataError for a mix of heads."""
+    found = select(trace, choice)
+    if found.heads == [-1]:
+        raise DataError(f"the view heads tells heads apart, and `head` {choice.head!r} mixes them", "view a matrix")
+    top_k = MOST_ARCS if choice.top_k is None else choice.top_k
+    return draw_heads(
+        found.weights, found.rows, found.columns, found.title, found.heads, top_k, choice.pixels(), found.note
+    )
 
 
 def draw_heads(
     weights: Array,
     rows: Sequence[Token],
     columns: Sequence[Token],
-    head: Heading,
+    title: str,
     heads: Sequence[int],
     top_k: int = MOST_ARCS,
     width: float | None = None,
+    note: str = "",
 ) -> Drawing:
-    """Weights (P, L, M) of the heads with these numbers, from rows at the left to columns at the right.
+    """Draws weights (P, L, M) of the heads with these numbers, from rows at the left to columns at the right.
 
     An arc is as opaque as its weight is large; the `top_k` largest above 0.02 are drawn. Where a head is one of many,
     its arcs end a little above or below those of the others.
@@ -40,8 +56,8 @@ def draw_heads(
     font = min(LARGEST_FONT, max(5.0, 0.78 * line))
     left, right = (widest(side) * font + 6 for side in sides)
     arcs = min(ARCS_WIDTH, max(80.0, room - left - right - 2 * SEGMENT_MARK))
-    drawing = Drawing(head.title, _description(weights, sides, heads))
-    y = heading(drawing, head.title, head.note, width or PAGE) + 4
+    drawing = Drawing(title, _description(weights, sides, heads))
+    y = drawing.add_heading(title, note, width or PAGE) + 4
     y = _legend(drawing, heads, y, room)
     apart = SEGMENT_MARK if any(token.segment for token in [*rows, *columns]) else 0.0
     x = MARGIN + apart + left
@@ -59,17 +75,17 @@ def draw_heads(
     if apart:
         _mark_segments(drawing, rows, places[0], MARGIN + 12, line)
         _mark_segments(drawing, columns, places[1], x + arcs + right + 4, line)
-    return finish(drawing, width)
+    return drawing.finish(width)
 
 
 def _places(tokens: Sequence[Token], line: float, top: float) -> list[float]:
-    """Where each token stands; a second text stands apart from the first."""
+    """Returns where each token stands; a second text stands apart from the first."""
     first = tokens[0].segment
     return [top + (i + 0.5) * line + SEGMENT_GAP * (token.segment != first) for i, token in enumerate(tokens)]
 
 
 def _largest(weights: Array, top_k: int) -> list[tuple[int, int, int, float]]:
-    """(row, column, place of the head, weight) of the largest weights, the strongest last, so that it lies on top."""
+    """Returns (row, column, place of the head, weight) of the largest weights, the strongest last, to lie on top."""
     flat = weights.ravel()
     found = np.flatnonzero(flat >= FAINTEST)
     if len(found) > top_k:
@@ -81,7 +97,7 @@ def _largest(weights: Array, top_k: int) -> list[tuple[int, int, int, float]]:
 
 
 def _legend(drawing: Drawing, heads: Sequence[int], y: float, room: float) -> float:
-    """Which colour is which head; returns where it ends."""
+    """Draws which colour is which head; returns where it ends."""
     x = MARGIN
     for place, head in enumerate(heads):
         text = f"head {head}" if place == 0 else str(head)
@@ -92,7 +108,7 @@ def _legend(drawing: Drawing, heads: Sequence[int], y: float, room: float) -> fl
 
 
 def _mark_segments(drawing: Drawing, tokens: Sequence[Token], ys: list[float], edge: float, line: float) -> None:
-    """A rule beside each of two texts, with its letter."""
+    """Draws a rule beside each of two texts, with its letter."""
     for segment, group in groupby(range(len(tokens)), key=lambda place: tokens[place].segment):
         places = list(group)
         first, last = ys[places[0]] - line / 2 + 1, ys[places[-1]] + line / 2 - 1

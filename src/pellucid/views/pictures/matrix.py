@@ -1,49 +1,55 @@
-"""The matrix view: a head's weights as a heat map, or all heads of a layer side by side."""
+"""Draws the matrix view: a head's weights as a heat map, or all heads of a layer side by side."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import ceil, sqrt
 
 import numpy as np
 import numpy.typing as npt
 
-from pellucid.tracing.trace import Array, Token
-from pellucid.views.canvas.colours import FAINT_INK, hatched, sequential
-from pellucid.views.canvas.drawing import PAGE, Drawing, Label, Pixels
-from pellucid.views.canvas.grid import MARGIN, SMALL_SIZE, Grid, finish, heading, scale_bar, swatch, widest
+from pellucid.tracing.attention import Array
+from pellucid.tracing.tokens import Token
+from pellucid.tracing.trace import Trace
+from pellucid.views.canvas.colours import FAINT_INK, hatched, masked_swatch, sequential
+from pellucid.views.canvas.drawing import MARGIN, PAGE, SMALL_SIZE, Drawing
+from pellucid.views.canvas.grid import Grid, scale_bar, swatch, widest
+from pellucid.views.canvas.shapes import Label
 from pellucid.views.canvas.text import isolated, labels
+from pellucid.views.choice import Choice, select
 
 PANEL_GAP = 14.0
 MOST_TOLD = 60
-"""Rows and columns that a description names: a reader of a long text wants an end."""
+"""The most rows and columns that a description names: a reader of a long text wants an end."""
 Mask = npt.NDArray[np.bool_]
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Heading:
-    """What stands above a picture."""
-
-    title: str
-    note: str = ""
-    """What is not to be overlooked: tokens that are hidden, words that are merged."""
+def show_matrix(trace: Trace, choice: Choice) -> Drawing:
+    """Draws the chosen heads of a trace, or the mix of them."""
+    found = select(trace, choice)
+    names = [f"head {head}" for head in found.heads] if len(found.heads) > 1 else [""]
+    return draw_matrix(
+        found.weights, found.rows, found.columns, found.title, names, found.mask, choice.pixels(), note=found.note
+    )
 
 
 def draw_matrix(
     weights: Array,
     rows: Sequence[Token],
     columns: Sequence[Token],
-    head: Heading,
+    title: str,
     names: Sequence[str] = ("",),
     mask: Mask | None = None,
     width: float | None = None,
     across: int | None = None,
     meaning: str = "attention weight",
+    note: str = "",
 ) -> Drawing:
-    """Weights (P, L, M) as P panels, `names` below them; `mask` (L, M) hatches what may not be attended to.
+    """Draws weights (P, L, M) as P panels, `names` below them; `mask` (L, M) hatches what may not be attended to.
 
-    `across`: how many panels stand side by side; None: as fill a page evenly. `meaning`: of the colours.
-
-    `width`: how wide the picture is to appear, in pixels; None: as it comes out, at most a page.
+    Args:
+        width: how wide the picture is to appear, in pixels; None: as it comes out, at most a page.
+        across: the number of panels side by side; None: as fill a page evenly.
+        meaning: the name of the colours' scale.
+        note: a line below the title that is not to be overlooked: tokens that are hidden, words that are merged.
     """
     room = (width or PAGE) - 2 * MARGIN
     row_labels, column_labels = labels(rows), labels(columns)
@@ -52,8 +58,8 @@ def draw_matrix(
     label_room = min(0.4 * room, widest(row_labels) * 8 + 5) if across > 1 else 0.0
     share = (room - label_room - (across - 1) * PANEL_GAP) / across + label_room
     grid = Grid.fit(row_labels, column_labels, share, largest=26 if len(weights) == 1 else 18)
-    drawing = Drawing(head.title, _description(weights, row_labels, column_labels, names))
-    top = heading(drawing, head.title, head.note, width or PAGE) + grid.top
+    drawing = Drawing(title, _description(weights, row_labels, column_labels, names))
+    top = drawing.add_heading(title, note, width or PAGE) + grid.top
     left, caption = MARGIN + grid.left, SMALL_SIZE + 6 if any(names) else 0.0
     step_right, step_down = grid.width + PANEL_GAP, grid.height + caption + PANEL_GAP
     for number, (panel, name) in enumerate(zip(weights, names, strict=True)):
@@ -69,11 +75,11 @@ def draw_matrix(
             drawing.add(Label(name, *place, SMALL_SIZE, "middle", FAINT_INK))
     bottom = top + ceil(len(weights) / across) * step_down
     _legend(drawing, bottom, meaning, mask)
-    return finish(drawing, width)
+    return drawing.finish(width)
 
 
 def _across(panels: int, height: float) -> int:
-    """How many panels side by side, `height` times as high as wide: as few as fill the lines evenly."""
+    """Returns how many panels, `height` times as high as wide, stand side by side: as few as fill the lines evenly."""
     lines = ceil(panels / ceil(sqrt(panels * 1.6 * height)))
     return ceil(panels / lines)
 
@@ -84,13 +90,8 @@ def _legend(drawing: Drawing, y: float, meaning: str, mask: Mask | None) -> None
         swatch(drawing, reach + 20, y, masked_swatch(), "masked")
 
 
-def masked_swatch() -> Pixels:
-    """What a masked cell looks like."""
-    return hatched(np.zeros((1, 1, 3), np.uint8), np.zeros((1, 1), np.bool_))
-
-
 def _description(weights: Array, rows: list[str], columns: list[str], names: Sequence[str]) -> str:
-    """Each row's strongest column, of the mean over the panels."""
+    """Tells each row's strongest column, of the mean over the panels."""
     of = f" in each of {len(names)} heads" if len(names) > 1 else ""
     mean = weights.mean(axis=0)
     strongest = (

@@ -1,43 +1,71 @@
-"""The model view: all heads of all layers as small pictures, one image a kind of attention."""
+"""Draws the model view: all heads of all layers as small pictures, one image a kind of attention."""
 
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
+import torch
+import torch.nn.functional as F
 
+from pellucid.tracing.attention import AttentionTrace
+from pellucid.tracing.trace import Trace
 from pellucid.views.canvas.colours import FAINT_INK, HUE, INK, RULE, rgb, sequential
-from pellucid.views.canvas.drawing import PAGE, Box, Drawing, Label, Pixels, Raster
-from pellucid.views.canvas.grid import MARGIN, SMALL_SIZE, finish, heading, scale_bar
-from pellucid.views.pictures.matrix import Heading
+from pellucid.views.canvas.drawing import MARGIN, PAGE, SMALL_SIZE, Drawing
+from pellucid.views.canvas.grid import scale_bar
+from pellucid.views.canvas.shapes import Box, Label, Pixels, Raster
+from pellucid.views.choice import IN_WORDS, Choice
 
 Thumbnails = npt.NDArray[np.uint8]
 
+SIZE = 32
+"""The pixels of a thumbnail, across and down."""
 LARGEST_SIDE, SMALLEST_SIDE = 52.0, 14.0
 SPACE = 2
-"""Pixels of an image between two thumbnails."""
+"""The pixels between two thumbnails."""
 LABELS, NAME_SIZE = 30.0, 11.5
-IN_WORDS = {
-    "encoder.self": "encoder: self-attention",
-    "decoder.self": "decoder: self-attention",
-    "cross": "decoder: cross-attention",
-    "search.cross": "search: cross-attention",
-}
+
+
+def show_model(trace: Trace, choice: Choice) -> Drawing:
+    """Draws all attentions of a trace, or the one that is chosen; a single head that is chosen has a frame."""
+    names = [name for name in trace.attentions if name != "search.cross"]
+    marked = {}
+    if choice.attention or choice.layer is not None or choice.head is not None:
+        attention, layer = choice.place(trace)
+        if isinstance(choice.head, int):
+            marked = {attention.name: [(layer, choice.head)]}
+    if choice.attention and not marked:
+        names = [choice.attention]
+    parts = {name: thumbnails(trace[name]) for name in names}
+    title = choice.title or f"Every head of {trace.model.get('name', 'the model')}"
+    return draw_model(parts, title, marked, choice.pixels())
+
+
+def thumbnails(attention: AttentionTrace, size: int = SIZE) -> Thumbnails:
+    """Returns the weights of all heads as small pictures, (N, H, size, size), 255 for a weight of 1.
+
+    A pixel is the largest of the weights that it lies over, so that a single strong one is not lost; where there are
+    fewer tokens than pixels, a weight is several pixels.
+    """
+    layers = (torch.from_numpy(attention.layer_weights(layer)) for layer in range(attention.num_layers))
+    pooled = [F.adaptive_max_pool2d(weights[None], size)[0] for weights in layers]
+    found: Thumbnails = (torch.stack(pooled) * 255).round_().clamp_(0, 255).to(torch.uint8).numpy()
+    return found
 
 
 def draw_model(
     thumbnails: Mapping[str, Thumbnails],
-    head: Heading,
+    title: str,
     marked: Mapping[str, Sequence[tuple[int, int]]] | None = None,
     width: float | None = None,
 ) -> Drawing:
-    """Thumbnails (N, H, 32, 32) by the name of their attention, a line a layer, the first at the top.
+    """Draws thumbnails (N, H, 32, 32) by the name of their attention, a line a layer, the first at the top.
 
     `marked`: (layer, head) pairs to draw a frame around.
     """
     room = (width or PAGE) - 2 * MARGIN - LABELS
     side = max(SMALLEST_SIDE, min(LARGEST_SIDE, room / max(part.shape[1] for part in thumbnails.values())))
-    drawing = Drawing(head.title, _description(thumbnails))
-    y = heading(drawing, head.title, head.note, width or PAGE)
+    drawing = Drawing(title, _description(thumbnails))
+    y = drawing.add_heading(title, "", width or PAGE)
     for name, part in thumbnails.items():
         y += 26
         drawing.add(Label(IN_WORDS.get(name, name), MARGIN, y - 8, NAME_SIZE, fill=INK, bold=True))
@@ -45,11 +73,11 @@ def draw_model(
     y += 16
     note = "largest weight under a pixel; rows top to bottom, columns left to right"
     scale_bar(drawing, MARGIN, y, note)
-    return finish(drawing, width)
+    return drawing.finish(width)
 
 
 def _draw_part(drawing: Drawing, part: Thumbnails, y: float, side: float, marked: Sequence[tuple[int, int]]) -> float:
-    """One kind of attention with its numbers; returns where it ends."""
+    """Draws one kind of attention with its numbers; returns where it ends."""
     num_layers, num_heads = part.shape[:2]
     x, space = MARGIN + LABELS, side * SPACE / (part.shape[2] + SPACE)
     drawing.add(
@@ -72,7 +100,7 @@ def _draw_part(drawing: Drawing, part: Thumbnails, y: float, side: float, marked
 
 
 def mosaic(part: Thumbnails) -> Pixels:
-    """All thumbnails (N, H, s, s) in one image (N * (s + 2), H * (s + 2), 3), thin rules around each."""
+    """Joins thumbnails (N, H, s, s) to one image (N * (s + 2), H * (s + 2), 3), with thin rules around each."""
     num_layers, num_heads, side, _ = part.shape
     step = side + SPACE
     tiles = np.full((num_layers, num_heads, step, step, 3), 255, np.uint8)

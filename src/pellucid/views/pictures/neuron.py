@@ -1,16 +1,20 @@
-"""The neuron view: where a score comes from. One query beside every key, number by number, and their product."""
+"""Draws the neuron view, which shows where a score comes from: one query beside every key, and their products."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from pellucid.tracing.trace import Array, Token
+from pellucid.errors import DataError
+from pellucid.tracing.attention import Array
+from pellucid.tracing.tokens import Token
+from pellucid.tracing.trace import Trace
 from pellucid.views.canvas.colours import EMPTY, FAINT_INK, HUE, INK, RULE, diverging
-from pellucid.views.canvas.drawing import PAGE, Box, Drawing, Label, Raster
-from pellucid.views.canvas.grid import MARGIN, SMALL_SIZE, finish, heading, scale_bar, widest
+from pellucid.views.canvas.drawing import MARGIN, PAGE, SMALL_SIZE, Drawing
+from pellucid.views.canvas.grid import scale_bar, widest
+from pellucid.views.canvas.shapes import Box, Label, Raster
 from pellucid.views.canvas.text import isolated, label, labels
-from pellucid.views.pictures.matrix import Heading
+from pellucid.views.choice import Choice, title_of
 
 MOST_KEYS = 60
 FONT, LINE = 11.0, 15.0
@@ -21,14 +25,14 @@ TOP = 8
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Products:
-    """What the scores of one query are made of. M keys, K the width of a head."""
+    """Holds what the scores of one query are made of. M keys, K the width of a head."""
 
     query: Array
     """(K,)."""
     keys: Array
     """(M, K)."""
     bias: Array | None
-    """(M,), what is added to the scores."""
+    """(M,), added to the scores."""
     weights: Array
     """(M,), zero where masked."""
     masked: np.ndarray
@@ -36,21 +40,48 @@ class Products:
 
     @property
     def parts(self) -> Array:
-        """What each dimension adds to each score: q_i k_ji / sqrt(K), (M, K)."""
+        """Computes what each dimension adds to each score: q_i k_ji / sqrt(K), (M, K)."""
         parts: Array = self.query * self.keys / np.float32(np.sqrt(len(self.query)))
         return parts
 
     @property
     def scores(self) -> Array:
-        """(M,), without bias."""
+        """Computes the scores without bias, (M,)."""
         scores: Array = self.parts.sum(axis=1)
         return scores
 
 
+def show_neuron(trace: Trace, choice: Choice) -> Drawing:
+    """Draws one query of a head of a trace. Raises DataError for several heads, ready-made weights, or a wrong row."""
+    choice = replace(choice, head=0 if choice.head is None else choice.head)
+    (attention, layer), head = choice.place(trace), choice.head
+    if not isinstance(head, int):
+        raise DataError(f"the view neuron is of one head, not of `head` {head!r}", "choose a number")
+    if attention.q is None or attention.k is None:
+        raise DataError(f"`{attention.name}` holds ready-made weights: there are no queries and keys to show")
+    queries, row = trace.sequences[attention.queries], choice.row
+    if row is None:
+        row = next((n for n, token in enumerate(queries) if not token.special), 0)
+    if not 0 <= row < len(queries):
+        raise DataError(f"`row` ({row}) of `{attention.name}` must be in 0..{len(queries) - 1}")
+    key_head, bias = head // (attention.num_heads // attention.num_kv_heads), attention.bias
+    products = Products(
+        query=attention.q[layer, head, row].astype(np.float32),
+        keys=attention.k[layer, key_head].astype(np.float32),
+        bias=None if bias is None else bias[layer % len(bias), head % bias.shape[1], row].astype(np.float32),
+        weights=attention.weights(layer, head)[row],
+        masked=np.zeros(attention.size[1], np.bool_) if attention.mask is None else ~attention.mask[row],
+    )
+    shared = f"Keys of key head {key_head}, which heads share." if attention.num_kv_heads < attention.num_heads else ""
+    turned = "Rotary positions have turned query and keys." if attention.rotary_base else ""
+    title, note = choice.title or title_of(attention.name, layer, [head]), " ".join(filter(None, (shared, turned)))
+    return draw_neuron(products, queries[row], trace.sequences[attention.keys], title, choice.pixels(), note)
+
+
 def draw_neuron(
-    products: Products, query: Token, keys: Sequence[Token], head: Heading, width: float | None = None
+    products: Products, query: Token, keys: Sequence[Token], title: str, width: float | None = None, note: str = ""
 ) -> Drawing:
-    """A line a key: the key, its product with the query element by element, their sum, and the weight.
+    """Draws a line a key: the key, its product with the query element by element, their sum, and the weight.
 
     Beyond 60 keys the 60 of the largest weights are shown, in their order.
     """
@@ -61,9 +92,9 @@ def draw_neuron(
     left = max(widest([*shown_labels, label(query)]) * FONT + 8, 40.0)
     numbers = SCORE_WIDTH + WEIGHT_WIDTH + (BIAS_WIDTH if products.bias is not None else 0) + 2 * STRIP_GAP
     strip = max(60.0, min(230.0, (room - left - numbers - STRIP_GAP) / 2))
-    drawing = Drawing(head.title, _description(products, query, keys))
-    note = f"{head.note} {strongest(products, keys)}".strip()
-    y = heading(drawing, head.title, note, width or PAGE) + 18
+    drawing = Drawing(title, _description(products, query, keys))
+    note = f"{note} {strongest(products, keys)}".strip()
+    y = drawing.add_heading(title, note, width or PAGE) + 18
     x_keys, x_parts = MARGIN + left, MARGIN + left + strip + STRIP_GAP
     x_scores = x_parts + strip + STRIP_GAP
     vector_limit = float(max(np.abs(products.query).max(), np.abs(products.keys[shown]).max(), 1e-6))
@@ -82,11 +113,11 @@ def draw_neuron(
     y += height + 12
     for x, limit in ((x_keys, vector_limit), (x_parts, part_limit)):
         scale_bar(drawing, x, y, "", (f"−{limit:.2g}", f"{limit:.2g}"), two_sided=True)
-    return finish(drawing, width)
+    return drawing.finish(width)
 
 
 def strongest(products: Products, keys: Sequence[Token]) -> str:
-    """How much of the largest score its eight largest dimensions make, in a sentence."""
+    """Says in a sentence how much of the largest score its eight largest dimensions make."""
     place = int(products.weights.argmax())
     parts = products.parts[place]
     if len(parts) <= TOP or not abs(parts.sum()) > 1e-6:
@@ -103,14 +134,14 @@ def _figure(value: float, form: str = ".2f") -> str:
 
 
 def _strip(drawing: Drawing, values: Array, x: float, y: float, width: float, height: float) -> None:
-    """A line of small squares for each vector."""
+    """Draws a line of small squares for each vector."""
     drawing.add(
         Raster(x, y, width, height, diverging(values)), Box(x, y, width, height, stroke=RULE, stroke_width=0.75)
     )
 
 
 def _numbers(drawing: Drawing, products: Products, shown: np.ndarray, x: float, y: float) -> None:
-    """The columns of figures: score, bias, weight with a bar."""
+    """Draws the columns of figures: score, bias, weight with a bar."""
     x_bias = x + SCORE_WIDTH
     x_weight = x_bias + (BIAS_WIDTH if products.bias is not None else 0) + STRIP_GAP
     headings = [("score", x_bias, "end"), ("weight", x_weight, "start")]

@@ -1,1 +1,1 @@
-"""The parts of a Transformer as pictures, each drawn from what the code that runs gives."""
+"""Draws the parts of a Transformer, each from what the code that runs gives."""

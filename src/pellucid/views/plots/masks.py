@@ -1,4 +1,4 @@
-"""What may be attended to: the masks that a model is given, as pictures."""
+"""Draws the masks that a model is given: which position may attend to which."""
 
 from collections.abc import Sequence
 
@@ -7,18 +7,16 @@ import torch
 
 from pellucid.errors import DataError
 from pellucid.model.masks import causal_mask, padding_mask
-from pellucid.views.canvas.colours import HUE, hatched, rgb
-from pellucid.views.canvas.drawing import PAGE, Drawing, Label, picture_width
-from pellucid.views.canvas.grid import MARGIN, finish, heading, swatch
-from pellucid.views.canvas.panels import MapPanel, draw_map
-from pellucid.views.canvas.picture import Picture
+from pellucid.views.canvas.colours import HUE, hatched, masked_swatch, rgb
+from pellucid.views.canvas.drawing import MARGIN, PAGE, Drawing, picture_width
+from pellucid.views.canvas.grid import MapPanel, draw_map, swatch
+from pellucid.views.canvas.shapes import Label
 from pellucid.views.canvas.text import shorten, visible
-from pellucid.views.pictures.matrix import masked_swatch
 
 PAD, WORD = 0, 1
 PAD_LABEL = "<pad>"
 LONGEST = 1024
-"""Tokens of a sentence that a picture can still show."""
+"""The most tokens of a sentence that a picture can still show."""
 LARGEST_CELL = 20.0
 PANEL_GAP, SENTENCE_SIZE = 16.0, 12.0
 
@@ -30,14 +28,14 @@ def plot_masks(
     targets: Sequence[int] = (),
     title: str = "",
     width: str | float | None = None,
-) -> Picture:
-    """The padding mask, the causal mask and both together, for each sentence of a batch.
+) -> Drawing:
+    """Draws the padding mask, the causal mask and both together, for each sentence of a batch.
 
     The batch is of sentences of these `lengths`, or of these `texts`, cut at spaces; the masks are those of
     `padding_mask` and `causal_mask`, which all models use. With `targets`, the length of each sentence's translation,
     it is the mask of cross-attention instead, (T, S): every position of the target may attend to all of its source.
 
-    Raises DataError for neither or both, for a length that is not in 1..1024, and where there is not a target for each
+    Raises DataError for neither or both, for a length outside of 1..1024, and where there is not a target for each
     sentence.
     """
     if bool(lengths) == bool(texts):
@@ -63,7 +61,7 @@ def plot_masks(
     note = "Rows attend to columns. A source's mask is for padding, a target's is causal; both together are drawn last."
     if targets:
         note = "Rows, the target, attend to columns, the source: to all of it but its padding."
-    y = heading(drawing, drawing.title, note, page)
+    y = drawing.add_heading(drawing.title, note, page)
     _legend(drawing, y + 4)
     y += 26
     for number, words in enumerate(batch):
@@ -80,13 +78,13 @@ def plot_masks(
                 "both": (padding[number, 0] & causal[0, 0]),
             }
         y = _line(drawing, panels, steps, labels, y + 18, page - 2 * MARGIN)
-    return Picture(finish(drawing, shown))
+    return drawing.finish(shown)
 
 
 def _line(
     drawing: Drawing, panels: dict[str, torch.Tensor], rows: list[str], columns: list[str], y: float, room: float
 ) -> float:
-    """The masks of a sentence side by side; returns where they end."""
+    """Draws the masks of a sentence side by side; returns where they end."""
     x, bottom, share = MARGIN, y, (room - (len(panels) - 1) * PANEL_GAP) / len(panels)
     for name, mask in panels.items():
         filled = np.broadcast_to(rgb(HUE).astype(np.uint8), (*mask.shape, 3))

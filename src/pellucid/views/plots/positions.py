@@ -1,4 +1,4 @@
-"""How a model tells positions apart: its vectors or angles, and how alike two positions look to it."""
+"""Draws how a model tells positions apart: its vectors or angles, and how alike two positions look to it."""
 
 from typing import Literal
 
@@ -11,15 +11,13 @@ from pellucid.model.positions import LearnedPositions, SinusoidalPositions, sinu
 from pellucid.model.relative import RelativePositions, RotaryPositions, rotate
 from pellucid.model.transformer import Transformer
 from pellucid.views.canvas.colours import diverging
-from pellucid.views.canvas.drawing import PAGE, Drawing, picture_width
-from pellucid.views.canvas.grid import MARGIN, finish, heading, scale_bar
-from pellucid.views.canvas.panels import MapPanel, draw_map
-from pellucid.views.canvas.picture import Picture
+from pellucid.views.canvas.drawing import MARGIN, PAGE, Drawing, picture_width
+from pellucid.views.canvas.grid import MapPanel, draw_map, scale_bar
 
 LARGEST_CELL = 9.0
 Stack = Literal["encoder", "decoder"]
 Maps = list[tuple[MapPanel, str, float]]
-"""Heat maps, each with what its colours mean, and the value of the strongest one."""
+"""Heat maps, each with the meaning of its colours, and the value of the strongest one."""
 
 
 def plot_positions(
@@ -30,15 +28,15 @@ def plot_positions(
     stack: Stack | None = None,
     title: str = "",
     width: str | float | None = None,
-) -> Picture:
-    """The positional encodings of `length` positions, and how alike each two of them are.
+) -> Drawing:
+    """Draws the positional encodings of `length` positions, and how alike each two of them are.
 
     Without a model: the sinusoids of section 3.5 at width `d_model`, and their dot products over d_model / 2, which is
     that of a vector with itself. Of a model: what its encoder (or decoder: `stack`) adds to the embeddings, and their
     cosines; of rotary positions the cosines of the angles, and the score of a query of ones with a key of ones so far
     away, over that at no distance; of relative positions what is added to each head's scores.
 
-    Raises DataError for a length that is not in 1..`max_positions`, ConfigError for a stack that the model has not.
+    Raises DataError for a length outside of 1..`max_positions`, ConfigError for a stack that the model does not have.
     """
     shown = picture_width(width)
     page = shown or PAGE
@@ -51,12 +49,12 @@ def plot_positions(
     else:
         name, maps = _of_model(model, length, _stack_of(model, stack))
     drawing = Drawing(title or name, f"Heat maps over {length} positions: {'; '.join(p.title for p, _, _ in maps)}.")
-    y = heading(drawing, drawing.title, "", page) + 4
-    return Picture(_lay_out(drawing, maps, y, shown))
+    y = drawing.add_heading(drawing.title, "", page) + 4
+    return _lay_out(drawing, maps, y, shown)
 
 
 def _lay_out(drawing: Drawing, maps: Maps, y: float, shown: float | None) -> Drawing:
-    """Two maps side by side, more below them."""
+    """Draws two maps side by side, more below them."""
     room = (shown or PAGE) - 2 * MARGIN
     across = 1 if len(maps) == 1 else 2 if len(maps) <= 4 else 4
     share = (room - (across - 1) * 16) / across
@@ -68,7 +66,7 @@ def _lay_out(drawing: Drawing, maps: Maps, y: float, shown: float | None) -> Dra
             scale_bar(drawing, x + 16, below + 8, meaning, ends, two_sided=True)
             x, bottom = x + share + 16, max(bottom, below + 20)
         y = bottom + 14
-    return finish(drawing, shown)
+    return drawing.finish(shown)
 
 
 def _stack_of(model: Model, stack: Stack | None) -> Stack:

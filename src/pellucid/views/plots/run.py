@@ -1,16 +1,17 @@
-"""What a run's log says: losses, scores, learning rate, gradients and speed over its steps."""
+"""Draws what a run's log says: losses, scores, learning rate, gradients and speed over its steps."""
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from pellucid.errors import DataError
 from pellucid.views.canvas.chart import Panel, Series, draw_panel
-from pellucid.views.canvas.drawing import PAGE, Drawing, picture_width
-from pellucid.views.canvas.grid import MARGIN, finish, heading
-from pellucid.views.canvas.picture import Picture
-from pellucid.views.plots.metrics import column, read_metrics
+from pellucid.views.canvas.drawing import MARGIN, PAGE, Drawing, picture_width
 
+METRICS = "metrics.jsonl"
 CHARTS: tuple[tuple[str, tuple[tuple[str, str, str], ...], bool], ...] = (
     ("Loss", (("train", "loss", "training"), ("validation", "loss", "validation")), True),
     ("BLEU", (("validation", "bleu", ""),), False),
@@ -19,15 +20,15 @@ CHARTS: tuple[tuple[str, tuple[tuple[str, str, str], ...], bool], ...] = (
     ("Gradient norm", (("train", "gradient_norm", ""),), True),
     ("Tokens a second", (("train", "tokens_per_second", ""),), False),
 )
-"""Title, the (event, key, name) of each line, and whether the axis is logarithmic."""
+"""The title, the (event, key, name) of each line, and True for a logarithmic axis."""
 FROM_ZERO = {"Learning rate", "Tokens a second"}
 GAP = 18.0
 
 
 def plot_run(
     *runs: str | Path, names: Sequence[str] = (), title: str = "", width: str | float | None = None
-) -> Picture:
-    """The metrics of a run, or of several side by side: a chart for each that their logs hold.
+) -> Drawing:
+    """Draws the metrics of a run, or of several side by side: a chart for each that their logs hold.
 
     Args:
         runs: run folders, or metrics.jsonl files.
@@ -46,15 +47,15 @@ def plot_run(
     drawing = Drawing(title or f"Training of {', '.join(logs)}", _description(panels))
     room = page - 2 * MARGIN
     across = 2 if room > 420 else 1
-    share, y = (room - (across - 1) * GAP) / across, heading(drawing, drawing.title, "", page) + 4
+    share, y = (room - (across - 1) * GAP) / across, drawing.add_heading(drawing.title, "", page) + 4
     for first in range(0, len(panels), across):
         line = panels[first : first + across]
         y = 8 + max(draw_panel(drawing, panel, MARGIN + n * (share + GAP), y, share) for n, panel in enumerate(line))
-    return Picture(finish(drawing, shown))
+    return drawing.finish(shown)
 
 
 def _names(runs: Sequence[str | Path], given: Sequence[str]) -> list[str]:
-    """What the runs are called: as given, else by their folder, and by the one above it where two are alike."""
+    """Names the runs: as given, else by their folder, and by the one above it where two are alike."""
     paths = [Path(run).resolve() for run in runs]
     own = [path.name for path in paths]
     longer = [
@@ -67,7 +68,7 @@ def _names(runs: Sequence[str | Path], given: Sequence[str]) -> list[str]:
 def _panel(
     chart: tuple[str, tuple[tuple[str, str, str], ...], bool], logs: dict[str, list[dict[str, Any]]]
 ) -> Panel | None:
-    """The chart, or None where no log has anything for it."""
+    """Returns the chart, or None where no log has anything for it."""
     title, keys, logarithmic = chart
     lines = []
     for run, log in logs.items():
@@ -90,3 +91,34 @@ def _description(panels: Sequence[Panel]) -> str:
         for line in panel.lines
     )
     return f"Charts over the steps of training. {'; '.join(lines)}."
+
+
+def read_metrics(run: str | Path) -> list[dict[str, Any]]:
+    """Reads the lines of a run's metrics.jsonl, or of the file itself; a last one that is being written is left out.
+
+    Raises DataError where there is no such file, or a line does not come from a run.
+    """
+    path = Path(run) / METRICS if Path(run).is_dir() else Path(run)
+    if not path.is_file():
+        raise DataError(f"there is no file `{path}`", "name a run folder that training has begun in")
+    found = []
+    for number, line in enumerate(path.read_bytes().splitlines(keepends=True), start=1):
+        if not line.endswith(b"\n"):
+            break
+        try:
+            table = json.loads(line)
+            found.append(table | {"event": str(table["event"]), "step": int(table["step"])})
+        except (ValueError, KeyError, TypeError) as error:
+            raise DataError(f"line {number} of `{path}` is not a line of a run's log", "name a run folder") from error
+    return found
+
+
+def column(lines: list[dict[str, Any]], event: str, key: str) -> tuple[np.ndarray, np.ndarray]:
+    """Returns steps and values of a key, of the lines of one event that have it."""
+    rows = [(line["step"], line[key]) for line in lines if line["event"] == event and _is_number(line.get(key))]
+    table = np.array(rows, np.float64).reshape(-1, 2)
+    return table[:, 0], table[:, 1]
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)

@@ -1,4 +1,4 @@
-"""The learning rate over the steps, as training computes it."""
+"""Draws the learning rate over the steps, as training computes it."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -11,13 +11,11 @@ from pellucid.config.tables import split_override
 from pellucid.errors import DataError
 from pellucid.training.schedule import Ending, learning_rate
 from pellucid.views.canvas.chart import Panel, Series, draw_panel
-from pellucid.views.canvas.drawing import PAGE, Drawing, picture_width
-from pellucid.views.canvas.grid import MARGIN, finish, heading
-from pellucid.views.canvas.picture import Picture
-from pellucid.views.plots.metrics import METRICS, read_metrics
+from pellucid.views.canvas.drawing import MARGIN, PAGE, Drawing, picture_width
+from pellucid.views.plots.run import METRICS, read_metrics
 
 MOST_STEPS = 1_000
-"""Steps at which the rate is computed; bends lie within one of them."""
+"""The number of steps at which the rate is computed; bends lie within one of them."""
 
 
 def plot_schedule(
@@ -26,14 +24,14 @@ def plot_schedule(
     settings: Sequence[str] = (),
     title: str = "",
     width: str | float | None = None,
-) -> Picture:
-    """The learning rate of each step, by recipes: a shipped one's name, a file, a run's folder, or a Recipe.
+) -> Drawing:
+    """Draws the learning rate of each step, by recipes: a shipped one's name, a file, a run's folder, or a Recipe.
 
     Settings are a recipe as well: `model.d_model=512,train.warmup_steps=4000` differs from the defaults in these two.
     Without any recipe the curve is that of `settings` alone.
 
     Of a run whose clock decided when the rate falls, the curve is the one that it took. `settings`, such as
-    `train.warmup_steps=8000`, win over every recipe. Raises ConfigError for a recipe that there is not.
+    `train.warmup_steps=8000`, win over every recipe. Raises ConfigError for an unknown recipe.
     """
     shown = picture_width(width)
     page = shown or PAGE
@@ -47,9 +45,9 @@ def plot_schedule(
     lines = tuple(_curve(name, *curve) for name, curve in curves.items())
     panel = Panel(title or "Learning rate", "step", lines, from_zero=True)
     drawing = Drawing(panel.title, _description(curves, lines))
-    y = heading(drawing, "", "", page)
+    y = drawing.add_heading("", "", page)
     draw_panel(drawing, panel, MARGIN, y - 4, page - 2 * MARGIN)
-    return Picture(finish(drawing, shown))
+    return drawing.finish(shown)
 
 
 def _loaded(given: str | Path | Recipe, settings: Sequence[str]) -> tuple[Recipe, Ending | None]:
@@ -66,7 +64,7 @@ def _loaded(given: str | Path | Recipe, settings: Sequence[str]) -> tuple[Recipe
 
 
 def _of_settings(settings: Sequence[str]) -> Recipe:
-    """The defaults with these settings."""
+    """Returns the defaults with these settings."""
     tables: dict[str, Any] = {}
     for section, key, value in (split_override(setting, KEYS) for setting in settings):
         (tables.setdefault(section, {}) if section else tables)[key] = value

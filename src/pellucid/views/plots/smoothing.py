@@ -1,4 +1,4 @@
-"""Section 5.4: the target that the loss pulls towards, and what the loss is for a model that is ever surer."""
+"""Draws label smoothing (section 5.4): the target that the loss pulls towards, and the loss of an ever surer model."""
 
 import numpy as np
 import torch
@@ -7,9 +7,8 @@ from pellucid.errors import DataError
 from pellucid.training.loss import smoothed_cross_entropy
 from pellucid.views.canvas.chart import Panel, Series, draw_panel
 from pellucid.views.canvas.colours import EMPTY, FAINT_INK, HUE, INK
-from pellucid.views.canvas.drawing import PAGE, Box, Drawing, Label, picture_width
-from pellucid.views.canvas.grid import MARGIN, SMALL_SIZE, finish, heading
-from pellucid.views.canvas.picture import Picture
+from pellucid.views.canvas.drawing import MARGIN, PAGE, SMALL_SIZE, Drawing, picture_width
+from pellucid.views.canvas.shapes import Box, Label
 
 BARS_HEIGHT = 120.0
 MOST_BARS = 60
@@ -17,11 +16,11 @@ MOST_BARS = 60
 
 def plot_smoothing(
     label_smoothing: float = 0.1, vocab_size: int = 12, *, title: str = "", width: str | float | None = None
-) -> Picture:
-    """The distribution over `vocab_size` words where the loss is lowest, and the loss by the right word's probability.
+) -> Drawing:
+    """Draws the distribution over `vocab_size` words of the lowest loss, and the loss by the right word's probability.
 
     Both are taken from `smoothed_cross_entropy`: its gradient is the model's distribution less the target's.
-    Raises DataError for a smoothing that is not in 0..1, or a vocabulary that is not in 2..60.
+    Raises DataError for a smoothing outside of 0..1, or a vocabulary outside of 2..60.
     """
     if not 0 <= label_smoothing < 1:
         raise DataError(f"`label_smoothing` ({label_smoothing}) must be at least 0 and below 1")
@@ -35,7 +34,7 @@ def plot_smoothing(
         title or f"Label smoothing, {label_smoothing:g}",
         f"The right word has the target {target.max():.3f}, each of the {vocab_size - 1} others {target.min():.4f}.",
     )
-    y = heading(drawing, drawing.title, drawing.description, page) + 6
+    y = drawing.add_heading(drawing.title, drawing.description, page) + 6
     y = _bars(drawing, target, y, room)
     lines = tuple(
         Series(f"smoothing {smoothing:g}", *loss_by_confidence(smoothing, vocab_size))
@@ -43,11 +42,11 @@ def plot_smoothing(
     )
     panel = Panel("Loss", "probability of the right word, the rest spread evenly", lines, from_zero=True)
     draw_panel(drawing, panel, MARGIN, y, room)
-    return Picture(finish(drawing, shown))
+    return drawing.finish(shown)
 
 
 def target_distribution(label_smoothing: float, vocab_size: int, word: int) -> np.ndarray:
-    """What the loss is lowest at, (V,): the softmax less the loss's gradient."""
+    """Returns the distribution at which the loss is lowest, (V,): the softmax less the loss's gradient."""
     logits = torch.zeros(1, vocab_size, dtype=torch.float64, requires_grad=True)
     smoothed_cross_entropy(logits, torch.tensor([word]), label_smoothing).backward()  # type: ignore[no-untyped-call]
     assert logits.grad is not None
@@ -55,7 +54,7 @@ def target_distribution(label_smoothing: float, vocab_size: int, word: int) -> n
 
 
 def loss_by_confidence(label_smoothing: float, vocab_size: int) -> tuple[np.ndarray, np.ndarray]:
-    """Probabilities of the right word, and the loss at each."""
+    """Returns probabilities of the right word, and the loss at each."""
     right = torch.linspace(0.02, 0.999, 240, dtype=torch.float64)
     others = ((1 - right) / (vocab_size - 1))[:, None].expand(-1, vocab_size - 1)
     logits = torch.cat([right[:, None], others], dim=1).log()
@@ -65,7 +64,7 @@ def loss_by_confidence(label_smoothing: float, vocab_size: int) -> tuple[np.ndar
 
 
 def _bars(drawing: Drawing, target: np.ndarray, y: float, room: float) -> float:
-    """A bar a word; returns where they end."""
+    """Draws a bar a word; returns where they end."""
     step = min(40.0, room / len(target))
     drawing.add(Label("Target", MARGIN, y + 12, 11.5, fill=INK, bold=True))
     bottom = y + 30 + BARS_HEIGHT

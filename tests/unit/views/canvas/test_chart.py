@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 
 from pellucid.views.canvas.chart import Panel, Series, decade_ticks, draw_panel, round_ticks, tick_text
-from pellucid.views.canvas.drawing import Dot, Drawing, Label, Line
-from pellucid.views.canvas.extent import extent
+from pellucid.views.canvas.drawing import Drawing
+from pellucid.views.canvas.shapes import Dot, Label, Line, extent
 from tests.unit.views.drawn import texts
 
 

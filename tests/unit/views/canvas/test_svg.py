@@ -1,7 +1,8 @@
 import numpy as np
 
-from pellucid.views.canvas.drawing import Box, Dot, Drawing, Label, Line, Raster
-from pellucid.views.canvas.svg import png_file, to_svg
+from pellucid.views.canvas.drawing import Drawing
+from pellucid.views.canvas.shapes import Box, Dot, Label, Line, Raster
+from pellucid.views.canvas.svg import png_file
 from tests.unit.views.drawn import HOSTILE, SVG, embedded, parsed, read_png
 
 
@@ -19,7 +20,7 @@ def test_an_image_is_read_back_as_it_was() -> None:
 
 
 def test_a_raster_is_one_embedded_image_of_even_pixels() -> None:
-    svg = to_svg(drawing())
+    svg = drawing().as_svg()
     (pixels,) = embedded(svg)
     raster = next(shape for shape in drawing().shapes if isinstance(shape, Raster))
     np.testing.assert_array_equal(pixels, raster.pixels)
@@ -29,21 +30,21 @@ def test_a_raster_is_one_embedded_image_of_even_pixels() -> None:
 
 
 def test_it_says_what_it_is() -> None:
-    root = parsed(to_svg(drawing()))
+    root = parsed(drawing().as_svg())
     assert root.attrib["role"] == "img"
     assert root.findtext(f"{SVG}title") == 'A "title" of <b>'
     assert root.findtext(f"{SVG}desc") == "What & why"
 
 
 def test_text_stays_text_and_keeps_its_direction_to_itself() -> None:
-    found = {element.text: element for element in parsed(to_svg(drawing())).iter(f"{SVG}text")}
+    found = {element.text: element for element in parsed(drawing().as_svg()).iter(f"{SVG}text")}
     assert set(found) == {"<script>", "a & b", "عربي"}
     assert found["عربي"].attrib["unicode-bidi"] == "isolate"
 
 
 def test_nothing_is_fetched_and_nothing_runs() -> None:
     shapes = [Label(text, 1, 1, 1) for text in HOSTILE if text.isprintable()]
-    svg = to_svg(drawing().add(*shapes))
+    svg = drawing().add(*shapes).as_svg()
     assert svg.count("http") == 1  # the name space
     assert "<script" not in svg
     assert "<img" not in svg
@@ -52,17 +53,17 @@ def test_nothing_is_fetched_and_nothing_runs() -> None:
 
 
 def test_the_ground_is_opaque_and_below_everything() -> None:
-    first = next(iter(parsed(to_svg(drawing())).iter(f"{SVG}rect")))
+    first = next(iter(parsed(drawing().as_svg()).iter(f"{SVG}rect")))
     assert (first.attrib["width"], first.attrib["height"], first.attrib["fill"]) == ("100", "80", "#ffffff")
 
 
 def test_a_picture_may_be_shown_smaller_than_it_is() -> None:
     found = drawing()
     found.shown_width = 50
-    root = parsed(to_svg(found))
+    root = parsed(found.as_svg())
     assert (root.attrib["width"], root.attrib["height"]) == ("50", "40")
     assert root.attrib["viewBox"] == "0 0 100 80"
 
 
 def test_equal_drawings_give_equal_text() -> None:
-    assert to_svg(drawing()) == to_svg(drawing())
+    assert drawing().as_svg() == drawing().as_svg()

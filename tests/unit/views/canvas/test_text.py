@@ -1,6 +1,6 @@
 import pytest
 
-from pellucid.tracing.trace import Token
+from pellucid.tracing.tokens import Token
 from pellucid.views.canvas.text import clusters, label, labels, printable, shorten, text_width, visible
 from tests.unit.views.drawn import tokens
 

@@ -5,25 +5,20 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from pellucid.analysis.alignment import Extraction, align
+from pellucid.analysis.alignment import Extraction, Gold, align_trace
 from pellucid.analysis.evolution import gathered
 from pellucid.analysis.flow import rollout
-from pellucid.analysis.pharaoh import Gold
 from pellucid.errors import ConfigError, DataError
 from pellucid.views.canvas.colours import GOLD, diverging, sequential
-from pellucid.views.canvas.drawing import Box, Dot
-from pellucid.views.choice import Choice
-from pellucid.views.pictured import picture
-from pellucid.views.view_options import Options
-from tests.unit.views.drawn import encoder, rasters, renamed, texts, translation
+from pellucid.views.canvas.shapes import Box, Dot
+from tests.unit.views.drawn import draw_view, encoder, rasters, renamed, texts, translation
 
 
 def test_links_are_dots_and_gold_is_framed() -> None:
     trace = translation()
     gold = Gold(frozenset({(0, 0)}), frozenset({(0, 0), (1, 1)}))
-    choice = Choice(layer=1, head=0)
-    drawing = picture("alignment", trace, choice, Options(gold=gold))
-    links = align(trace, 1, 0)
+    drawing = draw_view("alignment", trace, layer=1, head=0, gold=gold)
+    links = align_trace(trace, 1, 0)
     dots = [shape for shape in drawing.shapes if isinstance(shape, Dot)]
     assert len(dots) == len(links) + 1  # and one in the legend
     frames = [s for s in drawing.shapes if isinstance(s, Box) and s.stroke == GOLD and s.width > 9]
@@ -35,31 +30,28 @@ def test_links_are_dots_and_gold_is_framed() -> None:
 
 def test_without_a_choice_the_head_that_agrees_with_gold_is_shown() -> None:
     trace = translation()
-    gold = Gold(align(trace, 0, 2), align(trace, 0, 2))
-    shown = " ".join(texts(picture("alignment", trace, Choice(), Options(gold=gold))))
+    gold = Gold(align_trace(trace, 0, 2), align_trace(trace, 0, 2))
+    shown = " ".join(texts(draw_view("alignment", trace, gold=gold)))
     assert "precision 1.00, recall 1.00, AER 0.00" in shown
 
 
 def test_tokens_can_be_aligned() -> None:
-    drawing = picture(
-        "alignment", translation(["un", "##til", "<e>"]), Choice(), Options(extraction=Extraction(level="tokens"))
-    )
+    drawing = draw_view("alignment", translation(["un", "##til", "<e>"]), extraction=Extraction(level="tokens"))
     assert {"un", "til"} <= set(texts(drawing))
-    assert "until" in texts(picture("alignment", translation(["un", "##til", "now", "<e>"]), Choice(), Options()))
+    assert "until" in texts(draw_view("alignment", translation(["un", "##til", "now", "<e>"])))
 
 
 def test_only_special_tokens_cannot_be_aligned() -> None:
     with pytest.raises(DataError, match="no word to align"):
-        picture("alignment", translation(["<e>"]), Choice(layer=0, head=0), Options())
+        draw_view("alignment", translation(["<e>"]), layer=0, head=0)
 
 
 def test_the_difference_is_a_less_b() -> None:
     a, b = translation(), translation(["eins", "zwei", "<e>"])
-    choice = Choice(attention="cross", layer=0, head=1)
     k = np.random.default_rng(9).normal(size=(2, 3, 3, 5)).astype(np.float32)
     cross = replace(b["cross"], k=k)
     other = replace(renamed(b, "B"), attentions={**b.attentions, "cross": cross})
-    drawing = picture("compare", a, choice, Options(other=other))
+    drawing = draw_view("compare", a, attention="cross", layer=0, head=1, other=other)
     first, second = a["cross"].weights(0, 1), other["cross"].weights(0, 1)
     images = rasters(drawing)
     np.testing.assert_array_equal(images[0], sequential(first))
@@ -69,14 +61,14 @@ def test_the_difference_is_a_less_b() -> None:
 
 def test_what_cannot_be_compared_says_why() -> None:
     with pytest.raises(DataError, match="nothing to compare with"):
-        picture("compare", translation(), Choice(), Options())
+        draw_view("compare", translation())
     with pytest.raises(DataError, match=r"4 and 3 rows"):
-        picture("compare", translation(), Choice(attention="cross"), Options(other=translation(out=("x", "y", "<e>"))))
+        draw_view("compare", translation(), attention="cross", other=translation(out=("x", "y", "<e>")))
 
 
 def test_a_statistic_over_steps() -> None:
     found = gathered([5, 10, 15], [encoder(), encoder(["x", "y", "z", "w"]), encoder()])
-    drawing = picture("evolution", encoder(), Choice(), Options(evolution=found, statistic="sink"))
+    drawing = draw_view("evolution", encoder(), evolution=found, statistic="sink")
     values = found.statistics["encoder.self"]["sink"]
     low, high = values.min(), values.max()
     scaled = (values - low) / (high - low) if high > low else values * 0
@@ -87,14 +79,14 @@ def test_a_statistic_over_steps() -> None:
 def test_an_unknown_statistic_and_no_checkpoints() -> None:
     found = gathered([5], [encoder()])
     with pytest.raises(ConfigError, match="unknown statistic `entrpy`; did you mean `entropy`"):
-        picture("evolution", encoder(), Choice(), Options(evolution=found, statistic="entrpy"))
+        draw_view("evolution", encoder(), evolution=found, statistic="entrpy")
     with pytest.raises(DataError, match="is of one checkpoint"):
-        picture("evolution", encoder(), Choice(), Options())
+        draw_view("evolution", encoder())
 
 
 def test_flow_is_raw_rollout_and_norms_beside_each_other() -> None:
     trace = translation()
-    drawing = picture("flow", trace, Choice(layer=1), Options())
+    drawing = draw_view("flow", trace, layer=1)
     images = rasters(drawing)
     np.testing.assert_array_equal(images[1], sequential(rollout(trace)["cross"][1]))
     assert {"raw, mean of the heads", "rollout", "norm-weighted, mean of the heads"} <= set(texts(drawing))
@@ -104,4 +96,4 @@ def test_flow_is_raw_rollout_and_norms_beside_each_other() -> None:
 
 
 def test_flow_without_value_norms_has_two_panels() -> None:
-    assert len([t for t in texts(picture("flow", encoder(), Choice(), Options())) if t.startswith("norm")]) == 0
+    assert len([t for t in texts(draw_view("flow", encoder())) if t.startswith("norm")]) == 0

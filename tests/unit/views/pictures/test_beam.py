@@ -2,9 +2,9 @@ from math import exp
 
 import pytest
 
-from pellucid.views.canvas.drawing import Box, Drawing, Label, Line
+from pellucid.views.canvas.drawing import Drawing
+from pellucid.views.canvas.shapes import Box, Label, Line
 from pellucid.views.pictures.beam import PAINT, draw_beam
-from pellucid.views.pictures.matrix import Heading
 from tests.unit.views.drawn import search, texts
 
 
@@ -19,7 +19,7 @@ def boxes(drawing: Drawing) -> dict[tuple[str, str], Box]:
 
 
 def test_each_hypothesis_has_its_place_colour_and_probability() -> None:
-    found = boxes(draw_beam(search(), Heading(title="T")))
+    found = boxes(draw_beam(search(), "T"))
     assert set(found) == {
         ("<s>", ""), ("a", f"{exp(-0.5):.3f}"), ("b", f"{exp(-0.7):.3f}"), ("c", f"{exp(-3):.3f}"),
         ("d", f"{exp(-4):.3f}"), ("<e>", f"{exp(-1):.3f}"), ("<e>", f"{exp(-0.1):.3f}"),
@@ -35,13 +35,13 @@ def test_each_hypothesis_has_its_place_colour_and_probability() -> None:
 
 
 def test_a_line_goes_from_each_hypothesis_to_what_continues_it() -> None:
-    lines = [shape for shape in draw_beam(search(), Heading(title="T")).shapes if isinstance(shape, Line)]
+    lines = [shape for shape in draw_beam(search(), "T").shapes if isinstance(shape, Line)]
     assert len(lines) == 6
     assert sum(line.stroke == PAINT["best"][0] for line in lines) == 2
 
 
 def test_what_was_dropped_can_be_left_out() -> None:
-    assert {token for token, _ in boxes(draw_beam(search(), Heading(title="T"), pruned=False))} == {
+    assert {token for token, _ in boxes(draw_beam(search(), "T", pruned=False))} == {
         "<s>",
         "a",
         "b",
@@ -50,7 +50,7 @@ def test_what_was_dropped_can_be_left_out() -> None:
 
 
 def test_steps_go_on_below_where_a_page_ends() -> None:
-    wide, narrow = draw_beam(search(), Heading(title="T")), draw_beam(search(), Heading(title="T"), width=150)
+    wide, narrow = draw_beam(search(), "T"), draw_beam(search(), "T", width=150)
     assert narrow.width < wide.width
     assert narrow.height > wide.height
     assert len(boxes(narrow)) == 7
@@ -59,4 +59,4 @@ def test_steps_go_on_below_where_a_page_ends() -> None:
 
 @pytest.mark.parametrize("text", ["start", "step 1", "step 2", "chosen", "dropped", "ended", "continued"])
 def test_steps_and_colours_are_named(text: str) -> None:
-    assert text in texts(draw_beam(search(), Heading(title="T")))
+    assert text in texts(draw_beam(search(), "T"))

@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 
 from pellucid.views.canvas.colours import HEAD_COLOURS, head_colour
-from pellucid.views.canvas.drawing import Box, Drawing, Label, Line
+from pellucid.views.canvas.drawing import Drawing
+from pellucid.views.canvas.shapes import Box, Label, Line
 from pellucid.views.pictures.heads import draw_heads
-from pellucid.views.pictures.matrix import Heading
 from tests.unit.views.drawn import texts, tokens
 
 ROWS = tokens("a", "b", "c")
@@ -13,7 +13,7 @@ WEIGHTS[0, 0, 2], WEIGHTS[0, 1, 1], WEIGHTS[1, 2, 0], WEIGHTS[1, 0, 0] = 0.9, 0.
 
 
 def draw(weights: np.ndarray = WEIGHTS, **options: object) -> Drawing:
-    return draw_heads(weights, ROWS, ROWS, Heading(title="T"), [1, 4], **options)  # type: ignore[arg-type]
+    return draw_heads(weights, ROWS, ROWS, "T", [1, 4], **options)  # type: ignore[arg-type]
 
 
 def arcs(drawing: Drawing) -> list[Line]:
@@ -53,9 +53,9 @@ def test_each_head_has_its_number_and_colour() -> None:
 
 def test_two_texts_stand_apart_and_are_named() -> None:
     pair = tokens("a") + tokens("b", segment=1)
-    drawing = draw_heads(np.ones((1, 2, 2), np.float32), pair, pair, Heading(title="T"), [0])
+    drawing = draw_heads(np.ones((1, 2, 2), np.float32), pair, pair, "T", [0])
     assert sorted(text for text in texts(drawing) if text in "AB") == ["A", "A", "B", "B"]
-    alone = draw_heads(np.ones((1, 2, 2), np.float32), tokens("a", "b"), tokens("a", "b"), Heading(title="T"), [0])
+    alone = draw_heads(np.ones((1, 2, 2), np.float32), tokens("a", "b"), tokens("a", "b"), "T", [0])
     assert drawing.height > alone.height
     assert (
         len([s for s in drawing.shapes if isinstance(s, Box)])

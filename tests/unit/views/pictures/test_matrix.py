@@ -2,8 +2,9 @@ import numpy as np
 import pytest
 
 from pellucid.views.canvas.colours import EMPTY, HATCH, HUE, hatched, rgb, sequential
-from pellucid.views.canvas.drawing import Drawing, Label, Raster
-from pellucid.views.pictures.matrix import Heading, draw_matrix
+from pellucid.views.canvas.drawing import Drawing
+from pellucid.views.canvas.shapes import Label, Raster
+from pellucid.views.pictures.matrix import draw_matrix
 from tests.unit.views.drawn import rasters, texts, tokens
 
 ROWS, COLUMNS = tokens("a", "dog", "<e>"), tokens("ein", "Hund")
@@ -17,7 +18,7 @@ def attention(*shape: int) -> np.ndarray:
 
 def draw(weights: np.ndarray, **options: object) -> Drawing:
     names = [f"head {n}" for n in range(len(weights))] if len(weights) > 1 else [""]
-    return draw_matrix(weights, ROWS, COLUMNS, Heading(title="T", note="N"), names, **options)  # type: ignore[arg-type]
+    return draw_matrix(weights, ROWS, COLUMNS, "T", names, note="N", **options)  # type: ignore[arg-type]
 
 
 def test_a_cell_is_a_pixel_whose_colour_is_the_weight() -> None:

@@ -4,15 +4,12 @@ import numpy as np
 import pytest
 
 from pellucid.views.canvas.colours import diverging
-from pellucid.views.choice import Choice
-from pellucid.views.pictured import picture
-from pellucid.views.view_options import Options
-from tests.unit.views.drawn import encoder, rasters, texts
+from tests.unit.views.drawn import draw_view, encoder, rasters, texts
 
 
 def test_query_keys_and_their_products_are_strips() -> None:
     trace = encoder()
-    drawing = picture("neuron", trace, Choice(layer=1, head=2), Options(row=1))
+    drawing = draw_view("neuron", trace, layer=1, head=2, row=1)
     attention = trace["encoder.self"]
     assert attention.q is not None
     assert attention.k is not None
@@ -30,7 +27,7 @@ def test_scores_biases_and_weights_are_those_of_the_trace(with_bias: bool) -> No
     bias = np.random.default_rng(5).normal(size=(1, 3, 4, 4)).astype(np.float32) if with_bias else None
     mask = np.tril(np.ones((4, 4), np.bool_))
     trace = encoder(bias=bias, mask=mask)
-    shown = texts(picture("neuron", trace, Choice(layer=0, head=1), Options(row=2)))
+    shown = texts(draw_view("neuron", trace, layer=0, head=1, row=2))
     attention = trace["encoder.self"]
     weights, scores = attention.weights(0, 1)[2], attention.scores(0, 1)[2]
     assert [text for text in shown if re.fullmatch(r"\d\.\d{3}", text)] == [f"{w:.3f}" for w in weights[:3]]
@@ -46,7 +43,7 @@ def test_scores_biases_and_weights_are_those_of_the_trace(with_bias: bool) -> No
 
 def test_shared_keys_and_rotary_positions_are_said() -> None:
     k = np.ones((2, 1, 4, 5), np.float32)
-    drawing = picture("neuron", encoder(k=k, rotary_base=10000.0), Choice(head=2), Options())
+    drawing = draw_view("neuron", encoder(k=k, rotary_base=10000.0), head=2)
     note = " ".join(texts(drawing)[:4])
     assert "Keys of key head 0, which heads share." in note
     assert "Rotary positions have turned query and keys." in note
@@ -54,7 +51,7 @@ def test_shared_keys_and_rotary_positions_are_said() -> None:
 
 def test_of_many_keys_the_strongest_are_shown() -> None:
     trace = encoder([f"w{n}" for n in range(80)])
-    drawing = picture("neuron", trace, Choice(layer=0, head=0), Options(row=3))
+    drawing = draw_view("neuron", trace, layer=0, head=0, row=3)
     assert rasters(drawing)[1].shape == (60, 5, 3)
     weights = trace["encoder.self"].weights(0, 0)[3]
     assert f"w{int(weights.argmax())}" in texts(drawing)

@@ -1,30 +1,28 @@
 """What holds for the picture of every view."""
 
-from dataclasses import replace
+from typing import Any
 
 import pytest
 
+from pellucid.analysis.alignment import Gold
 from pellucid.analysis.evolution import gathered
-from pellucid.analysis.pharaoh import Gold
 from pellucid.tracing.trace import Trace
 from pellucid.views.canvas.drawing import COLUMN, PAGE, Drawing
-from pellucid.views.canvas.svg import to_svg
 from pellucid.views.choice import Choice
 from pellucid.views.payload import VIEWS
-from pellucid.views.pictured import PICTURES, can_serve, picture
-from pellucid.views.view_options import Options
-from tests.unit.views.drawn import HOSTILE, encoder, outside, parsed, renamed, translation
+from pellucid.views.view import PICTURES, can_serve
+from tests.unit.views.drawn import HOSTILE, draw_view, encoder, outside, parsed, renamed, translation
 
 
 def draw(view: str, trace: Trace, width: str | None = None) -> Drawing:
-    options = Options(width=width)
+    options: dict[str, Any] = {"width": width}
     if view == "compare":
-        options = replace(options, other=renamed(trace, "other"))
+        options["other"] = renamed(trace, "other")
     if view == "evolution":
-        options = replace(options, evolution=gathered([10, 200_000], [trace, trace]))
+        options["evolution"] = gathered([10, 200_000], [trace, trace])
     if view == "alignment":
-        options = replace(options, gold=Gold(frozenset({(0, 0)}), frozenset({(0, 0), (1, 0)})))
-    return picture(view, trace, Choice(), options)
+        options["gold"] = Gold(frozenset({(0, 0)}), frozenset({(0, 0), (1, 0)}))
+    return draw_view(view, trace, **options)
 
 
 def hostile() -> Trace:
@@ -52,7 +50,7 @@ def test_each_view_has_a_picture() -> None:
 def test_everything_lies_on_a_page_that_is_valid(view: str, kind: str, width: str | None) -> None:
     drawing = draw(view, TRACES[kind](), width)
     assert outside(drawing) == []
-    root = parsed(to_svg(drawing))
+    root = parsed(drawing.as_svg())
     limit = COLUMN if width else 10_000
     assert float(root.attrib["width"]) <= limit + 0.01
     assert drawing.title
@@ -61,7 +59,7 @@ def test_everything_lies_on_a_page_that_is_valid(view: str, kind: str, width: st
 
 @pytest.mark.parametrize("view", VIEWS)
 def test_equal_traces_give_equal_pictures(view: str) -> None:
-    assert to_svg(draw(view, translation())) == to_svg(draw(view, translation()))
+    assert draw(view, translation()).as_svg() == draw(view, translation()).as_svg()
 
 
 @pytest.mark.parametrize("view", VIEWS)
@@ -72,15 +70,15 @@ def test_a_usual_sentence_fits_a_page(view: str) -> None:
 
 @pytest.mark.parametrize("view", VIEWS)
 def test_a_title_of_ones_own(view: str) -> None:
-    options = Options(title="Mine", other=translation() if view == "compare" else None)
+    options: dict[str, Any] = {"title": "Mine", "other": translation() if view == "compare" else None}
     if view == "evolution":
-        options = replace(options, evolution=gathered([1], [translation()]))
-    assert picture(view, translation(), Choice(), options).title == "Mine"
+        options["evolution"] = gathered([1], [translation()])
+    assert draw_view(view, translation(), **options).title == "Mine"
 
 
 def test_what_a_trace_can_serve() -> None:
     everything = {"heads", "matrix", "model", "neuron", "beam", "alignment", "flow"}
-    assert {view for view in VIEWS if can_serve(view, translation(), Options())} == everything
-    assert {view for view in VIEWS if can_serve(view, encoder(), Options())} == {
+    assert {view for view in VIEWS if can_serve(view, translation(), Choice())} == everything
+    assert {view for view in VIEWS if can_serve(view, encoder(), Choice())} == {
         "heads", "matrix", "model", "neuron", "flow",
     }  # fmt: skip

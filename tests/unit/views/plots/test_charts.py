@@ -10,9 +10,10 @@ import torch
 import pellucid
 from pellucid.config import Recipe
 from pellucid.errors import ConfigError, DataError
-from pellucid.views.canvas.drawing import Drawing, Line
+from pellucid.views.canvas.drawing import Drawing
+from pellucid.views.canvas.shapes import Line
 from pellucid.views.plots import schedule as schedule_module
-from pellucid.views.plots.metrics import column, read_metrics
+from pellucid.views.plots.run import column, read_metrics
 from pellucid.views.plots.smoothing import loss_by_confidence, target_distribution
 from tests.unit.views.drawn import outside, texts
 
@@ -43,7 +44,7 @@ def test_the_rate_is_that_of_training() -> None:
 
 
 def test_several_schedules_share_their_axes() -> None:
-    drawing = pellucid.plot_schedule("dates", "multi30k-de-en", settings=["train.warmup_steps=300"]).drawing
+    drawing = pellucid.plot_schedule("dates", "multi30k-de-en", settings=["train.warmup_steps=300"])
     assert len(curves(drawing)) == 2
     assert {"dates", "multi30k-de-en", "step"} <= set(texts(drawing))
     assert "300 steps of warm-up" in drawing.description
@@ -57,22 +58,22 @@ def test_of_a_run_the_clock_decides_when_the_rate_falls(tmp_path: Path) -> None:
     _, ending = schedule_module._loaded(run, [])
     assert ending is not None
     assert (ending.falls_at, ending.last_step) == (60, 100)
-    assert len(curves(pellucid.plot_schedule(run).drawing)) == 1
+    assert len(curves(pellucid.plot_schedule(run))) == 1
 
 
 def test_the_three_curves_of_the_paper_without_a_recipe() -> None:
     shapes = [(512, 4000), (512, 8000), (256, 4000)]
     names = [f"model.d_model={width},train.warmup_steps={steps}" for width, steps in shapes]
     picture = pellucid.plot_schedule(*names, settings=["train.schedule=noam", "train.steps=20000"])
-    assert len(curves(picture.drawing)) == 3
-    assert "d_model=512, warmup_steps=8000" in texts(picture.drawing)
+    assert len(curves(picture)) == 3
+    assert "d_model=512, warmup_steps=8000" in texts(picture)
     for name, (width, warmup) in zip(names, shapes, strict=True):
         recipe, _ = schedule_module._loaded(name, ["train.schedule=noam", "train.steps=20000"])
         line = schedule_module._curve(name, recipe, None)
         paper = width**-0.5 * np.minimum(line.x**-0.5, line.x * warmup**-1.5)
         np.testing.assert_allclose(line.y, paper, rtol=1e-12)
     alone = pellucid.plot_schedule(settings=["train.schedule=noam", "train.steps=900"])
-    assert len(curves(alone.drawing)) == 1
+    assert len(curves(alone)) == 1
 
 
 def test_a_recipe_that_there_is_not() -> None:
@@ -99,7 +100,7 @@ def test_with_smoothing_a_model_can_be_too_sure() -> None:
 
 
 def test_the_picture_of_smoothing() -> None:
-    drawing = pellucid.plot_smoothing(0.2, 10).drawing
+    drawing = pellucid.plot_smoothing(0.2, 10)
     assert {"0.820", "0.020", "smoothing 0.2", "smoothing 0"} <= set(texts(drawing))
     assert outside(drawing) == []
     assert torch.is_grad_enabled()
@@ -120,7 +121,7 @@ def test_a_runs_metrics(tmp_path: Path) -> None:
         step(20, loss=2.0, learning_rate=0.2, gradient_norm=0.5, tokens_per_second=1000),
         {"event": "validation", "step": 20, "loss": 1.5, "bleu": 20.0, "best": True},
     )
-    drawing = pellucid.plot_run(run).drawing
+    drawing = pellucid.plot_run(run)
     assert {"Loss", "BLEU", "Learning rate", "Gradient norm", "Tokens a second", "training", "validation"} <= set(
         texts(drawing)
     )
@@ -131,16 +132,14 @@ def test_a_runs_metrics(tmp_path: Path) -> None:
 
 def test_several_runs_are_told_apart(tmp_path: Path) -> None:
     runs = [write_log(tmp_path / name, step(1, loss=2.0), step(2, loss=1.0)) for name in ("one", "two")]
-    shown = texts(pellucid.plot_run(*runs).drawing)
+    shown = texts(pellucid.plot_run(*runs))
     assert {"one, training", "two, training"} <= set(shown)
     alike = [write_log(tmp_path / f"{name}-of", step(1, loss=2.0)) for name in ("a", "b")]
     for run in alike:
         write_log(run / "run", step(1, loss=2.0))
-    assert "a-of/run, b-of/run" in pellucid.plot_run(*(run / "run" for run in alike)).drawing.title
-    assert (
-        "run (1), run (2)" in pellucid.plot_run(alike[0] / "run", alike[0] / "run", names=["run", "run"]).drawing.title
-    )
-    assert "mine, training" in texts(pellucid.plot_run(*runs, names=["mine"]).drawing)
+    assert "a-of/run, b-of/run" in pellucid.plot_run(*(run / "run" for run in alike)).title
+    assert "run (1), run (2)" in pellucid.plot_run(alike[0] / "run", alike[0] / "run", names=["run", "run"]).title
+    assert "mine, training" in texts(pellucid.plot_run(*runs, names=["mine"]))
 
 
 def test_a_line_that_is_still_being_written_is_left_out(tmp_path: Path) -> None:
@@ -152,7 +151,7 @@ def test_a_line_that_is_still_being_written_is_left_out(tmp_path: Path) -> None:
 def test_a_log_that_is_none(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"there is no file `.*metrics.jsonl`"):
         pellucid.plot_run(tmp_path)
-    with pytest.raises(DataError, match=r"line 2 of `.*` is no line of a run's log"):
+    with pytest.raises(DataError, match=r"line 2 of `.*` is not a line of a run's log"):
         pellucid.plot_run(write_log(tmp_path / "run", step(1), {"x": 1}))
     with pytest.raises(DataError, match=r"the log of `.*` holds no step yet"):
         pellucid.plot_run(write_log(tmp_path / "empty", {"event": "clock", "step": 1}))

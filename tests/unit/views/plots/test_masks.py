@@ -6,7 +6,6 @@ import pellucid
 from pellucid.errors import DataError
 from pellucid.views.canvas.colours import HUE, rgb
 from pellucid.views.canvas.drawing import Drawing
-from pellucid.views.canvas.svg import to_svg
 from tests.unit.views.drawn import outside, parsed, rasters, texts
 
 
@@ -24,7 +23,7 @@ def masks(drawing: Drawing, length: int) -> list[np.ndarray]:
 
 
 def test_padding_causal_and_both() -> None:
-    drawing = pellucid.plot_masks([5, 3]).drawing
+    drawing = pellucid.plot_masks([5, 3])
     full, causal = np.ones((5, 5), bool), np.tril(np.ones((5, 5), bool))
     padded = np.arange(5) < 3
     expected = [full, causal, causal, full & padded, causal, causal & padded]
@@ -33,15 +32,15 @@ def test_padding_causal_and_both() -> None:
 
 
 def test_texts_are_the_labels_and_are_padded() -> None:
-    drawing = pellucid.plot_masks(texts=["나는 달력 을", "Ein"]).drawing
+    drawing = pellucid.plot_masks(texts=["나는 달력 을", "Ein"])
     assert {"나는", "달력", "을", "Ein", "<pad>", "Sentence 2"} <= set(texts(drawing))
     assert outside(drawing) == []
-    parsed(to_svg(drawing))
+    parsed(drawing.as_svg())
 
 
 def test_the_mask_of_cross_attention() -> None:
     """The mask that the model itself gives to its cross-attention, target rows over source columns."""
-    drawing = pellucid.plot_masks([5, 3], targets=[4, 6]).drawing
+    drawing = pellucid.plot_masks([5, 3], targets=[4, 6])
     source = torch.ones(2, 5, dtype=torch.int64)
     source[1, 3:] = 0
     expected = pellucid.padding_mask(source, 0)

@@ -14,7 +14,7 @@ from tests.unit.views.drawn import outside, rasters, texts
 
 
 def test_sinusoids_and_their_dot_products() -> None:
-    drawing = pellucid.plot_positions(10, 16).drawing
+    drawing = pellucid.plot_positions(10, 16)
     table, similarity = [image for image in rasters(drawing) if image.shape[0] == 10]
     expected = pellucid.sinusoids(10, 16)
     np.testing.assert_array_equal(table, diverging(expected / expected.abs().max()))
@@ -26,7 +26,7 @@ def test_sinusoids_and_their_dot_products() -> None:
 def test_learned_positions_are_those_of_the_model() -> None:
     model = tiny_model(positions="learned")
     for stack, embedding in (("encoder", model.src_embedding), ("decoder", model.tgt_embedding)):
-        drawing = pellucid.plot_positions(7, model=model, stack=stack).drawing
+        drawing = pellucid.plot_positions(7, model=model, stack=stack)
         table = embedding.positions.weight[:7].detach()
         np.testing.assert_array_equal(rasters(drawing)[0], diverging(table / table.abs().max()))
         assert drawing.title == f"Learned positions of the {stack}"
@@ -34,7 +34,7 @@ def test_learned_positions_are_those_of_the_model() -> None:
 
 def test_rotary_positions_score_by_distance() -> None:
     model = tiny_model(positions="rotary", d_model=24)
-    drawing = pellucid.plot_positions(9, model=model).drawing
+    drawing = pellucid.plot_positions(9, model=model)
     _, score = [image for image in rasters(drawing) if image.shape[0] == 9]
     rates = 10000.0 ** -(np.arange(0, 8, 2) / 8)
     expected = [[np.mean([math.cos((i - j) * rate) for rate in rates]) for j in range(9)] for i in range(9)]
@@ -43,7 +43,7 @@ def test_rotary_positions_score_by_distance() -> None:
 
 def test_relative_positions_are_the_bias_of_each_head() -> None:
     model = tiny_model(positions="relative")
-    drawing = pellucid.plot_positions(6, model=model, stack="decoder").drawing
+    drawing = pellucid.plot_positions(6, model=model, stack="decoder")
     places = torch.arange(6)
     bias = model.decoder.relative(places, places).bias[0].detach()
     images = [image for image in rasters(drawing) if image.shape[0] == 6]

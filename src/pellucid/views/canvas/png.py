@@ -1,6 +1,7 @@
-"""A drawing as PNG, painted by matplotlib (the extra `plot`), which brings fonts and shapes every script."""
+"""Paints shapes as PNG by matplotlib (the extra `plot`), which brings fonts and sets every script."""
 
 import warnings
+from collections.abc import Sequence
 from contextlib import suppress
 from functools import cache
 from io import BytesIO
@@ -9,7 +10,7 @@ from typing import Any
 
 from pellucid.errors import ConfigError, DataError, install
 from pellucid.views.canvas.colours import PAPER
-from pellucid.views.canvas.drawing import Dot, Drawing, Label, Line, Raster, Shape
+from pellucid.views.canvas.shapes import Dot, Label, Line, Raster, Shape
 from pellucid.views.canvas.text import printable
 
 DOTS_PER_INCH = 96
@@ -30,8 +31,10 @@ FONTS = (
 _painting = Lock()
 
 
-def to_png(drawing: Drawing, scale: float = 2.0) -> bytes:
-    """The drawing as a file's bytes, `scale` dots a pixel. Warns of characters that no installed font has.
+def to_png(
+    shapes: Sequence[Shape], width: float, height: float, scale: float = 2.0, shown_width: float | None = None
+) -> bytes:
+    """Returns the bytes of a file with these shapes, `scale` dots a pixel. Warns of characters that no font has.
 
     Raises ConfigError without matplotlib, DataError for a scale that is not above 0 or makes the picture too large.
     """
@@ -44,32 +47,32 @@ def to_png(drawing: Drawing, scale: float = 2.0) -> bytes:
         ) from error
     if not scale > 0:
         raise DataError(f"`scale` ({scale}) must be above 0", "2 is right for most screens, 4 for print")
-    scale *= (drawing.shown_width or drawing.width) / drawing.width
-    if max(drawing.width, drawing.height) * scale > LARGEST_SIDE:
+    scale *= (shown_width or width) / width
+    if max(width, height) * scale > LARGEST_SIDE:
         raise DataError(
-            f"a picture of {drawing.width * scale:,.0f} x {drawing.height * scale:,.0f} dots is too large; at most "
+            f"a picture of {width * scale:,.0f} x {height * scale:,.0f} dots is too large; at most "
             f"{LARGEST_SIDE:,} a side",
             "choose a smaller `scale`, or write .svg",
         )
     with _painting:
-        png, missing = _painted(drawing, scale)
+        png, missing = _painted(shapes, width, height, scale)
         if missing.glyphs and _learn_new_fonts():
-            png, missing = _painted(drawing, scale)
+            png, missing = _painted(shapes, width, height, scale)
     missing.tell()
     return png
 
 
-def _painted(drawing: Drawing, scale: float) -> tuple[bytes, "_Missing"]:
+def _painted(shapes: Sequence[Shape], width: float, height: float, scale: float) -> tuple[bytes, "_Missing"]:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    inches = (drawing.width / DOTS_PER_INCH, drawing.height / DOTS_PER_INCH)
+    inches = (width / DOTS_PER_INCH, height / DOTS_PER_INCH)
     out, missing = BytesIO(), _Missing()
     figure = Figure(figsize=inches, dpi=DOTS_PER_INCH * scale, facecolor=PAPER)
     canvas = FigureCanvasAgg(figure)
-    axes = figure.add_axes((0, 0, 1, 1), xlim=(0, drawing.width), ylim=(drawing.height, 0))
+    axes = figure.add_axes((0, 0, 1, 1), xlim=(0, width), ylim=(height, 0))
     axes.set_axis_off()
-    for order, shape in enumerate(drawing.shapes):
+    for order, shape in enumerate(shapes):
         _paint(axes, shape, order)
     with missing:
         canvas.print_png(out, metadata={"Software": None})
@@ -144,7 +147,7 @@ def _stroked(patch: Any, width: float, order: int) -> Any:
 
 @cache
 def installed_fonts(bold: bool = False) -> list[str]:
-    """Those of FONTS that matplotlib finds in this weight; DejaVu Sans, which it brings, is always among them."""
+    """Returns which of FONTS matplotlib finds in this weight; DejaVu Sans, which it brings, is always among them."""
     from matplotlib.font_manager import fontManager
 
     weights = ("bold", 700) if bold else ("normal", "regular", "book", 400)
@@ -165,7 +168,7 @@ class _Missing:
 
     @property
     def glyphs(self) -> list[str]:
-        """The codes of the characters."""
+        """Returns the codes of the characters."""
         return sorted({str(w.message).split(" ")[1] for w in self._caught if "missing from font" in str(w.message)})
 
     def tell(self) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from pellucid.analysis.head_texts import own_texts
+from pellucid.analysis.heads import own_texts
 from pellucid.config import TASKS, Recipe
 from pellucid.errors import ConfigError
 from pellucid.run.folder import RunFolder

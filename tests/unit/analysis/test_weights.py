@@ -3,10 +3,9 @@
 import numpy as np
 import pytest
 
-from pellucid.analysis.words import merge_words, word_tokens, words_of
+from pellucid.analysis.weights import describe_hidden, hide_tokens, kept_tokens, merge_words, word_tokens, words_of
 from pellucid.errors import DataError
-from pellucid.tracing.trace import Token
-from pellucid.views.hide import describe_hidden, hide_tokens, shown_tokens
+from pellucid.tracing.tokens import Token
 
 START = Token("<s>", "<s>", special=True)
 TOKENS = (START, Token("Hund", "▁Hund", word=0), Token("e", "e", word=0), Token("안", "▁안", word=1))
@@ -35,27 +34,27 @@ def test_a_word_gets_the_sum_over_its_keys_and_the_mean_over_its_queries():
 
 
 def test_hiding_the_special_tokens_scales_each_row_and_tells_the_share():
-    hidden = hide_tokens(WEIGHTS, ROWS, TOKENS, shown_tokens(ROWS), shown_tokens(TOKENS, special=False))
-    np.testing.assert_allclose(hidden.weights[0], [0.5, 1 / 3, 1 / 6], atol=1e-6)
-    np.testing.assert_allclose(hidden.weights.sum(axis=-1), 1, atol=1e-6)
-    assert hidden.share == pytest.approx(0.5 / 3)
-    assert describe_hidden([START, START], hidden.share) == "hidden: <s> (17 % of the weight of the rows shown)"
+    weights, share = hide_tokens(WEIGHTS, ROWS, TOKENS, kept_tokens(ROWS), kept_tokens(TOKENS, special=False))
+    np.testing.assert_allclose(weights[0], [0.5, 1 / 3, 1 / 6], atol=1e-6)
+    np.testing.assert_allclose(weights.sum(axis=-1), 1, atol=1e-6)
+    assert share == pytest.approx(0.5 / 3)
+    assert describe_hidden([START, START], share) == "hidden: <s> (17 % of the weight of the rows shown)"
     assert describe_hidden([], 0.0) == ""
 
 
 def test_a_hidden_row_leaves_the_share_of_the_others():
-    shown_rows = np.array([False, True, True])
-    hidden = hide_tokens(WEIGHTS, ROWS, TOKENS, shown_rows, shown_tokens(TOKENS, sink=False))
-    assert hidden.weights.shape == (2, 3)
-    assert hidden.share == pytest.approx(0.05)
+    kept_rows = np.array([False, True, True])
+    weights, share = hide_tokens(WEIGHTS, ROWS, TOKENS, kept_rows, kept_tokens(TOKENS, sink=False))
+    assert weights.shape == (2, 3)
+    assert share == pytest.approx(0.05)
 
 
 def test_a_row_with_all_its_weight_on_what_is_hidden_is_empty():
-    hidden = hide_tokens(
+    weights, share = hide_tokens(
         np.array([[1, 0]], np.float32), ROWS[:1], TOKENS[:2], np.array([True]), np.array([False, True])
     )
-    assert hidden.weights.tolist() == [[0]]
-    assert hidden.share == 1
+    assert weights.tolist() == [[0]]
+    assert share == 1
 
 
 def test_weights_that_do_not_fit():

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from pellucid.errors import ConfigError, DataError, install
-from pellucid.views.canvas.drawing import Box, Dot, Drawing, Label, Line, Raster
-from pellucid.views.canvas.painted import _learn_new_fonts, installed_fonts, to_png
+from pellucid.views.canvas.drawing import Drawing
+from pellucid.views.canvas.png import _learn_new_fonts, installed_fonts
+from pellucid.views.canvas.shapes import Box, Dot, Label, Line, Raster
 
 RED = np.array([[[255, 0, 0], [0, 0, 255]]], np.uint8)
 
@@ -21,7 +22,7 @@ def drawing() -> Drawing:
 def painted(found: Drawing, scale: float = 1) -> np.ndarray:
     from matplotlib.image import imread
 
-    return np.rint(255 * imread(BytesIO(to_png(found, scale)))[..., :3]).astype(int)
+    return np.rint(255 * imread(BytesIO(found.as_png(scale)))[..., :3]).astype(int)
 
 
 def test_a_raster_lies_where_it_is_put() -> None:
@@ -60,7 +61,7 @@ def test_text_is_painted_where_it_stands_and_dollars_are_no_mathematics() -> Non
 
 
 def test_equal_drawings_give_equal_bytes() -> None:
-    assert to_png(drawing()) == to_png(drawing())
+    assert drawing().as_png() == drawing().as_png()
 
 
 def test_characters_that_no_font_has_are_told_once() -> None:
@@ -69,7 +70,7 @@ def test_characters_that_no_font_has_are_told_once() -> None:
     )
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        to_png(found)
+        found.as_png()
     (warning,) = caught
     assert "2 of the picture's characters (U+10FFFC, U+10FFFD)" in str(warning.message)
 
@@ -82,18 +83,18 @@ def test_the_font_that_matplotlib_brings_is_always_there() -> None:
 @pytest.mark.parametrize("scale", [0, -1, float("nan")])
 def test_a_scale_must_be_above_0(scale: float) -> None:
     with pytest.raises(DataError, match=rf"`scale` \({scale}\) must be above 0"):
-        to_png(drawing(), scale)
+        drawing().as_png(scale)
 
 
 def test_a_picture_can_be_too_large() -> None:
     with pytest.raises(DataError, match=r"80,000 x 40,000 dots is too large; at most 65,535 a side"):
-        to_png(drawing(), 2000)
+        drawing().as_png(2000)
 
 
 def test_without_matplotlib_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     with pytest.raises(ConfigError, match="PNG needs matplotlib") as error:
-        to_png(drawing())
+        drawing().as_png()
     assert install("plot") in error.value.hint
 
 

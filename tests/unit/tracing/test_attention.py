@@ -1,8 +1,9 @@
+"""Weights of a whole layer, which views draw, against those of its heads one by one."""
+
 import numpy as np
 import pytest
 
-from pellucid.tracing.trace import AttentionTrace
-from pellucid.views.thumbnails import layer_weights, thumbnails
+from pellucid.tracing.attention import AttentionTrace
 from tests.unit.views.drawn import attention
 
 
@@ -28,28 +29,6 @@ def variants() -> dict[str, AttentionTrace]:
 def test_all_heads_at_once_are_the_heads_one_by_one(kind: str) -> None:
     trace = variants()[kind]
     for layer in range(2):
-        weights = layer_weights(trace, layer)
+        weights = trace.layer_weights(layer)
         for head in range(3):
             np.testing.assert_allclose(weights[head], trace.weights(layer, head), atol=1e-6)
-
-
-def test_a_pixel_is_the_largest_weight_that_it_lies_over() -> None:
-    weights = np.zeros((1, 1, 64, 96), np.float32)
-    weights[0, 0, 10, 50] = 1
-    weights[0, 0, 63, 0] = 0.5
-    found = thumbnails(AttentionTrace(name="x", queries="src", keys="tgt", ready=weights))
-    assert found.shape == (1, 1, 32, 32)
-    assert found.dtype == np.uint8
-    expected = np.zeros((32, 32), np.uint8)
-    expected[5, 16], expected[31, 0] = 255, 128
-    np.testing.assert_array_equal(found[0, 0], expected)
-
-
-def test_few_tokens_are_several_pixels_each() -> None:
-    weights = np.array([[[[1, 0], [0, 1]]]], np.float32)
-    found = thumbnails(AttentionTrace(name="x", queries="src", keys="src", ready=weights))[0, 0]
-    np.testing.assert_array_equal(found, np.kron(np.eye(2), np.full((16, 16), 255)))
-
-
-def test_another_size() -> None:
-    assert thumbnails(attention(length=50), size=8).shape == (2, 3, 8, 8)

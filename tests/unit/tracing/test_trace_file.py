@@ -13,10 +13,9 @@ import safetensors.numpy
 from pellucid.config import DecodeConfig
 from pellucid.errors import DataError
 from pellucid.tasks.tracing import trace, trace_search
-from pellucid.tracing.file import load_trace
 from pellucid.tracing.ready import trace_from_weights
 from pellucid.tracing.tensors import MOST_HEADER_BYTES
-from pellucid.tracing.trace import Trace
+from pellucid.tracing.trace import Trace, load_trace
 from tests.unit.decoding.models import random_model
 from tests.unit.tracing.models import classifier, decoder, encoder, source, transformer
 
@@ -143,8 +142,8 @@ def cut_into(data: bytes) -> dict[str, tuple[bytes, str]]:
     """Damaged files, and what is said of them."""
     start = 8 + int.from_bytes(data[:8], "little")
     return {
-        "empty": (b"", r"\(0 bytes\) is no trace"),
-        "text": (b"A dog runs across a meadow, and barks.", r"\(38 bytes\) is no trace"),
+        "empty": (b"", r"\(0 bytes\) is not a trace"),
+        "text": (b"A dog runs across a meadow, and barks.", r"\(38 bytes\) is not a trace"),
         "header": (data[: start - 5], rf"ends too early: it has {start - 5:,} bytes, its header ends at {start:,}"),
         "numbers": (data[:-3], rf"ends too early: it has {len(data) - 3:,} bytes, `.*` ends at {len(data):,}"),
         "more": (data + b"xy", "2 bytes belong to no tensor"),
@@ -152,7 +151,7 @@ def cut_into(data: bytes) -> dict[str, tuple[bytes, str]]:
             (MOST_HEADER_BYTES + 1).to_bytes(8, "little") + data[8:],
             "has a header of 16,000,001 bytes; at most 16,000,000",
         ),
-        "no JSON": (data[:8] + b"{" + b"x" * (start - 9) + data[start:], "its header is no JSON"),
+        "no JSON": (data[:8] + b"{" + b"x" * (start - 9) + data[start:], "its header is not JSON"),
     }
 
 
@@ -181,7 +180,7 @@ def nothing(manifest: dict[str, Any], tensors: dict[str, np.ndarray]) -> None:
 @pytest.mark.parametrize(
     ("metadata", "message"),
     [
-        ({"format": "pt"}, "is no trace: its format is 'pt', not 'pellucid-trace'"),
+        ({"format": "pt"}, "is not a trace: its format is 'pt', not 'pellucid-trace'"),
         ({"version": "2"}, "has version '2'; this version of pellucid reads '1'"),
         ({"manifest": "{"}, "has a damaged manifest: JSONDecodeError"),
         ({"manifest": "[]"}, "has a damaged manifest: TypeError"),
@@ -238,8 +237,11 @@ QK_FAULTS: dict[str, tuple[Change, str]] = {
     "sequence": (lambda m, t: m["sequences"].pop("out"), "`cross` names its rows by the sequence `out`, which is not"),
     "token text": (lambda m, t: first(m).update(text=3), "TypeError: `text` of a token is 3"),
     "token field": (lambda m, t: first(m).update(colour="red"), "KeyError: 'colour'"),
-    "faithfulness": (lambda m, t: m.update(faithfulness=float("nan")), r"its `faithfulness` \(nan\) is no difference"),
-    "model": (lambda m, t: m["model"].update(name=["x"]), r"TypeError: \['x'\] is no plain value"),
+    "faithfulness": (
+        lambda m, t: m.update(faithfulness=float("nan")),
+        r"its `faithfulness` \(nan\) is not a difference",
+    ),
+    "model": (lambda m, t: m["model"].update(name=["x"]), r"TypeError: \['x'\] is not a plain value"),
 }
 
 
@@ -300,7 +302,7 @@ SEARCH_FAULTS: dict[str, tuple[Change, str]] = {
 def test_rotary_positions_that_cannot_be(base: float, tmp_path: Path) -> None:
     made = TRACES["rotary"]()
     path = rewritten(made, tmp_path / "x.trace", lambda m, t: m["attention"][0].update(rotary_base=base))
-    with pytest.raises(DataError, match=rf"has the `rotary_base` {base}, which is no number above 0"):
+    with pytest.raises(DataError, match=rf"has the `rotary_base` {base}, which is not a number above 0"):
         load_trace(path)
 
 
