@@ -114,6 +114,8 @@ def own_texts(model: str | Path, task: Task) -> Texts:
         data = stored_recipe(model_folder(model)).data
     except ConfigError as error:
         raise ConfigError(f"`{model}` is not a run with texts of its own", hint) from error
+    if not data.files("src"):
+        raise ConfigError(f"the texts of the run `{model}` were handed over by a script", hint)
     if missing := [path for path in (*data.files("src"), *data.files("tgt")) if not Path(path).exists()]:
         raise ConfigError(f"the texts of the run `{model}` are not there: no `{missing[0]}`", hint)
     running = not task.targets and data.text == "running"

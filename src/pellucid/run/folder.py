@@ -1,6 +1,8 @@
 """The run folder: which run lies in it, and whether it may be gone on with."""
 
+import errno
 import json
+import os
 import shutil
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -113,6 +115,16 @@ class RunFolder:
                 "repeat the command that began it, choose another `--out`, or start over with --fresh",
             )
         return False
+
+    def check_place(self) -> None:
+        """Raises ConfigError where the rights of the folder, or of that in which it would be made, forbid to write.
+
+        What else may be in the way is found when it is made.
+        """
+        place = next(path for path in (self.path.absolute(), *self.path.absolute().parents) if path.exists())
+        wrong = errno.ENOTDIR if not place.is_dir() else 0 if os.access(place, os.W_OK | os.X_OK) else errno.EACCES
+        if wrong:
+            raise ConfigError(f"cannot write to `{self.path}`: {os.strerror(wrong)}", "choose another `--out`")
 
     def _recipes(self) -> list[Recipe]:
         """Returns what is known of the run's recipe: recipe.toml, as far as it can be read, and a checkpoint's copy."""

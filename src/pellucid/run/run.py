@@ -388,6 +388,7 @@ class Run:
                 changed = folder.find_changed_texts(self._asked.data, self._data_dir, self._given)
                 self._result = replace(result, changed_texts=changed)
                 return
+            folder.check_place()
             check_free(folder.path)
             if self._resuming:
                 self._check_parts(folder)

@@ -129,6 +129,19 @@ def test_a_run_that_somebody_trains_is_refused_when_it_is_made(recipe: Recipe, t
         Run(recipe, tmp_path / "run", quiet=True)
 
 
+@pytest.mark.parametrize(("place", "said"), [("x/run", "Not a directory"), ("locked/run", "Permission denied")])
+def test_a_place_that_cannot_be_written_is_refused_before_a_text_is_read(
+    recipe: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str, said: str
+) -> None:
+    (tmp_path / "x").touch()
+    (tmp_path / "locked").mkdir()
+    # Of root's rights there is nothing that it lacks.
+    monkeypatch.setattr("os.access", lambda path, mode: Path(path).name != "locked")
+    monkeypatch.setattr("pellucid.run.run.open_corpus", lambda *_: pytest.fail("a text was read"))
+    with pytest.raises(ConfigError, match=f"^cannot write to `{tmp_path / place}`: {said}$"):
+        Run(recipe, tmp_path / place, quiet=True)
+
+
 def test_the_same_run_goes_on_after_an_interruption(
     recipe: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
