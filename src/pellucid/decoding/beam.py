@@ -30,8 +30,8 @@ class Choice:
     """(B, W) the hypothesis that it continues; None: itself."""
     scores: Tensor
     """(B, W) its sum of log-probabilities; minus infinity: there is no such hypothesis."""
-    ends: tuple[Tensor, Tensor, Tensor]
-    """Row, parent and score of the n hypotheses that end, each (n,)."""
+    ends: tuple[Tensor, Tensor, Tensor] | None
+    """Row, parent and score of the n hypotheses that end, each (n,); None: none ends."""
     margins: Tensor
     """(B,) the smallest change of a difference of scores that would change what ends or lives on."""
 
@@ -66,12 +66,12 @@ def beam_search(
     margins, found = [math.inf] * count, dict[int, Found]()
     while steps.rows:
         choice = choose(steps.log_probs(), scores, steps, watch)
-        rows, parents, totals = choice.ends
-        for row, hypothesis in zip(rows.tolist(), steps.hypotheses(rows, parents, totals), strict=True):
-            finished[steps.rows[row]].append(hypothesis)
+        if choice.ends is not None:
+            for row, hypothesis in zip(choice.ends[0].tolist(), steps.hypotheses(*choice.ends), strict=True):
+                finished[steps.rows[row]].append(hypothesis)
         steps.advance(choice.tokens, choice.parents)
         scores, going_on = choice.scores, []
-        best, gaps = torch.stack([scores.amax(dim=1), choice.margins.to(scores.dtype)]).tolist()
+        best, gaps = scores.amax(dim=1).tolist(), choice.margins.tolist()
         for row, (output, rival, gap) in enumerate(zip(steps.rows, best, gaps, strict=True)):
             ahead, nearest = 0, math.inf
             if finished[output]:
@@ -117,7 +117,8 @@ def choose_best(
         weighed += [Weighed(0, token, v, score + v, "pruned") for token, v in rivals[:1] if v > -math.inf]
         watch(weighed)
     rows, parents = ended.nonzero(as_tuple=True)
-    return Choice(tokens, None, totals.masked_fill(ended, -torch.inf), (rows, parents, totals[rows, parents]), gaps)
+    ends = (rows, parents, totals[rows, parents]) if len(rows) else None
+    return Choice(tokens, None, totals.masked_fill(ended, -torch.inf), ends, gaps)
 
 
 def best_token(values: Tensor) -> tuple[Tensor, Tensor]:
@@ -166,7 +167,7 @@ def choose_continuations(log_probs: Tensor, scores: Tensor, steps: Steps, watch:
         tokens.gather(1, order),
         parents.gather(1, order),
         best.masked_fill(is_end, -torch.inf).gather(1, order),
-        (rows, parents[rows, ranks], best[rows, ranks]),
+        (rows, parents[rows, ranks], best[rows, ranks]) if len(rows) else None,
         margins,
     )
 
