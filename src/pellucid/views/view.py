@@ -1,20 +1,23 @@
 """`pellucid.view`: a trace, or attention from elsewhere, as a picture in a notebook, a web page, an SVG or a PNG."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from inspect import signature
 from pathlib import Path
-from typing import Any
+from typing import Any, Never
 
+from pellucid.analysis.ablation import Ablation
 from pellucid.analysis.aligning_head import alignment_state
+from pellucid.analysis.alignment import Extraction
+from pellucid.analysis.evolution import Evolution
+from pellucid.analysis.pharaoh import Gold
 from pellucid.errors import ConfigError, did_you_mean
 from pellucid.tracing.file import load_trace
 from pellucid.tracing.ready import trace_from_weights
-from pellucid.tracing.trace import Trace
+from pellucid.tracing.trace import Token, Trace
 from pellucid.views.analysis_pictures import alignment_choice, compared_place
 from pellucid.views.canvas.drawing import Drawing
 from pellucid.views.canvas.picture import Picture
-from pellucid.views.choice import Choice
+from pellucid.views.choice import Choice, Heads, Pair
 from pellucid.views.extras import view_extras
 from pellucid.views.payload import VIEWS
 from pellucid.views.pictured import can_serve, picture
@@ -121,69 +124,100 @@ class View:
 
 def view(
     source: Any = None,
-    view: str | Sequence[Any] = "heads",
+    view: str | Sequence[str | Token] = "heads",
+    tokens: Sequence[str | Token] | None = None,
     *,
     layer: int | None = None,
-    head: Any = None,
+    head: Heads = None,
     title: str | None = None,
     width: str | float | None = None,
-    **options: Any,
+    attention: Any = None,
+    words: bool = False,
+    special: bool = True,
+    sink: bool = True,
+    pair: Pair | None = None,
+    row: int | None = None,
+    top_k: int | None = None,
+    pruned: bool | None = None,
+    other: Trace | str | Path | None = None,
+    names: tuple[str, str] | None = None,
+    gold: Gold | None = None,
+    extraction: Extraction | None = None,
+    evolution: Evolution | None = None,
+    statistic: str | None = None,
+    ablation: Ablation | None = None,
+    sentence_b_start: int | None = None,
+    encoder_attention: Any = None,
+    decoder_attention: Any = None,
+    cross_attention: Any = None,
+    encoder_tokens: Sequence[str | Token] | None = None,
+    decoder_tokens: Sequence[str | Token] | None = None,
+    name: str | None = None,
+    **unknown: Never,
 ) -> View:
-    """A trace, or attention from elsewhere, to look at.
+    """Returns a trace, or attention from elsewhere, as something to look at.
 
         pellucid.view(trace, "heads", layer=3).html("heads.html")
         pellucid.view("x.trace", "matrix", layer=3, head=5).svg("matrix.svg")
-        pellucid.view(outputs.attentions, tokens, sentence_b_start=9)
+        pellucid.view(outputs.attentions, "matrix", tokens, sentence_b_start=9)
 
     Args:
         source: a trace, the path of a file with one, or attention weights as libraries return them: for each layer an
             array (1, H, L, M).
-        view: "heads", "matrix", "model", "neuron", "beam", "alignment", "compare", "evolution" or "flow"; or, of
-            weights, their tokens (`tokens`), and then the view is `name="heads"`.
-        layer: counted from 0; None: the last. head: a number, several, "mean" or "max"; None: all of the layer.
+        view: "heads", "matrix", "model", "neuron", "beam", "alignment", "compare", "evolution" or "flow".
+        tokens: of weights from elsewhere; a trace has its own. They may stand in the place of `view`, which is `name`
+            then: so users of BertViz have them.
+        layer: counted from 0; None: the last.
+        head: a number, several, "mean" or "max"; None: all of the layer.
         title: what stands above; None: what is shown, in words, and above a page, where that can change, the text.
         width: of a still picture: "column" or "page" of a journal, or millimetres; None: as it comes out.
-        options: of all views `attention`, `words`, `special`, `sink`, `pair` (Choice says what they are); of a single
-            one `row` (neuron), `top_k` (heads), `pruned` (beam), and others (Options); of weights what
-            `trace_from_weights` takes.
+        attention, words, special, sink, pair: of all views, as Choice says.
+        row, top_k, pruned, other, names, gold, extraction, evolution, statistic, ablation: each of a single view, as
+            Options says.
+        sentence_b_start, encoder_attention, decoder_attention, cross_attention, encoder_tokens, decoder_tokens: of
+            weights from elsewhere, as trace_from_weights says.
 
-    Raises ConfigError for a view or an option that there is not, or tokens beside a trace; DataError for an attention,
-    layer or head that the trace has not, or a view that it cannot serve.
+    Raises ConfigError for a view or an option that does not exist, or tokens beside a trace; DataError for an
+    attention, layer or head that the trace has not, or a view that it cannot serve.
     """
-    tokens = options.pop("tokens", None) if isinstance(view, str) else view
-    name = options.pop("name", view if isinstance(view, str) else "heads")
-    check_view(name)
-    if source is None and not isinstance(options.get("attention"), str | None):
-        source = options.pop("attention")  # weights by the name that they have elsewhere
-    if isinstance(options.get("other"), str | Path):
-        options["other"] = load_trace(options["other"])
-    of_choice, of_options = ({f.name for f in fields(kind)} for kind in (Choice, Options))
-    ready = {key: value for key, value in options.items() if key not in of_choice | of_options}
-    trace = _traced(source, tokens, ready)
-    choice = Choice(layer=layer, head=head, **{key: options[key] for key in options if key in of_choice})
-    rest = Options(title=title, width=width, **{key: options[key] for key in options if key in of_options})
-    check_options(name, rest)
-    return View(trace, name, choice, rest)
+    if isinstance(view, str):
+        shown = name or view
+    else:
+        shown, tokens = name or "heads", view
+    check_view(shown)
+    if source is None and not isinstance(attention, str | None):
+        source, attention = attention, None  # weights by the name that they have elsewhere
+    weights = {
+        "sentence_b_start": sentence_b_start, "encoder_attention": encoder_attention,
+        "decoder_attention": decoder_attention, "cross_attention": cross_attention, "encoder_tokens": encoder_tokens,
+        "decoder_tokens": decoder_tokens,
+    }  # fmt: skip
+    if unknown:
+        known = [f.name for kind in (Choice, Options) for f in fields(kind)]
+        known += [] if isinstance(source, Trace | str | Path) else [*weights, "tokens"]
+        first = next(iter(unknown))
+        raise ConfigError(
+            f"unknown option `{first}` of a view{did_you_mean(first, known)}", f"options: {', '.join(known)}"
+        )
+    given = {key: value for key, value in weights.items() if value is not None}
+    if not isinstance(source, Trace | str | Path):
+        trace = trace_from_weights(source, tokens, **given)
+    elif tokens is not None or given:
+        wrong = "tokens" if tokens is not None else next(iter(given))
+        raise ConfigError(f"`{wrong}` are of weights from elsewhere; a trace has its own", "leave them out")
+    else:
+        trace = source if isinstance(source, Trace) else load_trace(source)
+    choice = Choice(layer=layer, head=head, attention=attention, words=words, special=special, sink=sink, pair=pair)
+    options = Options(
+        title=title, width=width, row=row, top_k=top_k, pruned=pruned,
+        other=load_trace(other) if isinstance(other, str | Path) else other, names=names, gold=gold,
+        extraction=extraction, evolution=evolution, statistic=statistic, ablation=ablation,
+    )  # fmt: skip
+    check_options(shown, options)
+    return View(trace, shown, choice, options)
 
 
 def check_view(name: str) -> None:
-    """Raises ConfigError for a view that there is not."""
+    """Raises ConfigError for a view that does not exist."""
     if name not in VIEWS:
         raise ConfigError(f"unknown view `{name}`{did_you_mean(name, VIEWS)}", f"views: {', '.join(VIEWS)}")
-
-
-def _traced(source: Any, tokens: Sequence[Any] | None, ready: Mapping[str, Any]) -> Trace:
-    is_trace = isinstance(source, Trace | str | Path)
-    known = [f.name for kind in (Choice, Options) for f in fields(kind)]
-    if not is_trace:
-        known += [name for name in signature(trace_from_weights).parameters if name != "tokens"]
-    if unknown := next((name for name in ready if name not in known), None):
-        raise ConfigError(
-            f"unknown option `{unknown}` of a view{did_you_mean(unknown, known)}", f"options: {', '.join(known)}"
-        )
-    if not is_trace:
-        weights = ready if source is None else {"attention": source, **ready}
-        return trace_from_weights(tokens=tokens, **weights)
-    if tokens is not None:
-        raise ConfigError("`tokens` are of weights from elsewhere; a trace has its own", "leave them out")
-    return source if isinstance(source, Trace) else load_trace(source)

@@ -1,10 +1,20 @@
 """Models on disk: tensors in safetensors files, the model folder, and other people's formats.
 
-Names are imported when they are first used.
+Names are imported when they are first used; each stands three times, as those of `pellucid` do.
 """
 
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pellucid.weights.export.ctranslate2 import to_ctranslate2 as to_ctranslate2
+    from pellucid.weights.export.hugging_face import to_hugging_face as to_hugging_face
+    from pellucid.weights.export.onnx import to_onnx as to_onnx
+    from pellucid.weights.hugging_face import from_hugging_face as from_hugging_face
+    from pellucid.weights.tutorials.importing import import_tutorial as import_tutorial
+    from pellucid.weights.tutorials.torch_transformer import from_torch as from_torch
+
+__all__ = ["from_hugging_face", "from_torch", "import_tutorial", "to_ctranslate2", "to_hugging_face", "to_onnx"]
 
 _HOMES = {
     "from_hugging_face": "pellucid.weights.hugging_face",
@@ -15,10 +25,13 @@ _HOMES = {
     "to_onnx": "pellucid.weights.export.onnx",
 }
 
-__all__ = sorted(_HOMES)
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any:
+        if name not in _HOMES:
+            raise AttributeError(f"module `pellucid.weights` has no attribute `{name}`")
+        return getattr(import_module(_HOMES[name]), name)
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module `pellucid.weights` has no attribute `{name}`")
-    return getattr(import_module(_HOMES[name]), name)
+def __dir__() -> list[str]:
+    return list(__all__)

@@ -116,7 +116,7 @@ def test_a_text_that_cannot_be_used(pellucid: CommandLine, spoil: Callable[[Path
         (["--set", "train.stps=5"], "unknown key `stps` in [train]; did you mean `steps`?", "keys: steps, "),
         (["--set", "trian.steps=5"], "unknown section `trian` in `--set trian.steps=5`; did you mean `train`?", "sec"),
         (["--set", "steps=5"], "`--set steps=5` names no section", "write `train.steps=5`"),
-        (["--set", "train.steps"], "`--set train.steps` has no value", "write `--set section.key=value`"),
+        (["--set", "train.steps"], "`--set train.steps` has no value", "write `section.key=value`"),
         (["--set", "model.d_model=66"], "`d_model` (66) must be divisible by `num_heads` (4)", "use 64 or 68"),
         (["--set", "train.lr=1"], "unknown key `lr` in [train]; did you mean `learning_rate`?", "keys: steps, "),
         (["--set", "lr=1"], "`--set lr=1` names no section", "write `train.learning_rate=1`"),
