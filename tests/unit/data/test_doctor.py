@@ -17,7 +17,7 @@ def texts(tmp_path: Path) -> tuple[str, str]:
 
 def test_a_sound_corpus(texts: tuple[str, str]) -> None:
     checks = pellucid.doctor(src=texts[0], tgt=texts[1])
-    assert checks[0].text == f"200 pairs in {texts[0]} and {texts[1]}"
+    assert checks[0].text == f"200 pairs in `{texts[0]}` and `{texts[1]}`"
     assert {check.level for check in checks} <= {"ok", "note"}
 
 
