@@ -58,7 +58,7 @@ def test_the_version_is_handed_out() -> None:
 def test_an_unknown_name_is_an_attribute_error_with_the_nearest() -> None:
     with pytest.raises(AttributeError, match=r"no attribute `Translater`; did you mean `Translator`\?"):
         _ = pellucid.Translater  # type: ignore[attr-defined]
-    with pytest.raises(AttributeError, match="no attribute `no_such_name`$"):
+    with pytest.raises(AttributeError, match=r"no attribute `no_such_name`$"):
         _ = pellucid.no_such_name  # type: ignore[attr-defined]
     with pytest.raises(AttributeError, match=r"`pellucid\.weights` has no attribute `no_such_name`"):
         _ = pellucid.weights.no_such_name  # type: ignore[attr-defined]

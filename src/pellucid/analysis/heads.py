@@ -239,8 +239,7 @@ def ablate(
     """
     if sentences < LEAST:
         raise ConfigError(
-            f"{argument('sentences', sentences)} is too few: at least {LEAST}",
-            "intervals are drawn from hundreds of them",
+            f"{argument('sentences', sentences)} must be at least {LEAST}", "intervals are drawn from hundreds of them"
         )
     if sources is None and targets is not None:
         raise ConfigError("`targets=` are given without their texts", "give them as `sources=`")

@@ -29,7 +29,7 @@ _PARAMETER = re.compile(r"`([a-z]\w*(?:\.[a-z]\w*)?)=([^`]*)`")
 """A parameter in a message, `out=` or `layer=3`; or a setting that some verbs have an option for, `data.valid_src=`."""
 OTHER_OPTIONS: Mapping[str, tuple[str, ...]] = {
     "overrides": ("set",), "settings": ("set",), "source_language": ("src_lang",), "target_language": ("tgt_lang",),
-    "sources": ("src",), "targets": ("tgt",), "references": ("ref", "tgt"),
+    "sources": ("src",), "targets": ("tgt",), "references": ("ref", "tgt"), "other": ("compare",),
 }  # fmt: skip
 """The options of parameters that the command line calls otherwise; of several the first that a verb has."""
 SWITCHES: Mapping[tuple[str, str], str] = {

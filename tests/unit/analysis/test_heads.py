@@ -45,7 +45,7 @@ def test_a_folder_is_opened_and_its_own_texts_are_taken(translator: Translator, 
 @pytest.mark.parametrize(
     ("given", "error", "message"),
     [
-        ({"sentences": 1}, ConfigError, "`sentences=1` is too few: at least 2"),
+        ({"sentences": 1}, ConfigError, "`sentences=1` must be at least 2"),
         ({"targets": None}, ConfigError, "the translations of the texts are not given"),
         ({"sources": None}, ConfigError, "`targets=` are given without their texts"),
         ({"sources": None, "targets": None}, ConfigError, "there is no text: only a run's folder knows its own"),
