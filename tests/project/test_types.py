@@ -30,7 +30,7 @@ loaded, tokenizer = pellucid.weights.from_hugging_face("folder")
 MISTAKES = {
     'pellucid.Translater.load("run")': "Translater",
     'pellucid.weights.to_onxx(model, "folder")': "to_onxx",
-    "translator.trace('a', targt='b')": "targt",
+    'translator.score(["a"], ["b"], devise=1)': "devise",
     "pellucid.ModelConfig(src_vocab_size=10, tgt_vocab_size=10, d_modle=5)": "d_modle",
     'number: int = translator.translate(["a"])[0].text': "int",
     'pellucid.train("dates", "run", bogus=3)': "bogus",

@@ -81,7 +81,7 @@ def as_options(message: str, command: Callable[..., int]) -> str:
         if section and value:  # a setting, as --set takes it
             return found[0]
         value = re.sub(r"""^\[?(["'])(.*)\1\]?$""", r"\2", value)
-        if (switch := SWITCHES.get((name, value))) in parameters:
+        if (switch := SWITCHES.get((name, value), "")) in parameters:
             return f"`{_option(switch)}`"
         known = [option for option in (name, f"{name}_", *OTHER_OPTIONS.get(name, ())) if option in parameters]
         if not known:

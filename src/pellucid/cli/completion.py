@@ -52,7 +52,7 @@ def places(command: Callable[..., int]) -> list[Place]:
 
 def _place(parameter: inspect.Parameter, hint: Any) -> Place:
     plain, *described = typing.get_args(hint) if typing.get_origin(hint) is typing.Annotated else (hint,)
-    members = typing.get_args(plain) if isinstance(plain, types.UnionType | typing._UnionGenericAlias) else (plain,)
+    members = typing.get_args(plain) if typing.get_origin(plain) in (types.UnionType, typing.Union) else (plain,)
     literals = [
         choice for member in members for choice in typing.get_args(member) if typing.get_origin(member) is Literal
     ]

@@ -10,6 +10,7 @@ from typing import Any, Literal, cast, get_args
 import torch
 
 from pellucid.conversion.counterparts import Kind
+from pellucid.conversion.languages import Languages
 from pellucid.conversion.proof import Proof, not_compared, prove
 from pellucid.conversion.tutorial import TutorialOptions, open_tutorial
 from pellucid.errors import CheckpointError, ConfigError, DataError, argument, did_you_mean
@@ -47,6 +48,10 @@ OTHER_NAMES = {
     "transformers": HUGGING_FACE,
 }
 """What people call a kind that has a shorter name here."""
+
+
+ComparedOn = tuple[Sequence[str] | None, Sequence[str] | None, float | None, Languages]
+"""Sentences, their translations, the tolerance and the languages, as prove() takes them."""
 
 
 def convert(
@@ -99,7 +104,7 @@ def convert(
         raise ConfigError(f"options of a tutorial are given, but `{source}` is of the kind `{kind}`", "leave them out")
     if kind == HUGGING_FACE:
         source = find_folder(source)
-    compared_on = sentences, references, tolerance, (source_language, target_language)
+    compared_on: ComparedOn = sentences, references, tolerance, (source_language, target_language)
     with _new_folder(place) as folder, TemporaryDirectory(prefix="pellucid-") as workspace:
         saved = _opened(source, kind, tutorial or TutorialOptions())
         if kind in LAYOUT_NAMES and to != OURS:  # what the other side is compared with must be a folder
@@ -206,9 +211,7 @@ def _write_ours(saved: SavedModel, folder: Path, kind: str, source: Path) -> Non
     save_weights(folder, saved.model)
 
 
-def _proof(
-    source: Path, folder: Path, kind: str, to: str, compared_on: tuple[Any, ...], quantization: str | None
-) -> Proof:
+def _proof(source: Path, folder: Path, kind: str, to: str, compared_on: ComparedOn, quantization: str | None) -> Proof:
     """Returns the comparison of the two sides; a tutorial's own code is not here to compare with."""
     if to != OURS:
         return prove(source, folder, cast(Kind, to), *compared_on, quantization or "")

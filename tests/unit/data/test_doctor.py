@@ -7,12 +7,14 @@ import pytest
 import pellucid
 from pellucid.config import Recipe
 from pellucid.errors import ConfigError, DataError
-from tests.toy_task import reversed_letters, write_pairs
+from tests.toy_task import write_pairs
+
+PAIRS = [(f"der {n}. Hund läuft im Jahr {n + 1700} weg", f"dog number {n} runs off in {n + 1700}") for n in range(200)]
 
 
 @pytest.fixture
 def texts(tmp_path: Path) -> tuple[str, str]:
-    return write_pairs(tmp_path, reversed_letters(200), "train")
+    return write_pairs(tmp_path, PAIRS, "train")
 
 
 def test_a_sound_corpus(texts: tuple[str, str]) -> None:
@@ -23,7 +25,7 @@ def test_a_sound_corpus(texts: tuple[str, str]) -> None:
 
 def test_what_spoils_a_training_is_bad(texts: tuple[str, str]) -> None:
     lines = Path(texts[1]).read_text(encoding="utf-8").splitlines()
-    Path(texts[1]).write_text("".join(f"{line}\n" for line in ["", *lines[:-1]]), encoding="utf-8")
+    Path(texts[1]).write_text("".join(f"{line}\n" for line in lines[1:]), encoding="utf-8")
     checks = pellucid.doctor(src=[texts[0]], tgt=[texts[1]])
     bad = [check for check in checks if check.level == "BAD"]
     assert bad, [check.text for check in checks]
@@ -31,7 +33,7 @@ def test_what_spoils_a_training_is_bad(texts: tuple[str, str]) -> None:
 
 
 def test_a_held_out_text_is_looked_for(texts: tuple[str, str], tmp_path: Path) -> None:
-    test = write_pairs(tmp_path, reversed_letters(200)[:20], "test")
+    test = write_pairs(tmp_path, PAIRS[:20], "test")
     checks = pellucid.doctor(src=texts[0], tgt=texts[1], test_src=test[0], test_tgt=test[1])
     assert any(check.level == "BAD" and "test" in check.text for check in checks)
 
