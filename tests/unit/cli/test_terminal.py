@@ -51,7 +51,7 @@ def test_no_default_is_said_as_python_writes_it(pellucid: CommandLine, verb: str
 @pytest.mark.parametrize(
     ("verb", "usage"),
     [
-        ("recipes", "[NAME]"), ("train", "[RECIPE]"), ("translate", "MODEL [TEXT]"), ("classify", "MODEL [TEXT]"),
+        ("recipes", "[NAME] [--schema]"), ("train", "[RECIPE]"), ("translate", "MODEL [TEXT]"), ("classify", "MODEL [TEXT]"),
         ("generate", "MODEL [TEXT]"), ("inspect", "MODEL [TEXT]"), ("plot", "KIND [NAME ...]"),
     ],
 )  # fmt: skip

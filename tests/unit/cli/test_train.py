@@ -75,7 +75,7 @@ def test_texts_of_a_recipe_lie_in_a_data_directory(pellucid: CommandLine, monkey
         Path(f"train.{side}").rename(f"data/train.{side}")
     missing = pellucid(*arguments())
     assert (missing.status, missing.error) == (2, "no file `train.src`; looked for `train.src`")
-    assert missing.hint == "check the path, or name the folder that holds it by --data-dir or PELLUCID_DATA"
+    assert missing.hint == "check the path, or name the folder that holds it by `--data-dir` or PELLUCID_DATA"
     monkeypatch.setenv("PELLUCID_DATA", "data")
     assert pellucid(*arguments()).status == 0
     monkeypatch.delenv("PELLUCID_DATA")

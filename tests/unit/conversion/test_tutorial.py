@@ -177,7 +177,7 @@ def test_a_target_needs_a_start_token(tmp_path: Path, vocabularies: dict[str, st
         ({"src_vocab": ""}, "`src_vocab=` is needed"),
         ({"tgt_vocab": ""}, "`tgt_vocab=` is needed"),
         ({"tokenizer": "word"}, "unknown tokenizer `word` for a list of tokens; did you mean `words`"),
-        ({"labels": "l.txt"}, "`--labels` is for a classifier"),
+        ({"labels": "l.txt"}, "`labels=` is for a classifier"),
     ],
 )
 def test_options_that_do_not_fit(changed: dict[str, Any], message: str, vocabularies: dict[str, str]) -> None:
