@@ -32,7 +32,7 @@ class PellucidError(Exception):
     mistake, 1 for a failure. Each class has one; an error that is the exception of its class is given its own.
     """
 
-    exit_status = 1
+    exit_status: int = 1
 
     def __init__(self, message: str, hint: str = "", exit_status: int | None = None) -> None:
         super().__init__(message)
