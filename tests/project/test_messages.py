@@ -26,9 +26,11 @@ COMMAND = re.compile(r"`(?:pellucid|sacrebleu)\b[^`]*`")
 
 
 def parameters() -> set[str]:
-    """The names of all parameters of functions below the command line, and of the fields of their options."""
+    """The names of all parameters of functions, those of verbs included, and of the fields of their options."""
     found: set[str] = set()
-    for node in (node for path in MODULES for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))):
+    for node in (
+        node for path in PACKAGE.rglob("*.py") for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+    ):
         if isinstance(node, ast.arguments):
             found |= {argument.arg for argument in [*node.posonlyargs, *node.args, *node.kwonlyargs]}
         elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
