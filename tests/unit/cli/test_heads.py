@@ -202,7 +202,7 @@ def test_what_it_cannot_do(
     assert error(classifier, "--src", src) == f"the labels of `{src}` are not given"
     assert error(finished_run, "--tgt", tgt) == f"`--tgt {tgt}` stands without its texts"
     assert error(finished_run, "-o", tmp_path / "none" / "a.html").startswith(f"cannot write to `{tmp_path}/none/a")
-    assert error(finished_run, "--metric", "loss") == "`--metric loss` is of --ablate, which is not given"
+    assert error(finished_run, "--metric", "loss") == "`--metric loss` is of `--ablate`, which is not given"
     assert error(finished_run, "--sentences", "1") == "`--sentences` (1) must be at least 2"
     wrong = error(finished_run, "--ablate", "--metric", "accuracy", "--src", src, "--tgt", tgt)
     assert wrong == "`--metric accuracy` cannot be measured of this model"

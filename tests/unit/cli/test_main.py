@@ -118,6 +118,13 @@ def test_debug_shows_the_traceback(error: Exception, arguments: list[str]) -> No
         main(arguments)
 
 
+@pytest.mark.usefixtures("failing")
+def test_parameters_in_an_error_are_said_as_the_verbs_options(pellucid: CommandLine) -> None:
+    raised.append(ConfigError("`name=` is a file", "choose another `out=`"))
+    outcome = pellucid("average")
+    assert outcome.err == "error: `name=` is a file\n\nhint: choose another `--out`\n"
+
+
 def test_debug_changes_nothing_else(pellucid: CommandLine) -> None:
     assert pellucid("recipes", "--debug") == pellucid("recipes")
 

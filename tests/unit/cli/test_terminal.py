@@ -51,8 +51,9 @@ def test_no_default_is_said_as_python_writes_it(pellucid: CommandLine, verb: str
 @pytest.mark.parametrize(
     ("verb", "usage"),
     [
-        ("recipes", "[NAME]"), ("train", "[RECIPE]"), ("translate", "MODEL [TEXT]"), ("classify", "MODEL [TEXT]"),
-        ("generate", "MODEL [TEXT]"), ("inspect", "MODEL [TEXT]"), ("plot", "KIND [NAME ...]"),
+        ("recipes", "[NAME] [--schema]"), ("train", "[RECIPE]"), ("translate", "MODEL [TEXT]"),
+        ("classify", "MODEL [TEXT]"), ("generate", "MODEL [TEXT]"), ("inspect", "MODEL [TEXT]"),
+        ("plot", "KIND [NAME ...]"),
     ],
 )  # fmt: skip
 def test_what_may_be_left_out_stands_in_brackets(pellucid: CommandLine, verb: str, usage: str) -> None:
