@@ -95,9 +95,8 @@ def _find(part: str, settings: list[dict[str, Any]], config: dict[str, Any], ids
     for token in named:
         if token in ids:
             return ids[token]
-    for number in _numbers(config.get(key) for key in config_keys):
-        return number
-    return next((ids[token] for token in usual if token in ids), None)
+    number = next(_numbers(config.get(key) for key in config_keys), None)
+    return next((ids[token] for token in usual if token in ids), None) if number is None else number
 
 
 def _numbers(values: Iterator[Any]) -> Iterator[int]:

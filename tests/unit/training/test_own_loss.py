@@ -5,17 +5,21 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
 from torch import nn
 
-from pellucid.config import TrainConfig
-from pellucid.data.batching import Batch
+from pellucid.config import ModelConfig, TrainConfig
+from pellucid.data.batching import NO_TARGET, Batch
 from pellucid.errors import CheckpointError, ConfigError
-from pellucid.model.transformer import Transformer
+from pellucid.model.fast.dropout import Dropout
+from pellucid.model.transformer import DecoderOnly, SequenceClassifier, Transformer
 from pellucid.training.interrupts import Interrupted
 from pellucid.training.loss import CrossEntropy, Losses, RDrop, make_loss
+from pellucid.weights.tensors import load_tensors
+from tests.tiny_model import padded, tiny_model, words
 from tests.unit.training.test_loop import batches, one_step, stop_at
 from tests.unit.training.toy_run import ToyRun
 
@@ -60,6 +64,59 @@ def test_the_settings_choose_a_loss() -> None:
         RDrop(0)
 
 
+def classifier() -> tuple[SequenceClassifier, Batch]:
+    config = ModelConfig.encoder(vocab_size=23, num_layers=1, d_model=12, num_heads=3, num_classes=4, dropout=0.0)
+    none, classes = torch.zeros(5, 0, dtype=torch.long), torch.tensor([0, 3, 1, 1, 2])
+    return SequenceClassifier(config), Batch(words(23, 5, 6), none, classes[:, None], np.arange(5), 5, 0, None)
+
+
+def language_model() -> tuple[DecoderOnly, Batch]:
+    config = ModelConfig.decoder(vocab_size=23, num_layers=1, d_model=12, num_heads=3, dropout=0.0)
+    ids, none = words(23, 3, 7), torch.zeros(3, 0, dtype=torch.long)
+    targets = ids[:, 1:].clone()
+    targets[1, 4:] = NO_TARGET
+    return DecoderOnly(config), Batch(none, ids[:, :-1], targets, np.arange(3), 16, None, NO_TARGET)
+
+
+def translator() -> tuple[Transformer, Batch]:
+    tgt = padded(words(19, 3, 6), [6, 4, 2])
+    return tiny_model(), Batch(words(23, 3, 5), tgt[:, :-1], tgt[:, 1:], np.arange(3), 9)
+
+
+@pytest.mark.parametrize("make", [classifier, language_model, translator])
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+def test_both_losses_of_the_settings_are_for_all_tasks(make: Callable[[], tuple[Any, Batch]], smoothing: float) -> None:
+    """Sums over real targets; without dropout both passes of R-Drop agree, so that it is the cross-entropy."""
+    model, batch = make()
+    with torch.no_grad():
+        if isinstance(model, SequenceClassifier):
+            logits = model(batch.src)[:, None]  # (B, 1, C)
+        else:
+            logits = model(batch.tgt_in) if isinstance(model, DecoderOnly) else model(batch.src, batch.tgt_in)
+    real = batch.tgt_out != (NO_TARGET if batch.tgt_pad_id is None else batch.tgt_pad_id)
+    assert int(real.sum()) == batch.num_tokens
+    expected = F.cross_entropy(logits[real], batch.tgt_out[real], label_smoothing=smoothing, reduction="sum").item()
+    for loss in (CrossEntropy(smoothing), RDrop(5.0, smoothing)):
+        found = loss(model.train(), batch)
+        assert (found.minimised.item(), found.reported.item()) == pytest.approx((expected, expected), rel=1e-5)
+        (found.minimised / batch.num_tokens).backward()
+
+
+@pytest.mark.parametrize("make", [classifier, language_model, translator])
+def test_with_dropout_r_drop_adds_what_the_passes_differ_by(make: Callable[[], tuple[Any, Batch]]) -> None:
+    model, batch = make()
+    for module in model.modules():
+        if isinstance(module, Dropout):
+            module.p = 0.3
+    weak, strong = [], []
+    for alpha, found in ((1.0, weak), (3.0, strong)):
+        torch.manual_seed(1)
+        found += [value.item() for value in RDrop(alpha)(model.train(), batch)]
+    assert weak[1] == strong[1], "the cross-entropy alone is reported"
+    assert strong[0] - strong[1] == pytest.approx(3 * (weak[0] - weak[1]), rel=1e-3)
+    assert weak[0] > weak[1]
+
+
 def test_a_loss_of_ones_own_trains_as_the_same_of_the_settings_does(tmp_path: Path) -> None:
     settings = {"label_smoothing": 0.0}
     ours = one_step(ToyRun(tmp_path / "1", dropout=0.0, settings=settings), [0, 1, 2], [3])
@@ -100,8 +157,6 @@ def test_a_module_is_trained_and_saved_with_its_buffers(tmp_path: Path) -> None:
     assert loss.temperature != 2.0
     assert loss.frozen == 3.0
     assert loss.calls == 12 * 2, "two batches a step"
-    from pellucid.weights.tensors import load_tensors
-
     saved = load_tensors(tmp_path / "checkpoints" / "step-00000012" / "loss.safetensors")
     assert saved == {"temperature": loss.temperature, "calls": loss.calls}
     assert set(run.published[-1]) == set(run.weights), "the model is the model alone"

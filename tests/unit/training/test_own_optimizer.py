@@ -14,7 +14,7 @@ from pellucid.errors import CheckpointError, ConfigError
 from pellucid.training.events import Hooks, StepEvent
 from pellucid.training.interrupts import Interrupted
 from pellucid.training.optimizer import check_optimizer, named_parameters, restore_state, saved_state
-from tests.unit.training.test_loop import stop_at
+from tests.unit.training.test_loop import batches, stop_at
 from tests.unit.training.toy_run import ToyRun
 
 Factory = Callable[[nn.Module], Any]
@@ -136,8 +136,6 @@ def test_it_is_the_optimizer_that_trains(tmp_path: Path) -> None:
     run = ToyRun(tmp_path, parts={"optimizer": make, "schedule": lambda step: 0.5**step})
     assert model == [run.model]
     before = run.weights
-    from tests.unit.training.test_loop import batches
-
     run.trainer.step(batches(run, [0, 1, 2]))
     for name, p in run.model.named_parameters():
         assert p.grad is not None

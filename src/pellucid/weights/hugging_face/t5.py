@@ -42,15 +42,13 @@ def _shape(settings: Settings, tensors: Tensors) -> dict[str, Any]:
 
 
 def _scores(settings: Settings, tensors: Tensors) -> Tensors:
-    """Multiplies the scores' missing scale into the queries."""
+    """Returns the queries' weights times the scale that the scores lack."""
     width = settings["d_kv"]
     return {name: tensors[name] * width**0.5 for name in tensors if name.endswith("Attention.q.weight")}
 
 
 def _arithmetic(settings: Settings, tensors: Tensors) -> Tensors:
-    """Multiplies the scores' missing scale into the queries; the first version's scale of the logits into the decoder's
-    norm.
-    """
+    """Returns the same, and the decoder's last norm times the first version's scale of the logits."""
     found = _scores(settings, tensors)
     # Files say it by the name of another setting, or, since transformers 5, by its own.
     scaled = settings.get("scale_decoder_outputs", settings["tie_word_embeddings"] is not False)
