@@ -8,15 +8,7 @@ from pathlib import Path
 import pytest
 
 PACKAGE = Path(__file__).parents[2] / "src" / "pellucid"
-# Areas whose messages still name options.
-UNTRANSLATED = {"analysis", "evaluation", "planning", "run", "streams", "training", "views"}
 MODULES = sorted(path for path in PACKAGE.rglob("*.py") if path.parent.name != "cli")
-TRANSLATED = [
-    path
-    for path in MODULES
-    if path.relative_to(PACKAGE).parts[0] not in UNTRANSLATED
-    and path.relative_to(PACKAGE).as_posix() != "data/prepare.py"
-]
 NAMED = re.compile(r"`([a-z]\w*)=")
 OPTION = re.compile(r"(?<![\w-])--[a-z][\w-]*")
 OTHERS = {"attn_implementation", "output_attentions"}
@@ -50,7 +42,7 @@ def strings(path: Path) -> Iterator[tuple[int, str]]:
             yield node.lineno, node.value
 
 
-@pytest.mark.parametrize("path", TRANSLATED, ids=lambda path: path.relative_to(PACKAGE).as_posix())
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: path.relative_to(PACKAGE).as_posix())
 def test_no_option_of_the_command_line_is_named(path: Path) -> None:
     found = [f"{path.name}:{line}: {text}" for line, text in strings(path) if OPTION.search(COMMAND.sub("", text))]
     assert found == [], "write `name=` or `name=value`: the command line turns it into its option"

@@ -58,7 +58,7 @@ class ParallelLines:
                     raise DataError(
                         f"line {number} of the alignments links word {i} to word {j}, counted from 0, but the lines "
                         f"have {source} and {target} words",
-                        "align the very lines that were aligned by hand; --gold-from-one if they count from 1",
+                        "align the very lines that were aligned by hand; `gold_from_one=True` if they count from 1",
                     )
 
     def traces(self, translator: Translator, extraction: Extraction) -> Iterator[Trace | None]:
@@ -139,7 +139,7 @@ def report(rows: Sequence[HeadAgreement]) -> str:
         rates = f"{found.aer:>8.3f}{found.f1:>8.3f}{found.precision:>11.3f}{found.recall:>8.3f}"
         lines.append(f"{row.name:<48}{rates}{found.links:>9,}")
     best = best_head(rows)
-    return "\n".join([*lines, f"best head: --layer {best.layer} --head {best.head} --row {best.row}"])
+    return "\n".join([*lines, f"best head: {best.name}"])
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -72,10 +72,10 @@ class Subject:
         """
         if sentences < LEAST:
             raise ConfigError(
-                f"`--sentences` ({sentences}) must be at least {LEAST}", "intervals are drawn from hundreds of them"
+                f"`sentences={sentences}` must be at least {LEAST}", "intervals are drawn from hundreds of them"
             )
         if src is None and tgt is not None:
-            raise ConfigError(f"`--tgt {tgt}` stands without its texts", "name them with --src")
+            raise ConfigError(f"`targets={tgt}` stands without its texts", "give them as `sources=`")
         keep_freed_memory()
         # Of a foreign encoder the settings do not tell whether it has a head: it is looked at without labels.
         task, reader = task_in(model), open_task(model, device, dtype)
@@ -92,7 +92,7 @@ def given_texts(task: Task, src: str, tgt: str | None, running: bool = False) ->
     """
     if not task.targets:
         if tgt is not None:
-            raise ConfigError(f"the model reads the texts of --src alone, not `--tgt {tgt}`", "leave --tgt out")
+            raise ConfigError(f"the model reads `sources=` alone, not `targets={tgt}`", "leave it out")
         return _checked(_alone(read_lines(src), running), f"`{src}`", running)
     if tgt is not None:
         columns = read_columns([src, tgt])
@@ -100,7 +100,7 @@ def given_texts(task: Task, src: str, tgt: str | None, running: bool = False) ->
     if holds_both_sides(src):
         data = DataConfig()
         return _checked(_whole(ParallelText(src, "", data.tsv_columns, data.jsonl_keys)), f"`{src}`")
-    raise ConfigError(f"the {task.targets} of `{src}` are not given", "name their file with --tgt")
+    raise ConfigError(f"the {task.targets} of `{src}` are not given", "give them as `targets=`")
 
 
 def own_texts(model: str | Path, task: Task) -> Texts:
@@ -108,7 +108,7 @@ def own_texts(model: str | Path, task: Task) -> Texts:
 
     Raises ConfigError where the folder does not hold a run, or its texts are not there any more.
     """
-    hint = "name texts with --src" + (" and --tgt" if task.targets else "")
+    hint = "give texts as `sources=`" + (" and `targets=`" if task.targets else "")
     if not task.trained_on:
         raise ConfigError(f"`{model}` has no texts of its own", hint)
     try:
@@ -153,7 +153,7 @@ def _checked(pairs: Iterable[tuple[str, str]], origin: str, running: bool = Fals
     """Leaves empty texts out. Raises DataError where none is left."""
     found = [(source, target) for source, target in pairs if source.strip() and target.strip()]
     if not found:
-        raise DataError(f"there is no text in {origin}", "give a text with --src")
+        raise DataError(f"there is no text in {origin}", "give texts as `sources=`")
     return Texts(found, origin, running)
 
 
@@ -200,12 +200,12 @@ def ablate_heads(
     if not metrics:
         raise ConfigError(
             f"{subject.task.noun} has no task that its heads could be judged by",
-            "leave --ablate out, or train a classifier on it with --init-from",
+            "train a classifier on it: `pellucid train --init-from`",
         )
     if metric is not None:
         if metric not in metrics:
             raise ConfigError(
-                f"`--metric {metric}` cannot be measured of this model",
+                f"`metric={metric}` cannot be measured of this model",
                 f"choose one of {', '.join(metrics)}",
             )
         metrics = tuple(name for name in get_args(Metric) if name == metric)

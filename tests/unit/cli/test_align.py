@@ -60,7 +60,7 @@ def test_gold_chooses_the_head_and_scores_it(
     assert table[0].split() == ["by", "AER", "F1", "precision", "recall", "links"]
     assert len(table) == 1 + 2 * (2 + 1 + 1) + 1
     assert table[1].startswith("layer 0, head 1, row that reads ")
-    assert table[-1] == "best head: --layer 0 --head 1 --row reads"
+    assert table[-1] == "best head: layer 0, head 1, row that reads"
 
 
 def test_gold_that_counts_from_one(pellucid: CommandLine, finished_run: Path, texts: list[str], tmp_path: Path) -> None:
