@@ -20,8 +20,8 @@ from typing import Any, Literal
 from unittest.mock import patch
 
 import pellucid.errors
-from pellucid.cli.main import VERBS
 from pellucid.cli.main import main as run_command_line
+from pellucid.cli.verbs import VERBS
 from pellucid.config import PRESETS, SECTIONS, ModelConfig, Recipe, SamplingConfig, shipped_recipes
 from pellucid.config.schema import attribute_docstrings, recipe_schema
 from pellucid.config.tables import toml_line

@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from pellucid.cli.main import VERBS, command_of
 from pellucid.cli.options import Choices
+from pellucid.cli.verbs import VERBS, command_of
 from pellucid.errors import ConfigError, did_you_mean, shown
 
 SHELLS = ("bash", "zsh", "fish")

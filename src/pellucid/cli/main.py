@@ -6,38 +6,19 @@ import signal
 import sys
 import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
-from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
 
 from pellucid.cli.standard_streams import StandardOutputError, lose_standard_output, standard_streams
 from pellucid.cli.stop_signals import Stopped, stop_signals
+from pellucid.cli.verbs import VERBS, command_of
 from pellucid.errors import PellucidError, did_you_mean, legible, shown
 from pellucid.training.interrupts import Interrupted
 
 STARTED = time.perf_counter()
 """About when the process began, from which a time budget counts."""
-
-VERBS = {
-    "demo": "train and show a small model on data that comes with it",
-    "train": "train a translator from two text files, or from a recipe",
-    "doctor": "look for what is wrong in a corpus",
-    "translate": "translate lines of text",
-    "classify": "label lines of text",
-    "generate": "continue lines of text",
-    "score": "log-probabilities of given translations",
-    "evaluate": "BLEU and chrF of a model on a test set",
-    "inspect": "look at every head of a model on a text: a page, a picture or a trace",
-    "plot": "masks, positions, the learning rate, a run's metrics as pictures",
-    "heads": "what kind of head each one is, and what the model loses without it",
-    "align": "word alignments, read off cross-attention",
-    "recipes": "list the shipped recipes, or show one",
-    "info": "a model's parameters, or each step of a pass through it",
-    "average": "the mean of a run's last checkpoints as a model",
-    "convert": "a model of Hugging Face or of a tutorial into ours, or ours for other engines",
-}
 
 USAGE = """usage: pellucid VERB [OPTIONS]
 
@@ -150,12 +131,6 @@ def _run(verb: str, args: list[str]) -> int:
     except SystemExit:  # its help has been shown
         return 0
     return run()
-
-
-def command_of(verb: str) -> Callable[..., int]:
-    """Returns the function of a verb, whose signature is its options. Importing it loads nothing heavy."""
-    command: Callable[..., int] = getattr(import_module(f"pellucid.cli.{verb}"), verb)
-    return command
 
 
 def _complain(verb: str, message: str, hint: str, status: int) -> int:

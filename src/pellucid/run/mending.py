@@ -77,7 +77,8 @@ def check_mended(run: RunFolder, what: str, **description: Any) -> None:
     if other:
         raise CheckpointError(
             f"{what}, and what the command and the texts give for `{'` and `'.join(other)}` is not what it was",
-            "copy the file from elsewhere, finish the run with the version that began it, or start over with `fresh=True`",
+            "copy the file from elsewhere, finish the run with the version that began it, or start over with "
+            "`fresh=True`",
         )
 
 

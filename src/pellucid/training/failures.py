@@ -13,7 +13,10 @@ SIGNS = ("out of memory", "can't allocate memory", "bad_alloc", "ALLOC_FAILED")
 """What an allocator's message has in it where the exception has no type of its own: CPU, MPS, cuBLAS."""
 SHOWN = 3  # sentences of the step, where no single one is to blame
 MOST_CHARACTERS = 300  # of a sentence's text
-LOWER_RATE = "start over with `fresh=True` and a lower `train.learning_rate`, a longer `train.warmup_steps`, or `train.grad_clip`"
+LOWER_RATE = (
+    "start over with `fresh=True` and a lower `train.learning_rate`, a longer `train.warmup_steps`, or "
+    "`train.grad_clip`"
+)
 
 
 def is_out_of_memory(error: BaseException) -> bool:

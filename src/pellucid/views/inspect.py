@@ -175,7 +175,8 @@ def inspect_text(
             if not (one_view or all_views) and Path(output).stat().st_size > LARGEST_PAGE:
                 shown.html(output)
                 print(
-                    f"all views would take more than {LARGEST_PAGE // 10**6} MB: `pellucid inspect --all-views` writes them",
+                    f"all views would take more than {LARGEST_PAGE // 10**6} MB: `pellucid inspect --all-views` writes "
+                    "them",
                     file=sys.stderr,
                 )
     for line in summary(recorded.trace):

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from pellucid.cli.completion import SHELLS, places, script
-from pellucid.cli.main import VERBS, command_of
+from pellucid.cli.verbs import VERBS, command_of
 from pellucid.config import shipped_recipes
 from pellucid.views.payload import VIEWS
 from tests.unit.cli.command_line import CommandLine

@@ -8,7 +8,8 @@ import warnings
 import pytest
 
 from pellucid.cli import main as module
-from pellucid.cli.main import VERBS, main
+from pellucid.cli.main import main
+from pellucid.cli.verbs import VERBS
 from pellucid.errors import CheckpointError, ConfigError, PellucidError
 from pellucid.training.interrupts import Interrupted
 from tests.unit.cli.command_line import CommandLine, start

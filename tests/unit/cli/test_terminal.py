@@ -6,8 +6,9 @@ from importlib import import_module
 
 import pytest
 
-from pellucid.cli.main import USAGE, VERBS
+from pellucid.cli.main import USAGE
 from pellucid.cli.terminal import fitted, fitted_help
+from pellucid.cli.verbs import VERBS
 from tests.unit.cli.command_line import CommandLine
 
 WIDTHS = [80, 60, 40]
