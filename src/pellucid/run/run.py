@@ -146,8 +146,11 @@ class Run:
         self._plan: Plan | None = None
         self._resuming = False
         self._model: Model | None = None
+        self._model_made_of: tuple[Any, ...] = ()
         self._loss: Loss | None = None
+        self._own_model = False
         self._optimizer: Optimizer | Callable[[Model], Optimizer] | None = None
+        self._made_optimizer: Optimizer | None = None
         self._schedule: Rate | None = None
         self._trainer: Trainer | None = None
         if self.folder is not None:
@@ -168,7 +171,7 @@ class Run:
     @recipe.setter
     def recipe(self, recipe: Recipe) -> None:
         self._replacing("recipe")
-        self._request = None
+        self._request = self._made_optimizer = None
         self._asked = recipe
         self._settle(recipe)
         if self._plan is not None:
@@ -223,9 +226,8 @@ class Run:
     @model.setter
     def model(self, model: Model) -> None:
         self._types = _types_of(self.model)
-        self._model = model.to(self.device)
-        if isinstance(self._optimizer, Optimizer):  # of the other model's parameters
-            self._optimizer = None
+        self._model, self._own_model = model.to(self.device), True
+        self._made_optimizer = None  # it has the other model's parameters
 
     @property
     def loss(self) -> Loss:
@@ -235,6 +237,7 @@ class Run:
     @loss.setter
     def loss(self, loss: Loss) -> None:
         self._loss = loss.to(self.device) if isinstance(loss, nn.Module) else loss
+        self._made_optimizer = None  # it has the other loss's parameters
 
     @property
     def optimizer(self) -> Optimizer:
@@ -243,15 +246,17 @@ class Run:
         Another one of the model's parameters may take its place, or a function (model) -> optimizer, which is called
         when training begins.
         """
-        if self._optimizer is None:
-            self._optimizer = make_optimizer(self.model, self.recipe.train, self.loss)
-        elif not isinstance(self._optimizer, Optimizer) and callable(self._optimizer):
-            self._optimizer = self._optimizer(self.model)
-        return self._optimizer
+        given = self._optimizer
+        if given is not None and (isinstance(given, Optimizer) or not callable(given)):
+            return given
+        if self._made_optimizer is None:
+            model = self.model
+            self._made_optimizer = given(model) if given else make_optimizer(model, self.recipe.train, self.loss)
+        return self._made_optimizer
 
     @optimizer.setter
     def optimizer(self, optimizer: Optimizer | Callable[[Model], Optimizer]) -> None:
-        self._optimizer = optimizer
+        self._optimizer, self._made_optimizer = optimizer, None
 
     @property
     def schedule(self) -> Rate:
@@ -449,8 +454,12 @@ class Run:
         check_ids(recipe.decode, self._config)
         if folder is not None and self._resuming and folder.has_trained:
             check_same_texts(corpus, self._tokenizers, folder.path / "data", folder.origin.get("corpus", ""))
-        if self._model is not None and self._model.config != self._config:
-            self._model = self._optimizer = None
+        # A model that was looked at before something was replaced is not what training begins with any more.
+        names = self._labels.names if self._labels else ()
+        made_of = self._config, recipe.train.seed, recipe.train.init_from, recipe.train.init_sha256, names
+        if made_of != self._model_made_of and not self._own_model:
+            self._model = self._made_optimizer = None
+        self._model_made_of = made_of
 
     def _first_weights(self, recipe: Recipe) -> Start | None:
         """Returns the model whose weights training begins with, or whose description the run has lost.
@@ -631,7 +640,7 @@ class Run:
             publish=partial(self._publish, folder),
             published=lambda: sha256_of(weights) if weights.is_file() else None,
             loss=self._loss,
-            optimizer=self._optimizer,
+            optimizer=self.optimizer,
             schedule=self._schedule,
             hooks=self.hooks,
             text_of=self._text_of,

@@ -140,6 +140,7 @@ def restore_state(
     if table is None:
         if not isinstance(optimizer, PaperAdam):
             raise _another("the Adam of the settings", name_of(optimizer))
+        optimizer.state.clear()
         for name, parameter in known.items():
             if f"step.{name}" in tensors:
                 # Fused Adam counts steps in single precision, beside the parameter.

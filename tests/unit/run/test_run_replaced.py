@@ -90,6 +90,60 @@ def test_looking_changes_nothing_of_what_is_trained(recipe: Recipe, tmp_path: Pa
     assert run.train().already_finished
 
 
+def test_what_was_looked_at_follows_what_is_replaced_later(recipe: Recipe, tmp_path: Path) -> None:
+    other = replace(recipe, train=replace(recipe.train, seed=recipe.train.seed + 1, weight_decay=0.5))
+    train(other, tmp_path / "other", device="cpu", quiet=True)
+    run = Run(recipe, tmp_path / "run", device="cpu", quiet=True)
+    assert run.model.training
+    assert run.optimizer.param_groups[0]["weight_decay"] == recipe.train.weight_decay
+    run.recipe = other
+    assert run.optimizer.param_groups[0]["weight_decay"] == 0.5
+    run.train()
+    assert weights(tmp_path / "run") == weights(tmp_path / "other")
+
+
+def test_a_loss_that_is_replaced_late_has_its_parameters_trained(recipe: Recipe) -> None:
+    class Scaled(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.scale = torch.nn.Parameter(torch.ones(1))
+
+    run = Run(recipe, None, device="cpu", quiet=True)
+    assert run.optimizer.param_groups
+    run.loss = loss = Scaled()  # type: ignore[assignment]
+    assert any(p is loss.scale for group in run.optimizer.param_groups for p in group["params"])
+
+
+@pytest.mark.parametrize("looked", [True, False])
+def test_a_maker_of_optimizers_outlives_a_model_of_another_shape(recipe: Recipe, looked: bool) -> None:
+    run = Run(recipe, None, device="cpu", quiet=True)
+    run.optimizer = lambda model: torch.optim.SGD(model.parameters(), lr=0.1)
+    assert not looked or run.optimizer.param_groups
+    run.recipe = replace(recipe, model=replace(recipe.model, d_ff=24))
+    assert isinstance(run.optimizer, torch.optim.SGD)
+    assert [*run.optimizer.param_groups[0]["params"]] == [*run.model.parameters()]
+
+
+def test_an_optimizer_of_another_model_is_refused_and_not_left_out(recipe: Recipe, tmp_path: Path) -> None:
+    run = Run(recipe, tmp_path / "run", device="cpu", quiet=True)
+    run.optimizer = torch.optim.SGD(run.model.parameters(), lr=0.1)
+    run.model = build_model(run.model.config)
+    with pytest.raises(ConfigError, match=r"parameters of `optimizer` \(SGD\) are not the model's$"):
+        run.train()
+
+
+def test_hooks_see_the_optimizer_that_trains(recipe: Recipe, tmp_path: Path) -> None:
+    run, seen = Run(recipe, tmp_path / "run", device="cpu", quiet=True), list[tuple[float, float]]()
+
+    @run.on_step
+    def look(event: StepEvent) -> None:
+        seen.append((run.optimizer.param_groups[0]["lr"], event.learning_rate))
+
+    run.train()
+    assert seen
+    assert all(rate == told for rate, told in seen)
+
+
 def test_after_training_the_model_is_that_of_the_folder(recipe: Recipe, tmp_path: Path) -> None:
     run = Run(recipe, tmp_path / "run", device="cpu", quiet=True)
     run.train()
