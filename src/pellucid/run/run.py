@@ -41,11 +41,10 @@ from pellucid.run.card import model_card
 from pellucid.run.folder import PLAN, REPLACED, RunFolder, RunResult, checkpoints_of
 from pellucid.run.lock import check_free
 from pellucid.run.mending import FILES, check_mended, check_places, digest_description, find_loss, must_be_mended
-from pellucid.run.start import Start, with_gentle_rate, with_start
+from pellucid.run.start import Start, has_no_effect, with_gentle_rate, with_start
 from pellucid.run.validation import Validator
 from pellucid.tasks.task import find_device
-from pellucid.text.tokenizer import Tokenizer
-from pellucid.text.tokenizers import Tokenizers
+from pellucid.text.tokenizers import GivenTokenizers, Tokenizers
 from pellucid.training import precision
 from pellucid.training.events import CheckpointEvent, EndEvent, Hooks, Numbers, StepEvent, ValidationEvent
 from pellucid.training.failures import is_out_of_memory
@@ -67,7 +66,6 @@ PARTS = "parts"
 
 Precision = Literal["float32", "bfloat16", "auto"]
 Rate = Callable[[int], float]
-GivenTokenizers = Tokenizer | tuple[Tokenizer, Tokenizer] | Tokenizers
 
 
 class Run:
@@ -113,7 +111,8 @@ class Run:
             data: what to train on in place of the recipe's texts: an iterable of pairs (source, target) that can be
                 iterated over again, for other tasks of pairs (text, label) or of texts; a data set of Hugging Face's
                 `datasets`; or a mapping with such a "train" and perhaps a "validation" and a "test".
-            tokenizer: a tokenizer for both sides, a pair of them, or Tokenizers, in place of one that is trained.
+            tokenizer: a tokenizer for both sides, a pair of them, or Tokenizers, in place of one that is trained. Where
+                a model is gone on with, it is that model's, which its folder does not hold.
             data_dir: where the recipe's texts are looked for, after the paths as they are.
             offline: never fetch a recipe's texts from their publisher.
             init_from: a run or model folder whose model training goes on from, as `train.init_from` says; named here,
@@ -137,7 +136,7 @@ class Run:
         """What is called while the run trains, as `on_step` and its like have been given it."""
         self._data_dir, self._offline, self._fresh, self._quiet = data_dir, offline, fresh, quiet
         self._languages_given = source_language, target_language
-        self._data, self._own_tokenizers = data, None if tokenizer is None else _as_tokenizers(tokenizer)
+        self._data, self._own_tokenizers = data, Tokenizers.of(tokenizer)
         self._asked_first: Recipe | None = None
         self._replaced: set[str] = set()
         self._start: Start | None = None
@@ -203,7 +202,9 @@ class Run:
     @tokenizers.setter
     def tokenizers(self, tokenizers: GivenTokenizers) -> None:
         self._replacing("tokenizers")
-        self._own_tokenizers = _as_tokenizers(tokenizers)
+        if self._asked.train.init_from:
+            raise has_no_effect(self._asked.train.init_from)
+        self._own_tokenizers = Tokenizers.of(tokenizers)
         self._look_at_folder(self._asked)
 
     @property
@@ -343,13 +344,9 @@ class Run:
         stored = None if self._fresh or self.folder is None else self.folder.recipe
         if init_from:
             recipe = replace(recipe, train=replace(recipe.train, init_from=str(init_from)))
-        if recipe.train.init_from and self._own_tokenizers is not None:
-            raise ConfigError(
-                f"`tokenizer` has no effect: the tokenizer is that of `{recipe.train.init_from}`", "leave it out"
-            )
         recipe, self._start = with_start(
             recipe, self.folder.path if self.folder else None, stored, overrides=overrides,
-            languages=self._languages_given, parts=self.parts, known=self._start,
+            languages=self._languages_given, parts=self.parts, tokenizer=self._own_tokenizers, known=self._start,
         )  # fmt: skip
         given = {f"{section}.{key}" for section, key, _ in (split_override(each, KEYS) for each in overrides)}
         # A recipe that names its start itself has its rates for that; those of a budget are the plan's.
@@ -475,7 +472,7 @@ class Run:
         if self._start is not None:
             return self._start
         try:
-            return Start.of(recipe, self.parts)
+            return Start.of(recipe, self.parts, self._own_tokenizers)
         except CheckpointError as error:
             if not self._wrong:
                 raise
@@ -741,6 +738,7 @@ def plan(
     recipe: Recipe | str | Path,
     budget: str,
     *,
+    parts: Parts | None = None,
     overrides: Sequence[str] = (),
     data: Any = None,
     tokenizer: GivenTokenizers | None = None,
@@ -753,9 +751,9 @@ def plan(
 ) -> Plan:
     """Returns what train() would do within a time budget, without a folder: it is `Run.plan`. Nothing is written."""
     found = Run(
-        recipe, None, budget=budget, overrides=overrides, data=data, tokenizer=tokenizer, data_dir=data_dir,
-        offline=offline, init_from=init_from, source_language=source_language, target_language=target_language,
-        device=device, quiet=True,
+        recipe, None, parts=parts, budget=budget, overrides=overrides, data=data, tokenizer=tokenizer,
+        data_dir=data_dir, offline=offline, init_from=init_from, source_language=source_language,
+        target_language=target_language, device=device, quiet=True,
     ).plan  # fmt: skip
     assert found is not None  # it was asked for
     return found
@@ -795,13 +793,6 @@ def _find_labels(corpus: Corpus | RunningCorpus, start: Start | None, described:
     if start is not None and set(found.names) <= set(start.model.labels):
         return Labels(start.model.labels)
     return found
-
-
-def _as_tokenizers(given: Any) -> Tokenizers:
-    """Returns tokenizers for both sides, of one, of a pair, or as they are."""
-    if isinstance(given, Tokenizers):
-        return given
-    return Tokenizers(*given) if isinstance(given, tuple | list) else Tokenizers(given)
 
 
 def _types_of(model: nn.Module) -> dict[str, str]:

@@ -49,20 +49,21 @@ class Start:
     """The SHA-256 of its weights."""
 
     @classmethod
-    def read(cls, folder: Path, parts: Parts | None = None) -> Self:
+    def read(cls, folder: Path, parts: Parts | None = None, tokenizer: Tokenizers | None = None) -> Self:
         """Reads the model of a folder. Raises CheckpointError where there is none, or it is damaged.
 
         Args:
             parts: those of the run, which a model that was saved with parts is opened with.
+            tokenizer: the one that the model was trained with, where its folder does not hold it.
         """
         with_parts = parts is not None and is_described(folder) and "parts" in read_config(folder)
-        model = open_folder(folder, torch.device("cpu"), parts=parts if with_parts else None)
+        model = open_folder(folder, torch.device("cpu"), parts=parts if with_parts else None, tokenizer=tokenizer)
         return cls(folder, model, weights_digest(folder))
 
     @classmethod
-    def of(cls, recipe: Recipe, parts: Parts | None = None) -> Self:
+    def of(cls, recipe: Recipe, parts: Parts | None = None, tokenizer: Tokenizers | None = None) -> Self:
         """Reads the model that a recipe names. Raises CheckpointError, ConfigError where it cannot begin with that."""
-        start = cls.read(model_folder(recipe.train.init_from), parts)
+        start = cls.read(model_folder(recipe.train.init_from), parts, tokenizer)
         start.check(recipe)
         return start
 
@@ -96,6 +97,7 @@ def with_start(
     overrides: Sequence[str] = (),
     languages: Languages = (None, None),
     parts: Parts | None = None,
+    tokenizer: Tokenizers | None = None,
     known: Start | None = None,
 ) -> tuple[Recipe, Start | None]:
     """Returns the recipe with what it takes from the model that it starts from, and that model; most have none.
@@ -109,6 +111,7 @@ def with_start(
         overrides: the `section.key=value` settings among the recipe's, which must not contradict the model.
         languages: what the texts are in; None: what the model translates between by default.
         parts: those of the run, in place of Pellucid's.
+        tokenizer: the one that the model was trained with, where its folder does not hold it.
         known: a start that was read before.
 
     Raises CheckpointError where there is no model; ConfigError for a setting that contradicts it, for weights that
@@ -132,22 +135,24 @@ def with_start(
             f"`{folder}` cannot be the model to start from and the run's own folder", "choose another `out=`"
         )
     given = {key for section, key, _ in (split_override(each, KEYS) for each in overrides) if section == "decode"}
-    start = None
-    if began_with and not folder.exists():
+    start, is_gone = None, began_with and not folder.exists()
+    if tokenizer is not None and not (is_gone or _has_own_tokenizer(folder)):
+        raise has_no_effect(folder)
+    if is_gone:
         assert stored is not None
         assert run is not None
-        shape, tokenizer, digest = stored.model, stored.data.tokenizer, stored.train.init_sha256
+        shape, kind, digest = stored.model, stored.data.tokenizer, stored.train.init_sha256
         decode = _own_decode(stored.decode, recipe.decode, given)
         if languages != (None, None):
             table = read_config(run)
-            tokenizers = Tokenizers.load(run, table["tokenizer"])
+            tokenizers = Tokenizers.load(run, table["tokenizer"], tokenizer)
             decode = speaking(decode, shape, tokenizers, table.get("languages", {}), *languages)
     else:
-        start = known if known is not None and known.folder == folder else Start.read(folder, parts)
+        start = known if known is not None and known.folder == folder else Start.read(folder, parts, tokenizer)
         start.check(recipe)
         saved, digest = start.model, start.digest
         assert saved.tokenizers is not None
-        shape, tokenizer = saved.model.config, saved.tokenizers.source.kind
+        shape, kind = saved.model.config, saved.tokenizers.source.kind
         decode = _own_decode(saved.decode, recipe.decode, given)
         decode = speaking(decode, shape, saved.tokenizers, saved.languages, *languages)
         if recipe.task == "translate":
@@ -157,12 +162,25 @@ def with_start(
     started = replace(
         recipe,
         model=replace(shape, **{name: getattr(recipe.model, name) for name in own}),
-        data=replace(recipe.data, tokenizer=tokenizer),
+        data=replace(recipe.data, tokenizer=kind),
         train=replace(recipe.train, init_sha256=digest),
         decode=decode,
     )
     _check_began_so(run, stored, started)
     return started, start
+
+
+def has_no_effect(folder: Path | str) -> ConfigError:
+    """Returns what is raised for a tokenizer that is given where a model brings its own."""
+    return ConfigError(f"`tokenizer=` has no effect: the tokenizer is that of `{folder}`", "leave it out")
+
+
+def _has_own_tokenizer(folder: Path) -> bool:
+    """Tells whether a model was trained with a tokenizer of somebody's own, which its folder names and does not hold.
+
+    Where there is no model it says so, too: whoever opens it says what is wrong.
+    """
+    return not folder.exists() or (is_described(folder) and "own" in read_config(folder)["tokenizer"])
 
 
 def with_gentle_rate(recipe: Recipe, given: Collection[str], stored: Recipe | None) -> Recipe:

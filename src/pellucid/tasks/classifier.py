@@ -17,7 +17,7 @@ from pellucid.model.families import SequenceClassifier
 from pellucid.tasks.task import TextModel, check_batch_tokens, listing, several
 from pellucid.tasks.tracing import segments_of, trace_text
 from pellucid.text.tokenizer import CompleteTokenizer
-from pellucid.text.tokenizers import Tokenizers
+from pellucid.text.tokenizers import GivenTokenizers, Tokenizers
 from pellucid.tracing.trace import Trace
 from pellucid.weights.folder import SavedModel
 
@@ -57,7 +57,7 @@ class Classifier(TextModel[SequenceClassifier]):
     def __init__(
         self,
         model: SequenceClassifier,
-        tokenizers: Tokenizers,
+        tokenizers: GivenTokenizers,
         labels: Sequence[str] = (),
         batch_tokens: int | None = None,
         *,

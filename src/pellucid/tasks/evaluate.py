@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any, Unpack, overload
 import torch
 
 from pellucid.errors import ConfigError
+from pellucid.model.parts import Parts
 from pellucid.tasks.task import Report, TextModel, open_task
+from pellucid.text.tokenizers import GivenTokenizers
 
 if TYPE_CHECKING:
     from pellucid.evaluation.label_scores import LabelScores
@@ -48,6 +50,9 @@ def evaluate(
     *,
     device: str | torch.device = "auto",
     dtype: str | torch.dtype | None = None,
+    revision: str | None = None,
+    parts: Parts | None = None,
+    tokenizer: GivenTokenizers | None = None,
     **options: Any,
 ) -> Report: ...
 
@@ -59,6 +64,9 @@ def evaluate(
     *,
     device: str | torch.device = "auto",
     dtype: str | torch.dtype | None = None,
+    revision: str | None = None,
+    parts: Parts | None = None,
+    tokenizer: GivenTokenizers | None = None,
     **options: Any,
 ) -> Report:
     """Scores a model on a test: `Scores` of a translator, `LabelScores` of a classifier, `TextScores` of a text.
@@ -72,14 +80,23 @@ def evaluate(
         texts: the sources of a translator, the texts of a classifier, the lines of a language model.
         targets: the reference translations, one each or several sets as [first, second]; the right labels; of a
             language model none.
-        device, dtype: where a folder's model computes, and in which precision.
+        device, dtype, revision, parts, tokenizer: how a folder's model is opened, as `load` takes them.
         options: those of the `evaluate` of the model's class: `tokenize`, `ter` and the options of `translate`;
             `batch_tokens`; `as_lines`.
 
     Raises DataError where the lists differ in length or are empty; ConfigError for targets or options that the task has
     not; CheckpointError for a folder without a model.
     """
-    opened = model if isinstance(model, TextModel) else open_task(model, device, dtype)
+    how = {"device": device, "dtype": dtype, "revision": revision, "parts": parts, "tokenizer": tokenizer}
+    if isinstance(model, TextModel):
+        if needless := [name for name, value in how.items() if value not in (None, "auto")]:
+            raise ConfigError(
+                f"`{needless[0]}=` says how a folder is opened, but a {type(model).__name__} is given, which is open",
+                "leave it out, or name the folder",
+            )
+        opened = model
+    else:
+        opened = open_task(model, device, dtype, revision=revision, parts=parts, tokenizer=tokenizer)
     named = opened.task.targets
     if named and targets is None:
         raise ConfigError(f"`targets` are missing: {opened.task.noun} is scored against {named}", "give one each")

@@ -18,7 +18,7 @@ from pellucid.model.families import DecoderOnly
 from pellucid.tasks.task import Scored, TextModel, check_batch_tokens, listed
 from pellucid.tasks.tracing import trace_pass
 from pellucid.text.tokenizer import CompleteTokenizer
-from pellucid.text.tokenizers import Tokenizers
+from pellucid.text.tokenizers import GivenTokenizers, Tokenizers
 from pellucid.tracing.trace import Trace
 from pellucid.weights.folder import SavedModel
 
@@ -88,7 +88,7 @@ class LanguageModel(TextModel[DecoderOnly]):
 
     task = TASKS["generate"]
 
-    def __init__(self, model: DecoderOnly, tokenizers: Tokenizers, decode: DecodeConfig | None = None) -> None:
+    def __init__(self, model: DecoderOnly, tokenizers: GivenTokenizers, decode: DecodeConfig | None = None) -> None:
         """Puts a decoder, its tokenizer and its settings together."""
         super().__init__(model, tokenizers, decode)
 

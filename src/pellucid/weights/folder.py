@@ -21,8 +21,7 @@ from pellucid.files.reading import read_settings
 from pellucid.files.writing import move_into_place, temporary_folder, write_text
 from pellucid.model.families import Model
 from pellucid.model.parts import Parts
-from pellucid.text.tokenizer import Tokenizer
-from pellucid.text.tokenizers import Tokenizers
+from pellucid.text.tokenizers import GivenTokenizers, Tokenizers
 from pellucid.text.training_text import TrainingText
 from pellucid.weights.building import build_unfilled, outline
 from pellucid.weights.export.tokenizer_files import write_tokenizer_files
@@ -134,7 +133,7 @@ def load_folder(
     device: torch.device,
     dtype: torch.dtype | None = None,
     parts: Parts | None = None,
-    tokenizer: Tokenizers | Tokenizer | None = None,
+    tokenizer: GivenTokenizers | None = None,
 ) -> SavedModel:
     """Returns the model of a folder in our own format, ready to use; `open_folder` opens those of any.
 

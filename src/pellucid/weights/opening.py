@@ -7,8 +7,7 @@ import torch
 
 from pellucid.errors import CheckpointError, ConfigError
 from pellucid.model.parts import Parts
-from pellucid.text.tokenizer import Tokenizer
-from pellucid.text.tokenizers import Tokenizers
+from pellucid.text.tokenizers import GivenTokenizers
 from pellucid.weights.folder import DESCRIPTION, SavedModel, check_parts, is_foreign, load_folder
 
 
@@ -17,7 +16,7 @@ def open_folder(
     device: torch.device,
     dtype: torch.dtype | None = None,
     parts: Parts | None = None,
-    tokenizer: Tokenizers | Tokenizer | None = None,
+    tokenizer: GivenTokenizers | None = None,
 ) -> SavedModel:
     """Returns the model of a folder, ours or one of Hugging Face's transformers, ready to use.
 

@@ -110,7 +110,7 @@ def test_a_loss_that_is_replaced_late_has_its_parameters_trained(recipe: Recipe)
 
     run = Run(recipe, None, device="cpu", quiet=True)
     assert run.optimizer.param_groups
-    run.loss = loss = Scaled()  # type: ignore[assignment]
+    run.loss = loss = Scaled()
     assert any(p is loss.scale for group in run.optimizer.param_groups for p in group["params"])
 
 
@@ -451,8 +451,27 @@ def test_a_model_to_start_from_is_read_and_hashed_once(
 def test_a_tokenizer_beside_a_model_to_start_from_is_refused(
     finished_run: Path, recipe: Recipe, tmp_path: Path
 ) -> None:
-    with pytest.raises(ConfigError, match=r"^`tokenizer` has no effect: the tokenizer is that of `"):
+    message = r"^`tokenizer=` has no effect: the tokenizer is that of `"
+    with pytest.raises(ConfigError, match=message):
         Run(recipe, tmp_path / "run", init_from=finished_run, tokenizer=Letters(), quiet=True)
+    run = Run(recipe, tmp_path / "run", init_from=finished_run, device="cpu", quiet=True)
+    with pytest.raises(ConfigError, match=message):
+        run.tokenizers = Letters()
+
+
+def test_a_model_with_a_tokenizer_of_ones_own_is_gone_on_with(recipe: Recipe, tmp_path: Path) -> None:
+    train(recipe, tmp_path / "first", tokenizer=(Letters(), Letters()), device="cpu", quiet=True)
+    with pytest.raises(CheckpointError, match="tokenizer of its own"):
+        Run(recipe, tmp_path / "run", init_from=tmp_path / "first", quiet=True)
+    for _ in range(2):  # the second time, its folder is gone
+        both = (Letters(), Letters())
+        result = train(
+            recipe, tmp_path / "run", init_from=tmp_path / "first", tokenizer=both, device="cpu", quiet=True
+        )  # fmt: skip
+        shutil.rmtree(tmp_path / "first", ignore_errors=True)
+    assert result.already_finished
+    translator = Translator.load(tmp_path / "run", "cpu", tokenizer=(Letters(), Letters()))
+    assert Translator(translator.model, Letters()).translate(["a b"])[0].text
 
 
 def test_the_plan_of_a_budget_is_looked_at_and_its_recipe_replaced(recipe: Recipe, tmp_path: Path) -> None:
