@@ -1,6 +1,5 @@
 """The proof of a conversion: both sides are given the same sentences, and what they say is compared."""
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from importlib.resources import files
@@ -16,7 +15,7 @@ from pellucid.decoding.engine import search
 from pellucid.decoding.steps import suppressed_ids
 from pellucid.errors import ConfigError, DataError, install
 from pellucid.evaluation.scores import score_corpus
-from pellucid.files.writing import write_text
+from pellucid.files.writing import write_json
 from pellucid.model.families import DecoderOnly
 from pellucid.model.transformer import Transformer
 from pellucid.tasks.languages import speaking
@@ -143,7 +142,7 @@ class Proof:
 
     def save(self, folder: Path) -> None:
         """Writes conversion.json, which holds no time, path or host."""
-        write_text(folder / FILE, json.dumps(self.to_dict(), indent=2, ensure_ascii=False) + "\n")
+        write_json(folder / FILE, self.to_dict())
 
     def __str__(self) -> str:
         if not self.compared:

@@ -27,7 +27,7 @@ from pellucid.data.parallel import ParallelText, held_out_text, parallel_texts
 from pellucid.data.running import RunningCorpus, open_running
 from pellucid.data.shards import Encoders, Shard, open_or_write, stored_fingerprint
 from pellucid.errors import ConfigError, DataError
-from pellucid.files.writing import write_text
+from pellucid.files.writing import write_json, write_text
 from pellucid.text.tokenizer import CompleteTokenizer
 from pellucid.text.tokenizer_training import train_tokenizer
 from pellucid.text.tokenizers import Tokenizers
@@ -293,7 +293,7 @@ def _prepare_running(
         **{name: {"tokens": tokens} for name, tokens in sizes.items()},
         "findings": [],
     }
-    write_text(folder.parent / RECORD, json.dumps(table, indent=2, ensure_ascii=False) + "\n")
+    write_json(folder.parent / RECORD, table)
     size = sum(len(chunk.encode("utf-8", "replace")) for chunk, _ in corpus.valid)
     return TrainingData(tokenizers, train, valid, [], valid_bytes=size, mark=mark)
 

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from pellucid.config import DecodeConfig
+from pellucid.config.decode import BATCH_TOKENS
 from pellucid.decoding.batches import batches_by_length, pad
 from pellucid.decoding.engine import check_prompt, whole_source
 from pellucid.decoding.steps import check_ids, log_probs_of
@@ -61,7 +62,9 @@ def forced_scores(
 
 
 @torch.inference_mode()
-def token_log_probs(model: DecoderOnly, texts: Sequence[Sequence[int]], batch_tokens: int = 4096) -> list[list[float]]:
+def token_log_probs(
+    model: DecoderOnly, texts: Sequence[Sequence[int]], batch_tokens: int = BATCH_TOKENS
+) -> list[list[float]]:
     """Returns the log-probability of each token of each text but the first, given those before it.
 
     Of a text that is longer than the model's positions, each token is given at least half as many before it. Raises

@@ -98,13 +98,6 @@ def list_of(kind: Kind) -> Kind:
     return Kind(f"a list of {kind.words}", lambda value: isinstance(value, list) and all(map(kind.fits, value)))
 
 
-def table_of(kind: Kind) -> Kind:
-    """Returns the kind of a table whose values are all of one kind."""
-    return Kind(
-        f"a table of {kind.words}", lambda value: isinstance(value, dict) and all(map(kind.fits, value.values()))
-    )
-
-
 NOTHING = Kind("null", lambda value: value is None)
 SWITCH = Kind("true or false", lambda value: isinstance(value, bool))
 TEXT = Kind("a string", lambda value: isinstance(value, str))

@@ -2,6 +2,7 @@
 through here, and nothing but a regular file is ever replaced: a device or a pipe takes what comes."""
 
 import errno
+import json
 import os
 import re
 import secrets
@@ -226,6 +227,11 @@ def write_text(path: Path, text: str) -> None:
     """Writes a UTF-8 file in one piece."""
     with replacing(path) as temporary:
         temporary.write_text(text, encoding="utf-8")
+
+
+def write_json(path: Path, table: object) -> None:
+    """Writes a table as JSON that people read, too, in one piece."""
+    write_text(path, json.dumps(table, indent=2, ensure_ascii=False) + "\n")
 
 
 def flush(path: Path) -> None:

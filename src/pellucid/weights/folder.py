@@ -4,7 +4,6 @@ Nothing in it is executed. `pellucid.json` describes the model; `config.json` te
 of the first version have our description in `config.json` and no `pellucid.json`.
 """
 
-import json
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, fields
@@ -18,7 +17,7 @@ from pellucid.config.tables import from_table, to_table
 from pellucid.config.tasks import TASKS, task_of
 from pellucid.errors import CheckpointError, ConfigError, did_you_mean, quoted, shown
 from pellucid.files.reading import read_settings
-from pellucid.files.writing import move_into_place, temporary_folder, write_text
+from pellucid.files.writing import move_into_place, temporary_folder, write_json, write_text
 from pellucid.model.families import Model
 from pellucid.model.parts import Parts
 from pellucid.text.tokenizers import GivenTokenizers, Tokenizers
@@ -116,11 +115,11 @@ def save_description(
     if parts is not None and parts.names:
         description["parts"] = parts.names
     write_text(folder / "README.md", card)
-    write_text(folder / CONFIG, json.dumps(_for_others(model), indent=2) + "\n")
+    write_json(folder / CONFIG, _for_others(model))
     with suppress(ConfigError):  # what the common format cannot express, our own files hold
         write_tokenizer_files(tokenizers, folder, model, decode)
     # Last: before it, the folder does not count as a model.
-    write_text(folder / DESCRIPTION, json.dumps(description, indent=2, ensure_ascii=False) + "\n")
+    write_json(folder / DESCRIPTION, description)
 
 
 def save_weights(folder: Path, model: Model) -> None:

@@ -22,7 +22,6 @@ from pellucid.files.reading import (
     read_settings,
     read_text,
     sha256_of,
-    table_of,
 )
 
 
@@ -78,7 +77,6 @@ def test_text_that_is_none(tmp_path: Path) -> None:
         (SWITCH, [True, False], [0, 1, None, "true"]),
         (TEXT | NOTHING, ["", None], [0, [], {}]),
         (list_of(list_of(ID)), [[], [[]], [[1], [2, 3]]], [[1], [[-1]], {}, None]),
-        (table_of(WHOLE), [{}, {"a": 1}], [{"a": "1"}, [], None]),
     ],
 )
 def test_what_a_setting_may_be(kind: Kind, fitting: list[Any], others: list[Any]) -> None:

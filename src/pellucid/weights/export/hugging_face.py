@@ -1,8 +1,6 @@
 """A model as a folder that the unmodified `transformers` loads."""
 
-import json
 import math
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +10,7 @@ from torch import Tensor, nn
 
 from pellucid.config import DecodeConfig, ModelConfig
 from pellucid.errors import ConfigError
-from pellucid.files.writing import replacing, write_text
+from pellucid.files.writing import replacing, write_json, write_text
 from pellucid.model.attention import MultiHeadAttention
 from pellucid.model.families import Model
 from pellucid.text.tokenizer import Tokenizer
@@ -67,14 +65,14 @@ def to_hugging_face(
         tensors = foreign_tensors(model, architecture)
         temporary.write_bytes(safetensors.torch.save(tensors, metadata={"format": "pt"}))
     if model.config.family != "encoder":
-        _write_json(folder / "generation_config.json", generation_table(model.config, decode))
+        write_json(folder / "generation_config.json", generation_table(model.config, decode))
     both = Tokenizers.of(tokenizer)
     if both is not None:
         save_tokenizer_files(both, folder, model.config, decode, marian=True)
     dtype = str(next(model.parameters()).dtype).removeprefix("torch.")
     write_text(folder / "README.md", export_card("hf", model.config, tokenizers=both, original=original))
     table = _config_table(model.config, architecture, decode, labels) | {"dtype": dtype}
-    _write_json(folder / "config.json", table)  # last: without it the folder does not open
+    write_json(folder / "config.json", table)  # last: without it the folder does not open
     return folder
 
 
@@ -222,7 +220,3 @@ def generation_table(config: ModelConfig, decode: DecodeConfig) -> dict[str, Any
         if len(decode.target_prefix) == 1:
             table["forced_bos_token_id"] = decode.target_prefix[0]
     return table
-
-
-def _write_json(path: Path, table: Mapping[str, Any]) -> None:
-    write_text(path, json.dumps(table, indent=2, ensure_ascii=False) + "\n")

@@ -1,6 +1,5 @@
 """A model as ONNX graphs, in the layout that transformers.js and optimum load."""
 
-import json
 import logging
 import warnings
 from collections.abc import Iterator
@@ -14,7 +13,7 @@ from torch import Tensor, nn
 
 from pellucid.config import DecodeConfig, ModelConfig
 from pellucid.errors import ConfigError, install
-from pellucid.files.writing import replacing, write_text
+from pellucid.files.writing import replacing, write_json, write_text
 from pellucid.model.families import DecoderOnly, EncoderOnly, Model
 from pellucid.model.transformer import Transformer
 from pellucid.text.tokenizer import Tokenizer
@@ -85,9 +84,9 @@ classifier's `logits` (B, C) |
     if both is not None:
         save_tokenizer_files(both, folder, model.config, decode)
     if model.config.family != "encoder":
-        _write_json(folder / "generation_config.json", generation_table(model.config, decode) | {"num_beams": 1})
+        write_json(folder / "generation_config.json", generation_table(model.config, decode) | {"num_beams": 1})
     write_text(folder / "README.md", export_card("onnx", model.config, tokenizers=both, original=original))
-    _write_json(folder / "config.json", config_table(model.config, labels, quantization))
+    write_json(folder / "config.json", config_table(model.config, labels, quantization))
     return folder
 
 
@@ -253,10 +252,6 @@ def _without_traces(proto: Any) -> Any:
     for tensor in proto.graph.initializer:
         del tensor.metadata_props[:]
     return proto
-
-
-def _write_json(path: Path, table: dict[str, Any]) -> None:
-    write_text(path, json.dumps(table, indent=2, ensure_ascii=False) + "\n")
 
 
 @contextmanager

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pellucid.config import DecodeConfig, ModelConfig
 from pellucid.errors import ConfigError
-from pellucid.files.writing import move_into_place, temporary_folder, write_text
+from pellucid.files.writing import move_into_place, temporary_folder, write_json, write_text
 from pellucid.text.hugging_face import HUGGING_FACE_KIND, HuggingFaceTokenizer
 from pellucid.text.numbered import NumberedSubwords
 from pellucid.text.subwords import Subwords
@@ -109,7 +109,7 @@ def save_fast_tokenizer(
         names = token_names(tokenizer)
         table["split_special_tokens"] = True  # text that spells one is text
         write_text(folder / HUGGING_FACE_KIND, json.dumps(written, ensure_ascii=False) + "\n")
-    _write(folder / SETTINGS, table | {name: names[i] for name, i in special.items() if i < len(names)})
+    write_json(folder / SETTINGS, table | {name: names[i] for name, i in special.items() if i < len(names)})
 
 
 def _save_marian_tokenizers(source: SentencePiece, target: SentencePiece, folder: Path, max_length: int) -> None:
@@ -121,13 +121,13 @@ def _save_marian_tokenizers(source: SentencePiece, target: SentencePiece, folder
         _save_as(tokenizer, folder / name)
     vocabularies = [_vocabulary(tokenizer) for tokenizer in (source, target)]
     separate = vocabularies[0] != vocabularies[1]
-    _write(folder / "vocab.json", vocabularies[0])
+    write_json(folder / "vocab.json", vocabularies[0])
     if separate:
-        _write(folder / "target_vocab.json", vocabularies[1])
+        write_json(folder / "target_vocab.json", vocabularies[1])
     special = {"unk_token": source.unk_id, "eos_token": source.eos_id, "pad_token": source.pad_id}
     table: dict[str, object] = {name: source.tokens([i])[0] for name, i in special.items()}
     table |= {"model_max_length": max_length, "separate_vocabs": separate, "clean_up_tokenization_spaces": False}
-    _write(folder / SETTINGS, {"tokenizer_class": "MarianTokenizer", **table})
+    write_json(folder / SETTINGS, {"tokenizer_class": "MarianTokenizer", **table})
 
 
 def _vocabulary(tokenizer: SentencePiece) -> dict[str, int]:
@@ -140,7 +140,3 @@ def _vocabulary(tokenizer: SentencePiece) -> dict[str, int]:
 def _save_as(tokenizer: CompleteTokenizer, path: Path) -> None:
     with temporary_folder(path) as beside:
         move_into_place(tokenizer.save(beside / "tokenizer"), path)
-
-
-def _write(path: Path, table: object) -> None:
-    write_text(path, json.dumps(table, indent=2, ensure_ascii=False) + "\n")
