@@ -16,6 +16,7 @@ from pellucid.data.prepare import Corpus
 from pellucid.data.shards import Shard
 from pellucid.data.subword_sampling import SubwordSampling
 from pellucid.errors import DataError
+from pellucid.model.parts import Parts
 from pellucid.planning import rules
 from pellucid.planning.duration import say_duration
 from pellucid.planning.pace import Pace, measure_pace, sample_shard
@@ -129,8 +130,11 @@ def plan_budget(
     tokenizers: Tokenizers,
     sampling: SubwordSampling | None,
     device: torch.device,
+    parts: Parts | None = None,
 ) -> Plan:
     """Returns the plan for a request. All that the request fixes stays as `recipe` has it.
+
+    The pace that it follows from is that of a model with `parts` in place of Pellucid's, where there are some.
 
     Raises DataError where no pair of the corpus can be used.
     """
@@ -145,7 +149,10 @@ def plan_budget(
         train = _applied(recipe, {"train.batch_tokens": batch_tokens}, request.fixed).train
         precisions = (train.precision,) if "train.precision" in request.fixed else PRECISIONS
         each = seconds / len(precisions)
-        return {p: measure_pace(model, replace(train, precision=p), shard, sampling, device, each) for p in precisions}
+        return {
+            p: measure_pace(model, replace(train, precision=p), shard, sampling, device, each, parts)
+            for p in precisions
+        }
 
     def best_filled(model: ModelConfig) -> tuple[int, dict[str, Pace]]:
         """Returns the batch for a model, and the paces with it."""

@@ -14,6 +14,7 @@ from pellucid.data.batching import batch_order, draw_batch
 from pellucid.data.sentences import Sentences, Texts
 from pellucid.data.shards import Shard
 from pellucid.data.subword_sampling import SubwordSampling
+from pellucid.model.parts import Parts
 from pellucid.model.transformer import Transformer
 from pellucid.training.loss import make_loss
 from pellucid.training.optimizer import make_optimizer
@@ -51,13 +52,16 @@ def measure_pace(
     sampling: SubwordSampling | None,
     device: torch.device,
     seconds: float = 2.0,
+    parts: Parts | None = None,
 ) -> Pace:
     """Measures training steps on batches of `shard`, of pieces that `sampling` draws, if it is given.
+
+    The model has `parts` in place of Pellucid's, where there are some.
 
     It trains for about `seconds` after a few steps that do not count. The state of the random generator is as before.
     """
     with torch.random.fork_rng():
-        model = Transformer(config).to(device).train()
+        model = Transformer(config, parts).to(device).train()
         multiply_in(model, train.precision)
         loss, optimizer = make_loss(train), make_optimizer(model, train)
         order = batch_order(shard, train.batch_tokens, seed=0)

@@ -441,7 +441,9 @@ class Run:
             self._languages = start.model.languages
         self._sampling = make_subword_sampling(recipe, self._tokenizers)
         if self._request is not None and isinstance(corpus, Corpus):
-            self._plan = plan_budget(recipe, self._request, corpus, self._tokenizers, self._sampling, self.device)
+            self._plan = plan_budget(
+                recipe, self._request, corpus, self._tokenizers, self._sampling, self.device, self.parts
+            )
             recipe = self._plan.recipe
         check_settings(recipe)
         if recipe.task != "classify" and isinstance(corpus, Corpus):  # a classifier cuts its own texts

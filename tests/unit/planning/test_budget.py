@@ -13,6 +13,8 @@ from pellucid.data.batching import BatchOrder, Indices
 from pellucid.data.prepare import Corpus, open_corpus, train_tokenizers
 from pellucid.data.shards import Shard
 from pellucid.errors import DataError
+from pellucid.model.feed_forward import FeedForward
+from pellucid.model.parts import Parts
 from pellucid.planning import budget, rules
 from pellucid.planning.budget import Plan, plan_budget, with_vocabulary
 from pellucid.planning.duration import say_duration
@@ -347,6 +349,36 @@ def test_measuring_that_takes_its_part_of_the_time_goes_no_further(
     machine = Machine(1e15)
     assert planned(corpus, monkeypatch, machine, 900).recipe.model.d_model == 64
     assert {d_model for d_model, _ in machine.measured} == {64}
+
+
+def test_the_plan_is_for_the_parts_that_are_trained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    src, tgt = write_pairs(tmp_path, reversed_letters(PAIRS))
+    given: list[Any] = []
+
+    def measured(model: ModelConfig, *rest: Any) -> Pace:
+        given.append(rest[-1])
+        return Pace(1000.0, 100.0)
+
+    monkeypatch.setattr(budget, "measure_pace", measured)
+    own = Parts(feed_forward=FeedForward.from_config)
+    settings = [f'data.src="{src}"', f'data.tgt="{tgt}"', "data.vocab_size=300"]
+    plan(Recipe.load("default", settings), "15m", parts=own, device="cpu")
+    assert given
+    assert all(parts is own for parts in given)
+
+
+def test_the_pace_is_that_of_the_parts() -> None:
+    made: list[ModelConfig] = []
+
+    def feed_forward(config: ModelConfig) -> FeedForward:
+        made.append(config)
+        return FeedForward.from_config(config)
+
+    config = ModelConfig.preset("tiny", src_vocab_size=50, tgt_vocab_size=50, d_model=16, d_ff=32, num_heads=2)
+    ids = [[5]] * 200
+    shard, parts = sample_shard(ids, ids, [""] * len(ids), [""] * len(ids)), Parts(feed_forward=feed_forward)
+    assert measure_pace(config, TrainConfig(batch_tokens=60), shard, None, CPU, 0.01, parts).tokens_per_second > 0
+    assert made == [config] * (config.num_encoder_layers + config.num_decoder_layers)
 
 
 def test_a_gpu_gets_the_batch_that_fills_it(corpus: tuple[Corpus, Tokenizers], monkeypatch: pytest.MonkeyPatch) -> None:
