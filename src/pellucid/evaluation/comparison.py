@@ -55,11 +55,11 @@ class Comparison:
     trials: int
 
     def to_json(self) -> dict[str, Any]:
-        """The fields as json.dumps() takes them."""
+        """Returns the fields as json.dumps() takes them."""
         return asdict(self)
 
     def report(self, a: str, b: str) -> str:
-        """A table and a sentence for a terminal; `a` and `b` are what the systems are called."""
+        """Returns a table and a sentence for a terminal; `a` and `b` are what the systems are called."""
         rows = [_row("BLEU", self.bleu), _row("chrF", self.chrf)]
         header = f"{'':<6}{'A':<26}{'B':<26}{'A - B':<25}p"
         equal = f"{self.equal_sentences:,} of {self.sentences:,} sentences are translated to the same text"
@@ -164,7 +164,7 @@ def randomization_p(metric: Metric, a: np.ndarray, b: np.ndarray, trials: int, s
 
 
 def in_words(comparison: Comparison) -> str:
-    """The comparison by BLEU in words; where chrF points the other way, a sentence says so."""
+    """Returns the comparison by BLEU in words; where chrF points the other way, a sentence says so."""
     bleu, chrf = comparison.bleu, comparison.chrf
     size = f"{abs(bleu.difference):.2f}"
     if size == "0.00":
@@ -186,7 +186,7 @@ def in_words(comparison: Comparison) -> str:
 
 
 def _cases(p: float) -> str:
-    """`3 of 100 cases`; per thousand where it is that rare."""
+    """Returns `3 of 100 cases`; per thousand where it is that rare."""
     if p < 0.0015:
         return "at most 1 of 1,000 cases"
     return f"{round(1000 * p)} of 1,000 cases" if p < 0.0095 else f"{round(100 * p)} of 100 cases"

@@ -24,11 +24,11 @@ class LabelScores:
     texts: int
 
     def to_json(self) -> dict[str, Any]:
-        """The fields as json.dumps() takes them and json.loads() gives them back."""
+        """Returns the fields as json.dumps() takes them and json.loads() gives them back."""
         return asdict(self) | {"accuracy_interval": list(self.accuracy_interval)}
 
     def report(self) -> str:
-        """The scores as aligned lines for a terminal."""
+        """Returns the scores as aligned lines for a terminal."""
         low, high = self.accuracy_interval
         by_label = ", ".join(f"{label} {f1:.2f}" for label, f1 in self.f1_by_label.items())
         return "\n".join(
@@ -39,7 +39,7 @@ class LabelScores:
 
 
 def score_labels(found: Sequence[str], right: Sequence[str]) -> LabelScores:
-    """The scores of labels against the right ones.
+    """Scores labels against the right ones.
 
     F1 of a label is 2 * both / (found + right): how often it was found and right, found, right. Raises DataError where
     the two sides differ in length or are empty.
@@ -60,7 +60,7 @@ def score_labels(found: Sequence[str], right: Sequence[str]) -> LabelScores:
 
 
 def wilson_interval(hits: int, trials: int) -> Interval:
-    """The 95 % confidence interval of a proportion, in percent.
+    """Returns the 95 % confidence interval of a proportion, in percent.
 
     Source: Wilson, "Probable inference, the law of succession, and statistical inference" (1927).
     """

@@ -50,11 +50,11 @@ class Scores:
     sentences: int
 
     def to_json(self) -> dict[str, Any]:
-        """The fields as json.dumps() takes them and json.loads() gives them back."""
+        """Returns the fields as json.dumps() takes them and json.loads() gives them back."""
         return {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()}
 
     def report(self) -> str:
-        """The scores as aligned lines for a terminal."""
+        """Returns the scores as aligned lines for a terminal."""
         rows = [
             ("BLEU", self.bleu, self.bleu_interval, self.signature),
             ("BLEU lowercase", self.bleu_lowercase, self.bleu_lowercase_interval, self.signature_lowercase),
@@ -158,7 +158,7 @@ class Measurement(NamedTuple):
 def measure(
     metric: Metric, hypotheses: Sequence[str], references: Sequence[Sequence[str]], resamples: int, seed: int
 ) -> Measurement:
-    """The score of a corpus by one metric; with equal seeds, the same sentences are drawn from all corpora of a length.
+    """Scores a corpus by one metric; with equal seeds, the same sentences are drawn from all corpora of a length.
 
     Raises ConfigError for fewer than 40 resamples.
     """
@@ -180,7 +180,7 @@ def measure(
 
 
 def _bootstrap(metric: Metric, statistics: np.ndarray, resamples: int, seed: int) -> np.ndarray:
-    """The scores of corpora drawn with replacement.
+    """Scores corpora drawn with replacement.
 
     sacreBLEU's own draw holds all resamples in memory (72 kB a sentence for chrF), takes its seed from the
     environment and writes both into the signature. This draws the same random numbers, one resample at a time.
@@ -192,7 +192,7 @@ def _bootstrap(metric: Metric, statistics: np.ndarray, resamples: int, seed: int
 
 
 def middle(values: np.ndarray) -> Interval:
-    """The ends of the middle 95 %, without interpolation, as sacreBLEU takes them."""
+    """Returns the ends of the middle 95 %, without interpolation, as sacreBLEU takes them."""
     tail = len(values) // 40
     ordered = np.sort(values)
     return float(ordered[tail]), float(ordered[-tail - 1])

@@ -24,11 +24,11 @@ class TextScores:
     """1 for a running text, else lines."""
 
     def to_json(self) -> dict[str, Any]:
-        """The fields as json.dumps() takes them."""
+        """Returns the fields as json.dumps() takes them."""
         return asdict(self)
 
     def report(self) -> str:
-        """The scores as aligned lines for a terminal."""
+        """Returns the scores as aligned lines for a terminal."""
         texts = "1 text" if self.texts == 1 else f"{self.texts:,} texts"
         return "\n".join(
             [f"loss           {self.loss:.4f} nats a token",
@@ -39,7 +39,7 @@ class TextScores:
 
 
 def score_texts(log_probs: Sequence[Sequence[float]], num_bytes: int) -> TextScores:
-    """The scores of texts from the log-probability of each of their tokens (nats), and their length in UTF-8.
+    """Scores texts from the log-probability of each of their tokens (nats), and their length in UTF-8.
 
     Raises DataError where there is nothing to score.
     """

@@ -117,7 +117,7 @@ class PartialOutput:
         self._file.close()
 
     def _stored(self) -> dict[str, Any] | None:
-        """The manifest, where there is one that can be read, and something that it is of."""
+        """Returns the manifest, where there is one that can be read, and something that it is of."""
         if not self.path.is_file():
             return None
         try:
@@ -129,7 +129,7 @@ class PartialOutput:
         return table if whole else None
 
     def _other(self, table: dict[str, Any] | None) -> str | None:
-        """What differs between the command that left it and this one, in words."""
+        """Says what differs between the command that left it and this one, in words."""
         if table is None or table["command"] == self.command:
             return None
         stored = table["command"]
@@ -137,7 +137,7 @@ class PartialOutput:
         return f"it is of another command, whose {' and '.join(f'`{shown(name)}`' for name in names[:5])} differed"
 
     def _damage(self, table: dict[str, Any] | None) -> str | None:
-        """Whether what the manifest counts is there, in words; its hash goes on from there."""
+        """Says in words whether what the manifest counts is there; its hash goes on from there."""
         if table is None:
             return None
         self._file.seek(0)
@@ -148,7 +148,7 @@ class PartialOutput:
         return None if self._hash.hexdigest() == table.get("output_sha256") else "it has been changed"
 
     def _held(self) -> BinaryIO:
-        """The file, opened and locked; where disks know no locks, nobody is kept out.
+        """Returns the file, opened and locked; where disks know no locks, nobody is kept out.
 
         Raises ConfigError where another process writes it now.
         """
@@ -178,7 +178,7 @@ class PartialOutput:
 def partial_output(
     target: Path, command: Mapping[str, Any], source: Countable, *, fresh: bool, say: Callable[[str], object]
 ) -> Iterator[PartialOutput]:
-    """An output that becomes `target` when its context ends well, and else stays to be gone on with.
+    """Opens an output that becomes `target` when its context ends well, and else stays to be gone on with.
 
     Args:
         command: what decides the output beside the input, as JSON has it.

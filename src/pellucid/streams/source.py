@@ -32,7 +32,7 @@ class LineSource:
     """
 
     def __init__(self, path: str, on_bad_utf8: str = "error", text: str | None = None) -> None:
-        """The lines of `text`, if that is given.
+        """Takes the lines of `text`, if that is given.
 
         Raises DataError where there is no such file; ConfigError for another `on_bad_utf8`.
         """
@@ -167,7 +167,7 @@ class PairSource:
         return [None if one is None or other is None else (one, other) for one, other in pairs]
 
     def _end(self) -> list[tuple[str, str] | None]:
-        """Nothing, where both have ended at the same line."""
+        """Returns nothing more, where both have ended at the same line."""
         for source in (self._first, self._second):
             while source.take(PASSED_AT_ONCE):
                 pass
@@ -186,7 +186,7 @@ class PairSource:
         return self._first.digest + self._second.digest
 
     def skip(self, number: int, digest: str) -> bool:
-        """As LineSource.skip(), both or neither."""
+        """Does what LineSource.skip() does, for both or neither."""
         half = len(digest) // 2
         if not self._first.skip(number, digest[:half]):
             return False
@@ -208,7 +208,7 @@ class PairSource:
 
 
 def _opened(path: str) -> BinaryIO:
-    """The file, without a buffer where it may be a pipe: a thread that waits for one must hold no lock at the end."""
+    """Opens a file, without a buffer where it may be a pipe: a thread that waits for one must hold no lock then."""
     if path == "-":
         buffered = standard_input()
         return buffered if _is_regular(_status(buffered)) else cast(BinaryIO, getattr(buffered, "raw", buffered))

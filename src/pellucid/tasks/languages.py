@@ -20,7 +20,7 @@ def speaking(
     source_language: str | None,
     target_language: str | None,
 ) -> DecodeConfig:
-    """`decode` for a translation between two languages; None: as it is.
+    """Returns `decode` for a translation between two languages; None: as it is.
 
     | model | the source's code | the target's code |
     | --- | --- | --- |

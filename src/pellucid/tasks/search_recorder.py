@@ -111,7 +111,7 @@ class SearchRecorder:
         return replace(first, q=q, mask=mask)
 
     def search(self, best: Hypothesis, label: Label) -> tuple[SearchTrace, tuple[Token, ...]]:
-        """The tree, in which the hypothesis that was found `best` is marked, and the tokens of the rows."""
+        """Returns the tree, in which the hypothesis that was found `best` is marked, and the tokens of the rows."""
         chosen = self._place_of(best)
         continued = {node.parent for node in self._nodes}
         tokens = self._tokens(chosen, continued, label)
@@ -129,13 +129,13 @@ class SearchRecorder:
         return search, tuple(tokens[place] for place in readers)
 
     def _place_of(self, best: Hypothesis) -> int:
-        """The node at which a hypothesis ended."""
+        """Returns the node at which a hypothesis ended."""
         ends = (place for place, node in enumerate(self._nodes) if node.status == "finished")
         prefix = len(self._config.target_prefix)
         return next(place for place in ends if self._path(place)[1 + prefix : -1] == best.ids)
 
     def _path(self, place: int | None) -> list[int]:
-        """The ids from the start token to a node."""
+        """Returns the ids from the start token to a node."""
         ids = []
         while place is not None:
             ids.append(self._nodes[place].token)
@@ -143,7 +143,7 @@ class SearchRecorder:
         return ids[::-1]
 
     def _tokens(self, best: int, continued: set[int | None], label: Label) -> list[Token]:
-        """Each node's token as its branch shows it, the best branch first; words mean nothing in a tree."""
+        """Returns each node's token as its branch shows it, the best branch first; words mean nothing in a tree."""
         found: dict[int, Token] = {}
         leaves = [best, *(place for place in range(len(self._nodes)) if place not in continued)]
         for leaf in leaves:

@@ -138,7 +138,7 @@ def cut(ids: Sequence[int], tokens: Sequence[str], limit: int) -> list[list[int]
 
 
 def _cut_place(tokens: Sequence[str]) -> int:
-    """The best place among the tokens to cut before; the last token is the first that does not fit."""
+    """Returns the best place among the tokens to cut before; the last token is the first that does not fit."""
     places = range(len(tokens) - 1, len(tokens) // 2, -1)
     behind_sentences = (place for place in places if tokens[place - 1][-1:] in SENTENCE_ENDS)
     between_words = (place for place in places if tokens[place].startswith(SPACES))

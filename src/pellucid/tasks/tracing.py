@@ -36,7 +36,7 @@ def trace(
     segments: Ids | None = None,
     tokenizer: Tokenizers | Tokenizer | None = None,
 ) -> Trace:
-    """All attentions of a model's pass over one sequence, or over a source and a target.
+    """Records all attentions of a model's pass over one sequence, or over a source and a target.
 
         trace = pellucid.trace(model, [5, 8, 2], [1, 7])
         trace["cross"].weights(layer=0, head=1)                             # (2, 3)
@@ -83,7 +83,7 @@ def trace_pass(
     segments: Sequence[int] | None = None,
     tokenizers: Tokenizers | None = None,
 ) -> Trace:
-    """A trace of one pass; `out` is what the decoder was to write, None: the target moved on by one."""
+    """Records one pass; `out` is what the decoder was to write, None: the target moved on by one."""
     found = record_pass(model, src, tgt, segments)
     sequences = {}
     if src:
@@ -103,7 +103,7 @@ def trace_pass(
 
 
 def trace_text(model: EncoderOnly, tokenizer: Tokenizer, text: str, second: str | None = None) -> Trace:
-    """A trace of an encoder's pass over a text, or over a pair of texts for a model that tells segments apart.
+    """Records an encoder's pass over a text, or over a pair of texts for a model that tells segments apart.
 
     Raises DataError for a pair where it does not, and for what exceeds its positions.
     """
@@ -129,7 +129,7 @@ def trace_text(model: EncoderOnly, tokenizer: Tokenizer, text: str, second: str 
 
 
 def segments_of(ids: Sequence[int], config: ModelConfig) -> list[int]:
-    """The segment of each id of a text or pair: 0 as far as the first end token, 1 behind it."""
+    """Returns the segment of each id of a text or pair: 0 as far as the first end token, 1 behind it."""
     first = list(ids).index(config.eos_id) + 1
     return [int(place >= first) for place in range(len(ids))]
 
@@ -137,7 +137,7 @@ def segments_of(ids: Sequence[int], config: ModelConfig) -> list[int]:
 def trace_translation(
     model: Transformer, tokenizers: Tokenizers, decode: DecodeConfig, source: Sequence[int], target: Sequence[int]
 ) -> Trace:
-    """A trace of a pass over a source and a given target (ids without start and end tokens)."""
+    """Records a pass over a source and a given target (ids without start and end tokens)."""
     src = whole_source(model, source, decode)
     written = [*decode.target_prefix, *target, model.config.eos_id]
     return trace_pass(model, src, [model.config.bos_id, *written[:-1]], written, tokenizers=tokenizers)
@@ -146,7 +146,7 @@ def trace_translation(
 def trace_search(
     model: Transformer, tokenizers: Tokenizers | None, decode: DecodeConfig, source: Sequence[int]
 ) -> Trace:
-    """A trace of a search and of a pass over what it found best; `source` without its end token."""
+    """Records a search, and a pass over what it found best; `source` without its end token."""
     recorder = SearchRecorder(model, decode)
     with watched(model, recorder.observe) as copied:
         best = search(copied, [source], decode, watch=recorder.watch)[0][0]
@@ -167,7 +167,7 @@ def trace_search(
 
 
 def _greedy_output(model: Transformer, src: Sequence[int]) -> list[int]:
-    """What the decoder reads as it writes its own output. `src` has its end token already, wherever that stands."""
+    """Returns what the decoder reads as it writes its own output. `src` has its end token, wherever that stands."""
     decode = DecodeConfig()
     (found,) = greedy_search(Steps(in_evaluation(model), ids_tensor(model, src, "src"), decode), decode)
     return [model.config.bos_id, *found.hypotheses[0].ids]
@@ -183,7 +183,7 @@ def _tokens(
 
 
 def _listed(ids: Ids, name: str, pad_id: int | None) -> list[int]:
-    """The ids of one sequence without the padding behind them."""
+    """Returns the ids of one sequence without the padding behind them."""
     array = torch.as_tensor(ids)
     if not array.numel():
         return []
@@ -201,7 +201,7 @@ def _listed(ids: Ids, name: str, pad_id: int | None) -> list[int]:
 
 
 def _check_model(model: Any) -> None:
-    """Raises DataError for what is no model of Pellucid's, with the call that is meant."""
+    """Raises DataError for what is not a model of Pellucid's, with the call that is meant."""
     if isinstance(model, Transformer | EncoderOnly | DecoderOnly):
         return
     hint = "pellucid.trace_from_weights takes the attention weights of any model"

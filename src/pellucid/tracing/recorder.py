@@ -170,7 +170,7 @@ def _of_one(tensor: Tensor) -> Tensor:
 
 
 def difference(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, bias: Tensor | None, output: Tensor) -> Tensor:
-    """max |softmax(q k^T / sqrt(K) + bias) v - output|, from what is recorded of a call.
+    """Returns max |softmax(q k^T / sqrt(K) + bias) v - output|, from what is recorded of a call.
 
     A head at a time: its scores then stay near the processor, and a long text needs no memory for those of all heads.
     """
@@ -191,7 +191,7 @@ def difference(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, bias: Tenso
 
 
 def value_norms(v: Tensor, out_weight: Tensor) -> Tensor:
-    """||v W^O_h||, the length of what each key's value adds to the output: (H, M, K), (D, H * K) -> (H, M).
+    """Returns ||v W^O_h||, the length of what each key's value adds to the output: (H, M, K), (D, H * K) -> (H, M).
 
     By way of W^O_h^T W^O_h, (K, K), which is far smaller than the vectors themselves.
     """
