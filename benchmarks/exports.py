@@ -4,7 +4,8 @@
 
 Greedy search over every sentence, in single precision: CTranslate2 and ONNX must write the same tokens for all but one
 sentence in a thousand. Then both with int8 matrices: their BLEU must be within 0.3 of ours, greedy, and CTranslate2's
-with a beam, too. JSON goes to standard output; the exit status is 1 where a bar is missed. `--folder` keeps the exported models.
+with a beam, too. JSON goes to standard output; the exit status is 1 where a bar is missed. `--folder` keeps the
+exported models.
 """
 
 import argparse

@@ -1,11 +1,11 @@
-"""Writes the reference pages: settings from the text below each field, verbs from their --help.
+"""Writes the reference: settings from the text below each field, verbs from their --help, errors from their classes.
 
 python docs/generate.py
 """
 
-import ast
 import inspect
 import io
+import json
 import os
 import re
 import sys
@@ -15,15 +15,17 @@ import warnings
 from collections.abc import Callable, Collection
 from contextlib import redirect_stdout
 from dataclasses import fields
-from itertools import pairwise
 from pathlib import Path
 from typing import Any, Literal
 from unittest.mock import patch
 
-from pellucid.cli.main import VERBS
+import pellucid.errors
 from pellucid.cli.main import main as run_command_line
-from pellucid.config import PRESETS, SECTIONS, Recipe, SamplingConfig, shipped_recipes
+from pellucid.cli.verbs import VERBS
+from pellucid.config import PRESETS, SECTIONS, ModelConfig, Recipe, SamplingConfig, shipped_recipes
+from pellucid.config.schema import attribute_docstrings, recipe_schema
 from pellucid.config.tables import toml_line
+from pellucid.errors import PellucidError
 
 REFERENCE = Path(__file__).parent / "reference"
 WIDTH = 100
@@ -49,7 +51,7 @@ Options of `pellucid translate --sample` and of `Translator.sample`; no recipe h
 temperature: first top-k, then top-p.
 """
 
-COMMAND_LINE = f"""{GENERATED}
+COMMAND_LINE = rf"""{GENERATED}
 
 # Command line
 
@@ -57,11 +59,50 @@ COMMAND_LINE = f"""{GENERATED}
 everything else to standard error. `--debug`, with any verb, shows the traceback of an error. The exit status is 0, 2
 for a user's mistake, 1 for a failure, 130 after SIGINT, 143 after SIGTERM, 129 after SIGHUP.
 [Lines in, lines out](../concepts/streams.md) says what stands behind it.
+
+A shell completes verbs, options and what they take once its start-up file has the line for it:
+
+| shell | file | line |
+| --- | --- | --- |
+| bash | `~/.bashrc` | `eval "$(pellucid --completion bash)"` |
+| zsh | `~/.zshrc`, below `compinit` | `eval "$(pellucid --completion zsh)"` |
+| fish | `~/.config/fish/config.fish` | `pellucid --completion fish \| source` |
+"""
+
+ERRORS = f"""{GENERATED}
+
+# Errors
+
+An error that you can mend says what is wrong, with the values, what is allowed, and in its hint what to do. The command
+line prints both on standard error, without a traceback, and exits; `--debug` shows the traceback.
+
+```text
+{{example}}
+```
+
+In Python it is an exception of one of these classes, all of them in `pellucid` and in `pellucid.errors`. The message is
+`str(error)`, the hint `error.hint`. There a parameter stands as a call has it: `` `out=` ``, `` `fresh=True` ``; the
+command line says its own options in their place, `` `--out` ``, `` `--fresh` ``.
+
+| class | exit status | raised for |
+| --- | --- | --- |
+{{classes}}
+
+A disk that is full is a failure, exit status 1, whatever class says so. Values from outside stand in a message with
+their escapes visible, and cut to 80 characters, paths to 240.
+
+What you did not cause ends with exit status 1 and the name of the exception, as a mistake in Pellucid. After Ctrl-C the
+exit status is 130, after SIGTERM 143, after SIGHUP 129; a training has saved its state by then, or says that it could
+not, and in Python raises `pellucid.Interrupted`, which is not a `PellucidError`.
+[When training goes wrong](../guides/when-training-goes-wrong.md) goes through what may happen in a training.
+
+A warning does not end anything. It goes to standard error as `warning: ...`, in Python through `warnings`: for instance
+where a line is translated in pieces.
 """
 
 
 def configuration() -> str:
-    """The page of all settings."""
+    """Returns the page of all settings."""
     parts = [CONFIGURATION, "## Keys before the sections\n", *_table(Recipe, leave_out=SECTIONS)]
     for section, cls in SECTIONS.items():
         parts += [f"\n## `[{section}]`: {cls.__name__}\n", f"{inspect.getdoc(cls)}\n", *_table(cls)]
@@ -72,29 +113,46 @@ def configuration() -> str:
 
 
 def command_line() -> str:
-    """The page of all verbs."""
+    """Returns the page of all verbs."""
     parts = [COMMAND_LINE]
     for verb, summary in VERBS.items():
         parts.append(f"## {verb}\n\n{summary[0].upper()}{summary[1:]}.\n\n```text\n{help_of(verb)}\n```\n")
     return "\n".join(parts)
 
 
-PAGES: dict[str, Callable[[], str]] = {"configuration.md": configuration, "command-line.md": command_line}
+def errors() -> str:
+    """Returns the page of all errors."""
+    named = vars(pellucid.errors).values()
+    classes = [cls for cls in named if isinstance(cls, type) and issubclass(cls, PellucidError)]
+    rows = [f"| `{cls.__name__}` | {cls.exit_status} | {_raised_for(cls)} |" for cls in classes]
+    try:
+        ModelConfig(d_model=500, num_heads=8)
+    except PellucidError as error:
+        example = f"error: {error}\n\nhint: {error.hint}"
+    return ERRORS.format(example=example, classes="\n".join(rows))
 
 
-def attribute_docstrings(cls: type) -> dict[str, str]:
-    """The string below each field of a class, which Python itself throws away: read from the source."""
-    tree = ast.parse(inspect.getsource(sys.modules[cls.__module__]))
-    body = next(node.body for node in tree.body if isinstance(node, ast.ClassDef) and node.name == cls.__name__)
-    found = {}
-    for node, below in pairwise(body):
-        if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and isinstance(below, ast.Expr):
-            found[node.target.id] = inspect.cleandoc(ast.literal_eval(below.value))
-    return found
+def _raised_for(cls: type) -> str:
+    """Returns the first sentence of an error's docstring as a cell."""
+    first = (inspect.getdoc(cls) or "").partition("\n\n")[0]
+    return _cell(first.removeprefix("Is raised for ").removeprefix("Is ").removesuffix("."))
+
+
+def schema() -> str:
+    """Returns the JSON Schema of a recipe."""
+    return json.dumps(recipe_schema(), indent=2, ensure_ascii=False) + "\n"
+
+
+PAGES: dict[str, Callable[[], str]] = {
+    "configuration.md": configuration,
+    "command-line.md": command_line,
+    "errors.md": errors,
+    "recipe.schema.json": schema,
+}
 
 
 def help_of(verb: str) -> str:
-    """What `pellucid VERB --help` prints, without the frames that depend on the terminal."""
+    """Returns what `pellucid VERB --help` prints, without the frames that depend on the terminal."""
     with (
         patch.dict(os.environ, {"COLUMNS": str(WIDTH)}),
         warnings.catch_warnings(),
@@ -106,7 +164,7 @@ def help_of(verb: str) -> str:
 
 
 def _table(cls: type, leave_out: Collection[str] = ()) -> list[str]:
-    """A line a field: its name, what values it takes, its default, its text."""
+    """Returns a line a field: its name, what values it takes, its default, its text."""
     texts, hints = attribute_docstrings(cls), typing.get_type_hints(cls)
     rows = [
         f"| `{f.name}` | {_values(hints[f.name])} | `{_toml(f.default)}` | {_cell(texts[f.name])} |"
@@ -117,7 +175,7 @@ def _table(cls: type, leave_out: Collection[str] = ()) -> list[str]:
 
 
 def _presets() -> list[str]:
-    """A line a preset, with the fields in which it differs from the defaults."""
+    """Returns a line a preset, with the fields in which it differs from the defaults."""
     rows = [
         f"| `{name}` | {', '.join(f'`{toml_line(key, value)}`' for key, value in overrides.items())} |"
         for name, overrides in PRESETS.items()
@@ -127,13 +185,13 @@ def _presets() -> list[str]:
 
 
 def _recipes() -> list[str]:
-    """A line a recipe that comes with the package."""
+    """Returns a line a recipe that comes with the package."""
     rows = [f"| `{name}` | {_cell(Recipe.load(name).description)} |" for name in shipped_recipes()]
     return ["`pellucid recipes NAME` prints one whole.\n", "| name | what it trains |", "| --- | --- |", *rows]
 
 
 def _cell(text: str) -> str:
-    """A text as a cell of a table, which is one line and has no rule in it."""
+    """Returns a text as a cell of a table, which is one line and has no rule in it."""
     return " ".join(text.split()).replace("|", "\\|")
 
 

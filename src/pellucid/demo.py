@@ -1,4 +1,4 @@
-"""`pellucid demo`: a whole training on data that this project makes, through the same code as `pellucid train`."""
+"""Runs a whole training on data that this project makes, through the same code as `pellucid train`."""
 
 import sys
 import time
@@ -17,12 +17,12 @@ PAIRS = 48_000
 HELD_OUT = 1_000
 SEED = 7
 SHOWN = 8
-DRAWN = "목요일"  # the picture shows a date with its weekday, which the model must learn to skip
+DRAWN = "목요일"  # a date with its weekday is drawn, which the model must learn to skip
 
 
 @dataclass(frozen=True)
 class DemoResult:
-    """What the demo came to: held-out dates right to the last character, and all of them."""
+    """Holds what the demo came to: how many held-out dates are right to the last character, and of how many."""
 
     exact: int
     total: int
@@ -36,7 +36,7 @@ def run_demo(out: str | Path, device: str = "auto") -> DemoResult:
     """
     folder, started = Path(out), time.perf_counter()
     if folder.exists() and not folder.is_dir():
-        raise ConfigError(f"`{folder}` is a file, not a folder for the demo", "choose another `--out`")
+        raise ConfigError(f"`{folder}` is a file, not a folder for the demo", "choose another `out=`")
     pairs, held_out = split_dates(PAIRS, SEED, HELD_OUT)
     with refusals_in_words(folder, "folder"):
         src, tgt = write_parallel(pairs, folder / "corpus", "train")
@@ -53,7 +53,7 @@ def run_demo(out: str | Path, device: str = "auto") -> DemoResult:
 
 
 def _draw(translator: Translator, held_out: list[tuple[str, str]], path: Path) -> None:
-    """Each head of the last layer's cross-attention, for a date that shows something."""
+    """Draws each head of the last layer's cross-attention, for a date that shows something."""
     written, iso = next((pair for pair in held_out if DRAWN in pair[0]), held_out[0])
     title = f"{written} → {iso}: cross-attention of the last layer, each head"
     view(translator.trace(written, iso), "matrix", attention="cross", title=title).svg(path)

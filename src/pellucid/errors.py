@@ -1,4 +1,4 @@
-"""What Pellucid raises.
+"""The errors that Pellucid raises, and how their messages are worded.
 
     PellucidError
     ├── ConfigError       a setting that cannot work, an unknown key
@@ -6,8 +6,10 @@
     ├── CheckpointError   a model folder or a checkpoint that cannot be read
     └── DecodingError     a search that cannot be run as asked
 
-Each message says what is wrong, with the values, and what is allowed; `hint` says what to do. A value that comes from
-outside goes through shown() first.
+A message says what is wrong, with the values, and what is allowed; `hint` says what to do. A value that comes from
+outside goes through shown() first. A parameter stands as Python writes it in a call, in backticks: `out=`,
+`fresh=True`, `layer=3` (argument() writes the last). The command line finds these forms in a message, and only these,
+and puts its own options in their place: `--out`, `--fresh`, `--layer 3`. A setting stands by its key: `train.steps`.
 """
 
 import math
@@ -24,13 +26,13 @@ MOST_SHOWN_OF_A_PATH = 240
 
 
 class PellucidError(Exception):
-    """The base of all errors that a user can mend. `hint` is a sentence on what to do, or empty.
+    """Is the base of all errors that a user can mend; itself where none of them fits, as for a loss that is not finite.
 
-    `exit_status` is what the command line exits with: 2 for a user's mistake, 1 for a failure. Each kind has one; an
-    error that is the exception of its kind is given its own.
+    `hint` is a sentence on what to do, or empty. `exit_status` is what the command line exits with: 2 for a user's
+    mistake, 1 for a failure. Each class has one; an error that is the exception of its class is given its own.
     """
 
-    exit_status = 1
+    exit_status: int = 1
 
     def __init__(self, message: str, hint: str = "", exit_status: int | None = None) -> None:
         super().__init__(message)
@@ -40,29 +42,29 @@ class PellucidError(Exception):
 
 
 class ConfigError(PellucidError):
-    """A setting that cannot work."""
+    """Is raised for a setting that cannot work, an unknown key, verb or option, and a folder that is taken."""
 
     exit_status = 2
 
 
 class DataError(PellucidError):
-    """Text or a file that cannot be used."""
+    """Is raised for a text or a file that is missing, not UTF-8, too long, or not as long as its other side."""
 
     exit_status = 2
 
 
 class CheckpointError(PellucidError):
-    """A model folder or a checkpoint that is missing, damaged or of another kind."""
+    """Is raised for a model folder or a checkpoint that is damaged or of another format; 2 where there is none."""
 
 
 class DecodingError(PellucidError):
-    """A search that cannot be run as asked."""
+    """Is raised for a search that cannot be run as asked, and a model that gives no numbers."""
 
     exit_status = 2
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """`"; did you mean `x`?"` for the known word nearest to `word`, or an empty string."""
+    """Returns `"; did you mean `x`?"` for the known word nearest to `word`, or an empty string."""
     close = get_close_matches(word, list(known), n=1)
     return f"; did you mean `{close[0]}`?" if close else ""
 
@@ -80,8 +82,14 @@ def shown(value: object) -> str:
     return _cut(visible, most)
 
 
+def argument(name: str, value: object) -> str:
+    """Returns a parameter with its value as a call has them, for a message: `layer=3`, `to="onnx"`."""
+    text = f'"{shown(value)}"' if isinstance(value, str | PurePath) else shown(value)
+    return f"`{name}={text}`"
+
+
 def quoted(value: object) -> str:
-    """Returns the same with a string in quotes, where it matters that it is one: `'7'` is no number."""
+    """Returns the same with a string in quotes, where it matters that it is one: `'7'` is not a number."""
     return f"'{shown(value)}'" if isinstance(value, str) else shown(value)
 
 
@@ -104,7 +112,7 @@ def _visible(character: str) -> str:
 
 
 def _described(value: object) -> str:
-    """A value as Python writes it, of a large one the beginning, and without a limit on how deep or long it may be."""
+    """Returns a value as Python writes it, of a large one the beginning, however deep or long it is."""
     if (
         isinstance(value, int) and value.bit_length() > 8 * MOST_SHOWN
     ):  # Python refuses to spell out thousands of digits

@@ -9,11 +9,12 @@ from inspect import signature
 import pytest
 
 from pellucid.cli.arguments import read_arguments
-from pellucid.cli.main import USAGE, VERBS
+from pellucid.cli.main import USAGE
+from pellucid.cli.verbs import VERBS
 from pellucid.errors import ConfigError
 from tests.docs.pages import CURRENT, ROOT, Page
 
-OF_ALL_VERBS = {"--help", "--version", "--debug"}
+OF_ALL_VERBS = {"--help", "--version", "--debug", "--completion"}
 ANY_VERB = "VERB"
 
 

@@ -20,8 +20,9 @@ def written(name: str) -> str:
     return (REFERENCE / name).read_text(encoding="utf-8")
 
 
-def test_the_configuration_is_up_to_date() -> None:
-    assert written("configuration.md") == PAGES["configuration.md"](), "run docs/generate.py"
+@pytest.mark.parametrize("name", ["configuration.md", "errors.md", "recipe.schema.json"])
+def test_the_reference_is_up_to_date(name: str) -> None:
+    assert written(name) == PAGES[name](), "run docs/generate.py"
 
 
 def test_the_command_line_is_up_to_date() -> None:

@@ -3,11 +3,23 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import get_args
 
-from pellucid.analysis.aligning_head import HeadAgreement, best_head, find_head, score_heads
-from pellucid.analysis.alignment import Extraction, Gold, Link, Row, align_trace, by_spaces, read_gold
+from pellucid.analysis.aligning_head import Agreement, HeadAgreement, best_head, find_head, score_heads
+from pellucid.analysis.alignment import (
+    Extraction,
+    Gold,
+    Level,
+    Link,
+    Method,
+    Row,
+    align_trace,
+    by_spaces,
+    read_gold,
+    write_links,
+)
 from pellucid.data.lines import read_lines
-from pellucid.errors import DataError
+from pellucid.errors import ConfigError, DataError, argument
 from pellucid.evaluation.held_out import read_columns
 from pellucid.process import keep_freed_memory
 from pellucid.tasks.translator import Translator
@@ -46,7 +58,7 @@ class ParallelLines:
                     raise DataError(
                         f"line {number} of the alignments links word {i} to word {j}, counted from 0, but the lines "
                         f"have {source} and {target} words",
-                        "align the very lines that were aligned by hand; --gold-from-one if they count from 1",
+                        "align the very lines that were aligned by hand; `gold_from_one=True` if they count from 1",
                     )
 
     def traces(self, translator: Translator, extraction: Extraction) -> Iterator[Trace | None]:
@@ -127,4 +139,100 @@ def report(rows: Sequence[HeadAgreement]) -> str:
         rates = f"{found.aer:>8.3f}{found.f1:>8.3f}{found.precision:>11.3f}{found.recall:>8.3f}"
         lines.append(f"{row.name:<48}{rates}{found.links:>9,}")
     best = best_head(rows)
-    return "\n".join([*lines, f"best head: --layer {best.layer} --head {best.head} --row {best.row}"])
+    return "\n".join([*lines, f"best head: {best.name}"])
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Alignments:
+    """Holds the word alignments of a parallel text, and the head that they were read off."""
+
+    links: list[frozenset[Link]]
+    """For each pair of lines the numbers of a source word and of a target word, from 0; none where a line is empty."""
+    layer: int | None
+    """The decoder layer, from 0."""
+    head: int | None
+    """Its head, from 0; None: the mean of its heads."""
+    row: Row
+    """The step whose weights a target word was given: the one that writes it, or the one that reads it."""
+    reason: str
+    """The reason for this head, in words; empty where it was given."""
+    agreement: Agreement | None = None
+    """The agreement with the links that people have made; None where there are none."""
+
+    def __str__(self) -> str:
+        """Returns a line a pair, as the common tools write them: `0-0 1-2`."""
+        return "\n".join(map(write_links, self.links))
+
+
+def align(
+    translator: Translator | str | Path,
+    sources: Sequence[str],
+    targets: Sequence[str],
+    *,
+    layer: int | None = None,
+    head: int | None = None,
+    gold: Sequence[str] | None = None,
+    gold_from_one: bool = False,
+    method: Method = "argmax",
+    threshold: float | None = None,
+    row: Row | None = None,
+    level: Level = "words",
+    device: str = "auto",
+    dtype: str | None = None,
+) -> Alignments:
+    """Returns the word alignment of each pair of lines, as a head of the translator's cross-attention shows it.
+
+        found = pellucid.align("run", ["Ein Hund läuft."], ["A dog runs."])
+        found.links[0]                                                      # frozenset({(0, 0), (1, 1), (2, 2)})
+
+    Args:
+        translator: a Translator, or the folder of one.
+        sources, targets: lines and their translations; words are what stands between spaces.
+        layer: the decoder layer, from 0. None: that of the head that agrees best with `gold`; without gold, of the head
+            most of whose links are the same from source to target.
+        head: its head; None: the mean of the layer's, or the head that is found.
+        gold: for each pair what people have aligned, `0-0 1-2 2?3`, with `?` where they were not sure.
+        gold_from_one: True where the words of `gold` are counted from 1.
+        method: argmax, mutual or threshold, as Extraction says.
+        threshold: of the method of that name, the least weight of a link, 0 to 1; None: 0.2.
+        row: the weights of the step that "writes" a target word, or of the one that "reads" it; None: both are tried.
+        level: words, or the tokens of the model's own.
+        device, dtype: where a folder is opened, and in what numbers; they mean nothing to a Translator.
+
+    Raises ConfigError for options that do not go together; DataError for lines or gold that differ in number, and for a
+    layer or head that the model does not have; CheckpointError for a folder that holds no translator.
+    """
+    if head is not None and layer is None:
+        raise ConfigError(f"{argument('head', head)} is given without its layer", "give `layer=`, too")
+    extraction = extraction_of(method, threshold, row, level)
+    aligned = None if gold is None else list(read_gold(gold, gold_from_one))
+    for name, count in (("targets", len(targets)), ("gold", len(sources) if aligned is None else len(aligned))):
+        if count != len(sources):
+            raise DataError(
+                f"`sources=` has {len(sources):,} lines and `{name}=` {count:,}",
+                "line n of each must belong to the same sentence",
+            )
+    lines = ParallelLines(sources, targets, aligned)
+    if level == "words":
+        lines.check_gold()
+    opened = translator if isinstance(translator, Translator) else open_translator(translator, device, dtype)
+    reason = ""
+    if layer is None:
+        chosen = choose_head(opened, lines, extraction, [row] if row else get_args(Row))
+        layer, head, extraction, reason = chosen.layer, chosen.head, replace(extraction, row=chosen.row), chosen.reason
+    links = list(align_lines(opened, lines, layer, head, extraction))
+    agreement = None
+    if lines.gold is not None:
+        agreement = sum(map(Agreement.of, links, lines.gold), Agreement())
+    return Alignments(links=links, layer=layer, head=head, row=extraction.row, reason=reason, agreement=agreement)
+
+
+def extraction_of(method: Method, threshold: float | None, row: Row | None, level: Level) -> Extraction:
+    """Returns how links are read off weights. Raises ConfigError for a threshold that the method has no use for."""
+    if threshold is not None and method != "threshold":
+        raise ConfigError(
+            f"{argument('threshold', threshold)} means nothing to {argument('method', method)}",
+            f"give {argument('method', 'threshold')}, too",
+        )
+    how = Extraction(method=method, row=row or "writes", level=level)
+    return how if threshold is None else replace(how, threshold=threshold)

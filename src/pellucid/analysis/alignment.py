@@ -188,7 +188,7 @@ def by_spaces(tokens: Sequence[Token], line: str) -> tuple[Token, ...]:
     raise DataError(
         f"`{line[:60]}` has {len(line.split())} words, but its tokens spell `{spelled[:60]}` in {len(words)} words: "
         "which token is part of which word cannot be told",
-        "align tokens with --tokens, or write a space around each word as the tokenizer knows it",
+        'align tokens (`level="tokens"`), or write a space around each word as the tokenizer knows it',
     )
 
 

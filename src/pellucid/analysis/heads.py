@@ -5,20 +5,21 @@ take it.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, cast, get_args
 
 import numpy as np
 
-from pellucid.analysis.ablation import Ablation, Head, Outcome, ablate
+from pellucid.analysis.ablation import Ablation, Head, Outcome
+from pellucid.analysis.ablation import ablate as ablate_model
 from pellucid.analysis.statistics import HeadTable, mean_statistics
 from pellucid.config import DataConfig, Task
 from pellucid.config.tasks import TrainedTask
 from pellucid.data.lines import read_lines
 from pellucid.data.parallel import ParallelText, held_out_text, holds_both_sides
 from pellucid.data.prepare import open_corpus
-from pellucid.errors import ConfigError, DataError
+from pellucid.errors import ConfigError, DataError, argument
 from pellucid.evaluation.held_out import read_columns
 from pellucid.process import keep_freed_memory
 from pellucid.run.folder import stored_recipe
@@ -71,10 +72,10 @@ class Subject:
         """
         if sentences < LEAST:
             raise ConfigError(
-                f"`--sentences` ({sentences}) must be at least {LEAST}", "intervals are drawn from hundreds of them"
+                f"`sentences={sentences}` must be at least {LEAST}", "intervals are drawn from hundreds of them"
             )
         if src is None and tgt is not None:
-            raise ConfigError(f"`--tgt {tgt}` stands without its texts", "name them with --src")
+            raise ConfigError(f"`targets={tgt}` stands without its texts", "give them as `sources=`")
         keep_freed_memory()
         # Of a foreign encoder the settings do not tell whether it has a head: it is looked at without labels.
         task, reader = task_in(model), open_task(model, device, dtype)
@@ -91,7 +92,7 @@ def given_texts(task: Task, src: str, tgt: str | None, running: bool = False) ->
     """
     if not task.targets:
         if tgt is not None:
-            raise ConfigError(f"the model reads the texts of --src alone, not `--tgt {tgt}`", "leave --tgt out")
+            raise ConfigError(f"the model reads `sources=` alone, not `targets={tgt}`", "leave it out")
         return _checked(_alone(read_lines(src), running), f"`{src}`", running)
     if tgt is not None:
         columns = read_columns([src, tgt])
@@ -99,7 +100,7 @@ def given_texts(task: Task, src: str, tgt: str | None, running: bool = False) ->
     if holds_both_sides(src):
         data = DataConfig()
         return _checked(_whole(ParallelText(src, "", data.tsv_columns, data.jsonl_keys)), f"`{src}`")
-    raise ConfigError(f"the {task.targets} of `{src}` are not given", "name their file with --tgt")
+    raise ConfigError(f"the {task.targets} of `{src}` are not given", "give them as `targets=`")
 
 
 def own_texts(model: str | Path, task: Task) -> Texts:
@@ -107,7 +108,7 @@ def own_texts(model: str | Path, task: Task) -> Texts:
 
     Raises ConfigError where the folder does not hold a run, or its texts are not there any more.
     """
-    hint = "name texts with --src" + (" and --tgt" if task.targets else "")
+    hint = "give texts as `sources=`" + (" and `targets=`" if task.targets else "")
     if not task.trained_on:
         raise ConfigError(f"`{model}` has no texts of its own", hint)
     try:
@@ -152,7 +153,7 @@ def _checked(pairs: Iterable[tuple[str, str]], origin: str, running: bool = Fals
     """Leaves empty texts out. Raises DataError where none is left."""
     found = [(source, target) for source, target in pairs if source.strip() and target.strip()]
     if not found:
-        raise DataError(f"there is no text in {origin}", "give a text with --src")
+        raise DataError(f"there is no text in {origin}", "give texts as `sources=`")
     return Texts(found, origin, running)
 
 
@@ -199,17 +200,17 @@ def ablate_heads(
     if not metrics:
         raise ConfigError(
             f"{subject.task.noun} has no task that its heads could be judged by",
-            "leave --ablate out, or train a classifier on it with --init-from",
+            "train a classifier on it: `pellucid train --init-from`",
         )
     if metric is not None:
         if metric not in metrics:
             raise ConfigError(
-                f"`--metric {metric}` cannot be measured of this model",
+                f"`metric={metric}` cannot be measured of this model",
                 f"choose one of {', '.join(metrics)}",
             )
         metrics = tuple(name for name in get_args(Metric) if name == metric)
     sources, targets = (list(side) for side in zip(*subject.texts.pairs, strict=True))
-    return ablate(reader.model, _scorer(reader, subject.texts, sources, targets, metrics), targets, say)
+    return ablate_model(reader.model, _scorer(reader, subject.texts, sources, targets, metrics), targets, say)
 
 
 def report(found: Ablation, texts: Texts) -> str:
@@ -299,3 +300,74 @@ def _labels(
         )
 
     return outcome
+
+
+def ablate(
+    model: TextModel[Any] | str | Path,
+    sources: Sequence[str] | None = None,
+    targets: Sequence[str] | None = None,
+    *,
+    metric: Metric | None = None,
+    sentences: int = 200,
+    device: str = "auto",
+    dtype: str | None = None,
+    say: Callable[[Head], object] = lambda head: None,
+) -> Ablation:
+    """Measures what a model loses without each of its heads, switched off in turn, on the same sentences.
+
+        found = pellucid.ablate("run", sources, targets)
+        worst = found.ranked("loss")[0]
+        found.changes[worst]["loss"].change                                 # nats a token, with its .interval
+
+    Args:
+        model: a Translator, Classifier or LanguageModel, or the folder of one.
+        sources: the sentences; None: those that the run in the folder was tested on, else validated on.
+        targets: their translations or labels; a language model needs none.
+        metric: loss, bleu (of a translator) or accuracy (of a classifier); None: both that the task has.
+        sentences: how many of them are taken, spread evenly over all.
+        device, dtype: where a folder is opened, and in what numbers; they mean nothing to a model that is open.
+        say: is told of each head before it is switched off.
+
+    Raises ConfigError for texts that are missing or not wanted, and a metric that the task does not have; DataError for
+    labels that the model does not know; CheckpointError for a folder that holds no model.
+    """
+    if sentences < LEAST:
+        raise ConfigError(
+            f"{argument('sentences', sentences)} must be at least {LEAST}", "intervals are drawn from hundreds of them"
+        )
+    if sources is None and targets is not None:
+        raise ConfigError("`targets=` are given without their texts", "give them as `sources=`")
+    if isinstance(model, str | Path):
+        task, reader = task_in(model), open_task(model, device, dtype)
+    else:
+        task, reader = model.task, model
+    if sources is not None:
+        running = isinstance(reader, LanguageModel) and not reader.reads_lines
+        texts = replace(_texts_of(task, sources, targets), running=running)
+    elif isinstance(model, str | Path):
+        texts = own_texts(model, task)
+    else:
+        raise ConfigError("there is no text: only a run's folder knows its own", "give `sources=`")
+    return ablate_heads(Subject(task, reader, texts.some(sentences)), metric, say)
+
+
+def _texts_of(task: Task, sources: Sequence[str], targets: Sequence[str] | None) -> Texts:
+    """Returns texts that are at hand, with their translations or labels; without empty ones.
+
+    Raises ConfigError where targets are missing or not wanted, DataError where they differ in number or none is left.
+    """
+    if not task.targets:
+        if targets is not None:
+            raise ConfigError("the model reads the texts of `sources=` alone", "leave `targets=` out")
+        targets = sources
+    if targets is None:
+        raise ConfigError(f"the {task.targets} of the texts are not given", "give them as `targets=`")
+    if len(sources) != len(targets):
+        raise DataError(
+            f"`sources=` has {len(sources):,} texts and `targets=` {len(targets):,}",
+            "number n of each must belong to the same sentence",
+        )
+    pairs = [pair for pair in zip(sources, targets, strict=True) if all(side.strip() for side in pair)]
+    if not pairs:
+        raise DataError("there is no text to score: all that were given are empty", "give texts that are not")
+    return Texts(pairs, "the texts that were given")

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import tyro
 
-from pellucid.cli.options import Device, Dtype, Model, flag, optional
+from pellucid.cli.options import Choices, Device, Dtype, Model, flag, optional
 
 
 def align(
@@ -25,10 +25,16 @@ def align(
     ] = None,
     gold_from_one: Annotated[bool, flag("the words of --gold count from 1")] = False,
     all_heads: Annotated[bool, flag("print AER, F1, precision and recall of every head instead")] = False,
-    method: Annotated[str, tyro.conf.arg(metavar="NAME", help="argmax, mutual or threshold")] = "argmax",
+    method: Annotated[
+        str,
+        tyro.conf.arg(metavar="NAME", help="argmax, mutual or threshold"),
+        Choices.of("argmax", "mutual", "threshold"),
+    ] = "argmax",
     threshold: Annotated[float | None, optional("X", "with --method threshold: the least weight", "0.2")] = None,
     row: Annotated[
-        str | None, optional("NAME", "whose weights a word has: of the step that writes or reads it", "both are tried")
+        str | None,
+        optional("NAME", "whose weights a word has: of the step that writes or reads it", "both are tried"),
+        Choices.of("writes", "reads"),
     ] = None,
     tokens: Annotated[bool, flag("align tokens, not words")] = False,
     output: Annotated[
@@ -50,27 +56,31 @@ def align(
     from dataclasses import replace
     from typing import Any, get_args
 
-    from pellucid.analysis.align import ParallelLines, align_lines, choose_head, open_translator, report, score_lines
+    from pellucid.analysis.align import (
+        ParallelLines,
+        align_lines,
+        choose_head,
+        extraction_of,
+        open_translator,
+        report,
+        score_lines,
+    )
     from pellucid.analysis.aligning_head import Agreement
-    from pellucid.analysis.alignment import Extraction, Row, write_links
+    from pellucid.analysis.alignment import Row, write_links
     from pellucid.errors import ConfigError
     from pellucid.files.writing import writable
     from pellucid.streams.streams import writer
 
-    if threshold is not None and method != "threshold":
-        raise ConfigError(f"`--threshold` means nothing to `--method {method}`", "add --method threshold")
     if all_heads and gold is None:
-        raise ConfigError("--all-heads has nothing to compare with", "name right alignments with --gold")
+        raise ConfigError("`--all-heads` has nothing to compare with", "name right alignments with `--gold`")
     if all_heads and layer is not None:
-        raise ConfigError(f"--all-heads and `--layer {layer}` exclude each other", "leave one out")
+        raise ConfigError(f"`--all-heads` and `--layer {layer}` exclude each other", "leave one out")
     if gold_from_one and gold is None:
-        raise ConfigError("--gold-from-one has no alignments to count", "name them with --gold, or leave it out")
+        raise ConfigError("`--gold-from-one` has no alignments to count", "name them with `--gold`, or leave it out")
     if head is not None and layer is None:
-        raise ConfigError(f"`--head {head}` needs a --layer", "name the layer, too")
-    level = "tokens" if tokens else "words"
-    options: dict[str, Any] = {"method": method, "row": row or "writes", "level": level}
-    options |= {} if threshold is None else {"threshold": threshold}
-    extraction = Extraction(**options)
+        raise ConfigError(f"`--head {head}` needs a `--layer`", "name the layer, too")
+    as_named: Any = method, threshold, row, "tokens" if tokens else "words"
+    extraction = extraction_of(*as_named)
     rows = [extraction.row] if row else get_args(Row)
     if output != "-":
         writable(output)

@@ -1,4 +1,8 @@
-"""The arguments of a verb: read from its function's signature, with what cannot be read said as an error and a hint."""
+"""Reads the arguments of a verb by its function's signature, and says what is wrong with them in its options.
+
+Errors from below the command line name parameters, as a call in Python has them: as_options() puts the verb's options
+in their place.
+"""
 
 import inspect
 import io
@@ -6,7 +10,7 @@ import re
 import sys
 import types
 import typing
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import redirect_stderr, redirect_stdout
 from functools import partial, wraps
 from itertools import dropwhile, takewhile
@@ -21,10 +25,21 @@ from pellucid.errors import ConfigError, did_you_mean, shown
 _FRAME = " │╭╮╰╯─"
 _NUMBERS = {int: ("a whole number", "5"), float: ("a number", "0.5")}
 """The types of numbers, each in words and with one of them."""
+_PARAMETER = re.compile(r"`([a-z]\w*(?:\.[a-z]\w*)?)=([^`]*)`")
+"""A parameter in a message, `out=` or `layer=3`; or a setting that some verbs have an option for, `data.valid_src=`."""
+OTHER_OPTIONS: Mapping[str, tuple[str, ...]] = {
+    "overrides": ("set",), "settings": ("set",), "source_language": ("src_lang",), "target_language": ("tgt_lang",),
+    "sources": ("src",), "targets": ("tgt",), "references": ("ref", "tgt"), "other": ("compare",),
+}  # fmt: skip
+"""The options of parameters that the command line calls otherwise; of several the first that a verb has."""
+SWITCHES: Mapping[tuple[str, str], str] = {
+    ("level", "tokens"): "tokens", ("special", "False"): "hide_special", ("sink", "False"): "hide_sink",
+}  # fmt: skip
+"""The switches by which a verb says what a call says with a value."""
 
 
 def read_arguments(verb: str, command: Callable[..., int], args: Sequence[str]) -> Callable[[], int]:
-    """The command with its arguments filled in, to be called. Raises ConfigError; SystemExit after `--help`."""
+    """Returns the command with its arguments filled in, to be called. Raises ConfigError; SystemExit after `--help`."""
     prog = f"pellucid {verb}"
     _check_options(prog, command, args)
     _check_numbers(command, args)
@@ -53,8 +68,33 @@ def read_arguments(verb: str, command: Callable[..., int], args: Sequence[str]) 
         raise ConfigError(_sentence(prog, complaint.getvalue()), f"{prog} --help lists all options") from None
 
 
+def as_options(message: str, command: Callable[..., int]) -> str:
+    """Returns a message with the verb's options for its parameters: `out=` becomes `--out`, `layer=3` `--layer 3`.
+
+    What the verb has no option for stays as it is.
+    """
+    parameters = inspect.signature(command).parameters
+
+    def spelled(found: re.Match[str]) -> str:
+        section, _, name = found[1].rpartition(".")
+        value = found[2]
+        if section and value:  # a setting, as --set takes it
+            return found[0]
+        value = re.sub(r"""^\[?(["'])(.*)\1\]?$""", r"\2", value)
+        if (switch := SWITCHES.get((name, value), "")) in parameters:
+            return f"`{_option(switch)}`"
+        known = [option for option in (name, f"{name}_", *OTHER_OPTIONS.get(name, ())) if option in parameters]
+        if not known:
+            return found[0]
+        if parameters[known[0]].kind is inspect.Parameter.POSITIONAL_ONLY:
+            return known[0].upper()
+        return f"`{_option(known[0])}`" if value in ("", "True") else f"`{_option(known[0])} {value}`"
+
+    return _PARAMETER.sub(spelled, message)
+
+
 class _Help(io.StringIO):
-    """What the parser prints, with the colours and the frames that the terminal can show."""
+    """Takes what the parser prints, with the colours and the frames that the terminal can show."""
 
     def __init__(self, terminal: TextIO) -> None:
         super().__init__()
@@ -79,7 +119,7 @@ def _check_options(prog: str, command: Callable[..., int], args: Sequence[str]) 
 
 
 def _as_setting(name: str, parameters: typing.Collection[str]) -> str:
-    """How a recipe's setting is given, where an unknown option of a verb with --set is one; else nothing."""
+    """Returns how a recipe's setting is given, where an unknown option of a verb with --set is one; else nothing."""
     if "set" not in parameters:
         return ""
     from pellucid.config import KEYS
@@ -114,7 +154,7 @@ def _check_numbers(command: Callable[..., int], args: Sequence[str]) -> None:
 
 
 def _number(hint: Any) -> type[int] | type[float] | None:
-    """The type of number that a parameter takes; None where it takes something else."""
+    """Returns the type of number that a parameter takes; None where it takes something else."""
     members = typing.get_args(hint) if isinstance(hint, types.UnionType) else (hint,)
     return next((member for member in members if member in _NUMBERS), None)
 
@@ -124,7 +164,7 @@ def _option(name: str) -> str:
 
 
 def _sentence(prog: str, box: str) -> str:
-    """The first paragraph of the box that the parser draws; without UTF-8, its rules are hyphens."""
+    """Returns the first paragraph of the box that the parser draws; without UTF-8, its rules are hyphens."""
     lines = (line.strip(_FRAME) for line in box.splitlines()[1:])
     unruled = ("" if set(line) == {"-"} else line for line in lines)
     said = " ".join(takewhile(bool, dropwhile(not_, unruled))) or "the arguments cannot be read"

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import tyro
 
-from pellucid.cli.options import Revision, at_revision, flag, optional
+from pellucid.cli.options import Choices, Revision, at_revision, flag, optional
 
 
 def convert(
@@ -23,7 +23,11 @@ def convert(
         tyro.conf.arg(name="from"),
         optional("KIND", "pellucid, hf, or a tutorial's layout", "found by looking"),
     ] = None,
-    to: Annotated[str, tyro.conf.arg(metavar="KIND", help="pellucid, hf, ct2 (CTranslate2) or onnx")] = "pellucid",
+    to: Annotated[
+        str,
+        tyro.conf.arg(metavar="KIND", help="pellucid, hf, ct2 (CTranslate2) or onnx"),
+        Choices.of("pellucid", "hf", "ct2", "onnx"),
+    ] = "pellucid",
     quantization: Annotated[
         str | None, optional("TYPE", "int8; with --to ct2 also float16 and so on", "float32")
     ] = None,
@@ -32,7 +36,9 @@ def convert(
     src_vocab: Annotated[str, optional("FILE", "a tutorial's source vocabulary, a token a line", "none")] = "",
     tgt_vocab: Annotated[str, optional("FILE", "a tutorial's target vocabulary, a token a line", "none")] = "",
     tokenizer: Annotated[
-        str, tyro.conf.arg(metavar="KIND", help="how a tutorial's text is cut: spaces, words or characters")
+        str,
+        tyro.conf.arg(metavar="KIND", help="how a tutorial's text is cut: spaces, words or characters"),
+        Choices.of("spaces", "words", "characters"),
     ] = "spaces",
     lowercase: Annotated[bool, flag("the tutorial's text was lower-cased")] = False,
     bare_source: Annotated[bool, flag("the tutorial's sources had no start token")] = False,
@@ -44,7 +50,9 @@ def convert(
     as_written: Annotated[bool, flag("a tutorial's slip as it computes, not as it was meant")] = False,
     norm_first: Annotated[bool, flag("of torch.nn.Transformer: trained with norm_first=True")] = False,
     activation: Annotated[
-        str, tyro.conf.arg(metavar="NAME", help="of torch.nn.Transformer: relu, gelu, gelu_tanh or silu")
+        str,
+        tyro.conf.arg(metavar="NAME", help="of torch.nn.Transformer: relu, gelu, gelu_tanh or silu"),
+        Choices.of("relu", "gelu", "gelu_tanh", "silu"),
     ] = "relu",
     unscaled_embeddings: Annotated[
         bool, flag("of torch.nn.Transformer: embeddings are not times the root of their width")
@@ -73,24 +81,27 @@ def convert(
     example: pellucid convert model.pt translator --num-heads 8 --src-vocab src.txt --tgt-vocab tgt.txt
     example: pellucid convert run for-ctranslate2 --to ct2 --quantization int8
     """
-    from pellucid.conversion.convert import Sentences
+    from typing import Any
+
     from pellucid.conversion.convert import convert as convert_model
     from pellucid.conversion.tutorial import TutorialOptions
     from pellucid.data.lines import read_lines
     from pellucid.errors import ConfigError
 
-    src = at_revision(src, revision)
-
     if references and not sentences:
-        raise ConfigError("`--references` needs --sentences: the lines that they translate", "add --sentences FILE")
-    options = TutorialOptions(
+        raise ConfigError("`--references` needs `--sentences`: the lines that they translate", "add `--sentences FILE`")
+    tutorial = TutorialOptions(
         num_heads=num_heads, src_vocab=src_vocab, tgt_vocab=tgt_vocab, tokenizer=tokenizer, lowercase=lowercase,
         bare_source=bare_source, unended_source=unended_source, labels=labels, max_positions=max_positions,
         as_written=as_written, norm_first=norm_first, activation=activation, unscaled_embeddings=unscaled_embeddings,
         src_embedding=src_embedding, tgt_embedding=tgt_embedding, output_projection=output_projection,
     )  # fmt: skip
     lines, translations = (list(read_lines(path)) if path else None for path in (sentences, references))
-    compared_on = Sentences(lines, translations, tolerance, (src_lang, tgt_lang))
-    proof = convert_model(src, dst, from_, to, options, quantization, compared_on)
+    target: Any = to  # another word than those that there are is refused with the nearest one
+    proof = convert_model(
+        at_revision(src, revision), dst, from_=from_, to=target, quantization=quantization, tutorial=tutorial,
+        sentences=lines, references=translations, tolerance=tolerance,
+        source_language=src_lang, target_language=tgt_lang,
+    )  # fmt: skip
     print(proof)
     return 0 if proof.passed else 1

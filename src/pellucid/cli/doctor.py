@@ -4,8 +4,8 @@ from typing import Annotated
 
 import tyro
 
-from pellucid.cli.options import Settings
-from pellucid.cli.texts import DataDir, Sources, Targets, ValidSource, ValidTarget, text, with_texts
+from pellucid.cli.options import RECIPES, Settings
+from pellucid.cli.texts import DataDir, Sources, Targets, ValidSource, ValidTarget, text
 
 
 def doctor(
@@ -16,7 +16,9 @@ def doctor(
     valid_tgt: ValidTarget = "",
     test_src: Annotated[str, text("source sentences of the test, to look for in the training text")] = "",
     test_tgt: Annotated[str, text("their translations")] = "",
-    recipe: Annotated[str, tyro.conf.arg(metavar="RECIPE", help="whose texts and settings are taken")] = "default",
+    recipe: Annotated[
+        str, tyro.conf.arg(metavar="RECIPE", help="whose texts and settings are taken"), RECIPES
+    ] = "default",
     data_dir: DataDir = "",
     set: Settings = (),
 ) -> int:
@@ -29,19 +31,16 @@ def doctor(
     import shutil
     import sys
 
-    from pellucid.config import Recipe
-    from pellucid.data.doctor import check_corpus
-    from pellucid.data.locate import locate
+    from pellucid.cli.arguments import as_options
+    from pellucid.data.doctor import doctor as examine
 
-    data = with_texts(
-        Recipe.load(recipe, list(set)).data,
-        src=src, tgt=tgt, valid_src=valid_src, valid_tgt=valid_tgt, test_src=test_src, test_tgt=test_tgt,
-    )  # fmt: skip
     terminal = sys.stdout.isatty()
     colour = terminal and not os.environ.get("NO_COLOR")
     width = shutil.get_terminal_size().columns if terminal else 0
-    bad = False
-    for check in check_corpus(locate(data, data_dir)):
-        print(check.in_words(colour, width), flush=True)
-        bad = bad or check.level == "BAD"
-    return 1 if bad else 0
+    checks = examine(
+        src=src, tgt=tgt, valid_src=valid_src, valid_tgt=valid_tgt, test_src=test_src, test_tgt=test_tgt,
+        recipe=recipe, overrides=set, data_dir=data_dir,
+    )  # fmt: skip
+    for check in checks:
+        print(as_options(check.in_words(colour, width), doctor))
+    return int(any(check.level == "BAD" for check in checks))

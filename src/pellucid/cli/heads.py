@@ -4,7 +4,7 @@ from typing import Annotated
 
 import tyro
 
-from pellucid.cli.options import Device, Dtype, Model, flag, optional
+from pellucid.cli.options import Choices, Device, Dtype, Model, flag, optional
 
 
 def heads(
@@ -15,7 +15,9 @@ def heads(
     src: Annotated[str | None, optional("FILE", "the sentences", "the run's test set, else its validation set")] = None,
     tgt: Annotated[str | None, optional("FILE", "their translations or labels, line by line", "as for --src")] = None,
     metric: Annotated[
-        str | None, optional("NAME", "with --ablate: loss, bleu or accuracy", "loss, and the other that the task has")
+        str | None,
+        optional("NAME", "with --ablate: loss, bleu or accuracy", "loss, and the other that the task has"),
+        Choices.of("loss", "bleu", "accuracy"),
     ] = None,
     sentences: Annotated[int, tyro.conf.arg(metavar="N", help="how many, spread evenly over them all")] = 200,
     output: Annotated[
@@ -40,7 +42,9 @@ def heads(
     from pellucid.views.head_page import check_output, write_heads
 
     if metric is not None and not ablate:
-        raise ConfigError(f"`--metric {metric}` is of --ablate, which is not given", "add --ablate, or leave it out")
+        raise ConfigError(
+            f"`--metric {metric}` is of `--ablate`, which is not given", "add `--ablate`, or leave it out"
+        )
     check_output(output)
     subject = Subject.open(model, src, tgt, sentences, device=device, dtype=dtype)
     if ablate:

@@ -5,7 +5,10 @@ from typing import Annotated
 import tyro
 
 from pellucid.cli.options import (
+    ATTENTIONS,
+    VIEWS,
     BeamSize,
+    Choices,
     Device,
     Dtype,
     PictureOutput,
@@ -34,9 +37,10 @@ def inspect(
     view: Annotated[
         str | None,
         optional("NAME", "heads, matrix, model, neuron, beam, alignment, compare, evolution or flow", "heads"),
+        VIEWS,
     ] = None,
     attention: Annotated[
-        str | None, optional("NAME", "encoder.self, decoder.self or cross", "cross, else the first")
+        str | None, optional("NAME", "encoder.self, decoder.self or cross", "cross, else the first"), ATTENTIONS
     ] = None,
     layer: Annotated[int | None, optional("N", "counted from 0", "the last")] = None,
     head: Annotated[str | None, optional("N", "a number, several as 0,3, mean or max", "all of the layer")] = None,
@@ -46,7 +50,11 @@ def inspect(
     src_lang: SourceLanguage = None,
     tgt_lang: TargetLanguage = None,
     row: Annotated[int | None, optional("N", "neuron: the query, counted from 0", "the first word's")] = None,
-    pair: Annotated[str | None, optional("XY", "of two texts: aa, ab, ba or bb, which looks at which", "all")] = None,
+    pair: Annotated[
+        str | None,
+        optional("XY", "of two texts: aa, ab, ba or bb, which looks at which", "all"),
+        Choices.of("aa", "ab", "ba", "bb"),
+    ] = None,
     words: Annotated[bool, flag("merge the pieces of a word")] = False,
     hide_special: Annotated[bool, flag("leave special tokens out, and say how much they had")] = False,
     hide_sink: Annotated[bool, flag("leave the first token out, and say how much it had")] = False,

@@ -1,4 +1,4 @@
-"""`pellucid VERB ...`: finds the verb, runs it, and turns what goes wrong into a sentence and an exit status."""
+"""Finds the verb of `pellucid VERB ...`, runs it, and turns what goes wrong into a sentence and an exit status."""
 
 import errno
 import os
@@ -7,43 +7,26 @@ import sys
 import time
 import warnings
 from collections.abc import Sequence
-from importlib import import_module
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 
 from pellucid.cli.standard_streams import StandardOutputError, lose_standard_output, standard_streams
 from pellucid.cli.stop_signals import Stopped, stop_signals
+from pellucid.cli.verbs import VERBS, command_of
 from pellucid.errors import PellucidError, did_you_mean, legible, shown
 from pellucid.training.interrupts import Interrupted
 
 STARTED = time.perf_counter()
-"""About when the process began: a time budget is of the whole command."""
-
-VERBS = {
-    "demo": "train and show a small model on data that comes with it",
-    "train": "train a translator from two text files, or from a recipe",
-    "doctor": "look for what is wrong in a corpus",
-    "translate": "translate lines of text",
-    "classify": "label lines of text",
-    "generate": "continue lines of text",
-    "score": "log-probabilities of given translations",
-    "evaluate": "BLEU and chrF of a model on a test set",
-    "inspect": "look at every head of a model on a text: a page, a picture or a trace",
-    "plot": "masks, positions, the learning rate, a run's metrics as pictures",
-    "heads": "what kind of head each one is, and what the model loses without it",
-    "align": "word alignments, read off cross-attention",
-    "recipes": "list the shipped recipes, or show one",
-    "info": "a model's parameters, or each step of a pass through it",
-    "average": "the mean of a run's last checkpoints as a model",
-    "convert": "a model of Hugging Face or of a tutorial into ours, or ours for other engines",
-}
+"""About when the process began, from which a time budget counts."""
 
 USAGE = """usage: pellucid VERB [OPTIONS]
 
 {verbs}
 
 Each verb has help with an example: pellucid VERB --help
-Data goes to standard output, everything else to standard error. --debug shows tracebacks; --version the version.
+Data goes to standard output, everything else to standard error. --debug shows tracebacks; --version the version;
+--completion bash, zsh or fish a script by which the shell completes verbs, options and their values.
 Exit status: 0; 2 for a mistake, 1 for a failure; 130, 143, 129 after Ctrl-C, SIGTERM and SIGHUP.
 
 example: pellucid train --src train.de --tgt train.en --out run
@@ -62,11 +45,12 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _run_to_the_end(args: list[str]) -> int:
     """Runs a command and says what ended it."""
-    debug = "--debug" in args
+    debug, args = "--debug" in args, [arg for arg in args if arg != "--debug"]
+    complain = partial(_complain, args[0] if args else "")
     try:
         with warnings.catch_warnings():
-            warnings.showwarning = _show_warning
-            status = _dispatch([arg for arg in args if arg != "--debug"])
+            warnings.showwarning = lambda message, *_, **__: _say(f"warning: {message}", *args[:1])
+            status = _dispatch(args)
         sys.stdout.flush()
         return status
     except BrokenPipeError:  # the reader has had enough
@@ -74,7 +58,7 @@ def _run_to_the_end(args: list[str]) -> int:
         return 0
     except StandardOutputError as error:
         lose_standard_output()
-        return _complain(f"cannot write to standard output: {error.strerror}", "make room, or write elsewhere", 1)
+        return complain(f"cannot write to standard output: {error.strerror}", "make room, or write elsewhere", 1)
     except KeyboardInterrupt:
         print("stopped by SIGINT; the same command does again what was not saved", file=sys.stderr)
         return 128 + signal.SIGINT
@@ -84,11 +68,11 @@ def _run_to_the_end(args: list[str]) -> int:
     except PellucidError as error:
         if debug:
             raise
-        return _complain(str(error), error.hint, error.exit_status)
+        return complain(str(error), error.hint, error.exit_status)
     except Exception as error:
         if debug:
             raise
-        return _complain(*_in_words(error))
+        return complain(*_in_words(error))
 
 
 MISTAKES = frozenset(
@@ -96,11 +80,11 @@ MISTAKES = frozenset(
     for name in ("ENOENT", "ENOTDIR", "EISDIR", "EEXIST", "EACCES", "EPERM", "ENAMETOOLONG", "ELOOP", "EINVAL", "ENXIO")
     if hasattr(errno, name)
 )
-"""What the system answers to a path that was mistyped, or may not be used; all else is a failure."""
+"""The system's answers to a path that was mistyped, or may not be used; all others are failures."""
 
 
 def _in_words(error: Exception) -> tuple[str, str, int]:
-    """A sentence, a hint and an exit status for what nobody on the way had a better word for."""
+    """Returns a sentence, a hint and an exit status for what nobody on the way had a better word for."""
     if isinstance(error, OSError) and isinstance(error.filename, str | bytes):
         path = os.fsdecode(error.filename)
         status = 2 if error.errno in MISTAKES else 1
@@ -128,35 +112,39 @@ def _dispatch(args: list[str]) -> int:
     if args[0] == "--version":
         print(f"pellucid {version('pellucid')}")
         return 0
+    if args[0] == "--completion":
+        from pellucid.cli.completion import script
+
+        print(script(args[1] if args[1:] else ""), end="")
+        return 0
     if args[0] not in VERBS:
-        return _complain(
-            f"unknown verb `{shown(args[0])}`{did_you_mean(args[0], VERBS)}", f"verbs: {', '.join(VERBS)}", 2
-        )
+        unknown = f"unknown verb `{shown(args[0])}`{did_you_mean(args[0], VERBS)}"
+        return _complain("", unknown, f"verbs: {', '.join(VERBS)}", 2)
     return _run(args[0], args[1:])
 
 
 def _run(verb: str, args: list[str]) -> int:
     from pellucid.cli.arguments import read_arguments
 
-    command = getattr(import_module(f"pellucid.cli.{verb}"), verb)
     try:
-        run = read_arguments(verb, command, args)
+        run = read_arguments(verb, command_of(verb), args)
     except SystemExit:  # its help has been shown
         return 0
     return run()
 
 
-def _complain(message: str, hint: str, status: int) -> int:
-    _say(f"error: {message}" + (f"\n\nhint: {hint}" if hint else ""))
+def _complain(verb: str, message: str, hint: str, status: int) -> int:
+    _say(f"error: {message}" + (f"\n\nhint: {hint}" if hint else ""), verb)
     return status
 
 
-def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
-    _say(f"warning: {message}")
-
-
-def _say(message: str) -> None:
+def _say(message: str, verb: str = "") -> None:
+    """Prints a message on standard error, in the options of the verb that it is about."""
     from pellucid.cli.terminal import fitted, is_fitted
 
+    if verb in VERBS:
+        from pellucid.cli.arguments import as_options
+
+        message = as_options(message, command_of(verb))
     text = legible(message)
     print(fitted(text) if is_fitted(sys.stderr) else text, file=sys.stderr)

@@ -1,17 +1,49 @@
 """Options that several verbs share."""
 
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 import tyro
 
 
+@dataclass(frozen=True)
+class Choices:
+    """Says from which words a shell completes what an option takes; others may be allowed, too."""
+
+    words: Callable[[], Sequence[str]]
+
+    @classmethod
+    def of(cls, *words: str) -> "Choices":
+        """Returns the choice between these words."""
+        return cls(lambda: words)
+
+
+def _recipes() -> Sequence[str]:
+    from pellucid.config import shipped_recipes
+
+    return list(shipped_recipes())
+
+
+def _settings() -> Sequence[str]:
+    from pellucid.config import KEYS
+
+    return [f"{section}.{key}=" for section, keys in KEYS.items() if section for key in keys]
+
+
+RECIPES, SETTINGS = Choices(_recipes), Choices(_settings)
+VIEWS = Choices.of("heads", "matrix", "model", "neuron", "beam", "alignment", "compare", "evolution", "flow")
+ATTENTIONS = Choices.of("encoder.self", "decoder.self", "cross")
+ON_BAD_UTF8 = Choices.of("error", "replace", "skip")
+
+
 def optional(metavar: str, help: str, default: str = "the model's own") -> Any:
-    """The description of an option that may be left out; `default` says what holds then."""
+    """Returns the description of an option that may be left out; `default` says what holds then."""
     return tyro.conf.arg(metavar=metavar, help=help, help_behavior_hint=f"(default: {default})")
 
 
 def flag(help: str) -> Any:
-    """The description of a switch, which is off where it is not given."""
+    """Returns the description of a switch, which is off where it is not given."""
     return tyro.conf.arg(help=help, help_behavior_hint="")
 
 
@@ -24,8 +56,14 @@ Text = Annotated[
 Revision = Annotated[
     str | None, optional("REV", "of a MODEL on Hugging Face's hub: a branch, a tag or a commit", "its newest")
 ]
-Device = Annotated[str, tyro.conf.arg(metavar="NAME", help="auto, cpu, cuda, cuda:1, mps")]
-Dtype = Annotated[str | None, optional("NAME", "float32, bfloat16 or float16", "float32")]
+Device = Annotated[
+    str, tyro.conf.arg(metavar="NAME", help="auto, cpu, cuda, cuda:1, mps"), Choices.of("auto", "cpu", "cuda", "mps")
+]
+Dtype = Annotated[
+    str | None,
+    optional("NAME", "float32, bfloat16 or float16", "float32"),
+    Choices.of("float32", "bfloat16", "float16"),
+]
 Input = Annotated[str, tyro.conf.arg(metavar="FILE", help="lines to read; - is standard input")]
 Output = Annotated[str, tyro.conf.arg(metavar="FILE", help="where to write; - is standard output")]
 OnBadLines = Annotated[
@@ -33,6 +71,7 @@ OnBadLines = Annotated[
     tyro.conf.arg(
         metavar="WORD", help="a line that is not UTF-8: error, replace bad bytes, or skip, which leaves an empty line"
     ),
+    ON_BAD_UTF8,
 ]
 FreshOutput = Annotated[bool, flag("begin anew where a stopped command has left the beginning of --output")]
 SourceLanguage = Annotated[str | None, optional("CODE", "of a multilingual model: what it reads")]
@@ -46,6 +85,7 @@ Settings = Annotated[
     tuple[str, ...],
     optional("KEY=VALUE", "a setting that wins over the recipe's, as in train.steps=500; again for another", "none"),
     tyro.conf.UseAppendAction,
+    SETTINGS,
 ]
 PictureOutput = Annotated[
     str, tyro.conf.arg(metavar="FILE", help="where to write; its ending says what", aliases=["-o"])

@@ -4,12 +4,15 @@ from typing import Annotated
 
 import tyro
 
-from pellucid.cli.options import Device, Dtype, PictureOutput, PictureWidth, Settings, flag, optional
+from pellucid.cli.options import Choices, Device, Dtype, PictureOutput, PictureWidth, Settings, flag, optional
 
 
 def plot(
     kind: Annotated[
-        str, tyro.conf.Positional, tyro.conf.arg(metavar="KIND", help="masks, positions, schedule, smoothing or run")
+        str,
+        tyro.conf.Positional,
+        tyro.conf.arg(metavar="KIND", help="masks, positions, schedule, smoothing or run"),
+        Choices.of("masks", "positions", "schedule", "smoothing", "run"),
     ],
     names: Annotated[
         tuple[str, ...],
@@ -31,7 +34,11 @@ def plot(
     ] = None,
     length: Annotated[int | None, optional("N", "positions: how many", "64")] = None,
     d_model: Annotated[int | None, optional("N", "positions: the width of sinusoids", "128")] = None,
-    stack: Annotated[str | None, optional("NAME", "positions: encoder or decoder, of a model", "the first")] = None,
+    stack: Annotated[
+        str | None,
+        optional("NAME", "positions: encoder or decoder, of a model", "the first"),
+        Choices.of("encoder", "decoder"),
+    ] = None,
     label_smoothing: Annotated[float | None, optional("X", "smoothing: how much is spread", "0.1")] = None,
     vocab_size: Annotated[int | None, optional("N", "smoothing: how many words there are", "12")] = None,
     set: Settings = (),

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
-from pellucid.cli.options import optional
+from pellucid.cli.options import RECIPES, flag, optional
 from pellucid.cli.terminal import fitted, is_fitted
 
 if TYPE_CHECKING:
@@ -12,16 +12,34 @@ if TYPE_CHECKING:
 
 
 def recipes(
-    name: Annotated[str, tyro.conf.Positional, optional("[NAME]", "a recipe to print", "all are listed")] = "", /
+    name: Annotated[str, tyro.conf.Positional, optional("[NAME]", "a recipe to print", "all are listed"), RECIPES] = "",
+    /,
+    *,
+    schema: Annotated[
+        bool, flag("print the JSON Schema of a recipe, by which an editor checks and completes one")
+    ] = False,
 ) -> int:
     """List the shipped recipes: what each trains, how much there is to fetch, how long it takes. Or print one to copy.
 
+    An editor that knows TOML completes the keys of a recipe whose first line is `#:schema recipe.schema.json`, beside
+    that file.
+
     example: pellucid recipes multi30k-de-en > my-recipe.toml
+    example: pellucid recipes --schema > recipe.schema.json
     """
+    import json
     from pathlib import Path
 
     from pellucid.config import Recipe, shipped_recipes
+    from pellucid.errors import ConfigError
 
+    if schema:
+        from pellucid.config.schema import recipe_schema
+
+        if name:
+            raise ConfigError("`--schema` is of every recipe, not of one", f"leave `{name}` out")
+        print(json.dumps(recipe_schema(), indent=2, ensure_ascii=False))
+        return 0
     files = shipped_recipes()
     if name:
         Recipe.load(name)  # says what is wrong where there is none
@@ -39,7 +57,7 @@ def recipes(
 
 
 def _data(recipe: "Recipe") -> str:
-    """How much there is to fetch where its texts are not on this machine yet."""
+    """Returns how much there is to fetch where its texts are not on this machine yet."""
     from pellucid.data.catalogue import catalogue, total_size
     from pellucid.data.locate import TEXT_FIELDS
 

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import tyro
 
 from pellucid.cli.main import STARTED
-from pellucid.cli.options import Device, Settings, SourceLanguage, TargetLanguage, flag, optional
-from pellucid.cli.texts import DataDir, OnBadUtf8, Sources, Targets, ValidSource, ValidTarget, with_texts
+from pellucid.cli.options import RECIPES, Device, Settings, SourceLanguage, TargetLanguage, flag, optional
+from pellucid.cli.texts import DataDir, OnBadUtf8, Sources, Targets, ValidSource, ValidTarget
 
 if TYPE_CHECKING:
     from pellucid.run.folder import RunResult
@@ -14,7 +14,10 @@ if TYPE_CHECKING:
 
 def train(
     recipe: Annotated[
-        str, tyro.conf.Positional, tyro.conf.arg(metavar="[RECIPE]", help="a shipped recipe's name or a TOML file")
+        str,
+        tyro.conf.Positional,
+        tyro.conf.arg(metavar="[RECIPE]", help="a shipped recipe's name or a TOML file"),
+        RECIPES,
     ] = "default",
     /,
     *,
@@ -47,6 +50,7 @@ def train(
     from pathlib import Path
 
     from pellucid.config import Recipe
+    from pellucid.data.locate import with_texts
     from pellucid.run.folder import RunFolder
     from pellucid.run.run import Run
 

@@ -122,12 +122,12 @@ def split_override(text: str, keys: Mapping[str, Collection[str]]) -> tuple[str,
     """
     name, equals, value = text.partition("=")
     if not equals:
-        raise ConfigError(f"`--set {text}` has no value", "write `--set section.key=value`, as in train.steps=500")
+        raise ConfigError(f'`overrides=["{text}"]` has no value', "write `section.key=value`, as in train.steps=500")
     section, _, key = name.strip().rpartition(".")
     sections = [known for known in keys if known]
     if section not in keys:
         raise ConfigError(
-            f"unknown section `{section}` in `--set {text}`{did_you_mean(section, sections)}",
+            f'unknown section `{section}` in `overrides=["{text}"]`{did_you_mean(section, sections)}',
             f"sections: {', '.join(sections)}",
         )
     if not section and key not in keys[""]:
@@ -137,7 +137,7 @@ def split_override(text: str, keys: Mapping[str, Collection[str]]) -> tuple[str,
         hint = " or ".join(owners) or f"section.key=value; the sections are {', '.join(sections)}"
         if owners and key == "epochs":
             hint += f"; {AN_EPOCH}"
-        raise ConfigError(f"`--set {text}` names no section", f"write {hint}")
+        raise ConfigError(f'`overrides=["{text}"]` names no section', f"write {hint}")
     return section, key, _parsed(value.strip())
 
 

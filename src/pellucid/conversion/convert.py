@@ -3,10 +3,9 @@
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, cast, get_args
+from typing import Any, Literal, cast, get_args
 
 import torch
 
@@ -14,9 +13,9 @@ from pellucid.config import TASKS
 from pellucid.conversion.counterparts import Kind
 from pellucid.conversion.proof import Languages, Proof, not_compared, prove
 from pellucid.conversion.tutorial import TutorialOptions, open_tutorial
-from pellucid.errors import ConfigError, DataError, did_you_mean
+from pellucid.errors import ConfigError, DataError, argument, did_you_mean
 from pellucid.files.writing import flush, refusals_in_words, temporary_folder, write_text
-from pellucid.tasks.task import tokenizers_of
+from pellucid.tasks.task import model_folder, tokenizers_of
 from pellucid.weights.card import card, kept, parted
 from pellucid.weights.export import ctranslate2, onnx
 from pellucid.weights.export.card import KEPT, export_card
@@ -37,7 +36,8 @@ from pellucid.weights.tutorials.source import read_state_dict
 
 OURS, HUGGING_FACE = "pellucid", "hf"
 SOURCES = (OURS, HUGGING_FACE, *LAYOUT_NAMES)
-TARGETS = (OURS, HUGGING_FACE, "ct2", "onnx")
+Target = Literal["pellucid", "hf", "ct2", "onnx"]
+TARGETS: tuple[Target, ...] = get_args(Target)
 QUANTIZATIONS = {"ct2": get_args(ctranslate2.Quantization), "onnx": get_args(onnx.Quantization)}
 """The types in which each target's matrices may be stored."""
 OTHER_NAMES = {
@@ -50,64 +50,72 @@ OTHER_NAMES = {
 """Our name of a kind, by other names that people have for it."""
 
 
-@dataclass(frozen=True)
-class Sentences:
-    """The sentences that both sides are compared on."""
-
-    sentences: Sequence[str] | None = None
-    """None: twenty that come with the project."""
-    references: Sequence[str] | None = None
-    """A translation of each."""
-    tolerance: float | None = None
-    """None: 0.0001, which decides nothing where matrices are rounded."""
-    languages: Languages = (None, None)
-    """Codes of source and target, for a multilingual model; None: its default, else the first it knows."""
+ComparedOn = tuple[Sequence[str] | None, Sequence[str] | None, float | None, Languages]
+"""Sentences, their translations, the tolerance and the languages, as prove() takes them."""
 
 
 def convert(
     src: str | Path,
     dst: str | Path,
-    kind: str | None = None,
-    target: str = OURS,
-    options: TutorialOptions | None = None,
+    *,
+    from_: str | None = None,
+    to: Target = "pellucid",
     quantization: str | None = None,
-    compared_on: Sentences | None = None,
+    revision: str | None = None,
+    tutorial: TutorialOptions | None = None,
+    sentences: Sequence[str] | None = None,
+    references: Sequence[str] | None = None,
+    tolerance: float | None = None,
+    source_language: str | None = None,
+    target_language: str | None = None,
 ) -> Proof:
-    """Writes the model `src` into the new folder `dst`, compares both, and leaves what it found in conversion.json.
+    """Writes the model `src` into the new folder `dst` and compares both; the folder's conversion.json says the same.
+
+        proof = pellucid.convert("run", "for-ctranslate2", to="ct2", quantization="int8")
+        proof.passed
 
     Args:
         src: a model folder of ours or of Hugging Face's, a name on its hub, or a file with a tutorial's state dict.
-        kind: pellucid, hf, or a tutorial's layout; None: what `src` looks like.
-        target: pellucid, hf, ct2 or onnx.
-        options: of a tutorial: what no tensor tells.
-        quantization: of CTranslate2 and ONNX: the type of their matrices.
+        from_: pellucid, hf, or a tutorial's layout; None: what `src` looks like.
+        to: pellucid, hf, ct2 (CTranslate2) or onnx.
+        quantization: of CTranslate2 and ONNX the type of their matrices: int8, float16 and so on; None: float32.
+        revision: of a name on the hub a branch, a tag or a commit.
+        tutorial: what no tensor of a tutorial's model tells.
+        sentences: what both sides are compared on; None: twenty that come with the project.
+        references: a translation of each of the `sentences`, with which BLEU of both sides is measured.
+        tolerance: the largest difference of logits that counts as equal, relative to the largest logit. None: 0.0001,
+            which decides nothing where matrices are rounded.
+        source_language, target_language: codes, for a multilingual model; None: its default, else the first it knows.
 
-    Nothing is left of a conversion that fails; one that was made but is not equal stays, for a look at it.
+    Leaves nothing of a conversion that fails; one that was made but is not equal stays, for a look at it.
 
     Raises ConfigError for what cannot be asked or expressed, DataError and CheckpointError for what cannot be read.
     """
-    source, place = Path(src), Path(dst)
+    source, place = Path(src) if revision is None else model_folder(src, revision), Path(dst)
     if os.path.lexists(place):
         raise ConfigError(f"`{place}` is there already", "name a folder that does not exist yet")
-    _check_names(kind, target, quantization)
-    kind = kind or find_kind(source)
-    if kind == target == OURS:
-        raise ConfigError(f"`{source}` is a Pellucid model already", f"choose --to {', '.join(TARGETS[1:])}")
-    if options is not None and options != TutorialOptions() and kind not in LAYOUT_NAMES:
+    if references is not None and sentences is None:
+        raise ConfigError("`references=` are given without what they translate", "give it as `sentences=`")
+    _check_names(from_, to, quantization)
+    kind = from_ or find_kind(source)
+    if kind == to == OURS:
+        raise ConfigError(f"`{source}` is a Pellucid model already", f"choose `to=` {', '.join(TARGETS[1:])}")
+    if tutorial is not None and tutorial != TutorialOptions() and kind not in LAYOUT_NAMES:
         raise ConfigError(f"options of a tutorial are given, but `{source}` is of the kind `{kind}`", "leave them out")
     if kind == HUGGING_FACE:
         source = find_folder(source)
+    compared_on: ComparedOn = sentences, references, tolerance, (source_language, target_language)
     with _new_folder(place) as folder, TemporaryDirectory(prefix="pellucid-") as workspace:
-        saved = _opened(source, kind, options or TutorialOptions())
-        if kind in LAYOUT_NAMES and target != OURS:  # what the other side is compared with must be a folder
+        saved = _opened(source, kind, tutorial or TutorialOptions())
+        if kind in LAYOUT_NAMES and to != OURS:  # what the other side is compared with must be a folder
             _write_ours(saved, Path(workspace), kind, source)
             source = Path(workspace)
-        _write(saved, folder, target, kind, source, quantization)
-        proof = _proof(source, folder, kind, target, compared_on or Sentences(), quantization)
+        _write(saved, folder, to, kind, source, quantization)
+        proof = _proof(source, folder, kind, to, compared_on, quantization)
         proof.save(folder)
-        if target != OURS:
+        if to != OURS:
             text = export_card(
-                target, saved.model.config, tokenizers=saved.tokenizers, original=_card_of(source), proof=str(proof)
+                to, saved.model.config, tokenizers=saved.tokenizers, original=_card_of(source), proof=str(proof)
             )
             write_text(folder / "README.md", text)
     return proof
@@ -133,24 +141,22 @@ def find_kind(source: Path) -> str:
     raise DataError(f"no model at `{source}`: {reason}", "name a model folder, or a file with a state dict")
 
 
-def _check_names(kind: str | None, target: str, quantization: str | None) -> None:
-    """Raises ConfigError for a kind, a target or a type that there is not."""
-    types = QUANTIZATIONS.get(target, ())
-    if quantization is not None and target in TARGETS and not types:
+def _check_names(from_: str | None, to: str, quantization: str | None) -> None:
+    """Raises ConfigError for a kind, a target or a type that does not exist."""
+    types = QUANTIZATIONS.get(to, ())
+    if quantization is not None and to in TARGETS and not types:
         raise ConfigError(
-            f"`--quantization {quantization}` means nothing to `--to {target}`", "choose --to ct2, or --to onnx"
+            f"{argument('quantization', quantization)} means nothing to {argument('to', to)}",
+            f"choose {argument('to', 'ct2')}, or {argument('to', 'onnx')}",
         )
-    for option, value, known in (
-        ("--from", kind, SOURCES),
-        ("--to", target, TARGETS),
-        ("--quantization", quantization, types),
-    ):
-        if value is not None and value not in known:
-            of = f" of `--to {target}`" if option == "--quantization" else ""
-            meant = OTHER_NAMES.get(value.lower(), value)
-            raise ConfigError(
-                f"unknown `{option} {value}`{of}{did_you_mean(meant, known)}", f"choose {', '.join(known)}"
-            )
+    known: dict[str, tuple[str | None, Sequence[str]]] = {
+        "from_": (from_, SOURCES), "to": (to, TARGETS), "quantization": (quantization, types),
+    }  # fmt: skip
+    for name, (value, choices) in known.items():
+        if value is not None and value not in choices:
+            of = f" of {argument('to', to)}" if name == "quantization" else ""
+            meant = did_you_mean(OTHER_NAMES.get(value.lower(), value), choices)
+            raise ConfigError(f"unknown {argument(name, value)}{of}{meant}", f"choose {', '.join(choices)}")
 
 
 def _opened(source: Path, kind: str, options: TutorialOptions) -> SavedModel:
@@ -158,7 +164,7 @@ def _opened(source: Path, kind: str, options: TutorialOptions) -> SavedModel:
         return open_tutorial(load_state_dict(source), kind, options)
     foreign = is_foreign(source)
     if foreign != (kind == HUGGING_FACE):
-        raise ConfigError(f"`{source}` is not of the kind `{kind}`", f"leave --from out, or give {find_kind(source)}")
+        raise ConfigError(f"`{source}` is not of the kind `{kind}`", f"leave `from_=` out, or give {find_kind(source)}")
     return open_folder(source, torch.device("cpu"))
 
 
@@ -204,15 +210,12 @@ def _write_ours(saved: SavedModel, folder: Path, kind: str, source: Path) -> Non
     save_weights(folder, saved.model)
 
 
-def _proof(
-    source: Path, folder: Path, kind: str, target: str, compared_on: Sentences, quantization: str | None
-) -> Proof:
+def _proof(source: Path, folder: Path, kind: str, to: str, compared_on: ComparedOn, quantization: str | None) -> Proof:
     """Returns the comparison of the two sides; a tutorial's own code is not here to compare with."""
-    given = compared_on.sentences, compared_on.references, compared_on.tolerance, compared_on.languages
-    if target != OURS:
-        return prove(source, folder, cast(Kind, target), *given, quantization or "")
+    if to != OURS:
+        return prove(source, folder, cast(Kind, to), *compared_on, quantization or "")
     if kind == HUGGING_FACE:
-        return prove(folder, source, "hf", *given)
+        return prove(folder, source, "hf", *compared_on)
     return not_compared(
         f"the code that trained the model is not here; Pellucid's own tests compare the layout `{kind}` with its text"
     )

@@ -173,10 +173,8 @@ class Proof:
             ours_size, size = self.megabytes
             lines.append(f"  weights          {size:,.1f} MB, ours {ours_size:,.1f} MB")
         if not self.decides:
-            verdict = (
-                f"rounded to {self.rounded_to}: how far that is from ours stands above; --tolerance X would decide"
-            )
-            return "\n".join([*lines, verdict])
+            rounded = f"rounded to {self.rounded_to}: how far that is from ours stands above; "
+            return "\n".join([*lines, f"{rounded}a tolerance that is given would decide"])
         verdict = "equal" if self.passed else "NOT equal"
         return "\n".join([*lines, f"{verdict} within a tolerance of {self.tolerance:g}"])
 

@@ -93,7 +93,7 @@ def open_tutorial(state_dict: Mapping[str, Any], layout: str, options: TutorialO
     num_heads = heads_of(tensors, layout) if options.num_heads is None else options.num_heads
     if num_heads is None:
         raise ConfigError(
-            "`--num-heads` is needed: no tensor tells how many heads there are", "give the number it was trained with"
+            "`num_heads=` is needed: no tensor tells how many heads there are", "give the number it was trained with"
         )
     model = import_tutorial(
         tensors, layout, num_heads, source.ids["pad"], target.ids["pad"], max_positions=options.max_positions,
@@ -104,7 +104,7 @@ def open_tutorial(state_dict: Mapping[str, Any], layout: str, options: TutorialO
     if isinstance(model, AsWritten):
         raise ConfigError(
             f"the text of `{layout}` applies masks with which nothing can be translated, so a folder cannot keep them",
-            "leave --as-written out, or use pellucid.weights.import_tutorial(..., as_written=True) for the logits",
+            "leave `as_written=True` out, or use pellucid.weights.import_tutorial(..., as_written=True) for the logits",
         )
     source.check_size(model.config.src_vocab_size, "source")
     target.check_size(model.config.tgt_vocab_size, "target")
@@ -189,15 +189,17 @@ def _check(options: TutorialOptions, is_classifier: bool) -> None:
             f"choose one of {', '.join(KINDS)}",
         )
     if not options.src_vocab or not (options.tgt_vocab or is_classifier):
-        missing = "--tgt-vocab" if options.src_vocab else "--src-vocab"
+        missing = "tgt_vocab" if options.src_vocab else "src_vocab"
         raise ConfigError(
-            f"`{missing}` is needed: the weights do not say which word has which id",
+            f"`{missing}=` is needed: the weights do not say which word has which id",
             "write the vocabulary to a text file, a token a line, in the order of the ids",
         )
     if is_classifier and options.unended_source:
-        raise ConfigError("`--unended-source` is for a translator, but this layout is a classifier's", "leave it out")
+        raise ConfigError(
+            "`unended_source=True` is for a translator, but this layout is a classifier's", "leave it out"
+        )
     if options.labels and not is_classifier:
-        raise ConfigError("`--labels` is for a classifier, but this layout is a translator's", "leave it out")
+        raise ConfigError("`labels=` is for a classifier, but this layout is a translator's", "leave it out")
 
 
 def _positions(model: Transformer | SequenceClassifier) -> int:

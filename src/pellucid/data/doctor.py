@@ -1,15 +1,17 @@
-"""The checks of a corpus that `pellucid doctor` shows, each passed or not."""
+"""Checks a corpus before anything is trained on it, and says of each check how it came out."""
 
 import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
+from pathlib import Path
 from typing import Literal
 
-from pellucid.config import DataConfig
+from pellucid.config import DataConfig, Recipe
 from pellucid.data.faults import ADVICE, TITLES, Fault, Finding
 from pellucid.data.health import HeldOut, Inspection, inspect
+from pellucid.data.locate import locate, with_texts
 from pellucid.data.parallel import ParallelText, held_out_text, parallel_texts
 from pellucid.data.prepare import held_out_sources
 from pellucid.errors import DataError
@@ -53,6 +55,39 @@ def _wrapped(line: str, width: int) -> list[str]:
         return [line]
     behind = "   " if line.startswith("-> ") else ""
     return textwrap.wrap(line, max(width, 20), subsequent_indent=behind, break_long_words=False, break_on_hyphens=False)
+
+
+def doctor(
+    *,
+    src: str | Sequence[str] = (),
+    tgt: str | Sequence[str] = (),
+    valid_src: str = "",
+    valid_tgt: str = "",
+    test_src: str = "",
+    test_tgt: str = "",
+    recipe: Recipe | str | Path = "default",
+    overrides: Sequence[str] = (),
+    data_dir: str | Path | None = None,
+) -> list[Check]:
+    """Looks for what is wrong in a corpus, and returns each check with its level: "ok", "note" or "BAD".
+
+        checks = pellucid.doctor(src="train.de", tgt="train.en")
+        [check for check in checks if check.level == "BAD"]                 # what stops or spoils a training
+
+    Args:
+        src, tgt: the files of the sentences and of their translations, or several of each.
+        valid_src, valid_tgt, test_src, test_tgt: those held out, which are looked for in the training text, too.
+        recipe: whose texts and settings are taken where nothing else is given.
+        overrides: `section.key=value` settings that win over a named recipe's; a Recipe has them already.
+        data_dir: where the recipe's texts are looked for, after the paths as they are.
+
+    Raises ConfigError where a text is not named, DataError where one is nowhere. What is wrong in a text is a check.
+    """
+    loaded = recipe if isinstance(recipe, Recipe) else Recipe.load(recipe, list(overrides))
+    data = with_texts(
+        loaded.data, src=src, tgt=tgt, valid_src=valid_src, valid_tgt=valid_tgt, test_src=test_src, test_tgt=test_tgt
+    )
+    return list(check_corpus(locate(data, data_dir)))
 
 
 def check_corpus(data: DataConfig) -> Iterator[Check]:

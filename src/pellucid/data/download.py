@@ -145,7 +145,7 @@ def _fetch(file: PublishedFile, target: Path, patience: Patience) -> None:
             say(f"    {error}")
             failures.append((source, error))
     reasons = "; ".join(f"`{source.url}`: {error}" for source, error in failures)
-    by_hand = f"fetch it by hand to `{target}`, or name a folder that has {' and '.join(file.texts)} by --data-dir"
+    by_hand = f"fetch it by hand to `{target}`, or name a folder that has {' and '.join(file.texts)} by `data_dir=`"
     hints = dict.fromkeys(error.hint for _, error in failures if error.hint)
     raise DataError(f"could not fetch `{file.path}`: {reasons}", "; or ".join([*hints, by_hand]))
 

@@ -7,14 +7,30 @@ from pathlib import Path
 from typing import Any
 
 from pellucid.config import DataConfig
+from pellucid.config.environment import OFFLINE_SWITCHES, is_offline
 from pellucid.data.cache import cache_folder, damage
 from pellucid.data.catalogue import PublishedFile, catalogue, total_size
 from pellucid.data.download import announce, download, say
+from pellucid.data.parallel import holds_both_sides
 from pellucid.errors import DataError
 
 TEXT_FIELDS = ("src", "tgt", "valid_src", "valid_tgt", "test_src", "test_tgt")
 ENVIRONMENT = "PELLUCID_DATA"
-OFFLINE = "PELLUCID_OFFLINE"
+
+
+def with_texts(data: DataConfig, **given: str | Sequence[str]) -> DataConfig:
+    """Returns `data` with the texts that are given by the names of their fields; an empty one leaves it as it is.
+
+    A source that holds both sides takes the place of a target, too.
+    """
+    named: dict[str, Any] = {name: paths if isinstance(paths, str) else tuple(paths) for name, paths in given.items()}
+    named = {name: paths for name, paths in named.items() if paths}
+    for src in ("src", "valid_src", "test_src"):
+        tgt = src.replace("src", "tgt")
+        paths = named.get(src, ())
+        if paths and tgt not in named and all(map(holds_both_sides, [paths] if isinstance(paths, str) else paths)):
+            named[tgt] = ""
+    return replace(data, **named)
 
 
 def locate(
@@ -27,8 +43,8 @@ def locate(
     """Returns `data` with the paths of its texts found: as they are, in `data_dir`, in PELLUCID_DATA, or in the cache.
 
     Args:
-        fetch: whether texts of the catalogue that are nowhere may be fetched from their publisher. PELLUCID_OFFLINE
-            forbids it.
+        fetch: whether texts of the catalogue that are nowhere may be fetched from their publisher, unless the
+            environment forbids it: is_offline().
 
     Raises DataError for a text to train or validate on that is nowhere and not fetched, naming the places.
     """
@@ -39,7 +55,7 @@ def locate(
     found = {path: search.find(path) for path in named}
     if missing := [path for path in dict.fromkeys(needed) if not found[path]]:
         files = search.published(missing)
-        if not fetch or environment.get(OFFLINE, "0") not in ("", "0"):
+        if not fetch or is_offline(environment):
             raise search.not_found(missing[0], files)
         found |= search.fetch(files, sorted(path for path in named if not found[path]))
     return replace(data, **{field: _located(getattr(data, field), found) for field in TEXT_FIELDS})
@@ -106,13 +122,13 @@ class _Search:
         """Returns the error for a text that is in none of the places."""
         places = [*(folder / path for folder in self.folders), *([self.cache / path] if files else [])]
         message = f"no file `{path}`; looked for {', '.join(f'`{place}`' for place in places)}"
-        hint = f"check the path, or name the folder that holds it by --data-dir or {ENVIRONMENT}"
+        hint = f"check the path, or name the folder that holds it by `data_dir=` or {ENVIRONMENT}"
         if not files:
             return DataError(message, hint)
         addresses = ", ".join(f"`{file.sources[0].url}`" for file in files)
         return DataError(
             f"{message}; offline, so not fetched: {addresses} ({total_size(files)})",
-            f"{hint}, or let `pellucid train` fetch it once, without --offline and {OFFLINE}",
+            f"{hint}, or let `pellucid train` fetch it once, without `offline=True`, {' and '.join(OFFLINE_SWITCHES)}",
         )
 
 

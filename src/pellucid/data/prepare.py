@@ -259,7 +259,7 @@ def check_same_texts(corpus: Corpus | RunningCorpus, tokenizers: Tokenizers, fol
     if began_with not in (None, _fingerprint(corpus.data, corpus.digests, tokenizers)):
         raise DataError(
             f"the texts are not those that the run in `{folder.parent}` began with",
-            "give it the same texts, or start over with --fresh",
+            "give it the same texts, or start over with `fresh=True`",
         )
 
 
@@ -313,9 +313,9 @@ def _with_validation_cut_off(
         raise DataError(
             f"{' and '.join(map(str, inspection.texts))} {'has' if one else 'have'} {len(numbers)} usable "
             f"{TASKS[task].trained_on}: too few to hold a tenth out for validation",
-            "give a validation text by `--valid-src`"
+            "give a validation text by `data.valid_src=`"
             if single
-            else "give validation texts by `--valid-src` and `--valid-tgt`",
+            else "give validation texts by `data.valid_src=` and `data.valid_tgt=`",
         )
     held_out = np.zeros_like(inspection.used)
     held_out[numbers[np.random.default_rng(SPLIT_SEED).choice(len(numbers), size, replace=False)]] = True

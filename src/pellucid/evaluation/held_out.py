@@ -57,12 +57,12 @@ def recipe_test(systems: Sequence[str], *, data_dir: str | None = None, alone: b
     run = next((system for system in systems if Path(system, RECIPE).is_file()), None)
     if run is None:
         raise ConfigError(
-            f"`--test` means the test set of a run's recipe, and `{systems[0]}` is no run folder: no {RECIPE} in it",
-            "name the files of the test by --src and --ref",
+            f"`test=True` means the test set of a run's recipe, and `{systems[0]}` is no run folder: no {RECIPE} in it",
+            "name the files of the test by `src=` and `ref=`",
         )
     data = Recipe.load(Path(run, RECIPE)).data
     if not data.test_src:
-        raise ConfigError(f"the recipe of `{run}` names no test set (`data.test_src`)", "name its files by --src")
+        raise ConfigError(f"the recipe of `{run}` names no test set (`data.test_src`)", "name its files by `src=`")
     text = held_out_text(locate_test(data, data_dir), "test", alone=alone)
     assert text is not None, "it has a source"
     return HeldOutFiles(text.src, (text.tgt,) if text.tgt else (), text.tsv_columns, text.jsonl_keys)

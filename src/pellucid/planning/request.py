@@ -36,8 +36,8 @@ class Request:
         """
         if recipe.task != "translate":
             raise ConfigError(
-                f'--budget plans translators, and the recipe has `task = "{recipe.task}"`',
-                "leave --budget out: the recipe's own settings say how long training takes",
+                f'`budget=` plans translators, and the recipe has `task = "{recipe.task}"`',
+                "leave `budget=` out: the recipe's own settings say how long training takes",
             )
         nowhere: dict[str, Any] = dict.fromkeys(TEXT_FIELDS, "")
         text = replace(
@@ -69,7 +69,9 @@ class Request:
         return max(0.0, self.seconds - (time.perf_counter() - self.started))
 
     def __str__(self) -> str:
-        return " ".join([f"--budget {say_duration(self.seconds)}", *(f"--set {setting}" for setting in self.settings)])
+        return " ".join(
+            [f"`budget={say_duration(self.seconds)}`", *(f"`overrides={setting}`" for setting in self.settings)]
+        )
 
 
 def _key(setting: str) -> str:

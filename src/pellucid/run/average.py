@@ -38,9 +38,9 @@ def average_run(
     folder, target = Path(run), Path(out)
     recipe = stored_recipe(folder)
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
-        raise ConfigError(f"`{target}` is there already", "choose another `--out`")
+        raise ConfigError(f"`{target}` is there already", "choose another `out=`")
     if last is not None and last < 1:
-        raise ConfigError(f"`--last` ({last}) must be at least 1")
+        raise ConfigError(f"`last={last}` must be at least 1")
     paths = checkpoints_of(folder, recipe, last).to_average(of)
     if not paths or (last and len(paths) < last):
         raise CheckpointError(

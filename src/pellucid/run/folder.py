@@ -87,7 +87,7 @@ class RunFolder:
         run's.
         """
         if self.path.exists() and not self.path.is_dir():
-            raise ConfigError(f"`{self.path}` is a file, not a folder for a run", "choose another `--out`")
+            raise ConfigError(f"`{self.path}` is a file, not a folder for a run", "choose another `out=`")
         if (self.path / STARTING).is_file():
             return False
         known = [] if fresh else self._recipes()
@@ -96,9 +96,9 @@ class RunFolder:
                 raise ConfigError(
                     f"`{self.path}` is not empty and holds no run"
                     + (f": it has checkpoints, but no {RECIPE}" if self.has_checkpoints else ""),
-                    f"copy its {RECIPE} back, or choose another `--out`"
+                    f"copy its {RECIPE} back, or choose another `out=`"
                     if self.has_checkpoints
-                    else "choose another `--out`",
+                    else "choose another `out=`",
                 )
             return False
         if fresh:
@@ -112,7 +112,7 @@ class RunFolder:
         if differences[0] and self.has_trained:
             raise ConfigError(
                 f"the run in `{self.path}` {self._began(differences[0])}",
-                "repeat the command that began it, choose another `--out`, or start over with --fresh",
+                "repeat the command that began it, choose another `out=`, or start over with `fresh=True`",
             )
         return False
 
@@ -124,7 +124,7 @@ class RunFolder:
         place = next(path for path in (self.path.absolute(), *self.path.absolute().parents) if path.exists())
         wrong = errno.ENOTDIR if not place.is_dir() else 0 if os.access(place, os.W_OK | os.X_OK) else errno.EACCES
         if wrong:
-            raise ConfigError(f"cannot write to `{self.path}`: {os.strerror(wrong)}", "choose another `--out`")
+            raise ConfigError(f"cannot write to `{self.path}`: {os.strerror(wrong)}", "choose another `out=`")
 
     def _recipes(self) -> list[Recipe]:
         """Returns what is known of the run's recipe: recipe.toml, as far as it can be read, and a checkpoint's copy."""
@@ -141,7 +141,7 @@ class RunFolder:
         with suppress(OSError, ValueError, KeyError, TypeError):
             if difference[0].startswith("train.budget") or (self.path / PLAN).is_file():
                 request = json.loads(self.read(PLAN))["request"]
-                return f"began with `--budget {say_duration(request['seconds'])}`, this command has no budget"
+                return f"began with `budget={say_duration(request['seconds'])}`, this command has no budget"
         return f"has `{difference[0]}`, this command `{difference[1]}`"
 
     @property
@@ -178,10 +178,10 @@ class RunFolder:
         if stored is None:
             began = "without a budget"
         else:
-            began = f"with `{stored}`" if str(stored) != str(request) else "from another recipe"
+            began = f"with {stored}" if str(stored) != str(request) else "from another recipe"
         raise ConfigError(
-            f"the run in `{self.path}` began {began}, this command says `{request}`",
-            "repeat the command that began it, choose another `--out`, or start over with --fresh",
+            f"the run in `{self.path}` began {began}, this command says {request}",
+            "repeat the command that began it, choose another `out=`, or start over with `fresh=True`",
         )
 
     def _request(self) -> Request | None:
@@ -261,7 +261,7 @@ class RunFolder:
                 stack.enter_context(hold(self.path))
             except (PermissionError, NotADirectoryError, FileNotFoundError) as error:
                 raise ConfigError(
-                    f"cannot write to `{self.path}`: {error.strerror}", "choose another `--out`"
+                    f"cannot write to `{self.path}`: {error.strerror}", "choose another `out=`"
                 ) from error
             self._sweep()
             stack.callback(self._sweep)
@@ -401,5 +401,5 @@ def stored_recipe(folder: Path) -> Recipe:
     if known:
         return known[0]
     if not path.is_file():
-        raise ConfigError(f"`{folder}` holds no run: no {RECIPE} in it", "name the folder given to `--out`")
+        raise ConfigError(f"`{folder}` holds no run: no {RECIPE} in it", "name the folder given to `out=`")
     return Recipe.from_tables(read_tables(path))

@@ -50,7 +50,7 @@ def _acquire(folder: Path) -> FileLock:
     except Timeout as error:
         raise ConfigError(
             f"another process{_holder(folder)} is training in `{folder}`",
-            "wait until it has ended, stop it, or choose another `--out`",
+            "wait until it has ended, stop it, or choose another `out=`",
         ) from error
     except OSError as error:
         if error.errno not in WITHOUT_LOCKS:

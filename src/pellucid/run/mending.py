@@ -77,7 +77,8 @@ def check_mended(run: RunFolder, what: str, **description: Any) -> None:
     if other:
         raise CheckpointError(
             f"{what}, and what the command and the texts give for `{'` and `'.join(other)}` is not what it was",
-            "copy the file from elsewhere, finish the run with the version that began it, or start over with --fresh",
+            "copy the file from elsewhere, finish the run with the version that began it, or start over with "
+            "`fresh=True`",
         )
 
 
@@ -102,4 +103,4 @@ def check_places(run: RunFolder) -> None:
                 raise ConfigError(f"`{path}` is a pipe or a device, and the run has files", _MOVE)
 
 
-_MOVE = "move it away and give the same command again, or choose another `--out`"
+_MOVE = "move it away and give the same command again, or choose another `out=`"

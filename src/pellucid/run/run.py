@@ -472,7 +472,7 @@ class Run:
                 raise
             raise CheckpointError(
                 f"{self._wrong}, and what it was made from is not there: {error}",
-                f"copy the model `{recipe.train.init_from}` back to its place, or start over with --fresh",
+                f"copy the model `{recipe.train.init_from}` back to its place, or start over with `fresh=True`",
             ) from error
 
     def _find_tokenizers(
@@ -538,7 +538,7 @@ class Run:
                 began, has = (f"`{said}`" if said else "Pellucid's own" for said in (recorded, now.get(name)))
                 raise ConfigError(
                     f"the {name} of the run in `{folder.path}` was {began}, and now is {has}",
-                    "hand over the `parts` that it began with, choose another `out`, or start over with `fresh=True`",
+                    "hand over the `parts=` that it began with, choose another `out=`, or start over with `fresh=True`",
                 )
 
     def _replacing(self, name: str) -> None:
@@ -764,7 +764,7 @@ def _failures_in_words(folder: RunFolder | None) -> Iterator[None]:
     except NotANumberError as error:  # while it validates: a step itself is not taken where its loss is not finite
         raise PellucidError(
             "training has diverged: in validation the model's output is not a number",
-            "start over with --fresh and a lower `train.learning_rate`, a longer `train.warmup_steps`, or "
+            "start over with `fresh=True` and a lower `train.learning_rate`, a longer `train.warmup_steps`, or "
             "`train.grad_clip`",
         ) from error
     except (RuntimeError, MemoryError) as error:

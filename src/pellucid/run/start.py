@@ -119,7 +119,7 @@ def with_start(
         if languages != (None, None):
             raise ConfigError(
                 f"languages are given (`{'` and `'.join(filter(None, languages))}`), but no model that knows any",
-                "name one with --init-from, or leave them out",
+                "name one with `init_from=`, or leave them out",
             )
         _check_began_so(run, stored, recipe)
         return recipe, None
@@ -129,7 +129,7 @@ def with_start(
     folder = Path(name) if began_with else model_folder(name)
     if run is not None and folder.resolve() == run.resolve():
         raise ConfigError(
-            f"`{folder}` cannot be the model to start from and the run's own folder", "choose another `--out`"
+            f"`{folder}` cannot be the model to start from and the run's own folder", "choose another `out=`"
         )
     given = {key for section, key, _ in (split_override(each, KEYS) for each in overrides) if section == "decode"}
     start = None
@@ -219,7 +219,7 @@ def _check_began_so(run: Path | None, stored: Recipe | None, asked: Recipe) -> N
         )
         raise ConfigError(
             f"the run in `{run}` began with {before}, this command begins with {now}",
-            "repeat the command that began it, choose another `--out`, or start over with --fresh",
+            "repeat the command that began it, choose another `out=`, or start over with `fresh=True`",
         )
 
 
@@ -229,15 +229,15 @@ def _check_settings(overrides: Sequence[str], shape: ModelConfig, folder: Path) 
         section, key, value = split_override(override, KEYS)
         if section == "data" and key in OF_TOKENIZERS:
             raise ConfigError(
-                f"`--set {override}` has no effect: the tokenizer is that of `{folder}`", "leave the setting out"
+                f"`overrides={override}` has no effect: the tokenizer is that of `{folder}`", "leave the setting out"
             )
         if section != "model" or key in DROPOUTS or (key in OF_HEADS and not shape.num_classes):
             continue
         own = "a shape of its own" if key == "preset" else f"`{toml_line(key, getattr(shape, key, None))}`"
         if own != f"`{toml_line(key, value)}`":
             raise ConfigError(
-                f"`--set {override}` contradicts `{folder}`, which has {own}",
-                "leave the setting out, or train from the start, without --init-from",
+                f"`overrides={override}` contradicts `{folder}`, which has {own}",
+                "leave the setting out, or train from the start, without `init_from=`",
             )
 
 

@@ -58,7 +58,7 @@ class PartialOutput:
     def begin(self, fresh: bool, say: Callable[[str], object]) -> None:
         """Goes on after what is there, or begins anew, and says which where anything was there."""
         table = self._stored()
-        reason = "`--fresh` was given" if fresh else self._other(table) or self._damage(table)
+        reason = "a fresh start was asked for" if fresh else self._other(table) or self._damage(table)
         if table is not None and reason is None:
             if self.source.skip(table["lines"], table["input_sha256"]):
                 self._file.truncate(table["bytes"])

@@ -38,7 +38,7 @@ class LineSource:
         """
         if on_bad_utf8 not in ON_BAD_UTF8:
             raise ConfigError(
-                f"`--on-bad-utf8 {shown(on_bad_utf8)}` is unknown{did_you_mean(on_bad_utf8, ON_BAD_UTF8)}",
+                f"`on_bad_utf8={shown(on_bad_utf8)}` is unknown{did_you_mean(on_bad_utf8, ON_BAD_UTF8)}",
                 f"choose one of {', '.join(ON_BAD_UTF8)}",
             )
         self.path = path if text is None else TEXT

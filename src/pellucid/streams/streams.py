@@ -51,7 +51,7 @@ def text_stream(text: str | None, input: str, output: str, on_bad_utf8: str, fre
     Raises ConfigError where both are given.
     """
     if text is not None and input != "-":
-        raise ConfigError(f"a text is given, and `--input {shown(Path(input))}`", "leave one of them out")
+        raise ConfigError(f"a text is given, and `input={shown(Path(input))}`", "leave one of them out")
     return Stream(input, output, on_bad_utf8, fresh, None if text == "-" else text)
 
 

@@ -14,7 +14,8 @@ SIGNS = ("out of memory", "can't allocate memory", "bad_alloc", "ALLOC_FAILED")
 SHOWN = 3  # sentences of the step, where no single one is to blame
 MOST_CHARACTERS = 300  # of a sentence's text
 LOWER_RATE = (
-    "start over with --fresh and a lower `train.learning_rate`, a longer `train.warmup_steps`, or `train.grad_clip`"
+    "start over with `fresh=True` and a lower `train.learning_rate`, a longer `train.warmup_steps`, or "
+    "`train.grad_clip`"
 )
 
 
@@ -53,7 +54,7 @@ def too_long_for_memory(batches: Sequence[Batch], step: int) -> PellucidError:
     return PellucidError(
         f"out of memory at step {step:,} with one sentence at a time, the longest of {source:,} source and "
         f"{target:,} target tokens",
-        "start over with --fresh and a lower `data.max_length` or a smaller model, or use another device",
+        "start over with `fresh=True` and a lower `data.max_length` or a smaller model, or use another device",
     )
 
 

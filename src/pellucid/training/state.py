@@ -256,7 +256,7 @@ class Checkpoints:
         if found:
             raise CheckpointError(
                 f"none of the {len(found)} checkpoints in `{self.folder}` is whole",
-                "finish the run with the version that began it, if that was another; else start over with --fresh",
+                "finish the run with the version that began it, if that was another; else start over with `fresh=True`",
             )
         return RunState()
 
@@ -400,7 +400,7 @@ def read_weights(checkpoint: Path) -> Tensors:
     except CheckpointError as error:
         raise CheckpointError(
             f"the checkpoint `{checkpoint}` is one of those that the model is made from, but {error}",
-            "remove this folder, and the same command does with the others; or start over with --fresh",
+            "remove this folder, and the same command does with the others; or start over with `fresh=True`",
         ) from error
     return load_tensors(checkpoint / name)
 

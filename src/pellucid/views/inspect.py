@@ -26,7 +26,6 @@ TRACE = ".trace"
 LARGEST_PAGE = 8_000_000
 """The most bytes of a page that has every view unasked."""
 OF_TRANSLATORS = ("target", "beam_size", "source_language", "target_language")
-SPELLED = {"source_language": "src-lang", "target_language": "tgt-lang"}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -97,7 +96,7 @@ def _by_task(task: Task, model: str, reading: Reading, text: str) -> Recorded:
         given = text if reading.second is None else (text, reading.second)
         return Recorded(open_task(model, *place).trace(given))
     if reading.target is not None and reading.beam_size is not None:
-        raise ConfigError("`--beam-size` means nothing where `--target` is given: nothing is searched", "leave one out")
+        raise ConfigError("`beam_size=` means nothing where `target=` is given: nothing is searched", "leave one out")
     translator = Translator.load(model, *place, reading.source_language, reading.target_language)
     _refuse(model, task, reading, ("second",))  # now that it is known to be a translator
     options: dict[str, Any] = {} if reading.beam_size is None else {"beam_size": reading.beam_size}
@@ -120,9 +119,7 @@ def check_request(output: str, view: str | None) -> str:
         check_view(view)
     suffix = check_suffix(output, SUFFIXES)
     if suffix == TRACE and view is not None:
-        raise ConfigError(
-            f"a trace holds what every view needs, so `--view {view}` means nothing to it", "leave it out"
-        )
+        raise ConfigError(f"a trace holds what every view needs, so `view={view}` means nothing to it", "leave it out")
     return suffix
 
 
@@ -147,21 +144,21 @@ def inspect_text(
     suffix = check_request(output, view)
     name = view or ("compare" if compare is not None else "alignment" if gold is not None else "heads")
     if compare is not None and name != "compare":
-        raise ConfigError(f"`--compare` means nothing to the view `{name}`", "leave one out")
+        raise ConfigError(f"`compare=` means nothing to the view `{name}`", "leave one out")
     if suffix == TRACE:
         beside = {
-            "--compare": compare is not None, "--gold": gold is not None, "--all-views": all_views,
-            "--one-view": one_view,
+            "compare=": compare is not None, "gold=": gold is not None, "all_views=": all_views,
+            "one_view=": one_view,
         }  # fmt: skip
         for option in (option for option, is_given in beside.items() if is_given):
             raise ConfigError(f"a trace is of one model and one text: `{option}` means nothing to it", "leave it out")
         for option in _chosen(choice):
             raise ConfigError(f"a trace holds all that a view can show: `{option}` means nothing to it", "leave it out")
-    for option, is_given in (("--all-views", all_views), ("--one-view", one_view)):
+    for option, is_given in (("all_views=", all_views), ("one_view=", one_view)):
         if is_given and suffix in (".svg", ".png"):
             raise ConfigError(f"`{option}` is of a page, and `{output}` is a picture", "leave it out, or write .html")
     if all_views and one_view:
-        raise ConfigError("`--all-views` and `--one-view` exclude each other", "leave one out")
+        raise ConfigError("`all_views=` and `one_view=` exclude each other", "leave one out")
     recorded = record(model, reading)
     if suffix == TRACE:
         recorded.trace.save(output)
@@ -177,7 +174,11 @@ def inspect_text(
             shown.html(output, None if one_view else "all")
             if not (one_view or all_views) and Path(output).stat().st_size > LARGEST_PAGE:
                 shown.html(output)
-                print(f"all views would take more than {LARGEST_PAGE // 10**6} MB: --all-views", file=sys.stderr)
+                print(
+                    f"all views would take more than {LARGEST_PAGE // 10**6} MB: `pellucid inspect --all-views` writes "
+                    "them",
+                    file=sys.stderr,
+                )
     for line in summary(recorded.trace):
         print(line, file=sys.stderr)
     print(f"wrote {output}", file=sys.stderr)
@@ -185,9 +186,9 @@ def inspect_text(
 
 def _chosen(choice: Choice) -> list[str]:
     """Returns the options that say what a view shows, as the command line spells them."""
-    spelled = {"special": "--hide-special", "sink": "--hide-sink"}
+    spelled = {"special": "special=False", "sink": "sink=False"}
     plain = {f.name: f.default for f in fields(Choice)}
-    return [spelled.get(name, f"--{name}") for name, value in plain.items() if getattr(choice, name) != value]
+    return [spelled.get(name, f"{name}=") for name, value in plain.items() if getattr(choice, name) != value]
 
 
 def _with_company(
@@ -273,4 +274,4 @@ def _standing_out(trace: Trace, name: str) -> str:
 def _spelled(name: str) -> str:
     if name == "text":
         return "a text"
-    return f"`--{SPELLED.get(name, name).replace('_', '-')}`"
+    return f"`{name}=`"

@@ -22,7 +22,6 @@ TAKES = {
     "run": (),
 }
 """The kinds of pictures, each with the options that mean something to it."""
-SPELLED = {"settings": "--set"}
 SUFFIXES = (".svg", ".png")
 
 
@@ -46,9 +45,7 @@ def plot_kind(
     for name in options:
         if name not in TAKES[kind]:
             owner = next(other for other in TAKES if name in TAKES[other])
-            raise ConfigError(
-                f"`{SPELLED.get(name, _option(name))}` means nothing to `plot {kind}`", f"it belongs to `plot {owner}`"
-            )
+            raise ConfigError(f"`{name}=` means nothing to `plot {kind}`", f"it belongs to `plot {owner}`")
     suffix = check_suffix(output, SUFFIXES)
     picture = _picture(kind, names, dict(options), {"title": title, "width": width}, device, dtype)
     if suffix == ".svg":
@@ -71,7 +68,7 @@ def _picture(
 ) -> Drawing:
     if kind == "masks":
         if names and "lengths" in options:
-            raise ConfigError("`plot masks` takes texts or `--lengths`, not both", "leave one out")
+            raise ConfigError("`plot masks` takes texts or `lengths=`, not both", "leave one out")
         lengths = () if names else _lengths("lengths", options.get("lengths", "5,3"))
         return plot_masks(lengths, names, targets=_targets(lengths, names, options), **looks)
     if kind == "positions":
@@ -90,10 +87,10 @@ def _positions(
     _refuse("positions", names[1:])
     if not names:
         if "stack" in options:
-            raise ConfigError("`--stack` is of a model, and none is given", "name a model, or leave it out")
+            raise ConfigError("`stack=` is of a model, and none is given", "name a model, or leave it out")
         return plot_positions(**options, **looks)
     if "d_model" in options:
-        raise ConfigError("`--d-model` is of sinusoids without a model, and one is given", "leave it out")
+        raise ConfigError("`d_model=` is of sinusoids without a model, and one is given", "leave it out")
     model = open_model(names[0], device, dtype).model
     if "length" not in options:
         options["length"] = min(64, model.config.max_positions)
@@ -106,9 +103,9 @@ def _refuse(kind: str, names: Sequence[str]) -> None:
 
 
 def _targets(lengths: Sequence[int], texts: Sequence[str], options: Mapping[str, Any]) -> list[int]:
-    """Returns the lengths of the targets whose cross-attention is drawn; none without --cross."""
+    """Returns the lengths of the targets whose cross-attention is drawn; none without `cross`."""
     if "targets" in options and "cross" not in options:
-        raise ConfigError("`--targets` means nothing without --cross", "add --cross")
+        raise ConfigError("`targets=` means nothing without `cross=True`", "add `cross=True`")
     if "targets" in options:
         return _lengths("targets", options["targets"])
     return [length + 1 for length in lengths or (len(text.split()) for text in texts)] if "cross" in options else []
@@ -119,9 +116,5 @@ def _lengths(option: str, text: str) -> list[int]:
         return [int(part) for part in text.split(",")]
     except ValueError:
         raise ConfigError(
-            f"`--{option} {text}` is not a list of whole numbers", f"write them as in --{option} 5,3"
+            f"`{option}={text}` is not a list of whole numbers", f"write them as in `{option}=5,3`"
         ) from None
-
-
-def _option(name: str) -> str:
-    return f"--{name.replace('_', '-')}"

@@ -1,19 +1,19 @@
 """Models on disk: tensors in safetensors files, the model folder, and other people's formats.
 
 `opening` opens a folder of any kind, `folder` is our own format, `hugging_face` and `tutorials` read other people's,
-`export` writes them. Names are imported when they are first used.
+`export` writes them. Names are imported when they are first used; each stands three times, as those of `pellucid` do.
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pellucid.weights.export.ctranslate2 import to_ctranslate2
-    from pellucid.weights.export.hugging_face import to_hugging_face
-    from pellucid.weights.export.onnx import to_onnx
-    from pellucid.weights.hugging_face.opening import from_hugging_face
-    from pellucid.weights.tutorials.importing import import_tutorial
-    from pellucid.weights.tutorials.torch_transformer import from_torch
+    from pellucid.weights.export.ctranslate2 import to_ctranslate2 as to_ctranslate2
+    from pellucid.weights.export.hugging_face import to_hugging_face as to_hugging_face
+    from pellucid.weights.export.onnx import to_onnx as to_onnx
+    from pellucid.weights.hugging_face.opening import from_hugging_face as from_hugging_face
+    from pellucid.weights.tutorials.importing import import_tutorial as import_tutorial
+    from pellucid.weights.tutorials.torch_transformer import from_torch as from_torch
 
 __all__ = ["from_hugging_face", "from_torch", "import_tutorial", "to_ctranslate2", "to_hugging_face", "to_onnx"]
 
@@ -29,7 +29,10 @@ _HOMES = {
 if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> Any:
-        """Imports a name from its home when it is asked for."""
         if name not in _HOMES:
             raise AttributeError(f"module `pellucid.weights` has no attribute `{name}`")
         return getattr(import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return list(__all__)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from pellucid.conversion.convert import Sentences, convert
+from pellucid.conversion.convert import convert
 from pellucid.errors import ConfigError
 from tests.parity.foreign_tokenizers.test_translating_folders import LINES, make
 from tests.unit.cli.command_line import CommandLine
@@ -31,7 +31,9 @@ def test_both_sides_translate_between_two_languages(
 ) -> None:
     (tmp_path / "theirs").mkdir()
     folder = make(tmp_path / "theirs", kind)
-    proof = convert(folder, tmp_path / "ours", compared_on=Sentences(LINES[:4], languages=languages))
+    proof = convert(
+        folder, tmp_path / "ours", sentences=LINES[:4], source_language=languages[0], target_language=languages[1]
+    )
     assert proof.passed, str(proof)
     assert proof.languages == said
     assert str(proof).splitlines()[0].endswith(f"on 4 sentences, {said}" if said else "on 4 sentences")
@@ -55,5 +57,5 @@ def test_languages_that_mean_nothing(tmp_path: Path) -> None:
     (tmp_path / "theirs").mkdir()
     folder = make(tmp_path / "theirs", "marian")
     with pytest.raises(ConfigError, match=r"^languages are given \(`de`\), but the model knows none$"):
-        convert(folder, tmp_path / "ours", compared_on=Sentences(LINES[:2], languages=("de", None)))
+        convert(folder, tmp_path / "ours", sentences=LINES[:2], source_language="de")
     assert not (tmp_path / "ours").exists()

@@ -60,7 +60,7 @@ def test_gold_chooses_the_head_and_scores_it(
     assert table[0].split() == ["by", "AER", "F1", "precision", "recall", "links"]
     assert len(table) == 1 + 2 * (2 + 1 + 1) + 1
     assert table[1].startswith("layer 0, head 1, row that reads ")
-    assert table[-1] == "best head: --layer 0 --head 1 --row reads"
+    assert table[-1] == "best head: layer 0, head 1, row that reads"
 
 
 def test_gold_that_counts_from_one(pellucid: CommandLine, finished_run: Path, texts: list[str], tmp_path: Path) -> None:
@@ -79,22 +79,22 @@ def test_what_it_cannot_do(pellucid: CommandLine, finished_run: Path, texts: lis
         assert found.status == 2
         return found.error
 
-    assert error("--all-heads") == "--all-heads has nothing to compare with"
-    assert error("--head", 0) == "`--head 0` needs a --layer"
+    assert error("--all-heads") == "`--all-heads` has nothing to compare with"
+    assert error("--head", 0) == "`--head 0` needs a `--layer`"
     assert error("--method", "both") == "`method` 'both' is unknown"
     assert error("--layer", 7) == "`layer` (7) of `cross` must be in 0..0"
     gold = tmp_path / "gold"
     gold.write_text("0-0\n", encoding="utf-8")
     assert "has 1 lines, but" in error("--gold", gold)
-    assert error("--gold-from-one") == "--gold-from-one has no alignments to count"
+    assert error("--gold-from-one") == "`--gold-from-one` has no alignments to count"
     assert error("-o", tmp_path) == f"cannot write to `{tmp_path}`: it is a folder"
     lines = Path(texts[1]).read_text(encoding="utf-8").splitlines()
     gold.write_text("0-99\n" + "\n" * (len(lines) - 1), encoding="utf-8")
     assert error("--gold", gold).startswith("line 1 of the alignments links word 0 to word 99, counted from 0")
-    assert error("--gold", gold, "--all-heads", "--layer", 0) == "--all-heads and `--layer 0` exclude each other"
+    assert error("--gold", gold, "--all-heads", "--layer", 0) == "`--all-heads` and `--layer 0` exclude each other"
 
 
 def test_a_threshold_is_of_its_method(pellucid: CommandLine, finished_run: Path) -> None:
     outcome = pellucid("align", finished_run, "--src", "a", "--tgt", "b", "--threshold", "0.3")
-    assert (outcome.status, outcome.error) == (2, "`--threshold` means nothing to `--method argmax`")
-    assert outcome.hint == "add --method threshold"
+    assert (outcome.status, outcome.error) == (2, "`--threshold 0.3` means nothing to `--method argmax`")
+    assert outcome.hint == "give `--method threshold`, too"

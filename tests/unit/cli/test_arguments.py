@@ -7,7 +7,7 @@ from typing import Annotated
 import pytest
 import tyro
 
-from pellucid.cli.arguments import read_arguments
+from pellucid.cli.arguments import as_options, read_arguments
 from pellucid.cli.options import Settings, optional
 from pellucid.errors import ConfigError
 
@@ -108,3 +108,54 @@ def test_help_is_shown_on_stdout(capsys: pytest.CaptureFixture[str]) -> None:
     assert shown.err == ""
     for text in ("usage: pellucid cook", "example: pellucid cook soup", "--out FOLDER", "(default: the model's own)"):
         assert text in shown.out
+
+
+def serve(
+    model: Annotated[str, tyro.conf.Positional],
+    /,
+    *,
+    out: str = "",
+    from_: str = "",
+    fresh: bool = False,
+    layer: int = 0,
+    quantization: str = "",
+    set: Settings = (),
+    src_lang: str = "",
+    tgt: str = "",
+    tokens: bool = False,
+    hide_special: bool = False,
+    valid_src: str = "",
+) -> int:
+    """Have options whose names differ from those of parameters."""
+    return 0
+
+
+@pytest.mark.parametrize(
+    ("message", "expected"),
+    [
+        ("choose another `out=`", "choose another `--out`"),
+        ("start over with `fresh=True`", "start over with `--fresh`"),
+        ("`layer=-1` must be in 0..5", "`--layer -1` must be in 0..5"),
+        ('unknown `quantization="int9"`', "unknown `--quantization int9`"),
+        ('`quantization="a b"` or `from_=`', "`--quantization a b` or `--from`"),
+        ("`overrides=` win; `source_language=`", "`--set` win; `--src-lang`"),
+        ("name `references=` or `targets=`", "name `--tgt` or `--tgt`"),
+        ('give `level="tokens"`', "give `--tokens`"),
+        ("give `special=False`", "give `--hide-special`"),
+        ("name `model=`", "name MODEL"),
+        ("give `data.valid_src=`", "give `--valid-src`"),
+    ],
+)
+def test_parameters_become_options(message: str, expected: str) -> None:
+    assert as_options(message, serve) == expected
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "`beam_size=5` is of another verb", "`train.steps=5` is a setting", "`d_model` (500) is one", "`out` is a file",
+        "no file `a/out=b`", "`Out=` is not a parameter", "`x.quantization.y=`", "out=1 without quotes",
+    ],
+)  # fmt: skip
+def test_what_the_verb_has_no_option_for_stays(message: str) -> None:
+    assert as_options(message, serve) == message

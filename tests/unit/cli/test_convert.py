@@ -61,9 +61,9 @@ def test_what_is_not_equal_fails(
 
     def proof(source: Path, folder: Path, kind: str, target: str, compared_on: Any, rounded_to: str | None) -> Proof:
         found = Proof(compared=True, largest_difference=0.1, rounded_to=rounded_to or "")
-        if compared_on.tolerance is None:
+        if compared_on[2] is None:
             return replace(found, decides=not rounded_to)
-        return replace(found, tolerance=compared_on.tolerance)
+        return replace(found, tolerance=compared_on[2])
 
     monkeypatch.setattr(workflow, "_proof", proof)
     monkeypatch.setattr(workflow, "_write", lambda *_: None)
@@ -74,7 +74,7 @@ def test_what_is_not_equal_fails(
 
 
 def test_wrong_arguments(pellucid: CommandLine, arguments: list[object]) -> None:
-    assert pellucid(*arguments, "--references", "r.txt").error.startswith("`--references` needs --sentences")
+    assert pellucid(*arguments, "--references", "r.txt").error.startswith("`--references` needs `--sentences`")
     assert "has no option `--form`; did you mean `--from`" in pellucid(*arguments, "--form", "hf").error
     refused = pellucid(*arguments, "--from", "nlp-with-transformers", "--unended-source")
     assert refused.error.startswith("`--unended-source` is for a translator")

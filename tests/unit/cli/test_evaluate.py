@@ -183,11 +183,11 @@ def test_both_sides_in_one_file(
 @pytest.mark.parametrize(
     ("arguments", "error", "hint"),
     [
-        (["{run}", "--ref", "{ref}"], "the model `{run}` needs sentences to translate", "name their file with --src"),
+        (["{run}", "--ref", "{ref}"], "the model `{run}` needs sentences to translate", "name their file with `--src`"),
         (
             ["{run}", "--against", "{run}/.", "--src", "{src}", "--ref", "{ref}"],
             "`{run}` is compared with itself",
-            "name another one with --against",
+            "name another one with `--against`",
         ),
         (["{other}", "--against", "{other}", "--ref", "{ref}"], "`{other}` is compared with itself", None),
         (["-", "--against", "-", "--ref", "{ref}"], "`-` is compared with itself", None),
@@ -224,12 +224,12 @@ def test_both_sides_in_one_file(
         (
             ["{run}", "--test"],
             "the recipe of `{run}` names no test set (`data.test_src`)",
-            "name its files by --src",
+            "name its files by `--src`",
         ),
         (
             ["{other}", "--test"],
             "`--test` means the test set of a run's recipe, and `{other}` is no run folder: no recipe.toml in it",
-            "name the files of the test by --src and --ref",
+            "name the files of the test by `--src` and `--ref`",
         ),
     ],
 )

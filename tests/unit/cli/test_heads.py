@@ -170,7 +170,7 @@ def test_a_language_model(pellucid: CommandLine, language_model: Path, tmp_path:
         assert model is not None
     assert pellucid("heads", language_model, "--sentences", "2").status == 0
     refused = pellucid("heads", language_model, "--src", src, "--tgt", src)
-    assert refused.error == f"the model reads the texts of --src alone, not `--tgt {src}`"
+    assert refused.error == f"the model reads `--src` alone, not `--tgt {src}`"
 
 
 def test_an_encoder_without_a_head(pellucid: CommandLine, finished_run: Path, tmp_path: Path) -> None:
@@ -202,8 +202,8 @@ def test_what_it_cannot_do(
     assert error(classifier, "--src", src) == f"the labels of `{src}` are not given"
     assert error(finished_run, "--tgt", tgt) == f"`--tgt {tgt}` stands without its texts"
     assert error(finished_run, "-o", tmp_path / "none" / "a.html").startswith(f"cannot write to `{tmp_path}/none/a")
-    assert error(finished_run, "--metric", "loss") == "`--metric loss` is of --ablate, which is not given"
-    assert error(finished_run, "--sentences", "1") == "`--sentences` (1) must be at least 2"
+    assert error(finished_run, "--metric", "loss") == "`--metric loss` is of `--ablate`, which is not given"
+    assert error(finished_run, "--sentences", "1") == "`--sentences 1` must be at least 2"
     wrong = error(finished_run, "--ablate", "--metric", "accuracy", "--src", src, "--tgt", tgt)
     assert wrong == "`--metric accuracy` cannot be measured of this model"
     assert error(classifier, "--ablate", "--src", src, "--tgt", tgt).startswith("the model does not know")

@@ -89,7 +89,7 @@ def test_a_page_and_a_png(
     assert (tmp_path / "a.html").read_bytes() == every
     monkeypatch.setattr("pellucid.views.inspect.LARGEST_PAGE", len(every) - 1)
     large = pellucid("inspect", finished_run, "a b", "-o", tmp_path / "a.html")
-    assert "all views would take more than 0 MB: --all-views\n" in large.err
+    assert "all views would take more than 0 MB: `pellucid inspect --all-views` writes them\n" in large.err
     assert (tmp_path / "a.html").stat().st_size == small
     assert pellucid("inspect", finished_run, "a b", "--all-views", "-o", tmp_path / "a.html").status == 0
     assert (tmp_path / "a.html").read_bytes() == every

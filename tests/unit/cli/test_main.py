@@ -8,7 +8,8 @@ import warnings
 import pytest
 
 from pellucid.cli import main as module
-from pellucid.cli.main import VERBS, main
+from pellucid.cli.main import main
+from pellucid.cli.verbs import VERBS
 from pellucid.errors import CheckpointError, ConfigError, PellucidError
 from pellucid.training.interrupts import Interrupted
 from tests.unit.cli.command_line import CommandLine, start
@@ -116,6 +117,13 @@ def test_debug_shows_the_traceback(error: Exception, arguments: list[str]) -> No
     raised.append(error)
     with pytest.raises(type(error)):
         main(arguments)
+
+
+@pytest.mark.usefixtures("failing")
+def test_parameters_in_an_error_are_said_as_the_verbs_options(pellucid: CommandLine) -> None:
+    raised.append(ConfigError("`name=` is a file", "choose another `out=`"))
+    outcome = pellucid("average")
+    assert outcome.err == "error: `name=` is a file\n\nhint: choose another `--out`\n"
 
 
 def test_debug_changes_nothing_else(pellucid: CommandLine) -> None:

@@ -31,6 +31,38 @@ def test_a_folder_that_is_no_model(pellucid: CommandLine, tmp_path: Path, texts:
     assert outcome.error == f"`{folder}` is not a model folder: no pellucid.json in it"
 
 
+MISTYPED = {
+    "translate": ["a"], "classify": ["a"], "generate": ["a"], "score": ["--src", "FILE", "--tgt", "FILE"],
+    "evaluate": ["--src", "FILE", "--ref", "FILE"], "inspect": ["a", "-o", "a.html"], "info": [], "average": [],
+    "heads": ["--src", "FILE", "--tgt", "FILE"], "align": ["--src", "FILE", "--tgt", "FILE"], "convert": ["new"],
+}  # fmt: skip
+"""Each verb that opens a model, with what else it needs."""
+
+
+@pytest.mark.parametrize("verb", MISTYPED)
+@pytest.mark.parametrize("name", ["no-such-model", "no/such/model", "./no-such-model"])
+def test_a_mistyped_model_is_a_mistake(
+    pellucid: CommandLine, texts: tuple[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, verb: str, name: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    before = sorted(tmp_path.rglob("*"))
+    outcome = pellucid(verb, name, *(texts[0] if word == "FILE" else word for word in MISTYPED[verb]))
+    assert (outcome.status, outcome.out) == (2, "")
+    assert "no-such-model" in outcome.error or "no/such/model" in outcome.error
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+@pytest.mark.parametrize("arguments", [["train", "dates", "--init-from", "nothing", "--out", "run"],
+                                       ["plot", "positions", "nothing", "-o", "a.svg"],
+                                       ["plot", "run", "nothing", "-o", "a.svg"]])  # fmt: skip
+def test_so_is_a_mistyped_model_elsewhere(
+    pellucid: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    outcome = pellucid(*arguments)
+    assert (outcome.status, "`nothing`" in outcome.error) == (2, True), outcome.err
+
+
 @pytest.mark.parametrize("verb", ["translate", "classify", "generate", "score", "evaluate", "inspect", "convert"])
 def test_a_revision_reaches_the_hub(
     pellucid: CommandLine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, verb: str

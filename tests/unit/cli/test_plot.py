@@ -54,7 +54,7 @@ def test_of_a_run(pellucid: CommandLine, finished_run: Path, tmp_path: Path) -> 
         (["masks", "--d-model", "8", "-o", "a.svg"], "`--d-model` means nothing to `plot masks`"),
         (["run", "--set", "a.b=1", "-o", "a.svg"], "`--set` means nothing to `plot run`"),
         (["masks", "text", "--lengths", "3", "-o", "a.svg"], "`plot masks` takes texts or `--lengths`, not both"),
-        (["masks", "--targets", "3,2", "-o", "a.svg"], "`--targets` means nothing without --cross"),
+        (["masks", "--targets", "3,2", "-o", "a.svg"], "`--targets` means nothing without `--cross`"),
         (["masks", "--cross", "--targets", "x", "-o", "a.svg"], "`--targets x` is not a list of whole numbers"),
         (["masks", "--lengths", "3;2", "-o", "a.svg"], "`--lengths 3;2` is not a list of whole numbers"),
         (["masks", "--lengths", "0", "-o", "a.svg"], "`lengths` [0]: 0 must be at least 1"),

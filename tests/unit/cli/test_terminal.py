@@ -6,8 +6,9 @@ from importlib import import_module
 
 import pytest
 
-from pellucid.cli.main import USAGE, VERBS
+from pellucid.cli.main import USAGE
 from pellucid.cli.terminal import fitted, fitted_help
+from pellucid.cli.verbs import VERBS
 from tests.unit.cli.command_line import CommandLine
 
 WIDTHS = [80, 60, 40]
@@ -51,8 +52,9 @@ def test_no_default_is_said_as_python_writes_it(pellucid: CommandLine, verb: str
 @pytest.mark.parametrize(
     ("verb", "usage"),
     [
-        ("recipes", "[NAME]"), ("train", "[RECIPE]"), ("translate", "MODEL [TEXT]"), ("classify", "MODEL [TEXT]"),
-        ("generate", "MODEL [TEXT]"), ("inspect", "MODEL [TEXT]"), ("plot", "KIND [NAME ...]"),
+        ("recipes", "[NAME] [--schema]"), ("train", "[RECIPE]"), ("translate", "MODEL [TEXT]"),
+        ("classify", "MODEL [TEXT]"), ("generate", "MODEL [TEXT]"), ("inspect", "MODEL [TEXT]"),
+        ("plot", "KIND [NAME ...]"),
     ],
 )  # fmt: skip
 def test_what_may_be_left_out_stands_in_brackets(pellucid: CommandLine, verb: str, usage: str) -> None:

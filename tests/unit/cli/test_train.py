@@ -75,7 +75,7 @@ def test_texts_of_a_recipe_lie_in_a_data_directory(pellucid: CommandLine, monkey
         Path(f"train.{side}").rename(f"data/train.{side}")
     missing = pellucid(*arguments())
     assert (missing.status, missing.error) == (2, "no file `train.src`; looked for `train.src`")
-    assert missing.hint == "check the path, or name the folder that holds it by --data-dir or PELLUCID_DATA"
+    assert missing.hint == "check the path, or name the folder that holds it by `--data-dir` or PELLUCID_DATA"
     monkeypatch.setenv("PELLUCID_DATA", "data")
     assert pellucid(*arguments()).status == 0
     monkeypatch.delenv("PELLUCID_DATA")
@@ -116,7 +116,7 @@ def test_a_text_that_cannot_be_used(pellucid: CommandLine, spoil: Callable[[Path
         (["--set", "train.stps=5"], "unknown key `stps` in [train]; did you mean `steps`?", "keys: steps, "),
         (["--set", "trian.steps=5"], "unknown section `trian` in `--set trian.steps=5`; did you mean `train`?", "sec"),
         (["--set", "steps=5"], "`--set steps=5` names no section", "write `train.steps=5`"),
-        (["--set", "train.steps"], "`--set train.steps` has no value", "write `--set section.key=value`"),
+        (["--set", "train.steps"], "`--set train.steps` has no value", "write `section.key=value`"),
         (["--set", "model.d_model=66"], "`d_model` (66) must be divisible by `num_heads` (4)", "use 64 or 68"),
         (["--set", "train.lr=1"], "unknown key `lr` in [train]; did you mean `learning_rate`?", "keys: steps, "),
         (["--set", "lr=1"], "`--set lr=1` names no section", "write `train.learning_rate=1`"),

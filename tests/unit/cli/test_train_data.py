@@ -77,7 +77,7 @@ def test_a_recipe_whose_texts_cannot_be_fetched(pellucid: CommandLine, server: F
     assert complaint == (
         f"error: could not fetch `letters/a.src`: `{server.address}/good/a.src`: offers 14 bytes, but the file has "
         f"{len(SIDES[0])}\n\nhint: fetch it by hand to `{tmp_path}/cache/letters/a.src`, "
-        "or name a folder that has letters/a.src by --data-dir\n"
+        "or name a folder that has letters/a.src by `--data-dir`\n"
     )
     assert not Path("run").exists()
 
@@ -100,5 +100,5 @@ def test_a_shipped_recipe_offline(pellucid: CommandLine, recipe: str, size: str,
     source = Recipe.load(recipe).data.files("src")[0]
     assert failed.error.startswith(f"no file `{source}`; looked for `{source}`, `{tmp_path}/cache/{source}`; offline, ")
     assert failed.error.endswith(f"({size})")
-    assert "--data-dir or PELLUCID_DATA" in failed.hint
+    assert "`--data-dir` or PELLUCID_DATA" in failed.hint
     assert list(tmp_path.iterdir()) == []

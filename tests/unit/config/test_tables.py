@@ -156,17 +156,17 @@ def test_overrides(text: str, expected: tuple[str, str, Any]) -> None:
 @pytest.mark.parametrize(
     ("text", "message", "hint"),
     [
-        ("train.steps", "`--set train.steps` has no value", "write `--set section.key=value`, as in train.steps=500"),
+        ("train.steps", '`overrides=["train.steps"]` has no value', "write `section.key=value`, as in train.steps=500"),
         (
             "trian.steps=5",
-            "unknown section `trian` in `--set trian.steps=5`; did you mean `train`?",
+            'unknown section `trian` in `overrides=["trian.steps=5"]`; did you mean `train`?',
             "sections: model, ",
         ),
-        ("a.b.c=5", "unknown section `a.b` in `--set a.b.c=5`", "sections: model, train"),
-        ("steps=5", "`--set steps=5` names no section", "write `train.steps=5`"),
-        ("size=5", "`--set size=5` names no section", "write `model.size=5` or `train.size=5`"),
-        ("zzz=5", "`--set zzz=5` names no section", "write section.key=value; the sections are model, train"),
-        ("=5", "`--set =5` names no section", "write section.key=value"),
+        ("a.b.c=5", 'unknown section `a.b` in `overrides=["a.b.c=5"]`', "sections: model, train"),
+        ("steps=5", '`overrides=["steps=5"]` names no section', "write `train.steps=5`"),
+        ("size=5", '`overrides=["size=5"]` names no section', "write `model.size=5` or `train.size=5`"),
+        ("zzz=5", '`overrides=["zzz=5"]` names no section', "write section.key=value; the sections are model, train"),
+        ("=5", '`overrides=["=5"]` names no section', "write section.key=value"),
     ],
 )
 def test_overrides_that_cannot_be(text: str, message: str, hint: str) -> None:

@@ -12,7 +12,7 @@ import torch
 
 from pellucid.config import DecodeConfig
 from pellucid.conversion import convert as workflow
-from pellucid.conversion.convert import Sentences, convert, find_kind
+from pellucid.conversion.convert import Target, convert, find_kind
 from pellucid.conversion.proof import Proof, not_compared
 from pellucid.conversion.tutorial import TutorialOptions
 from pellucid.errors import CheckpointError, ConfigError, DataError
@@ -74,7 +74,7 @@ def test_a_tutorial_becomes_a_folder_that_translates(
     saved: Path, vocabularies: dict[str, str], tmp_path: Path, calls: Calls
 ) -> None:
     before = beside(tmp_path)
-    proof = convert(saved, tmp_path / "ours", options=TutorialOptions(num_heads=2, **vocabularies))
+    proof = convert(saved, tmp_path / "ours", tutorial=TutorialOptions(num_heads=2, **vocabularies))
     assert not proof.compared
     assert LAYOUT in proof.reason
     assert beside(tmp_path) == {*before, "ours"}
@@ -91,7 +91,7 @@ def test_a_tutorial_becomes_a_folder_that_translates(
 def test_equal_weights_give_equal_folders(saved: Path, vocabularies: dict[str, str], tmp_path: Path) -> None:
     options = TutorialOptions(num_heads=2, **vocabularies)
     for name in ("first", "second"):
-        convert(saved, tmp_path / name, options=options)
+        convert(saved, tmp_path / name, tutorial=options)
     for path in (path for path in (tmp_path / "first").rglob("*") if path.is_file()):
         assert path.read_bytes() == (tmp_path / "second" / path.relative_to(tmp_path / "first")).read_bytes(), path
 
@@ -108,7 +108,7 @@ def test_a_state_dict_in_other_files(ending: str, saved: Path, vocabularies: dic
         safetensors.torch.save_file(state, path)
     options = TutorialOptions(num_heads=2, **vocabularies)
     for source, name in ((saved, "first"), (path, "second")):
-        convert(source, tmp_path / name, options=options)
+        convert(source, tmp_path / name, tutorial=options)
     weights = [(tmp_path / name / "model.safetensors").read_bytes() for name in ("first", "second")]
     assert weights[0] == weights[1]
 
@@ -119,7 +119,7 @@ def test_a_tutorial_goes_on_to_another_library(
 ) -> None:
     """By way of a folder of ours, which the other side is compared with, and which does not stay."""
     before = beside(tmp_path)
-    convert(saved, tmp_path / "hf", LAYOUT, "hf", TutorialOptions(num_heads=2, **vocabularies))
+    convert(saved, tmp_path / "hf", from_=LAYOUT, to="hf", tutorial=TutorialOptions(num_heads=2, **vocabularies))
     (ours, theirs, kind, *given, (in_ours, in_theirs)) = calls[0]
     assert (kind, given) == ("hf", [None, None, None, (None, None), ""])
     assert "source.json" in in_ours
@@ -130,7 +130,7 @@ def test_a_tutorial_goes_on_to_another_library(
 
 
 def test_from_hugging_face(foreign: Path, tmp_path: Path, calls: Calls) -> None:
-    convert(foreign, tmp_path / "deep" / "ours", compared_on=Sentences(["a"], ["b"], 0.5))
+    convert(foreign, tmp_path / "deep" / "ours", sentences=["a"], references=["b"], tolerance=0.5)
     (_, theirs, kind, *given, (in_ours, _)) = calls[0]
     assert (theirs, kind, given) == (foreign, "hf", [["a"], ["b"], 0.5, (None, None)])
     assert "config.json" in in_ours
@@ -148,8 +148,8 @@ def test_from_hugging_face(foreign: Path, tmp_path: Path, calls: Calls) -> None:
 def test_a_folder_of_ours_goes_out(
     kind: str | None, saved: Path, vocabularies: dict[str, str], tmp_path: Path, calls: Calls
 ) -> None:
-    convert(saved, tmp_path / "ours", options=TutorialOptions(num_heads=2, **vocabularies))
-    convert(tmp_path / "ours", tmp_path / "hf", kind, "hf")
+    convert(saved, tmp_path / "ours", tutorial=TutorialOptions(num_heads=2, **vocabularies))
+    convert(tmp_path / "ours", tmp_path / "hf", from_=kind, to="hf")
     assert (calls[0][0], calls[0][2]) == (tmp_path / "ours", "hf")
     assert "model_type" in json.loads((tmp_path / "hf" / "config.json").read_text())
 
@@ -158,10 +158,10 @@ def test_what_is_there_stays(saved: Path, vocabularies: dict[str, str], tmp_path
     options = TutorialOptions(num_heads=2, **vocabularies)
     for taken in (tmp_path, saved):
         with pytest.raises(ConfigError, match=f"`{taken}` is there already"):
-            convert(saved, taken, options=options)
+            convert(saved, taken, tutorial=options)
     (tmp_path / "link").symlink_to(tmp_path / "nowhere")
     with pytest.raises(ConfigError, match="is there already"):
-        convert(saved, tmp_path / "link", options=options)
+        convert(saved, tmp_path / "link", tutorial=options)
 
 
 @pytest.mark.parametrize("place", ["save_weights", "prove", "save_description"])
@@ -184,7 +184,7 @@ def test_what_is_not_equal_stays_for_a_look(foreign: Path, tmp_path: Path, monke
 
 
 def test_kinds_are_found_by_looking(saved: Path, foreign: Path, vocabularies: dict[str, str], tmp_path: Path) -> None:
-    convert(saved, tmp_path / "ours", options=TutorialOptions(num_heads=2, **vocabularies))
+    convert(saved, tmp_path / "ours", tutorial=TutorialOptions(num_heads=2, **vocabularies))
     assert [find_kind(path) for path in (saved, foreign, tmp_path / "ours")] == [LAYOUT, "hf", "pellucid"]
     assert find_kind(Path("org/model")) == "hf"
 
@@ -204,12 +204,14 @@ def test_nothing_to_find(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"kind": "annotated"}, "unknown `--from annotated`; did you mean `annotated-transformer`"),
-        ({"target": "onx"}, "unknown `--to onx`; did you mean `onnx`"),
-        ({"target": "ct2", "quantization": "int9"}, "unknown `--quantization int9` of `--to ct2`; did you mean"),
-        ({"quantization": "int8"}, "`--quantization int8` means nothing to `--to pellucid`"),
-        ({"kind": "pellucid", "target": "hf"}, "`.*foreign` is not of the kind `pellucid`"),
-        ({"options": TutorialOptions(lowercase=True)}, "options of a tutorial are given, but .* of the kind `hf`"),
+        ({"from_": "annotated"}, 'unknown `from_="annotated"`; did you mean `annotated-transformer`'),
+        ({"to": "onx"}, 'unknown `to="onx"`; did you mean `onnx`'),
+        ({"to": "ct2", "quantization": "int9"}, 'unknown `quantization="int9"` of `to="ct2"`; did you mean'),
+        ({"quantization": "int8"}, '`quantization="int8"` means nothing to `to="pellucid"`'),
+        ({"from_": "pellucid", "to": "hf"}, "`.*foreign` is not of the kind `pellucid`"),
+        ({"tutorial": TutorialOptions(lowercase=True)}, "options of a tutorial are given, but .* of the kind `hf`"),
+        ({"references": ["a"]}, "`references=` are given without what they translate"),
+        ({"revision": "v1"}, r"`revision` \(v1\) is for a name on the hub, but .*foreign` is a folder"),
     ],
 )
 def test_what_cannot_be_asked(given: dict[str, Any], message: str, foreign: Path, tmp_path: Path) -> None:
@@ -219,7 +221,7 @@ def test_what_cannot_be_asked(given: dict[str, Any], message: str, foreign: Path
 
 
 def test_ours_to_ours(saved: Path, vocabularies: dict[str, str], tmp_path: Path) -> None:
-    convert(saved, tmp_path / "ours", options=TutorialOptions(num_heads=2, **vocabularies))
+    convert(saved, tmp_path / "ours", tutorial=TutorialOptions(num_heads=2, **vocabularies))
     with pytest.raises(ConfigError, match="is a Pellucid model already"):
         convert(tmp_path / "ours", tmp_path / "again")
 
@@ -272,10 +274,10 @@ def test_a_pickle_of_no_state_dict(tmp_path: Path) -> None:
 @without_tokenizer
 @pytest.mark.parametrize("target", ["hf", "ct2"])
 def test_a_tutorial_on_to_another_library_with_proof(
-    target: str, saved: Path, vocabularies: dict[str, str], tmp_path: Path
+    target: Target, saved: Path, vocabularies: dict[str, str], tmp_path: Path
 ) -> None:
     options = TutorialOptions(num_heads=2, **vocabularies)
-    proof = convert(saved, tmp_path / "out", None, target, options, compared_on=Sentences(LINES))
+    proof = convert(saved, tmp_path / "out", to=target, tutorial=options, sentences=LINES)
     assert proof.compared
     assert proof.passed, str(proof)
 
@@ -284,16 +286,16 @@ def test_a_tutorial_on_to_another_library_with_proof(
 @without_tokenizer
 @pytest.mark.parametrize("target", ["ct2", "onnx"])
 def test_a_tutorial_whose_sources_have_no_end_token(
-    target: str, saved: Path, vocabularies: dict[str, str], tmp_path: Path
+    target: Target, saved: Path, vocabularies: dict[str, str], tmp_path: Path
 ) -> None:
     options = TutorialOptions(num_heads=2, unended_source=True, **vocabularies)
-    convert(saved, tmp_path / "ours", options=options)
+    convert(saved, tmp_path / "ours", tutorial=options)
     assert not Translator.load(tmp_path / "ours", "cpu").decode.source_end
-    proof = convert(tmp_path / "ours", tmp_path / "out", None, target, compared_on=Sentences(LINES))
+    proof = convert(tmp_path / "ours", tmp_path / "out", to=target, sentences=LINES)
     assert proof.compared
     assert proof.passed, str(proof)
     with pytest.raises(ConfigError, match=r"`source_end` \(False\) has no place in MarianMTModel"):
-        convert(tmp_path / "ours", tmp_path / "hf", None, "hf")
+        convert(tmp_path / "ours", tmp_path / "hf", to="hf")
 
 
 @pytest.mark.foreign

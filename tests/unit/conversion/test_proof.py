@@ -239,7 +239,9 @@ def test_what_is_rounded_is_told_and_not_judged(proved: Callable[..., Proof]) ->
     proof = proved(change=spoil, rounded_to="int8")
     assert proof.passed
     assert "NOT equal" not in str(proof)
-    assert str(proof).endswith("rounded to int8: how far that is from ours stands above; --tolerance X would decide")
+    assert str(proof).endswith(
+        "rounded to int8: how far that is from ours stands above; a tolerance that is given would decide"
+    )
     assert f"weights          {proof.megabytes[1]:,.1f} MB, ours" in str(proof)  # type: ignore[index]
     assert not proved(change=spoil, rounded_to="int8", tolerance=1e-5).passed
 

@@ -173,12 +173,12 @@ def test_a_target_needs_a_start_token(tmp_path: Path, vocabularies: dict[str, st
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"num_heads": None}, "`--num-heads` is needed"),
+        ({"num_heads": None}, "`num_heads=` is needed"),
         ({"num_heads": 3}, r"`num_heads` \(3\) must divide the model's width \(16\)"),
-        ({"src_vocab": ""}, "`--src-vocab` is needed"),
-        ({"tgt_vocab": ""}, "`--tgt-vocab` is needed"),
+        ({"src_vocab": ""}, "`src_vocab=` is needed"),
+        ({"tgt_vocab": ""}, "`tgt_vocab=` is needed"),
         ({"tokenizer": "word"}, "unknown tokenizer `word` for a list of tokens; did you mean `words`"),
-        ({"labels": "l.txt"}, "`--labels` is for a classifier"),
+        ({"labels": "l.txt"}, "`labels=` is for a classifier"),
     ],
 )
 def test_options_that_do_not_fit(changed: dict[str, Any], message: str, vocabularies: dict[str, str]) -> None:

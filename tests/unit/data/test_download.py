@@ -104,7 +104,7 @@ def test_where_no_address_helps_each_reason_is_told(server: FileServer, text: Pa
         f"`{server.address}/wrong/x.gz`: gives a file with SHA-256 {wrong}, but {SHA256} is expected: it is not used; "
         f"`{server.address}/login/x.gz`: offers 26 bytes, but the file has 256,000"
     )
-    assert error.value.hint == f"fetch it by hand to `{text}`, or name a folder that has set/x.gz by --data-dir"
+    assert error.value.hint == f"fetch it by hand to `{text}`, or name a folder that has set/x.gz by `data_dir=`"
     assert left_over(text) == set()
 
 

@@ -59,7 +59,7 @@ def test_a_text_that_is_nowhere_is_an_error_that_names_the_places(places: dict[s
     environment = {"PELLUCID_DATA": str(places["environment"])}
     with pytest.raises(DataError, match=f"^{re.escape(expected)}$") as error:
         locate(DataConfig(**{field: "sub/no.de"}), places["given"], environment)  # type: ignore[arg-type]
-    assert error.value.hint == "check the path, or name the folder that holds it by --data-dir or PELLUCID_DATA"
+    assert error.value.hint == "check the path, or name the folder that holds it by `data_dir=` or PELLUCID_DATA"
 
 
 def test_without_a_data_directory_only_the_path_is_named(places: dict[str, Path]) -> None:
@@ -151,26 +151,26 @@ def test_tests_alone_are_not_fetched(published: Published) -> None:
     assert published.server.requests == []
 
 
-@pytest.mark.parametrize("switch", ["argument", "environment"])
+@pytest.mark.parametrize("switch", ["argument", "PELLUCID_OFFLINE", "HF_HUB_OFFLINE"])
 def test_offline_nothing_is_asked_for(published: Published, switch: str) -> None:
     data = DataConfig(src="set/a.de", tgt="set/a.en")
-    environment = published.environment | ({"PELLUCID_OFFLINE": "1"} if switch == "environment" else {})
+    environment = published.environment | ({switch: "1"} if switch != "argument" else {})
     with pytest.raises(DataError) as error:
-        locate(data, None, environment, fetch=switch == "environment")
+        locate(data, None, environment, fetch=switch != "argument")
     address = published.server.address
     assert str(error.value) == (
         f"no file `set/a.de`; looked for `set/a.de`, `{published.cache}/set/a.de`; offline, so not fetched: "
         f"`{address}/good/a.de`, `{address}/good/a.en` (20 bytes)"
     )
     assert error.value.hint == (
-        "check the path, or name the folder that holds it by --data-dir or PELLUCID_DATA, "
-        "or let `pellucid train` fetch it once, without --offline and PELLUCID_OFFLINE"
+        "check the path, or name the folder that holds it by `data_dir=` or PELLUCID_DATA, "
+        "or let `pellucid train` fetch it once, without `offline=True`, PELLUCID_OFFLINE and HF_HUB_OFFLINE"
     )
     assert published.server.requests == []
     assert not published.cache.exists()
 
 
-@pytest.mark.parametrize("value", ["", "0"])
+@pytest.mark.parametrize("value", ["", "0", "false", "No"])
 def test_offline_can_be_switched_off(published: Published, value: str) -> None:
     published.environment["PELLUCID_OFFLINE"] = value
     assert published.locate(src="set/a.de").src.startswith(str(published.cache))  # type: ignore[union-attr]

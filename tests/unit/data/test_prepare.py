@@ -68,7 +68,7 @@ def test_a_given_validation_set_takes_nothing_from_the_training_text(tmp_path: P
 def test_too_few_lines_to_cut_some_off(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"^`.*train\.src` and `.*` have 9 usable pairs: too few to hold") as error:
         open_corpus(data(tmp_path, PAIRS[:9]))
-    assert "--valid-src" in error.value.hint
+    assert "`data.valid_src=`" in error.value.hint
     assert len(open_corpus(data(tmp_path, PAIRS[:10])).valid) == 1
 
 
@@ -184,7 +184,7 @@ def test_another_text_under_a_run_is_an_error(tmp_path: Path) -> None:
     message = f"^the texts are not those that the run in `{re.escape(str(tmp_path / 'run'))}` began with$"
     with pytest.raises(DataError, match=message) as error:
         made(open_corpus(fields), tmp_path / "run", resuming=True)
-    assert "--fresh" in error.value.hint
+    assert "`fresh=True`" in error.value.hint
     assert len(made(open_corpus(fields), tmp_path / "run").train) == 45, "a new run takes the new text"
 
 

@@ -37,4 +37,4 @@ def test_what_does_not_go_together(folder: Path) -> None:
         read_columns(["-", "-"])
     with pytest.raises(ConfigError, match=r"is no run folder: no recipe\.toml in it") as caught:
         recipe_test([src])
-    assert caught.value.hint == "name the files of the test by --src and --ref"
+    assert caught.value.hint == "name the files of the test by `src=` and `ref=`"

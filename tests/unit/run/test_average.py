@@ -43,7 +43,7 @@ def test_more_than_there_are_cannot(finished_run: Path, tmp_path: Path) -> None:
     expected = f"`{finished_run}` has 2 checkpoints to average, not 3"
     with pytest.raises(CheckpointError, match=f"^{re.escape(expected)}$"):
         average_run(finished_run, tmp_path / "mean", last=3)
-    with pytest.raises(ConfigError, match=r"^`--last` \(0\) must be at least 1$"):
+    with pytest.raises(ConfigError, match=r"^`last=0` must be at least 1$"):
         average_run(finished_run, tmp_path / "mean", last=0)
     assert not (tmp_path / "mean").exists()
 

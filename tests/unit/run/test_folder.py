@@ -76,7 +76,7 @@ def test_a_trained_run_with_other_settings_is_not(
     expected = f"the run in `{run.path}` has `{before}`, this command `{now}`"
     with pytest.raises(ConfigError, match=f"^{re.escape(expected)}$") as error:
         run.check(other, fresh=False)
-    assert "--fresh" in error.value.hint
+    assert "`fresh=True`" in error.value.hint
     assert run.check(RECIPE, fresh=False)
 
 
@@ -107,7 +107,7 @@ def test_a_folder_of_something_else_is_refused(tmp_path: Path, name: str, fresh:
     put(run, name)
     with pytest.raises(ConfigError, match=f"^{re.escape(f'`{run.path}`')} is not empty and holds no run$") as error:
         run.check(RECIPE, fresh)
-    assert error.value.hint == "choose another `--out`"
+    assert error.value.hint == "choose another `out=`"
     assert files(run) == {name}
 
 

@@ -58,12 +58,12 @@ def test_where_nothing_has_trained_a_new_plan_is_made(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("asked", "said"),
     [
-        (request(budget="20m"), "began with `--budget 15m`, this command says `--budget 20m`"),
+        (request(budget="20m"), "began with `budget=15m`, this command says `budget=20m`"),
         (
             request("train.seed=3"),
-            "began with `--budget 15m`, this command says `--budget 15m --set train.seed=3`",
+            "began with `budget=15m`, this command says `budget=15m` `overrides=train.seed=3`",
         ),
-        (request(recipe=Recipe.load("dates")), "began from another recipe, this command says `--budget 15m`"),
+        (request(recipe=Recipe.load("dates")), "began from another recipe, this command says `budget=15m`"),
     ],
 )
 def test_another_request_is_refused(tmp_path: Path, asked: Request, said: str) -> None:
@@ -76,7 +76,7 @@ def test_another_request_is_refused(tmp_path: Path, asked: Request, said: str) -
 def test_a_run_without_a_budget_gets_none(tmp_path: Path) -> None:
     run = planned_run(tmp_path, request(), Recipe())
     (run.path / "plan.json").unlink()
-    with pytest.raises(ConfigError, match=r"began without a budget, this command says `--budget 15m`$"):
+    with pytest.raises(ConfigError, match=r"began without a budget, this command says `budget=15m`$"):
         run.find_planned(request())
 
 
@@ -101,5 +101,5 @@ def test_a_planned_run_is_gone_on_with(tmp_path: Path, monkeypatch: pytest.Monke
     again = train(recipe, run, budget="1m", overrides=settings, quiet=True)
     assert (again.steps, again.tokens, plans) == (first.steps, first.tokens, [])
     assert train(recipe, run, budget="1m", overrides=settings, quiet=True).already_finished
-    with pytest.raises(ConfigError, match=r"this command says `--budget 2m "):
+    with pytest.raises(ConfigError, match=r"this command says `budget=2m` "):
         train(recipe, run, budget="2m", overrides=settings, quiet=True)

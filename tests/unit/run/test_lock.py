@@ -48,7 +48,7 @@ def test_two_processes_cannot_have_one_folder(tmp_path: Path) -> None:
             message = f"another process (number {other.pid}) is training in `{tmp_path}`"
             with pytest.raises(ConfigError, match=f"^{re.escape(message)}$") as error, hold(tmp_path):
                 pytest.fail("the lock let a second one in")
-            assert error.value.hint == "wait until it has ended, stop it, or choose another `--out`"
+            assert error.value.hint == "wait until it has ended, stop it, or choose another `out=`"
         assert names(tmp_path) == {LOCK, HOLDER}
         other.communicate()
         with hold(tmp_path):

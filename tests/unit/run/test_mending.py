@@ -142,7 +142,7 @@ def test_without_any_recipe_it_is_said(recipe: Recipe, run: Path) -> None:
     expected = f"^`{run}` is not empty and holds no run: it has checkpoints, but no recipe.toml$"
     with pytest.raises(ConfigError, match=expected) as error:
         train(recipe, run, device="cpu", quiet=True)
-    assert error.value.hint == "copy its recipe.toml back, or choose another `--out`"
+    assert error.value.hint == "copy its recipe.toml back, or choose another `out=`"
 
 
 def test_another_command_does_not_take_the_run_over(run: Path, tmp_path: Path) -> None:
@@ -183,7 +183,7 @@ def test_a_tokenizer_that_came_from_a_model_is_taken_from_there(
         CheckpointError, match=r"vocabulary.json` is not there any more, and what it was made from is not"
     ) as e:
         tuned(tmp_path / "run")
-    assert e.value.hint == f"copy the model `{base}` back to its place, or start over with --fresh"
+    assert e.value.hint == f"copy the model `{base}` back to its place, or start over with `fresh=True`"
     moved.rename(base)
     tuned(tmp_path / "run")
     for name in AS_IT_WAS[:4]:

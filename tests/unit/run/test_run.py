@@ -108,7 +108,7 @@ def test_a_finished_run_is_left_alone_and_says_so(finished_run: Path) -> None:
 
 
 def test_a_recipe_by_name_with_overrides(tmp_path: Path, texts: tuple[str, str]) -> None:
-    with pytest.raises(ConfigError, match=r"`--set train\.steps` has no value"):
+    with pytest.raises(ConfigError, match=r'`overrides=\["train\.steps"\]` has no value'):
         train("default", tmp_path / "run", overrides=["train.steps"])
     with pytest.raises(DataError, match=r"no file `multi30k/train\.de\.gz`; looked for"):
         train("multi30k-de-en", tmp_path / "run", data_dir=tmp_path)

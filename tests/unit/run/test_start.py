@@ -150,10 +150,10 @@ def replace_start(recipe: Recipe, folder: Path) -> Recipe:
 @pytest.mark.parametrize(
     ("setting", "message"),
     [
-        ("model.d_model=32", "`--set model.d_model=32` contradicts `{base}`, which has `d_model = 16`"),
-        ("model.norm=post", '`--set model.norm=post` contradicts `{base}`, which has `norm = "pre"`'),
-        ("model.preset=base", "`--set model.preset=base` contradicts `{base}`, which has a shape of its own"),
-        ("data.vocab_size=99", "`--set data.vocab_size=99` has no effect: the tokenizer is that of `{base}`"),
+        ("model.d_model=32", "`overrides=model.d_model=32` contradicts `{base}`, which has `d_model = 16`"),
+        ("model.norm=post", '`overrides=model.norm=post` contradicts `{base}`, which has `norm = "pre"`'),
+        ("model.preset=base", "`overrides=model.preset=base` contradicts `{base}`, which has a shape of its own"),
+        ("data.vocab_size=99", "`overrides=data.vocab_size=99` has no effect: the tokenizer is that of `{base}`"),
     ],
 )
 def test_a_setting_that_contradicts_the_model(

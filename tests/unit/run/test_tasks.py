@@ -134,7 +134,7 @@ def test_what_is_for_translators_is_refused(settings: tuple[str, ...], tmp_path:
     src, tgt = write_labelled(tmp_path, labelled_letters(40))
     if settings is GENERATE:
         tgt = ""
-    with pytest.raises(ConfigError, match=r"^--budget plans translators, and the recipe has `task = "):
+    with pytest.raises(ConfigError, match=r"^`budget=` plans translators, and the recipe has `task = "):
         train(small_recipe_for(settings, src, tgt), tmp_path / "run", budget="1m", quiet=True)
     with pytest.raises(ConfigError, match=r"^`data\.subword_sampling` \(0\.1\) is for `task = \"translate\"`, not"):
         train(small_recipe_for(settings, src, tgt, "data.subword_sampling=0.1"), tmp_path / "run", quiet=True)

@@ -151,7 +151,7 @@ def test_what_is_not_its_beginning_is_begun_anew(
             "it is of another command, whose `model` and `beam_size` differed",
         ),
         ({"on_bad_utf8": "skip"}, "it is of another command, whose `on_bad_utf8` differed"),
-        ({"fresh": True}, "`--fresh` was given"),
+        ({"fresh": True}, "a fresh start was asked for"),
     ],
 )
 def test_another_command_begins_anew(

@@ -84,7 +84,7 @@ def test_a_loss_that_is_not_finite_stops_the_run_before_the_weights_change(tmp_p
         PellucidError, match=r"not finite at step 1 \(loss nan, gradient norm nan, learning rate 0\.00333\)"
     ) as error:
         run.trainer.train()
-    assert "--fresh" in error.value.hint
+    assert "`fresh=True`" in error.value.hint
     torch.testing.assert_close(run.weights, before, equal_nan=True)
     assert not (tmp_path / "checkpoints").exists()
 

@@ -25,7 +25,7 @@ def failure(run: ToyRun, *groups: list[int]) -> PellucidError:
         run.trainer.step(batches(run, *groups))
     torch.testing.assert_close(run.weights, before, equal_nan=True)
     assert (run.trainer.state.step, len(run.trainer.trained.optimizer.state)) == (0, 0)
-    assert "--fresh" in error.value.hint
+    assert "`fresh=True`" in error.value.hint
     return error.value
 
 
@@ -103,7 +103,7 @@ def test_a_validation_that_is_not_finite_ends_the_run(tmp_path: Path, loss: floa
     )
     with pytest.raises(PellucidError, match=expected) as error:
         run.trainer.train()
-    assert error.value.hint.startswith("start over with --fresh and a lower `train.learning_rate`")
+    assert error.value.hint.startswith("start over with `fresh=True` and a lower `train.learning_rate`")
     assert error.value.exit_status == 1
     assert run.published == []
 

@@ -14,9 +14,8 @@ from torch import nn
 from pellucid.config import ModelConfig, TrainConfig
 from pellucid.data.batching import NO_TARGET, Batch
 from pellucid.errors import CheckpointError, ConfigError
+from pellucid.model.families import DecoderOnly, SequenceClassifier
 from pellucid.model.fast.dropout import Dropout
-from pellucid.model.families import DecoderOnly
-from pellucid.model.families import SequenceClassifier
 from pellucid.model.transformer import Transformer
 from pellucid.training.interrupts import Interrupted
 from pellucid.training.loss import CrossEntropy, Losses, RDrop, make_loss

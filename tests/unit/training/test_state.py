@@ -204,7 +204,7 @@ def test_all_damaged_is_an_error_that_keeps_them(run: Run) -> None:
         damage(path / "model.safetensors", "one bit")
     with pytest.raises(CheckpointError, match=r"none of the 2 checkpoints in `.*checkpoints` is whole") as error:
         run.restore()
-    assert error.value.hint.endswith("else start over with --fresh")
+    assert error.value.hint.endswith("else start over with `fresh=True`")
     assert run.names == [10, 20]
 
 

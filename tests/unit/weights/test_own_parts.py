@@ -1,7 +1,6 @@
-"""Model folders with parts and tokenizers of somebody's own: their names are in it, and loading asks for them."""
+"""Model folders with parts of somebody's own: their names are in it, and loading asks for them."""
 
 import json
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,7 @@ from pellucid.model.families import Model, build_model
 from pellucid.text.tokenizers import Tokenizers
 from pellucid.text.vocabulary import Vocabulary
 from pellucid.training.optimizer import MovingAverage
-from pellucid.weights.folder import SavedModel, load_folder, read_config, save_model, save_weights
+from pellucid.weights.folder import load_folder, read_config, save_model, save_weights
 from pellucid.weights.tensors import mean_of
 from tests import own_parts
 from tests.own_parts import Alibi, Averaging, ScaleNorm, Windowed
@@ -158,79 +157,6 @@ def test_a_model_with_parts_is_not_exported(export: str, tmp_path: Path) -> None
     with pytest.raises(ConfigError, match=r"has parts of your own \(attention=tests.own_parts.Windowed.from_config\)"):
         getattr(pellucid.weights, export)(*order)
     assert not (tmp_path / "x").exists()
-
-
-class Nibbles:
-    """A tokenizer of somebody's own: it has no files."""
-
-    kind = "nibbles"
-    pad_id, bos_id, eos_id, unk_id = 0, 1, 2, 3
-
-    def __init__(self, size: int = LETTERS.size) -> None:
-        self.size = size
-
-    def encode(self, text: str) -> list[int]:
-        return [4 + byte % (self.size - 4) for byte in text.encode()]
-
-    def encode_lines(self, lines: Sequence[str]) -> list[list[int]]:
-        return [self.encode(line) for line in lines]
-
-    def decode(self, ids: Sequence[int]) -> str:
-        return "".join(chr(95 + i) for i in ids)
-
-    def tokens(self, ids: Sequence[int]) -> list[str]:
-        return [str(i) for i in ids]
-
-    def save(self, path: Path) -> Path:
-        raise NotImplementedError
-
-
-def opened(folder: Path, tokenizer: Any = None) -> SavedModel:
-    return load_folder(folder, CPU, tokenizer=tokenizer)
-
-
-def test_a_tokenizer_of_ones_own_is_named(tmp_path: Path) -> None:
-    one = Nibbles()
-    folder = saved(tmp_path / "model", model_of(None), Tokenizers(one, one))
-    assert read_config(folder)["tokenizer"] == {
-        "kind": "your own", "joint": True, "sizes": {"tokenizer": LETTERS.size},
-        "names": {"tokenizer": f"{Nibbles.__module__}.Nibbles"},
-    }  # fmt: skip
-    assert not (folder / "tokenizer.json").exists()
-    with pytest.raises(
-        CheckpointError, match=r"has a tokenizer that is not Pellucid's \(.*Nibbles\), but none"
-    ) as caught:
-        opened(folder)
-    assert caught.value.hint == (
-        f'write pellucid.Translator.load("{folder}", tokenizer=...), with the one that it was trained with'
-    )
-    assert opened(folder, one).tokenizers.source is one
-    with pytest.raises(CheckpointError, match=r"tokenizers of the sizes \{'tokenizer': 12\}, those given \{.*: 13\}"):
-        opened(folder, Nibbles(LETTERS.size + 1))
-
-
-def test_a_tokenizer_of_each_side(tmp_path: Path) -> None:
-    folder = saved(tmp_path / "model", model_of(None), Tokenizers(Nibbles(), LETTERS))
-    assert read_config(folder)["tokenizer"]["sizes"] == {"source": LETTERS.size, "target": LETTERS.size}
-    given = Tokenizers(Nibbles(), LETTERS)
-    assert opened(folder, given).tokenizers is given
-    with pytest.raises(CheckpointError, match=r"those given \{'tokenizer': 12\}"):
-        opened(folder, Nibbles())
-
-
-def test_a_tokenizer_that_the_folder_holds_is_not_given_again(tmp_path: Path) -> None:
-    folder = saved(tmp_path / "model", model_of(None))
-    with pytest.raises(CheckpointError, match="has a tokenizer of the kind characters, but Nibbles is given"):
-        opened(folder, Nibbles())
-
-
-def test_a_damaged_table_of_a_tokenizer(tmp_path: Path) -> None:
-    folder = saved(tmp_path / "model", model_of(None), Tokenizers(Nibbles(), LETTERS))
-    description = json.loads((folder / "pellucid.json").read_text(encoding="utf-8"))
-    description["tokenizer"] = {"kind": "your own", "joint": True}
-    (folder / "pellucid.json").write_text(json.dumps(description), encoding="utf-8")
-    with pytest.raises(CheckpointError, match="its table `tokenizer` has no `names` and `sizes`"):
-        opened(folder, Nibbles())
 
 
 def test_a_folder_is_saved_over_another_model(tmp_path: Path) -> None:

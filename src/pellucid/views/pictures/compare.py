@@ -27,7 +27,7 @@ def show_compare(trace: Trace, choice: Choice) -> Drawing:
     Raises DataError where there is no other trace, or one of other layers, heads, rows or columns.
     """
     if choice.other is None:
-        raise DataError("there is nothing to compare with", "give the other trace as `other`, or with --compare")
+        raise DataError("there is nothing to compare with", "give the other trace as `other=`")
     attention, layer = choice.place(trace)
     shared = compare(trace, choice.other)
     if attention.name not in shared:

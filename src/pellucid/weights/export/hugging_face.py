@@ -121,7 +121,7 @@ def _check(config: ModelConfig, architecture: Architecture) -> None:
 def _refusal(name: str, value: object, architecture: Architecture, allowed: str) -> ConfigError:
     return ConfigError(
         f"`{name}` ({value!r}) has no place in {architecture.class_name} of transformers, which has {allowed}",
-        "convert to ONNX (--to onnx), which takes every shape, or train with that value",
+        "convert to ONNX, which takes every shape, or train with that value",
     )
 
 

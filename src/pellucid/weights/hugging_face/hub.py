@@ -1,11 +1,11 @@
 """Names on Hugging Face's hub: fetched into its cache by the extra `hf`, and only the files that are read."""
 
-import os
 import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from pellucid.config.environment import is_offline
 from pellucid.errors import CheckpointError, ConfigError, install, shown
 from pellucid.weights.hugging_face.files import INDEX, PICKLE, SAFETENSORS
 
@@ -55,7 +55,7 @@ def fetch(name: str, revision: str | None = None, offline: bool | None = None) -
     revision = revision or at or None
     snapshot = _snapshot_function(name)
     if offline is None:
-        offline = any(os.environ.get(switch, "0").lower() in ("1", "true", "yes", "on") for switch in SWITCHES)
+        offline = is_offline()
 
     def take(patterns: list[str]) -> Path:
         try:
@@ -73,9 +73,6 @@ def fetch(name: str, revision: str | None = None, offline: bool | None = None) -
     if not any((folder / weights).is_file() for weights in WEIGHTS[:2]):
         folder = take(SETTINGS + PICKLES)
     return folder
-
-
-SWITCHES = ("HF_HUB_OFFLINE", "PELLUCID_OFFLINE")
 
 
 def _snapshot_function(name: str) -> Callable[..., Any]:

@@ -43,7 +43,8 @@ def from_hugging_face(
     Args:
         folder_or_name: a folder that holds config.json and weights; or a name on the hub, as `org/model` (extra `hf`).
         revision: of a name: a branch, a tag or a commit.
-        offline: of a name: take it from the cache, and fetch nothing; None: where HF_HUB_OFFLINE says so.
+        offline: of a name: take it from the cache, and fetch nothing; None: where HF_HUB_OFFLINE or
+            PELLUCID_OFFLINE says so.
 
     Raises CheckpointError for a folder that is not a model's, is damaged, or holds what our model cannot express.
     """

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import torch
 
+from pellucid.config.environment import OFFLINE_SWITCHES
 from pellucid.errors import CheckpointError, ConfigError, install
 from pellucid.tasks.task import open_model
 from pellucid.weights import from_hugging_face
@@ -98,6 +99,8 @@ def test_a_pickle_is_fetched_where_there_is_nothing_else(tmp_path: Path, serve: 
         (False, {"HF_HUB_OFFLINE": "1"}, False),
         (None, {"HF_HUB_OFFLINE": "0"}, False),
         (None, {"PELLUCID_OFFLINE": "1"}, True),
+        (None, {"PELLUCID_OFFLINE": "false"}, False),
+        (True, {"PELLUCID_OFFLINE": "0"}, True),
     ],
 )
 def test_offline(
@@ -108,7 +111,7 @@ def test_offline(
     serve: Callable[[Path], Hub],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    for name in hub.SWITCHES:
+    for name in OFFLINE_SWITCHES:
         monkeypatch.delenv(name, raising=False)
     for name, value in environment.items():
         monkeypatch.setenv(name, value)

@@ -1,0 +1,60 @@
+"""Messages from below the command line name parameters as a call has them; only the command line names options."""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parents[2] / "src" / "pellucid"
+MODULES = sorted(path for path in PACKAGE.rglob("*.py") if path.parent.name != "cli")
+NAMED = re.compile(r"`([a-z]\w*)=")
+OPTION = re.compile(r"(?<![\w-])--[a-z][\w-]*")
+OTHERS = {"attn_implementation", "output_attentions"}
+"""Parameters of transformers'."""
+COMMAND = re.compile(r"`(?:pellucid|sacrebleu)\b[^`]*`")
+"""A whole command in backticks may have its options."""
+
+
+def parameters() -> set[str]:
+    """The names of all parameters of functions, those of verbs included, and of the fields of their options."""
+    found: set[str] = set()
+    for node in (
+        node for path in PACKAGE.rglob("*.py") for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+    ):
+        if isinstance(node, ast.arguments):
+            found |= {argument.arg for argument in [*node.posonlyargs, *node.args, *node.kwonlyargs]}
+        elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+            found.add(node.target.id)
+    return found
+
+
+def strings(path: Path) -> Iterator[tuple[int, str]]:
+    """The line and the text of each string of a module that is not a docstring; of an f-string what stands between."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    below = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.JoinedStr):
+            below |= {id(value) for value in node.values}
+            yield node.lineno, "".join(v.value if isinstance(v, ast.Constant) else "{}" for v in node.values)  # type: ignore[misc]
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in below:
+            yield node.lineno, node.value
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: path.relative_to(PACKAGE).as_posix())
+def test_no_option_of_the_command_line_is_named(path: Path) -> None:
+    found = [f"{path.name}:{line}: {text}" for line, text in strings(path) if OPTION.search(COMMAND.sub("", text))]
+    assert found == [], "write `name=` or `name=value`: the command line turns it into its option"
+
+
+def test_what_messages_name_are_parameters() -> None:
+    known = parameters() | OTHERS
+    named = {(name, path) for path in MODULES for _, text in strings(path) for name in NAMED.findall(text)}
+    for path in MODULES:
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            is_call = isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "argument"
+            if is_call and isinstance(node.args[0], ast.Constant):  # type: ignore[attr-defined]
+                named.add((str(node.args[0].value), path))  # type: ignore[attr-defined]
+    assert len(named) > 20
+    assert {f"{name} in {path.name}" for name, path in named if name not in known} == set()
