@@ -44,8 +44,7 @@ from pellucid.run.mending import FILES, check_mended, check_places, digest_descr
 from pellucid.run.start import Start, with_gentle_rate, with_start
 from pellucid.run.validation import Validator
 from pellucid.tasks.task import find_device
-from pellucid.text.tokenizer import Tokenizer
-from pellucid.text.tokenizers import Tokenizers
+from pellucid.text.tokenizers import GivenTokenizers, Tokenizers
 from pellucid.training import precision
 from pellucid.training.events import CheckpointEvent, EndEvent, Hooks, Numbers, StepEvent, ValidationEvent
 from pellucid.training.failures import is_out_of_memory
@@ -67,7 +66,6 @@ PARTS = "parts"
 
 Precision = Literal["float32", "bfloat16", "auto"]
 Rate = Callable[[int], float]
-GivenTokenizers = Tokenizer | tuple[Tokenizer, Tokenizer] | Tokenizers
 
 
 class Run:
@@ -137,7 +135,7 @@ class Run:
         """What is called while the run trains, as `on_step` and its like have been given it."""
         self._data_dir, self._offline, self._fresh, self._quiet = data_dir, offline, fresh, quiet
         self._languages_given = source_language, target_language
-        self._data, self._own_tokenizers = data, None if tokenizer is None else _as_tokenizers(tokenizer)
+        self._data, self._own_tokenizers = data, Tokenizers.of(tokenizer)
         self._asked_first: Recipe | None = None
         self._replaced: set[str] = set()
         self._start: Start | None = None
@@ -148,6 +146,7 @@ class Run:
         self._model: Model | None = None
         self._loss: Loss | None = None
         self._optimizer: Optimizer | Callable[[Model], Optimizer] | None = None
+        self._made: Optimizer | None = None  # of the model and the loss as they are, where none was handed over
         self._schedule: Rate | None = None
         self._trainer: Trainer | None = None
         if self.folder is not None:
@@ -168,7 +167,7 @@ class Run:
     @recipe.setter
     def recipe(self, recipe: Recipe) -> None:
         self._replacing("recipe")
-        self._request = None
+        self._request = self._made = None
         self._asked = recipe
         self._settle(recipe)
         if self._plan is not None:
@@ -200,7 +199,7 @@ class Run:
     @tokenizers.setter
     def tokenizers(self, tokenizers: GivenTokenizers) -> None:
         self._replacing("tokenizers")
-        self._own_tokenizers = _as_tokenizers(tokenizers)
+        self._own_tokenizers = Tokenizers.of(tokenizers)
         self._look_at_folder(self._asked)
 
     @property
@@ -222,10 +221,9 @@ class Run:
 
     @model.setter
     def model(self, model: Model) -> None:
+        self._check_open("model")
         self._types = _types_of(self.model)
-        self._model = model.to(self.device)
-        if isinstance(self._optimizer, Optimizer):  # of the other model's parameters
-            self._optimizer = None
+        self._model, self._made = model.to(self.device), None
 
     @property
     def loss(self) -> Loss:
@@ -234,7 +232,13 @@ class Run:
 
     @loss.setter
     def loss(self, loss: Loss) -> None:
-        self._loss = loss.to(self.device) if isinstance(loss, nn.Module) else loss
+        self._check_open("loss")
+        if not callable(loss):
+            raise ConfigError(
+                f"`loss` is a {type(loss).__name__}, which cannot be called",
+                "hand over a function (model, batch) -> pellucid.Losses(minimised, reported)",
+            )
+        self._loss, self._made = loss.to(self.device) if isinstance(loss, nn.Module) else loss, None
 
     @property
     def optimizer(self) -> Optimizer:
@@ -243,15 +247,24 @@ class Run:
         Another one of the model's parameters may take its place, or a function (model) -> optimizer, which is called
         when training begins.
         """
-        if self._optimizer is None:
-            self._optimizer = make_optimizer(self.model, self.recipe.train, self.loss)
-        elif not isinstance(self._optimizer, Optimizer) and callable(self._optimizer):
-            self._optimizer = self._optimizer(self.model)
-        return self._optimizer
+        given = self._optimizer
+        if isinstance(given, Optimizer):
+            return given
+        if self._made is None:
+            self._made = (
+                make_optimizer(self.model, self.recipe.train, self.loss) if given is None else given(self.model)
+            )
+        return self._made
 
     @optimizer.setter
     def optimizer(self, optimizer: Optimizer | Callable[[Model], Optimizer]) -> None:
-        self._optimizer = optimizer
+        self._check_open("optimizer")
+        if not isinstance(optimizer, Optimizer) and not callable(optimizer):
+            raise ConfigError(
+                f"`optimizer` is a {type(optimizer).__name__}, not an optimizer",
+                "hand over a torch.optim.Optimizer, or a function that makes one of a model",
+            )
+        self._optimizer, self._made = optimizer, None
 
     @property
     def schedule(self) -> Rate:
@@ -264,6 +277,11 @@ class Run:
 
     @schedule.setter
     def schedule(self, schedule: Rate) -> None:
+        if not callable(schedule):
+            raise ConfigError(
+                f"`schedule` is a {type(schedule).__name__}, not a function of the step",
+                "hand over what gives the rate of a step counted from 1, as `lambda step: 0.1 / step`",
+            )
         self._schedule = schedule
         if self._trainer is not None:
             self._trainer.schedule = schedule
@@ -338,13 +356,9 @@ class Run:
         stored = None if self._fresh or self.folder is None else self.folder.recipe
         if init_from:
             recipe = replace(recipe, train=replace(recipe.train, init_from=str(init_from)))
-        if recipe.train.init_from and self._own_tokenizers is not None:
-            raise ConfigError(
-                f"`tokenizer` has no effect: the tokenizer is that of `{recipe.train.init_from}`", "leave it out"
-            )
         recipe, self._start = with_start(
             recipe, self.folder.path if self.folder else None, stored, overrides=overrides,
-            languages=self._languages_given, parts=self.parts, known=self._start,
+            languages=self._languages_given, parts=self.parts, tokenizer=self._own_tokenizers, known=self._start,
         )  # fmt: skip
         given = {f"{section}.{key}" for section, key, _ in (split_override(each, KEYS) for each in overrides)}
         # A recipe that names its start itself has its rates for that; those of a budget are the plan's.
@@ -450,7 +464,7 @@ class Run:
         if folder is not None and self._resuming and folder.has_trained:
             check_same_texts(corpus, self._tokenizers, folder.path / "data", folder.origin.get("corpus", ""))
         if self._model is not None and self._model.config != self._config:
-            self._model = self._optimizer = None
+            self._model = self._made = None
 
     def _first_weights(self, recipe: Recipe) -> Start | None:
         """Returns the model whose weights training begins with, or whose description the run has lost.
@@ -466,7 +480,7 @@ class Run:
         if self._start is not None:
             return self._start
         try:
-            return Start.of(recipe, self.parts)
+            return Start.of(recipe, self.parts, self._own_tokenizers)
         except CheckpointError as error:
             if not self._wrong:
                 raise
@@ -541,10 +555,14 @@ class Run:
                     "hand over the `parts=` that it began with, choose another `out=`, or start over with `fresh=True`",
                 )
 
-    def _replacing(self, name: str) -> None:
-        """Notes that the script replaces something, and what it named before it replaced anything."""
+    def _check_open(self, name: str) -> None:
+        """Raises ConfigError where training has begun, which would not hear of another one."""
         if self._trainer is not None:
             raise ConfigError(f"`{name}` cannot be replaced any more: the run has begun to train", "make a new Run")
+
+    def _replacing(self, name: str) -> None:
+        """Notes that the script replaces something, and what it named before it replaced anything."""
+        self._check_open(name)
         if self._asked_first is None:
             self._asked_first = self._recipe
         self._replaced.add(name)
@@ -631,7 +649,7 @@ class Run:
             publish=partial(self._publish, folder),
             published=lambda: sha256_of(weights) if weights.is_file() else None,
             loss=self._loss,
-            optimizer=self._optimizer,
+            optimizer=self.optimizer,
             schedule=self._schedule,
             hooks=self.hooks,
             text_of=self._text_of,
@@ -786,13 +804,6 @@ def _find_labels(corpus: Corpus | RunningCorpus, start: Start | None, described:
     if start is not None and set(found.names) <= set(start.model.labels):
         return Labels(start.model.labels)
     return found
-
-
-def _as_tokenizers(given: Any) -> Tokenizers:
-    """Returns tokenizers for both sides, of one, of a pair, or as they are."""
-    if isinstance(given, Tokenizers):
-        return given
-    return Tokenizers(*given) if isinstance(given, tuple | list) else Tokenizers(given)
 
 
 def _types_of(model: nn.Module) -> dict[str, str]:

@@ -23,6 +23,7 @@ from pellucid.model.parts import Parts
 from pellucid.planning.rules import GENTLER, SHORTER
 from pellucid.tasks.languages import check_languages, speaking
 from pellucid.tasks.task import model_folder, tokenizers_of
+from pellucid.text.tokenizer import OWN_KIND
 from pellucid.text.tokenizers import Tokenizers
 from pellucid.weights.folder import WEIGHTS, SavedModel, is_described, read_config
 from pellucid.weights.opening import open_folder
@@ -49,20 +50,23 @@ class Start:
     """The SHA-256 of its weights."""
 
     @classmethod
-    def read(cls, folder: Path, parts: Parts | None = None) -> Self:
+    def read(cls, folder: Path, parts: Parts | None = None, tokenizer: Tokenizers | None = None) -> Self:
         """Reads the model of a folder. Raises CheckpointError where there is none, or it is damaged.
 
         Args:
-            parts: those of the run, which a model that was saved with parts is opened with.
+            parts: those of the run, which a model that was saved with parts is opened with; the tokenizer likewise.
         """
-        with_parts = parts is not None and is_described(folder) and "parts" in read_config(folder)
-        model = open_folder(folder, torch.device("cpu"), parts=parts if with_parts else None)
+        table = read_config(folder) if (parts or tokenizer) is not None and is_described(folder) else {}
+        own = "own" in table.get("tokenizer", {})
+        model = open_folder(
+            folder, torch.device("cpu"), parts=parts if "parts" in table else None, tokenizer=tokenizer if own else None
+        )
         return cls(folder, model, weights_digest(folder))
 
     @classmethod
-    def of(cls, recipe: Recipe, parts: Parts | None = None) -> Self:
+    def of(cls, recipe: Recipe, parts: Parts | None = None, tokenizer: Tokenizers | None = None) -> Self:
         """Reads the model that a recipe names. Raises CheckpointError, ConfigError where it cannot begin with that."""
-        start = cls.read(model_folder(recipe.train.init_from), parts)
+        start = cls.read(model_folder(recipe.train.init_from), parts, tokenizer)
         start.check(recipe)
         return start
 
@@ -96,6 +100,7 @@ def with_start(
     overrides: Sequence[str] = (),
     languages: Languages = (None, None),
     parts: Parts | None = None,
+    tokenizer: Tokenizers | None = None,
     known: Start | None = None,
 ) -> tuple[Recipe, Start | None]:
     """Returns the recipe with what it takes from the model that it starts from, and that model; most have none.
@@ -108,7 +113,7 @@ def with_start(
         stored: the recipe of a run there that is gone on with.
         overrides: the `section.key=value` settings among the recipe's, which must not contradict the model.
         languages: what the texts are in; None: what the model translates between by default.
-        parts: those of the run, in place of Pellucid's.
+        parts, tokenizer: those of the run, in place of Pellucid's.
         known: a start that was read before.
 
     Raises CheckpointError where there is no model; ConfigError for a setting that contradicts it, for weights that
@@ -132,32 +137,34 @@ def with_start(
             f"`{folder}` cannot be the model to start from and the run's own folder", "choose another `out=`"
         )
     given = {key for section, key, _ in (split_override(each, KEYS) for each in overrides) if section == "decode"}
-    start = None
+    start, kinds = None, tuple[str, ...]()
     if began_with and not folder.exists():
         assert stored is not None
         assert run is not None
-        shape, tokenizer, digest = stored.model, stored.data.tokenizer, stored.train.init_sha256
+        shape, kinds, digest = stored.model, (stored.data.tokenizer,), stored.train.init_sha256
         decode = _own_decode(stored.decode, recipe.decode, given)
         if languages != (None, None):
             table = read_config(run)
-            tokenizers = Tokenizers.load(run, table["tokenizer"])
+            tokenizers = Tokenizers.load(run, table["tokenizer"], tokenizer)
             decode = speaking(decode, shape, tokenizers, table.get("languages", {}), *languages)
     else:
-        start = known if known is not None and known.folder == folder else Start.read(folder, parts)
+        start = known if known is not None and known.folder == folder else Start.read(folder, parts, tokenizer)
         start.check(recipe)
         saved, digest = start.model, start.digest
         assert saved.tokenizers is not None
-        shape, tokenizer = saved.model.config, saved.tokenizers.source.kind
+        shape, kinds = saved.model.config, (saved.tokenizers.source.kind, saved.tokenizers.target.kind)
         decode = _own_decode(saved.decode, recipe.decode, given)
         decode = speaking(decode, shape, saved.tokenizers, saved.languages, *languages)
         if recipe.task == "translate":
             check_languages(decode, shape, saved.tokenizers, saved.languages)
+    if tokenizer is not None and OWN_KIND not in kinds:
+        raise ConfigError(f"`tokenizer` has no effect: the tokenizer is that of `{folder}`", "leave it out")
     _check_settings(overrides, shape, folder)
     own = DROPOUTS if shape.num_classes else (*DROPOUTS, *OF_HEADS)
     started = replace(
         recipe,
         model=replace(shape, **{name: getattr(recipe.model, name) for name in own}),
-        data=replace(recipe.data, tokenizer=tokenizer),
+        data=replace(recipe.data, tokenizer=kinds[0]),
         train=replace(recipe.train, init_sha256=digest),
         decode=decode,
     )

@@ -19,8 +19,7 @@ from pellucid.files.reading import MOST_SETTINGS_BYTES, read_text
 from pellucid.files.writing import flush, move_into_place, refusals_in_words, temporary_folder
 from pellucid.model.families import Model
 from pellucid.model.parts import Parts
-from pellucid.text.tokenizer import Tokenizer
-from pellucid.text.tokenizers import Tokenizers
+from pellucid.text.tokenizers import GivenTokenizers, Tokenizers
 from pellucid.text.training_text import TrainingText
 from pellucid.tracing.trace import Trace
 from pellucid.weights.card import plain_card
@@ -119,7 +118,7 @@ class TextModel(ABC, Generic[M]):
         *,
         revision: str | None = None,
         parts: Parts | None = None,
-        tokenizer: Tokenizers | Tokenizer | None = None,
+        tokenizer: GivenTokenizers | None = None,
     ) -> Self:
         """Opens a run folder, a model folder, a Hugging Face folder, or a name on the hub (at a `revision`).
 
@@ -225,7 +224,7 @@ def open_task(
     *,
     revision: str | None = None,
     parts: Parts | None = None,
-    tokenizer: Tokenizers | Tokenizer | None = None,
+    tokenizer: GivenTokenizers | None = None,
 ) -> TextModel[Any]:
     """Opens the model of a folder, or of a name on the hub, as what it is for: a Translator, a Classifier, ...
 
@@ -264,7 +263,7 @@ def open_model(
     dtype: str | torch.dtype | None = None,
     revision: str | None = None,
     parts: Parts | None = None,
-    tokenizer: Tokenizers | Tokenizer | None = None,
+    tokenizer: GivenTokenizers | None = None,
 ) -> SavedModel:
     """Opens the model of a folder, or of a name on the hub (at a `revision`), whatever it is for."""
     _compute_alone_in_forks()

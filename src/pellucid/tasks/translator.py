@@ -22,8 +22,7 @@ from pellucid.tasks.segments import Segment, joined, ranked_together, segments_o
 from pellucid.tasks.task import Scored, TextModel, listed, listing, open_model
 from pellucid.tasks.tracing import trace_search, trace_translation
 from pellucid.text.sentences import sentences
-from pellucid.text.tokenizer import Tokenizer
-from pellucid.text.tokenizers import Tokenizers
+from pellucid.text.tokenizers import GivenTokenizers, Tokenizers
 from pellucid.text.training_text import TrainingText
 from pellucid.tracing.trace import Trace
 from pellucid.weights.folder import SavedModel
@@ -141,7 +140,7 @@ class Translator(TextModel[Transformer]):
         *,
         revision: str | None = None,
         parts: Parts | None = None,
-        tokenizer: Tokenizers | Tokenizer | None = None,
+        tokenizer: GivenTokenizers | None = None,
     ) -> Self:
         """Opens the translator of a run folder, a model folder, a Hugging Face folder, or a name (at a `revision`).
 

@@ -36,9 +36,11 @@ class Tokenizers:
         return self.source is self.target
 
     @classmethod
-    def of(cls, given: "Tokenizers | Tokenizer | None") -> "Tokenizers | None":
-        """Returns the tokenizers of both sides where one for both is given, or both; None for None."""
-        return given if given is None or isinstance(given, Tokenizers) else cls(given)
+    def of(cls, given: "GivenTokenizers | None") -> "Tokenizers | None":
+        """Returns the tokenizers of both sides where one for both is given, or both, or a pair; None for None."""
+        if given is None or isinstance(given, Tokenizers):
+            return given
+        return cls(*given) if isinstance(given, tuple) else cls(given)
 
     def save(self, folder: Path) -> dict[str, object]:
         """Writes `tokenizer.*`, or `source.*` and `target.*`, and returns the table that load() reads.
@@ -70,9 +72,7 @@ class Tokenizers:
         return table | ({"options": options} if options else {}) | ({"own": own} if own else {})
 
     @classmethod
-    def load(
-        cls, folder: Path, table: Mapping[str, object], given: "Tokenizers | Tokenizer | None" = None
-    ) -> "Tokenizers":
+    def load(cls, folder: Path, table: Mapping[str, object], given: "GivenTokenizers | None" = None) -> "Tokenizers":
         """Returns the tokenizers that save() wrote to `folder`. Only data is read, nothing executed.
 
         `given` are tokenizers of one's own, for a folder that was saved with them.
@@ -95,6 +95,10 @@ class Tokenizers:
         if table.get("joint") is True:
             return cls(loaded("tokenizer", "kind"))
         return cls(loaded("source", "kind"), loaded("target", "target_kind" if "target_kind" in table else "kind"))
+
+
+GivenTokenizers = Tokenizers | Tokenizer | tuple[Tokenizer, Tokenizer]
+"""Tokenizers of both sides, one for both, or a pair of them."""
 
 
 def _own(record: object, given: CompleteTokenizer | None) -> CompleteTokenizer:

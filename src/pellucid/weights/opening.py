@@ -7,8 +7,7 @@ import torch
 
 from pellucid.errors import CheckpointError, ConfigError
 from pellucid.model.parts import Parts
-from pellucid.text.tokenizer import Tokenizer
-from pellucid.text.tokenizers import Tokenizers
+from pellucid.text.tokenizers import GivenTokenizers
 from pellucid.weights.folder import DESCRIPTION, SavedModel, check_parts, is_foreign, load_folder
 
 
@@ -17,7 +16,7 @@ def open_folder(
     device: torch.device,
     dtype: torch.dtype | None = None,
     parts: Parts | None = None,
-    tokenizer: Tokenizers | Tokenizer | None = None,
+    tokenizer: GivenTokenizers | None = None,
 ) -> SavedModel:
     """Returns the model of a folder, ours or one of Hugging Face's transformers, ready to use.
 
@@ -29,7 +28,7 @@ def open_folder(
     _refuse_exported(folder)
     if not is_foreign(folder):
         return load_folder(folder, device, dtype, parts, tokenizer)
-    check_parts(folder, {}, "translate", parts)
+    check_parts(folder, {"task": "translate"}, parts)
     if tokenizer is not None:
         raise ConfigError(f"`tokenizer=` is given, but `{folder}` is not a folder of Pellucid's own", "leave it out")
     # Here, so that whoever opens a folder of our own does not wait for the foreign families.
