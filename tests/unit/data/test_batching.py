@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pellucid.config import DecodeConfig, ModelConfig
-from pellucid.data.batching import NO_TARGET, BatchOrder, draw_batch
+from pellucid.data.batching import NO_TARGET, BatchOrder, draw_batch, make_batch
 from pellucid.data.shards import Sentences, Shard
 from pellucid.errors import DataError
 
@@ -175,7 +175,7 @@ def test_a_batch_goes_to_a_device() -> None:
 
 def test_a_batch_of_ids_in_lists_is_that_of_a_shard() -> None:
     drawn = draw_batch(shard(), np.array([1, 0]), config())
-    made = draw_batch([[11, 12, 13], [10]], [[22], [20, 21]], config())
+    made = make_batch([[11, 12, 13], [10]], [[22], [20, 21]], config())
     for name in ("src", "tgt_in", "tgt_out"):
         assert torch.equal(getattr(made, name), getattr(drawn, name))
     assert (made.num_tokens, made.src_pad_id, made.tgt_pad_id) == (5, 0, 0)
@@ -184,17 +184,17 @@ def test_a_batch_of_ids_in_lists_is_that_of_a_shard() -> None:
 
 def test_codes_of_languages_stand_around_the_ids() -> None:
     decode = DecodeConfig(source_prefix=(40,), source_suffix=(41,), target_prefix=(42,))
-    batch = draw_batch([[10]], [[20, 21]], config(), decode=decode)
+    batch = make_batch([[10]], [[20, 21]], config(), decode=decode)
     assert batch.src.tolist() == [[40, 10, 2, 41]]
     assert (batch.tgt_in.tolist(), batch.tgt_out.tolist()) == ([[1, 42, 20, 21]], [[42, 20, 21, 2]])
 
 
 def test_a_classifier_takes_a_number_a_text_and_a_decoder_texts_alone() -> None:
     encoder = ModelConfig.encoder(vocab_size=50, num_layers=1, num_classes=3)
-    classified = draw_batch([[10, 11], [12]], [2, 0], encoder)
+    classified = make_batch([[10, 11], [12]], [2, 0], encoder)
     assert (classified.src.tolist(), classified.tgt_out.tolist()) == ([[1, 10, 11, 2], [1, 12, 2, 0]], [[2], [0]])
     decoder = ModelConfig.decoder(vocab_size=50, num_layers=1)
-    texts = draw_batch([[10, 11], [12]], None, decoder)
+    texts = make_batch([[10, 11], [12]], None, decoder)
     assert (texts.tgt_in.tolist(), texts.num_tokens) == ([[1, 10, 11], [1, 12, 0]], 5)
     assert texts.tgt_out.tolist() == [[10, 11, 2], [12, 2, NO_TARGET]]
     assert texts.src.shape == (2, 0)
@@ -211,4 +211,4 @@ def test_a_classifier_takes_a_number_a_text_and_a_decoder_texts_alone() -> None:
 )
 def test_what_does_not_make_a_batch(sources: Any, targets: Any, of: ModelConfig, message: str) -> None:
     with pytest.raises(DataError, match=message):
-        draw_batch(sources, targets, of)
+        make_batch(sources, targets, of)
