@@ -276,14 +276,13 @@ def opened(made: dict[str, Any]) -> pellucid.Translator:
     return found
 
 
-@pytest.mark.parametrize("name", [pytest.param(name, marks=() if name in FAST else pytest.mark.slow) for name in CASES])
-def test_to_the_end(name: str, kill: Kill, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    case = CASES[name]
-    unbroken = go(case, prepare(tmp_path / "unbroken"), monkeypatch)
-    broken = prepare(tmp_path / "broken")
+def train(case: Case, kill: Kill, folder: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """Trains undisturbed, and killed and gone on with; returns what the latter made, which is the same to the byte."""
+    unbroken = go(case, prepare(folder / "unbroken"), monkeypatch)
+    broken = prepare(folder / "broken")
     (broken / "script.py").write_text(case.script, encoding="utf-8")
     run = unbroken["run"].folder.path
-    expected, found = (folder / run for folder in (tmp_path / "unbroken", broken))
+    expected, found = (folder / name / run for name in ("unbroken", "broken"))
     ended = kill(broken / "script.py", DEATH)
     assert ended == -signal.SIGKILL, (broken / "said.txt").read_text(encoding="utf-8")
     assert sorted(os.listdir(found / "checkpoints")) == ["step-00000003", "step-00000004"]
@@ -292,7 +291,13 @@ def test_to_the_end(name: str, kill: Kill, tmp_path: Path, monkeypatch: pytest.M
         assert (found / file).read_bytes() == (expected / file).read_bytes(), file
     assert metrics(found) == metrics(expected)
     assert resumed["run"].train().already_finished
+    return resumed
 
+
+@pytest.mark.parametrize("name", [pytest.param(name, marks=() if name in FAST else pytest.mark.slow) for name in CASES])
+def test_to_the_end(name: str, kill: Kill, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    case = CASES[name]
+    resumed = train(case, kill, tmp_path, monkeypatch)
     translator = opened(resumed)
     trained = pellucid.Translator(resumed["run"].model, resumed["run"].tokenizers)
     assert translator.score(LINES, LINES[::-1]) == trained.score(LINES, LINES[::-1])
@@ -317,4 +322,57 @@ def test_to_the_end(name: str, kill: Kill, tmp_path: Path, monkeypatch: pytest.M
     own = {"parts": resumed.get("parts")} | ({"tokenizer": resumed["Bytes"]()} if "Bytes" in resumed else {})
     again = pellucid.Translator.load("saved", "cpu", **own)
     assert again.score(LINES, LINES[::-1]) == translator.score(LINES, LINES[::-1])
-    assert Path("saved", "model.safetensors").read_bytes() == (found / "model.safetensors").read_bytes()
+    weights = [folder / "model.safetensors" for folder in (Path("saved"), resumed["run"].folder.path)]
+    assert weights[0].read_bytes() == weights[1].read_bytes()
+
+
+OTHER_TASKS = """
+import pellucid
+from tests.other_tasks import CLASSIFY, GENERATE, labelled_letters
+from tests.properties.test_your_own_parts import SETTINGS
+
+parts = pellucid.Parts({parts})
+run = pellucid.Run(
+    "default", "run", data={data}, parts=parts, overrides=[*SETTINGS, *{task}], device="cpu", quiet=True
+)
+run.optimizer = lambda model: torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+run.train()
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("line", "parts", "without_weights"),
+    [
+        ("class LinearAttention", "attention=LinearAttention", {"decoder.self": (0,)}),
+        ("class Windowed", "attention=Windowed.from_config", {}),
+        ("class Alibi", "positions=Alibi", {}),
+    ],
+)
+def test_a_language_model_to_the_end(
+    line: str, parts: str, without_weights: dict[str, Any], kill: Kill, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = "[source for source, _ in labelled_letters(80)]"
+    script = OTHER_TASKS.format(parts=parts, data=data, task="GENERATE")
+    made = train(Case(line, script), kill, tmp_path, monkeypatch)
+    with pytest.raises(pellucid.CheckpointError) as caught:
+        pellucid.LanguageModel.load("run", "cpu")
+    model = eval(caught.value.hint.removeprefix("write "), made)
+    trained = pellucid.LanguageModel(made["run"].model, made["run"].tokenizers, model.decode)
+    for options in ({}, {"beam_size": 3}, {"seed": 5}, {"search": pellucid.beam_search, "beam_size": 2}):
+        texts, expected = (each.generate(["a b", "c"], max_new_tokens=9, **options) for each in (model, trained))
+        assert [one.score for one in texts] == [one.score for one in expected]
+    assert model.trace("a b c").without_weights == without_weights
+
+
+@pytest.mark.slow
+def test_a_classifier_to_the_end(kill: Kill, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    script = OTHER_TASKS.format(parts="attention=Averaging", data="labelled_letters(80)", task="CLASSIFY")
+    made = train(Case("class Averaging", script), kill, tmp_path, monkeypatch)
+    with pytest.raises(pellucid.CheckpointError) as caught:
+        pellucid.Classifier.load("run", "cpu")
+    model = eval(caught.value.hint.removeprefix("write "), made)
+    trained = pellucid.Classifier(made["run"].model, made["run"].tokenizers, ("early", "late"))
+    found, expected = (each.classify(LINES) for each in (model, trained))
+    assert [one.probabilities for one in found] == [one.probabilities for one in expected]
+    assert model.trace("a b c").without_weights == {"encoder.self": (0,)}
