@@ -49,6 +49,7 @@ browser: $(VENV)/.browser  ## run the tests of the viewer in Chromium
 
 docs: $(VENV)/.docs  ## build the documentation as a site into build/site
 	$(BIN)/sphinx-build -M html . build/site -c docs --fail-on-warning --quiet
+	@echo "open build/site/html/index.html"
 
 viewer:  ## bundle the viewer's sources into the package (esbuild)
 	@command -v esbuild >/dev/null || { echo "error: esbuild is missing (Debian: apt-get install esbuild)" >&2; exit 1; }

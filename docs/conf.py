@@ -98,7 +98,15 @@ def _skip() -> Exception:
     return SkipNode()
 
 
+def open_at_the_start(app: Any, failure: Exception | None) -> None:
+    """Writes the page that a web server shows first, which leads to the start page."""
+    if failure is None and app.builder.format == "html":
+        page = f'<!doctype html><meta charset="utf-8"><meta http-equiv="refresh" content="0; url={root_doc}.html">'
+        (Path(app.outdir) / "index.html").write_text(f"{page}\n", encoding="utf-8")
+
+
 def setup(app: Any) -> None:
     app.add_html_math_renderer("mathml", (show_inline, None), (show_block, None))
     app.connect("source-read", complete)
+    app.connect("build-finished", open_at_the_start)
     app.connect("autodoc-process-docstring", show_code, priority=400)  # before napoleon

@@ -1,6 +1,7 @@
 """Section 3 of "Attention Is All You Need". Tensors in, tensors out: no files, no text, no training.
 
-The paper, in its order:
+config/model.py has every size and option, with the paper's values as defaults; docs/concepts/paper-map.md leads from
+each section of the paper to its function and its test. The paper, in its order:
 
     transformer.py      figure 1 and its forward pass
     layers.py           3.1  the two stacks, their layers, the residual sum; norm.py
@@ -11,15 +12,15 @@ The paper, in its order:
 
 Behind it, for whoever needs more than figure 1:
 
-    families.py         one stack alone: EncoderOnly, SequenceClassifier, DecoderOnly; classification.py
+    families.py         one stack alone: EncoderOnly, SequenceClassifier, DecoderOnly; and the model of a config
     cache.py, steps.py  decoding a token at a time
     relative.py         positions that act within attention: rotary, relative
     initialisation.py   what the weights begin with
     parts.py            modules of your own in place of any of these
-    fast/               the same dropout and matrix products as PyTorch's, cheaper on a CPU: skip it when reading
+    fast/               Linear and Dropout, which read as PyTorch's and cost a CPU less: skip it when reading
 
 The letters of the shape comments, everywhere in Pellucid:
 
-    B batch   S source length   T target length   D d_model   H heads   K head width   F d_ff   V vocabulary
-    W beam width   N layers     in generic attention: L queries, M keys
+    B batch   S source length   T target length   D d_model   H heads   K head width (the paper's d_k)   F d_ff
+    V vocabulary   C classes   W beam width   N layers     in generic attention: L queries, M keys
 """

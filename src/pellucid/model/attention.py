@@ -1,6 +1,7 @@
 """Section 3.2: scaled dot-product attention and multi-head attention.
 
-Two paths give the same values and gradients: the explicit one, which reads like equation 1, and PyTorch's fused kernel.
+Two paths give the same values and gradients, up to rounding: the explicit one, which reads like equation 1, and
+PyTorch's fused kernel.
 At the end `observing` lets others see what each call works on.
 """
 
@@ -19,7 +20,7 @@ from pellucid.errors import ConfigError, DataError
 from pellucid.model.cache import LayerCache
 from pellucid.model.fast.dropout import Dropout, dropout
 from pellucid.model.fast.linear import Linear
-from pellucid.model.masks import check_mask
+from pellucid.model.masks import check_mask, fits
 from pellucid.model.norm import norm_of_width
 from pellucid.model.relative import Distances, rotate
 
@@ -58,7 +59,7 @@ def attention(
         mask: bool, True = may attend, broadcastable to (B, H, L, M); of two dimensions it is (L, M), the same for all
             sentences. A query that may attend to nothing gets zeros.
         dropout_p: probability that a weight is dropped.
-        fused: PyTorch's kernel or the explicit path; None: the faster one.
+        fused: PyTorch's kernel or the explicit path; None: the explicit one on a CPU, the kernel elsewhere.
         bias: added to the scores, broadcastable to (B, H, L, M).
         block: the module whose attention this is, by which an observer knows its model's calls.
 
@@ -70,15 +71,14 @@ def attention(
             "are (B, H, L, K), (B, H, M, K) and (B, H, M, K)",
             "queries and keys have one width, keys and values one length; the heads of keys divide those of queries",
         )
-    # The masks that a model makes have four dimensions: for them this costs nothing.
-    if mask is not None and (mask.dim() != 4 or mask.dtype != torch.bool):
+    if mask is not None and not fits(mask, q.size(0), q.size(1), q.size(2), k.size(2)):
         check_mask(mask, q.size(0), q.size(1), q.size(2), k.size(2))
     if k.size(1) != q.size(1):
         shared = q.size(1) // k.size(1)
         k, v = k.repeat_interleave(shared, dim=1), v.repeat_interleave(shared, dim=1)  # (B, H, M, K)
     if fused is None:
-        # On a CPU the explicit path is the faster one for sentences of up to about 50 tokens, twice as fast at 16
-        # (benchmarks/attention_paths.py); a GPU's kernel never writes the weights to memory.
+        # On a CPU the explicit path is the faster one for sentences of up to about 50 tokens, twice as fast at 16, and
+        # slower for longer ones (benchmarks/attention_paths.py); a GPU's kernel never writes the weights to memory.
         fused = not q.is_cpu
     if fused:
         added = mask
@@ -87,7 +87,7 @@ def attention(
         output = F.scaled_dot_product_attention(q, k, v, attn_mask=added, dropout_p=dropout_p)  # (B, H, L, K)
     else:
         output = dropout(attention_weights(q, k, mask, bias), dropout_p) @ v  # (B, H, L, K)
-    # TorchDynamo cannot read a ContextVar: a compiled model is observed before it is compiled.
+    # TorchDynamo cannot read a ContextVar: who wants to observe a compiled model observes it uncompiled.
     if not torch.compiler.is_dynamo_compiling() and (observation := _observation.get()) is not None:
         observation.tell(block, q, k, v, mask, bias, output)
     return output
@@ -162,7 +162,7 @@ class MultiHeadAttention(nn.Module):
             x: (B, L, D). memory: (B, M, D).
             mask: bool, True = may attend, broadcastable to (B, H, L, M).
             cache: keys and values of earlier steps; the new ones are added.
-            distances: positions that act within attention, of `x` and of all keys of the cache.
+            distances: positions that act within self-attention, of `x` and of all keys of the cache; None for a memory.
 
         Returns: (B, L, D).
 
@@ -240,10 +240,11 @@ _observation: ContextVar[_Observation | None] = ContextVar("pellucid_observation
 
 @contextmanager
 def observing(observer: Observer, model: nn.Module | None = None) -> Iterator[None]:
-    """Calls `observer(q, k, v, mask, bias, output)` at each attention() within; nothing is paid without one.
+    """Calls `observer(q, k, v, mask, bias, output)` at each attention() within.
 
-    Within means: by this thread, or this asyncio task. With a `model`, the observer sees that model's calls alone. Of
-    several observers one within the other, the innermost that may see a call does.
+    Within means: by this thread, or this asyncio task. With a `model`, the observer sees the calls of that model's
+    modules, and those that name no `block`. Of several observers one within the other, the innermost that may see a
+    call does. Without an observer a call costs one look.
     """
     modules = None if model is None else frozenset(model.modules())
     token = _observation.set(_Observation(observer, modules, _observation.get()))

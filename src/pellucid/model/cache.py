@@ -2,7 +2,11 @@
 
 A sentence's W hypotheses share one row of keys: step t writes its W new keys behind those of steps 0 to t - 1, and a
 mask of ancestors says which of them belong to which hypothesis. Choosing hypotheses therefore moves bits of the mask,
-never keys.
+never keys. Two hypotheses, a and b, after three steps; then both go on from b:
+
+    keys       a0 b0 | a1 b1 | a2 b2                      keys       a0 b0 | a1 b1 | a2 b2 | a3 b3
+    a may see  x     | x     | x                          a may see     x  |    x  |    x  | x
+    b may see     x  |    x  |    x                       b may see     x  |    x  |    x  |    x
 """
 
 import weakref
@@ -13,6 +17,9 @@ from torch import Tensor, nn
 
 from pellucid.errors import DataError
 from pellucid.model.masks import causal_mask
+
+LEAST_ROOM = 64
+"""Keys that a cache has room for at first."""
 
 
 class LayerCache:
@@ -38,11 +45,17 @@ class LayerCache:
         """The position of each key, (M,), those of this step included."""
         whole = self._whole()
         if whole is None:
-            raise DataError("the cache of a layer by itself knows no positions", "take it from model.start(ids).layers")
+            raise DataError(
+                "the cache of a layer by itself knows no positions",
+                "keep the cache whose layer it is: cache = model.start(ids), then cache.layers[0]",
+            )
         return whole.positions
 
     def extend_self(self, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
-        """Adds keys and values (B, H, W, K) of a step; returns those of all steps, (B, H, M, K)."""
+        """Adds the keys and values of a step, (B, H, W, K), or of a prompt, (B, H, T, K); returns all, (B, H, M, K).
+
+        H is the number of heads that keys have: `num_kv_heads`, where that is smaller.
+        """
         end = self.used + k.size(2)
         if self.keys is None or self.values is None or end > self.keys.size(2):
             self.keys, self.values = _grown(self.keys, k, end), _grown(self.values, v, end)
@@ -161,7 +174,7 @@ def positions_of(x: Tensor, cache: LayerCache | DecoderCache | None = None) -> t
 def _grown(old: Tensor | None, like: Tensor, needed: int) -> Tensor:
     """Returns room for at least `needed` keys, doubled each time, with the old ones in front."""
     batch, heads, _, width = like.shape
-    capacity = max(needed, 16 * like.size(2) if old is None else 2 * old.size(2))
+    capacity = max(needed, LEAST_ROOM if old is None else 2 * old.size(2))
     new = like.new_empty(batch, heads, capacity, width)
     if old is not None:
         new[:, :, : old.size(2)] = old

@@ -73,7 +73,10 @@ def check_ids(ids: Tensor, name: str = "ids") -> None:
 
 
 def _looked_up(table: nn.Embedding, ids: Tensor, name: str) -> Tensor:
-    """Returns the rows of `ids`, (B, L) -> (B, L, D). To look first would cost, and make a GPU wait."""
+    """Returns the rows of `ids`, (B, L) -> (B, L, D).
+
+    Ids outside of the table are looked for after the lookup has failed: a check before it would make a GPU wait.
+    """
     try:
         return table(ids)  # (B, L, D)
     except IndexError:

@@ -91,7 +91,7 @@ class DecoderOnly(StepByStep):
         """Reads all but the last token of prompts of one length, (B, T); `step` continues with the last."""
         cache, read = DecoderCache(ids.size(0), self.config.num_decoder_layers, ids.device, beam_size), ids[:, :-1]
         if self.parts is not None and (self.parts.attention or self.parts.decoder_layer):
-            # What attention of your own keeps in a cache, it is promised to see in steps alone.
+            # Attention of your own is written for steps of a token: it reads the prompt token by token as well.
             for tokens in read.unbind(dim=1):
                 self.step_states(tokens[:, None].expand(-1, beam_size), cache)
         elif read.size(1):

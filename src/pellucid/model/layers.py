@@ -27,8 +27,8 @@ class Encoder(nn.Module):
 
     def __init__(self, config: ModelConfig, parts: Parts = OURS) -> None:
         super().__init__()
-        self.relative = make_relative(config, parts, causal=False)
-        new_layer = partial(EncoderLayer.from_config, parts=parts)
+        self.relative = make_relative(config, parts, causal=False)  # None for the paper's positions
+        new_layer = partial(EncoderLayer.from_config, parts=parts)  # N of these, or of yours
         layers = (parts.make("encoder_layer", config, new_layer) for _ in range(config.num_encoder_layers))
         self.layers = nn.ModuleList(layers)
         self.norm = make_norm(config, parts) if config.has_final_norm else None
@@ -46,8 +46,8 @@ class Decoder(nn.Module):
 
     def __init__(self, config: ModelConfig, parts: Parts = OURS, has_memory: bool = True) -> None:
         super().__init__()
-        self.relative = make_relative(config, parts, causal=True)
-        new_layer = partial(DecoderLayer.from_config, parts=parts, has_memory=has_memory)
+        self.relative = make_relative(config, parts, causal=True)  # None for the paper's positions
+        new_layer = partial(DecoderLayer.from_config, parts=parts, has_memory=has_memory)  # N of these, or of yours
         layers = (parts.make("decoder_layer", config, new_layer) for _ in range(config.num_decoder_layers))
         self.layers = nn.ModuleList(layers)
         self.norm = make_norm(config, parts) if config.has_final_norm else None
@@ -67,8 +67,8 @@ class Decoder(nn.Module):
         return x if self.norm is None else self.norm(x)
 
 
-class Sublayers(nn.Module):
-    """The residual sum that both layers share, with dropout, and the norm on one side of it or the other."""
+class ResidualSums(nn.Module):
+    """The residual sum around each sublayer, with dropout (section 5.4), and the norm before it or behind."""
 
     def __init__(self, dropout: float, norm: Literal["post", "pre"]) -> None:
         super().__init__()
@@ -82,8 +82,11 @@ class Sublayers(nn.Module):
         return norm(x + self.dropout(sublayer(x)))
 
 
-class EncoderLayer(Sublayers):
-    """Self-attention, then a feed-forward network. `new_norm` makes the norm of each."""
+class EncoderLayer(ResidualSums):
+    """Self-attention (the second use of attention in section 3.2.3), then a feed-forward network.
+
+    `new_norm` makes the norm of each.
+    """
 
     def __init__(
         self,
@@ -114,8 +117,11 @@ class EncoderLayer(Sublayers):
         return self.add(x, self.feed_forward_norm, self.feed_forward)
 
 
-class DecoderLayer(Sublayers):
-    """Masked self-attention, attention over the encoder's memory where there is one, then a feed-forward network."""
+class DecoderLayer(ResidualSums):
+    """Masked self-attention, attention over the encoder's memory where there is one, then a feed-forward network.
+
+    Those are the third and the first use of attention in section 3.2.3.
+    """
 
     def __init__(
         self,

@@ -21,6 +21,14 @@ def causal_mask(length: int, device: torch.device | str | None = None) -> Tensor
     return torch.ones(length, length, dtype=torch.bool, device=device).tril()[None, None]  # (1, 1, T, T)
 
 
+def fits(mask: Tensor, B: int, H: int, L: int, M: int) -> bool:
+    """Tells if a mask is bool and of four dimensions, as those that models make, and broadcasts to (B, H, L, M)."""
+    if mask.dim() != 4 or mask.dtype != torch.bool:
+        return False
+    b, h, rows, columns = mask.shape
+    return columns in (1, M) and rows in (1, L) and h in (1, H) and b in (1, B)
+
+
 def check_mask(mask: Tensor, B: int, H: int, L: int, M: int) -> None:
     """Raises DataError for a mask that is not bool, or has a shape that attention of (B, H, L, M) cannot take.
 

@@ -1,4 +1,4 @@
-"""The norm of a residual stream: layer norm (section 3.1), or its root-mean-square part (Zhang and Sennrich 2019)."""
+"""Layer norm (section 3.1), or its root-mean-square part (Zhang and Sennrich 2019)."""
 
 from torch import nn
 
@@ -7,12 +7,15 @@ from pellucid.model.parts import OURS, Parts
 
 
 def make_norm(config: ModelConfig, parts: Parts = OURS) -> nn.Module:
-    """Returns the norm of the residual stream that `config` describes."""
+    """Returns the norm that stands beside a residual sum, or behind a stack: over vectors of d_model."""
     return parts.make("norm", config, lambda config: norm_of_width(config, config.d_model))
 
 
 def norm_of_width(config: ModelConfig, width: int) -> nn.Module:
-    """Returns a norm over a last dimension of `width`; "rms" neither subtracts the mean nor adds a bias."""
+    """Returns a norm over a last dimension of `width`, as queries and keys may have it, too.
+
+    "rms" neither subtracts the mean nor adds a bias.
+    """
     if config.norm_type == "rms":
         return nn.RMSNorm(width, config.norm_eps)
     return nn.LayerNorm(width, config.norm_eps, bias=config.bias)

@@ -22,7 +22,7 @@ Factory = Callable[[ModelConfig], nn.Module]
 
 @dataclass(frozen=True)
 class Parts:
-    """Makers of modules, each called with the model's config once for every place; None: Pellucid's own.
+    """Makers of modules, each called with the model's config for every place; None: Pellucid's own.
 
     A part is called as the module in whose place it stands. `pellucid.Linear` and attention that derives from
     `MultiHeadAttention` begin as everywhere in a model; whatever else a part holds keeps what its constructor gave it.

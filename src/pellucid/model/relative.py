@@ -1,6 +1,7 @@
 """Positions that act within self-attention, on the distance between a query and a key.
 
-Rotary positions turn both by their place, relative positions raise their score. The paper has neither.
+Rotary positions turn queries and keys by an angle that grows with their place; relative positions add a number to each
+score. The paper has neither.
 """
 
 import math
@@ -70,7 +71,10 @@ class RelativePositions(nn.Module):
 
 
 def make_relative(config: ModelConfig, parts: Parts = OURS, *, causal: bool) -> nn.Module | None:
-    """Returns what tells the layers of a stack distances; None where positions are added to the embeddings."""
+    """Returns what tells the layers of a stack distances; None where positions are added to the embeddings.
+
+    A part of your own is made here and in each embedding, and used in the place that its kind is for.
+    """
     if parts.positions is not None:
         made = parts.make("positions", config, parts.positions)
         return None if isinstance(made, AddedPositions) else made
@@ -89,8 +93,8 @@ def rotation(
     """Returns cosine and sine of the angles of rotary positions (Su et al. 2021): (L,) -> two of (L, K).
 
     Dimension i turns with dimension i + K/2, as Llama and GPT-NeoX have it. The angles are taken in single precision,
-    with which everyone's weights were trained. Rates are divided by `factor`: all of them (Chen et al. 2023), or with
-    two `wavelengths` those of longer waves, and in between by a part (Llama 3).
+    as in the programs that trained published weights. Rates are divided by `factor`: all of them (Chen et al. 2023),
+    or with two `wavelengths` those of longer waves, and in between by a part (Llama 3).
     """
     exponent = torch.arange(0, head_width, 2, dtype=torch.float32, device=positions.device) / head_width
     rate = 1.0 / base**exponent

@@ -29,7 +29,7 @@ class StepByStep(nn.Module):
         """Returns logits (B, W, V) after one more token for each of the W hypotheses of each sentence.
 
         The hypotheses of a sentence stand side by side where the positions of a target usually do, and the cache's mask
-        lets each see its own past alone: so the memory is attended to once a sentence, whatever W is.
+        lets each see its own past alone: so the keys of the memory are kept once a sentence, whatever W is.
 
         Args:
             tokens: (B, W) the last token of each hypothesis. cache: from `start`; it grows by one position.
@@ -39,4 +39,5 @@ class StepByStep(nn.Module):
     def step_states(self, tokens: Tensor, cache: DecoderCache) -> Tensor:
         """Returns what the output projection sees of a `step`, (B, W, D)."""
         x = self.tgt_embedding(tokens, position=cache.length)  # (B, W, D)
-        return self.decoder(x, cache.memory, cache.grow(), cache.memory_mask, cache)  # (B, W, D)
+        own_past = cache.grow()  # (B, 1, W, M), behind the position that `x` has been given
+        return self.decoder(x, cache.memory, own_past, cache.memory_mask, cache)  # (B, W, D)

@@ -22,7 +22,8 @@ class Transformer(StepByStep):
         logits = model(src, tgt_in)        # (B, S), (B, T) -> (B, T, V)
 
     A source's mask comes from `pad_id`; the target's is causal only, since targets are padded on the right. `parts`
-    are modules of your own in place of Pellucid's. Training ends here; decoding a token at a time is in steps.py.
+    are modules of your own in place of Pellucid's. What it is beside a model of whole sequences, one that writes a
+    token at a time, is in steps.py.
     """
 
     def __init__(self, config: ModelConfig, parts: Parts | None = None) -> None:
@@ -40,6 +41,7 @@ class Transformer(StepByStep):
         self.decoder = Decoder(config, parts or OURS)
         self.output_projection = Linear(config.d_model, config.tgt_vocab_size, bias=config.output_bias)
         initialise(self, config)
+        # Section 3.4: one matrix for the embeddings and the linear layer before the softmax.
         if config.tie_embeddings != "none":
             self.output_projection.weight = self.tgt_embedding.tokens.weight
         if config.tie_embeddings == "all":
@@ -72,7 +74,10 @@ class Transformer(StepByStep):
     def decode(
         self, tgt: Tensor, memory: Tensor, src: Tensor, src_mask: Tensor | None = None, tgt_mask: Tensor | None = None
     ) -> Tensor:
-        """Returns logits (B, T, V) for target ids (B, T), given the memory (B, S, D) of `src` (B, S)."""
+        """Returns logits (B, T, V) for target ids (B, T), given the memory (B, S, D) of `src` (B, S).
+
+        Of `src` it needs the mask alone: which of the memory may be attended to.
+        """
         return self.output_projection(self.states(src, tgt, src_mask, tgt_mask, memory))  # (B, T, V)
 
     def states(

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from pellucid.model.layers import DecoderLayer, EncoderLayer, Sublayers
+from pellucid.model.layers import DecoderLayer, EncoderLayer, ResidualSums
 from pellucid.model.masks import causal_mask
 from tests.tiny_model import tiny_config
 
@@ -26,13 +26,13 @@ def add_ten(x: Tensor) -> Tensor:
 
 @pytest.mark.parametrize(("norm", "expected"), [("post", 2 * (3 + 13)), ("pre", 3 + (2 * 3 + 10))])
 def test_where_the_norm_stands(norm: str, expected: float) -> None:
-    assert Sublayers(0.0, norm).add(torch.tensor([3.0]), Double(), add_ten).item() == expected
+    assert ResidualSums(0.0, norm).add(torch.tensor([3.0]), Double(), add_ten).item() == expected
 
 
 @pytest.mark.parametrize("norm", ["post", "pre"])
 def test_dropout_falls_on_the_sublayer_not_on_the_residual(norm: str) -> None:
     x = torch.ones(1000)
-    output = Sublayers(0.5, norm).add(x, nn.Identity(), add_ten)
+    output = ResidualSums(0.5, norm).add(x, nn.Identity(), add_ten)
     assert set(output.tolist()) == {1.0, 23.0}
 
 

@@ -1,5 +1,7 @@
 """Masks: True = may attend; what is none is refused by what it is and what it might have been."""
 
+import re
+
 import pytest
 import torch
 
@@ -93,3 +95,10 @@ def test_queries_keys_and_values_are_not_asked_for() -> None:
     assert caught.value.hint == (
         "write attention(x) for self-attention and attention(x, memory) for a memory; the mask is `mask=`"
     )
+
+
+@pytest.mark.parametrize("shape", [(2, 1, 1, 6), (3, 1, 1, 5), (2, 3, 1, 5), (2, 1, 3, 5)])
+def test_a_mask_of_four_dimensions_that_does_not_fit(shape: tuple[int, ...]) -> None:
+    x = torch.randn(2, 4, 4, 8)
+    with pytest.raises(DataError, match=re.escape(f"a mask has shape {shape}; it must be broadcastable")):
+        attention(x, x[:, :, :1].expand(-1, -1, 5, -1), x[:, :, :1].expand(-1, -1, 5, -1), torch.ones(shape) > 0)

@@ -289,4 +289,4 @@ def test_parts_of_one_layer_keep_states_of_their_own() -> None:
 def test_the_cache_of_a_layer_by_itself_knows_no_positions() -> None:
     with pytest.raises(DataError, match="the cache of a layer by itself knows no positions") as caught:
         _ = pellucid.LayerCache().positions
-    assert caught.value.hint == "take it from model.start(ids).layers"
+    assert caught.value.hint == "keep the cache whose layer it is: cache = model.start(ids), then cache.layers[0]"
