@@ -10,8 +10,7 @@ from pellucid.files.writing import refusals_in_words
 from pellucid.model.parts import Parts
 from pellucid.run.card import model_card
 from pellucid.run.folder import RunFolder, checkpoints_of, stored_recipe
-from pellucid.text.tokenizer import Tokenizer
-from pellucid.text.tokenizers import Tokenizers
+from pellucid.text.tokenizers import GivenTokenizers
 from pellucid.training.state import average_into
 from pellucid.weights.folder import save_description, save_weights
 from pellucid.weights.opening import open_folder
@@ -24,7 +23,7 @@ def average_run(
     of: Literal["last", "best", ""] = "",
     *,
     parts: Parts | None = None,
-    tokenizer: Tokenizers | Tokenizer | None = None,
+    tokenizer: GivenTokenizers | None = None,
 ) -> int:
     """Averages the `last` checkpoints of a run into the model folder `out`; returns how many they were.
 

@@ -150,6 +150,7 @@ class Run:
         self._own_model = False
         self._optimizer: Optimizer | Callable[[Model], Optimizer] | None = None
         self._made_optimizer: Optimizer | None = None
+        """The one of the model and the loss as they are, where none was handed over."""
         self._schedule: Rate | None = None
         self._trainer: Trainer | None = None
         if self.folder is not None:
@@ -226,6 +227,7 @@ class Run:
 
     @model.setter
     def model(self, model: Model) -> None:
+        self._check_open("model")
         self._types = _types_of(self.model)
         self._model, self._own_model = model.to(self.device), True
         self._made_optimizer = None  # it has the other model's parameters
@@ -237,6 +239,12 @@ class Run:
 
     @loss.setter
     def loss(self, loss: Loss) -> None:
+        self._check_open("loss")
+        if not callable(loss):
+            raise ConfigError(
+                f"`loss` is a {type(loss).__name__}, which cannot be called",
+                "hand over a function (model, batch) -> pellucid.Losses(minimised, reported)",
+            )
         self._loss = loss.to(self.device) if isinstance(loss, nn.Module) else loss
         self._made_optimizer = None  # it has the other loss's parameters
 
@@ -248,15 +256,23 @@ class Run:
         when training begins.
         """
         given = self._optimizer
-        if given is not None and (isinstance(given, Optimizer) or not callable(given)):
+        if isinstance(given, Optimizer):
             return given
         if self._made_optimizer is None:
             model = self.model
-            self._made_optimizer = given(model) if given else make_optimizer(model, self.recipe.train, self.loss)
+            self._made_optimizer = (
+                make_optimizer(model, self.recipe.train, self.loss) if given is None else given(model)
+            )
         return self._made_optimizer
 
     @optimizer.setter
     def optimizer(self, optimizer: Optimizer | Callable[[Model], Optimizer]) -> None:
+        self._check_open("optimizer")
+        if not isinstance(optimizer, Optimizer) and not callable(optimizer):
+            raise ConfigError(
+                f"`optimizer` is a {type(optimizer).__name__}, not an optimizer",
+                "hand over a torch.optim.Optimizer, or a function that makes one of a model",
+            )
         self._optimizer, self._made_optimizer = optimizer, None
 
     @property
@@ -270,6 +286,11 @@ class Run:
 
     @schedule.setter
     def schedule(self, schedule: Rate) -> None:
+        if not callable(schedule):
+            raise ConfigError(
+                f"`schedule` is a {type(schedule).__name__}, not a function of the step",
+                "hand over what gives the rate of a step counted from 1, as `lambda step: 0.1 / step`",
+            )
         self._schedule = schedule
         if self._trainer is not None:
             self._trainer.schedule = schedule
@@ -549,10 +570,14 @@ class Run:
                     "hand over the `parts=` that it began with, choose another `out=`, or start over with `fresh=True`",
                 )
 
-    def _replacing(self, name: str) -> None:
-        """Notes that the script replaces something, and what it named before it replaced anything."""
+    def _check_open(self, name: str) -> None:
+        """Raises ConfigError where training has begun, which would not hear of another one."""
         if self._trainer is not None:
             raise ConfigError(f"`{name}` cannot be replaced any more: the run has begun to train", "make a new Run")
+
+    def _replacing(self, name: str) -> None:
+        """Notes that the script replaces something, and what it named before it replaced anything."""
+        self._check_open(name)
         if self._asked_first is None:
             self._asked_first = self._recipe
         self._replaced.add(name)

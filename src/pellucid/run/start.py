@@ -23,6 +23,7 @@ from pellucid.model.parts import Parts
 from pellucid.planning.rules import GENTLER, SHORTER
 from pellucid.tasks.languages import check_languages, speaking
 from pellucid.tasks.task import model_folder, tokenizers_of
+from pellucid.text.tokenizer import OWN_KIND
 from pellucid.text.tokenizers import Tokenizers
 from pellucid.weights.folder import WEIGHTS, SavedModel, is_described, read_config
 from pellucid.weights.opening import open_folder
@@ -53,11 +54,13 @@ class Start:
         """Reads the model of a folder. Raises CheckpointError where there is none, or it is damaged.
 
         Args:
-            parts: those of the run, which a model that was saved with parts is opened with.
-            tokenizer: the one that the model was trained with, where its folder does not hold it.
+            parts: those of the run, which a model that was saved with parts is opened with; the tokenizer likewise.
         """
-        with_parts = parts is not None and is_described(folder) and "parts" in read_config(folder)
-        model = open_folder(folder, torch.device("cpu"), parts=parts if with_parts else None, tokenizer=tokenizer)
+        table = read_config(folder) if (parts or tokenizer) is not None and is_described(folder) else {}
+        own = "own" in table.get("tokenizer", {})
+        model = open_folder(
+            folder, torch.device("cpu"), parts=parts if "parts" in table else None, tokenizer=tokenizer if own else None
+        )
         return cls(folder, model, weights_digest(folder))
 
     @classmethod
@@ -135,13 +138,11 @@ def with_start(
             f"`{folder}` cannot be the model to start from and the run's own folder", "choose another `out=`"
         )
     given = {key for section, key, _ in (split_override(each, KEYS) for each in overrides) if section == "decode"}
-    start, is_gone = None, began_with and not folder.exists()
-    if tokenizer is not None and not (is_gone or _has_own_tokenizer(folder)):
-        raise has_no_effect(folder)
-    if is_gone:
+    start, kinds = None, tuple[str, ...]()
+    if began_with and not folder.exists():
         assert stored is not None
         assert run is not None
-        shape, kind, digest = stored.model, stored.data.tokenizer, stored.train.init_sha256
+        shape, kinds, digest = stored.model, (stored.data.tokenizer,), stored.train.init_sha256
         decode = _own_decode(stored.decode, recipe.decode, given)
         if languages != (None, None):
             table = read_config(run)
@@ -152,17 +153,19 @@ def with_start(
         start.check(recipe)
         saved, digest = start.model, start.digest
         assert saved.tokenizers is not None
-        shape, kind = saved.model.config, saved.tokenizers.source.kind
+        shape, kinds = saved.model.config, (saved.tokenizers.source.kind, saved.tokenizers.target.kind)
         decode = _own_decode(saved.decode, recipe.decode, given)
         decode = speaking(decode, shape, saved.tokenizers, saved.languages, *languages)
         if recipe.task == "translate":
             check_languages(decode, shape, saved.tokenizers, saved.languages)
+    if tokenizer is not None and OWN_KIND not in kinds:
+        raise has_no_effect(folder)
     _check_settings(overrides, shape, folder)
     own = DROPOUTS if shape.num_classes else (*DROPOUTS, *OF_HEADS)
     started = replace(
         recipe,
         model=replace(shape, **{name: getattr(recipe.model, name) for name in own}),
-        data=replace(recipe.data, tokenizer=kind),
+        data=replace(recipe.data, tokenizer=kinds[0]),
         train=replace(recipe.train, init_sha256=digest),
         decode=decode,
     )
@@ -173,14 +176,6 @@ def with_start(
 def has_no_effect(folder: Path | str) -> ConfigError:
     """Returns what is raised for a tokenizer that is given where a model brings its own."""
     return ConfigError(f"`tokenizer=` has no effect: the tokenizer is that of `{folder}`", "leave it out")
-
-
-def _has_own_tokenizer(folder: Path) -> bool:
-    """Tells whether a model was trained with a tokenizer of somebody's own, which its folder names and does not hold.
-
-    Where there is no model it says so, too: whoever opens it says what is wrong.
-    """
-    return not folder.exists() or (is_described(folder) and "own" in read_config(folder)["tokenizer"])
 
 
 def with_gentle_rate(recipe: Recipe, given: Collection[str], stored: Recipe | None) -> Recipe:

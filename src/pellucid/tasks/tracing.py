@@ -17,7 +17,7 @@ from pellucid.model.families import DecoderOnly, EncoderOnly, Model
 from pellucid.model.transformer import Transformer
 from pellucid.tasks.search_recorder import SearchRecorder
 from pellucid.text.tokenizer import CompleteTokenizer, Tokenizer
-from pellucid.text.tokenizers import Tokenizers
+from pellucid.text.tokenizers import GivenTokenizers, Tokenizers
 from pellucid.tracing.apart import in_evaluation
 from pellucid.tracing.passes import describe, ids_tensor, provenance, record_pass
 from pellucid.tracing.recorder import watched
@@ -34,7 +34,7 @@ def trace(
     tgt_ids: Ids | None = None,
     *,
     segments: Ids | None = None,
-    tokenizer: Tokenizers | Tokenizer | None = None,
+    tokenizer: GivenTokenizers | None = None,
 ) -> Trace:
     """Records all attentions of a model's pass over one sequence, or over a source and a target.
 

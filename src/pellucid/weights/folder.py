@@ -149,7 +149,7 @@ def load_folder(
         text = from_table(TrainingText, table["text"], "`text`") if "text" in table else None
     except ConfigError as error:
         raise CheckpointError(f"`{description_of(folder)}` is damaged: {error}", "copy the folder again") from error
-    check_parts(folder, table.get("parts", {}), table["task"], parts)
+    check_parts(folder, table, parts)
     tokenizers = Tokenizers.load(folder, table["tokenizer"], tokenizer)
     if not TASKS[table["task"]].fits(config):
         raise CheckpointError(
@@ -168,8 +168,9 @@ def load_folder(
     return SavedModel(model, tokenizers, decode, table["task"], labels, languages, text=text)
 
 
-def check_parts(folder: Path, recorded: Any, task: str, parts: Parts | None) -> None:
-    """Raises CheckpointError unless `parts` are those that the folder names."""
+def check_parts(folder: Path, table: Mapping[str, Any], parts: Parts | None) -> None:
+    """Raises CheckpointError, with the line of Python to write, unless `parts` are those that a description names."""
+    recorded = table.get("parts", {})
     known = {field.name for field in fields(Parts)}
     if not isinstance(recorded, dict) or not set(recorded) <= known or not all(map(_is_name, recorded.values())):
         raise CheckpointError(
@@ -182,13 +183,19 @@ def check_parts(folder: Path, recorded: Any, task: str, parts: Parts | None) -> 
         return
     if not given and not recorded:
         return
-    told = {name: f"{name}={path.removeprefix('__main__.')}" for name, path in recorded.items()}
-    loader = f"pellucid.{TASKS[task].class_name}.load" if TASKS[task].method else "load_folder"
+    told = {name: f"{name}={_in_python(path)}" for name, path in recorded.items()}
+    task, own = TASKS[table["task"]], table.get("tokenizer", {}).get("own", {})
+    loader = f"pellucid.{task.class_name}.load" if task.method else "load_folder"
     argument = f", parts=pellucid.Parts({', '.join(told.values())})" if told else ""
-    line = f'write {loader}("{folder}"{argument})'
+    line = f'write {loader}("{folder}"{argument}{", tokenizer=..." if own else ""})'
     has = f"has parts that are not Pellucid's ({', '.join(told.values())})" if told else "has no parts of your own"
     wrong = ", ".join(f"{name}={path}" for name, path in given.items())
     raise CheckpointError(f"the model in `{folder}` {has}, but {f'{wrong} is' if wrong else 'none are'} given", line)
+
+
+def _in_python(path: str) -> str:
+    """Returns what a script calls a part that was recorded by its name."""
+    return "lambda config: ..." if path.endswith("<lambda>") else path.removeprefix("__main__.")
 
 
 def _is_name(name: object) -> bool:

@@ -28,7 +28,7 @@ def open_folder(
     _refuse_exported(folder)
     if not is_foreign(folder):
         return load_folder(folder, device, dtype, parts, tokenizer)
-    check_parts(folder, {}, "translate", parts)
+    check_parts(folder, {"task": "translate"}, parts)
     if tokenizer is not None:
         raise ConfigError(f"`tokenizer=` is given, but `{folder}` is not a folder of Pellucid's own", "leave it out")
     # Here, so that whoever opens a folder of our own does not wait for the foreign families.

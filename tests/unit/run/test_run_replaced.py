@@ -394,6 +394,79 @@ def test_a_model_of_another_shape_is_refused(recipe: Recipe, tmp_path: Path) -> 
         run.train()
 
 
+def test_an_optimizer_of_another_model_is_refused(recipe: Recipe, tmp_path: Path) -> None:
+    """It would train nothing, and the settings' own in its place would train what nobody asked for."""
+    for number, replaced in enumerate(("model", "tokenizers")):
+        run = Run(recipe, tmp_path / f"{number}", device="cpu", quiet=True)
+        run.optimizer = torch.optim.SGD(run.model.parameters(), lr=0.1)
+        setattr(run, replaced, build_model(run.model.config) if replaced == "model" else Letters())
+        assert isinstance(run.optimizer, torch.optim.SGD)
+        with pytest.raises(ConfigError, match=r"^35 of the 35 parameters of `optimizer` \(SGD\) are not the model's$"):
+            run.train()
+
+
+def test_a_maker_of_optimizers_is_asked_for_one_of_each_model(recipe: Recipe, tmp_path: Path) -> None:
+    run = Run(recipe, tmp_path / "run", device="cpu", quiet=True)
+    run.optimizer = lambda model: torch.optim.SGD(model.parameters(), lr=0.1)
+    first = run.optimizer
+    assert run.optimizer is first
+    run.model = build_model(run.model.config)
+    assert run.optimizer is not first
+    held: list[Any] = []
+    run.on_step(lambda event: held.append(run.optimizer))
+    before = [parameter.clone() for parameter in run.optimizer.param_groups[0]["params"]]
+    optimizer = run.optimizer
+    run.train()
+    assert all(one is optimizer for one in held), "a hook sees what trains"
+    assert any(not torch.equal(*two) for two in zip(before, optimizer.param_groups[0]["params"], strict=True))
+
+
+class Learned(nn.Module):
+    """A loss with a parameter."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.zeros(()))
+
+    def forward(self, model: nn.Module, batch: Any) -> Losses:
+        found = CrossEntropy()(model, batch)  # type: ignore[arg-type]
+        return Losses(found.minimised * self.weight.exp() - batch.num_tokens * self.weight, found.reported)
+
+
+def test_an_optimizer_that_was_looked_at_follows_loss_and_recipe(recipe: Recipe, tmp_path: Path) -> None:
+    run = Run(recipe, tmp_path / "run", device="cpu", quiet=True)
+    assert run.optimizer.param_groups[0]["weight_decay"] == 0
+    run.recipe = replace(run.recipe, train=replace(run.recipe.train, weight_decay=0.5))
+    assert run.optimizer.param_groups[0]["weight_decay"] == 0.5
+    loss = Learned()
+    run.loss = loss
+    run.train()
+    assert loss.weight.item() != 0
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("loss", "`loss` is a int, which cannot be called"),
+        ("optimizer", "`optimizer` is a int, not an optimizer"),
+        ("schedule", "`schedule` is a int, not a function of the step"),
+    ],
+)
+def test_what_cannot_be_called_is_refused_at_once(recipe: Recipe, name: str, message: str) -> None:
+    run = Run(recipe, None, device="cpu", quiet=True)
+    with pytest.raises(ConfigError) as error:
+        setattr(run, name, 3)
+    assert str(error.value) == message
+
+
+@pytest.mark.parametrize("name", ["loss", "optimizer", "model"])
+def test_what_training_would_not_hear_of_is_refused(recipe: Recipe, tmp_path: Path, name: str) -> None:
+    run = Run(recipe, tmp_path / "run", device="cpu", quiet=True)
+    run.on_step(lambda event: setattr(run, name, getattr(run, name)))
+    with pytest.raises(ConfigError, match=f"^`{name}` cannot be replaced any more: the run has begun to train$"):
+        run.train()
+
+
 def test_a_model_that_is_handed_over_is_trained(recipe: Recipe, tmp_path: Path) -> None:
     run = Run(recipe, tmp_path / "run", device="cpu", quiet=True)
     torch.manual_seed(99)
@@ -446,6 +519,28 @@ def test_a_model_to_start_from_is_read_and_hashed_once(
     assert run.tokenizers.source.size == run.model.config.src_vocab_size
     run.train()
     assert sorted(calls) == ["open_folder", "weights_digest"]
+
+
+def test_a_model_with_a_tokenizer_of_ones_own_is_started_from(
+    recipe: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = tmp_path / "first"
+    train(recipe, first, tokenizer=Letters(), device="cpu", quiet=True)
+    with pytest.raises(CheckpointError, match="Letters`, which is not in its folder"):
+        Run(recipe, tmp_path / "run", init_from=first, device="cpu", quiet=True)
+
+    def started(out: str) -> Run:
+        return Run(recipe, tmp_path / out, init_from=first, tokenizer=Letters(), device="cpu", quiet=True)
+
+    started("unbroken").train()
+    with monkeypatch.context() as patch:
+        at_step(4, interrupt, patch)
+        with pytest.raises(Interrupted):
+            started("run").train()
+    first.rename(tmp_path / "gone")
+    started("run").train()
+    assert weights(tmp_path / "run") == weights(tmp_path / "unbroken") != weights(tmp_path / "gone")
+    Translator.load(tmp_path / "run", "cpu", tokenizer=Letters())
 
 
 def test_a_tokenizer_beside_a_model_to_start_from_is_refused(

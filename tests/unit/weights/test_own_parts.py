@@ -20,6 +20,7 @@ from pellucid.weights.tensors import mean_of
 from tests import own_parts
 from tests.own_parts import Alibi, Averaging, ScaleNorm, Windowed
 from tests.tiny_model import tiny_config, words
+from tests.unit.text.test_own_tokenizer import Letters
 
 CPU = torch.device("cpu")
 LETTERS = Vocabulary("characters", tuple("abcdefgh"))
@@ -92,6 +93,17 @@ def test_loading_without_the_parts_says_what_to_write(config: dict[str, Any], lo
         f"the model in `{folder}` has parts that are not Pellucid's ({told}), but none are given"
     )
     assert caught.value.hint == f'write {loader}("{folder}", parts=pellucid.Parts({told}))'
+
+
+def test_the_line_to_write_names_all_that_is_needed(tmp_path: Path) -> None:
+    parts = pellucid.Parts(norm=lambda config: ScaleNorm(config))
+    folder = saved(tmp_path / "model", model_of(parts), Tokenizers(Letters()))
+    with pytest.raises(CheckpointError) as caught:
+        load_folder(folder, CPU)
+    line = f'pellucid.Translator.load("{folder}", parts=pellucid.Parts(norm=lambda config: ...), tokenizer=...)'
+    assert caught.value.hint == f"write {line}"
+    compile(line, "hint", "eval")
+    load_folder(folder, CPU, parts=parts, tokenizer=(Letters(), Letters()))
 
 
 @pytest.mark.parametrize(

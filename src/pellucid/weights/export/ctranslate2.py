@@ -15,9 +15,9 @@ from pellucid.model.families import DecoderOnly, Model
 from pellucid.model.transformer import Transformer
 from pellucid.text.numbered import NumberedSubwords
 from pellucid.text.subwords import Subwords
-from pellucid.text.tokenizer import CompleteTokenizer, Tokenizer
+from pellucid.text.tokenizer import CompleteTokenizer
 from pellucid.text.tokenizer_json_writing import token_names
-from pellucid.text.tokenizers import Tokenizers
+from pellucid.text.tokenizers import GivenTokenizers, Tokenizers
 from pellucid.weights.activations import ACTIVATIONS
 from pellucid.weights.export.card import export_card
 from pellucid.weights.export.own_parts import refuse_parts
@@ -35,7 +35,7 @@ GATED_FEED_FORWARD = {"down_proj": "ffn.linear_1", "gate_proj": "ffn.linear_0", 
 
 def to_ctranslate2(
     model: Model,
-    tokenizers: Tokenizers | Tokenizer | None,
+    tokenizers: GivenTokenizers | None,
     folder: str | Path,
     quantization: Quantization | None = None,
     *,

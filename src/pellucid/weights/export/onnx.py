@@ -16,8 +16,7 @@ from pellucid.errors import ConfigError, install
 from pellucid.files.writing import replacing, write_json, write_text
 from pellucid.model.families import DecoderOnly, EncoderOnly, Model
 from pellucid.model.transformer import Transformer
-from pellucid.text.tokenizer import Tokenizer
-from pellucid.text.tokenizers import Tokenizers
+from pellucid.text.tokenizers import GivenTokenizers, Tokenizers
 from pellucid.weights.export.card import export_card
 from pellucid.weights.export.hugging_face import generation_table
 from pellucid.weights.export.onnx_steps import MemoryReader, SourceReader, StateReader, TokenWriter, parted
@@ -36,7 +35,7 @@ OPSET = 20
 def to_onnx(
     model: Model,
     folder: str | Path,
-    tokenizers: Tokenizers | Tokenizer | None = None,
+    tokenizers: GivenTokenizers | None = None,
     *,
     decode: DecodeConfig | None = None,
     labels: tuple[str, ...] = (),
