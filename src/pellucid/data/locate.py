@@ -121,7 +121,7 @@ class _Search:
     def not_found(self, path: str, files: Sequence[PublishedFile]) -> DataError:
         """Returns the error for a text that is in none of the places."""
         places = [*(folder / path for folder in self.folders), *([self.cache / path] if files else [])]
-        message = f"no file `{path}`; looked for {', '.join(f'`{place}`' for place in places)}"
+        message = f"no file `{path}`; looked for {', '.join(f'`{place}`' for place in dict.fromkeys(places))}"
         hint = f"check the path, or name the folder that holds it by `data_dir=` or {ENVIRONMENT}"
         if not files:
             return DataError(message, hint)

@@ -174,10 +174,11 @@ class LanguageModel(TextModel[DecoderOnly]):
         check_batch_tokens(settings.get("batch_tokens"))
         texts, sampling = listed(prompts), _sampling(temperature, top_k, top_p, seed)
         ids = [self._started(ids) for ids in self.tokenizer.encode_lines(texts)]
-        if sampling is not None and (search or settings.get("beam_size") or settings.get("n_best")):
+        of_search = ("beam_size", "n_best", "length_penalty")
+        if sampling is not None and (search or any(settings.get(name) is not None for name in of_search)):
             raise ConfigError(
-                "`temperature`, `top_k`, `top_p` and `seed` draw a text; `beam_size`, `n_best` and `search` look for "
-                "the most probable one",
+                "`temperature`, `top_k`, `top_p` and `seed` draw a text; `beam_size`, `n_best`, `length_penalty` and "
+                "`search` look for the most probable one",
                 "leave the ones or the others out, or give `temperature=0`",
             )
         given = {name: value for name, value in settings.items() if value is not None}

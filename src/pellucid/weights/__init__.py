@@ -30,7 +30,9 @@ if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> Any:
         if name not in _HOMES:
-            raise AttributeError(f"module `pellucid.weights` has no attribute `{name}`")
+            from pellucid.errors import did_you_mean
+
+            raise AttributeError(f"module `pellucid.weights` has no attribute `{name}`{did_you_mean(name, __all__)}")
         return getattr(import_module(_HOMES[name]), name)
 
 
