@@ -176,6 +176,7 @@ def assert_same(found: Path, expected: Path) -> None:
     assert metrics(found) == metrics(expected)
 
 
+@pytest.mark.slow
 def test_killed_again_and_again(unbroken: Path, tmp_path: Path) -> None:
     for moment, step in DEATHS:
         assert go(tmp_path, moment, step) == -signal.SIGKILL, (moment, step)

@@ -174,7 +174,7 @@ def _test_of(task: "Task", model: str, files: "HeldOutFiles", text: str | None) 
     if not (files.refs or files.is_one_file):
         raise ConfigError(
             f"the {noun} `{model}` needs the right {task.targets} of `{files.src}`",
-            "name their file with --ref, or give both as the columns of a .tsv file",
+            "name their file with `--ref`, or give both as the columns of a .tsv file",
         )
     if len(files.refs) > 1:
         raise ConfigError(
@@ -230,7 +230,7 @@ def _check_systems(systems: list[str], src: str | None) -> None:
     places = [Path(system).resolve() for system in systems]
     for system, place in zip(systems, places, strict=True):
         if places.count(place) > 1:
-            raise ConfigError(f"`{system}` is compared with itself", "name another one with --against")
+            raise ConfigError(f"`{system}` is compared with itself", "name another one with `--against`")
         if _is_text(system):
             continue
         try:
@@ -242,7 +242,7 @@ def _check_systems(systems: list[str], src: str | None) -> None:
             said = str(error).replace("is not a model folder:", "is neither a model folder nor a file of translations:")
             raise CheckpointError(said, "check the path, to a folder or to a file", error.exit_status) from error
         if src is None:
-            raise ConfigError(f"the model `{system}` needs sentences to translate", "name their file with --src")
+            raise ConfigError(f"the model `{system}` needs sentences to translate", "name their file with `--src`")
 
 
 def _is_text(system: str) -> bool:

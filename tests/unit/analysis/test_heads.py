@@ -55,7 +55,7 @@ def test_a_folder_is_opened_and_its_own_texts_are_taken(translator: Translator, 
         ({"sources": None, "targets": None}, ConfigError, "there is no text: only a run's folder knows its own"),
         ({"targets": ["a"]}, DataError, "`sources=` has 12 texts and `targets=` 1"),
         ({"sources": [""], "targets": ["a"]}, DataError, "there is no text to score"),
-        ({"metric": "accuracy"}, ConfigError, "is nothing that can be measured of this model"),
+        ({"metric": "accuracy"}, ConfigError, "`metric=accuracy` cannot be measured of this model"),
     ],
 )
 def test_what_cannot_be_measured(
@@ -70,4 +70,4 @@ def test_texts_that_a_script_handed_over_are_not_in_the_folder(tmp_path: Path) -
     said = f"the texts of the run `{tmp_path / 'run'}` were handed over by a script"
     with pytest.raises(ConfigError, match=f"^{re.escape(said)}$") as error:
         own_texts(tmp_path / "run", TASKS["translate"])
-    assert error.value.hint.startswith("name texts with")
+    assert error.value.hint.startswith("give texts as")

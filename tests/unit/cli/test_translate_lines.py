@@ -111,7 +111,7 @@ def test_a_line_comes_out_for_each_line_whatever_its_bytes(finished_run: Path, t
     assert found["skip"][1] == ("null" if as_json else "")
     assert found["replace"][1] not in ("null", "")
     assert [lines[::2] for lines in found.values()] == [found["skip"][::2]] * 2
-    with pytest.raises(ConfigError, match=r"^`--on-bad-utf8 skp` is unknown; did you mean `skip`\?$"):
+    with pytest.raises(ConfigError, match=r"^`on_bad_utf8=skp` is unknown; did you mean `skip`\?$"):
         run(finished_run, tmp_path / "in", tmp_path / "out", on_bad_utf8="skp")
 
 

@@ -334,7 +334,7 @@ def test_a_short_budget_is_measured_shortly(
     given: list[float] = []
 
     def measured(model: ModelConfig, train: TrainConfig, *rest: Any) -> Pace:
-        given.append(rest[-1])
+        given.append(rest[3])
         return Pace(1e4, 800.0)
 
     planned(corpus, monkeypatch, measured, seconds)  # type: ignore[arg-type]
