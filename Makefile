@@ -6,9 +6,9 @@ PYTHON ?= python3
 TORCH ?= torch==2.13.0
 
 # Where tolerances are: what must hold whatever instructions a processor has; and of these what adds up in parallel.
-NUMERICS := $(addprefix tests/,parity properties unit/decoding unit/inspection unit/kernels unit/model unit/tasks \
-	unit/tracing unit/training unit/weights)
-THREADED := $(addprefix tests/,parity unit/decoding unit/kernels unit/model unit/tracing)
+NUMERICS := $(addprefix tests/,parity properties unit/analysis unit/decoding unit/model unit/tasks \
+	unit/tracing unit/training unit/views unit/weights)
+THREADED := $(addprefix tests/,parity unit/decoding unit/model unit/tracing)
 # Names every version with its SHA-256 sums, and nothing else is installed: make test LOCK=requirements/ci.txt
 LOCK ?=
 # What the tests run exported models in, under Node.

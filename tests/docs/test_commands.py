@@ -112,6 +112,13 @@ def test_each_make_target_is_there() -> None:
     assert used <= targets
 
 
+def test_each_folder_of_tests_that_the_makefile_names_is_there() -> None:
+    text = (ROOT / "Makefile").read_text(encoding="utf-8").replace("\\\n", " ")
+    named = [name for names in re.findall(r"\$\(addprefix tests/,([^)]*)\)", text) for name in names.split()]
+    assert len(named) > 10
+    assert [name for name in named if not (ROOT / "tests" / name).is_dir()] == []
+
+
 def test_shell_is_taken_apart() -> None:
     code = 'A=1 pellucid train x --out run --set a.b=c   # a remark\necho "a | b" | pellucid translate run < in > out\n'
     assert list(commands(code)) == [
