@@ -193,7 +193,7 @@ def make_job(recipe: Recipe, folder: Path, threads: int) -> Job:
     """Trains the tokenizer, encodes the corpus, and sizes the model by it."""
     corpus = open_corpus(recipe.data)
     tokenizers = train_tokenizers(corpus)
-    prepared = prepare(corpus, tokenizers, folder, RunLog(folder, 0, quiet=True), resuming=False)
+    prepared = prepare(corpus, tokenizers, folder, RunLog(folder, 0, quiet=True).say, resuming=False)
     return Job(fit_to_tokenizers(recipe.model, tokenizers), recipe.train, prepared.train, folder, threads)
 
 

@@ -5,6 +5,7 @@ from typing import Annotated
 import tyro
 
 from pellucid.cli.options import Choices, Revision, at_revision, flag, optional
+from pellucid.config import MAX_POSITIONS
 
 
 def convert(
@@ -46,7 +47,7 @@ def convert(
     labels: Annotated[str, optional("FILE", "a tutorial's classes, one a line", "their numbers")] = "",
     max_positions: Annotated[
         int, tyro.conf.arg(metavar="N", help="positions of a tutorial's model that computes them")
-    ] = 5000,
+    ] = MAX_POSITIONS,
     as_written: Annotated[bool, flag("a tutorial's slip as it computes, not as it was meant")] = False,
     norm_first: Annotated[bool, flag("of torch.nn.Transformer: trained with norm_first=True")] = False,
     activation: Annotated[

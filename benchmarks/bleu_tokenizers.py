@@ -1,6 +1,6 @@
 """Claim: BLEU by `13a` tells bad from good neither in Chinese nor in Korean; by the tokenizer that we choose it does.
 
-    python benchmarks/tokenizers.py > tokenizers.json
+    python benchmarks/bleu_tokenizers.py > tokenizers.json
 
 The references are the Korean words of the lines of this repository's Korean documentation, the same with a space
 between no two words, and random Chinese characters in as many clauses. Of each character 60 to 95 of 100 are kept, the
