@@ -87,7 +87,7 @@ def pellucid_engine(model: Transformer, batch_tokens: int) -> Engine:
 
 def make_engines(model: Transformer, marian_model: Any, ct2_translator: Any) -> dict[str, Engine]:
     """All engines by name."""
-    config, whole_batch = model.config, 10**9
+    config, whole_batch = model.config, 2**24
     return {
         "pellucid": pellucid_engine(model, DecodeConfig().batch_tokens),
         "pellucid-64": in_batches(pellucid_engine(model, whole_batch)),
