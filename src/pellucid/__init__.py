@@ -58,7 +58,6 @@ if TYPE_CHECKING:
     from pellucid.model.attention import attention_weights as attention_weights
     from pellucid.model.cache import DecoderCache as DecoderCache
     from pellucid.model.cache import LayerCache as LayerCache
-    from pellucid.model.cache import positions_of as positions_of
     from pellucid.model.embeddings import Embeddings as Embeddings
     from pellucid.model.families import DecoderOnly as DecoderOnly
     from pellucid.model.families import EncoderOnly as EncoderOnly
@@ -81,6 +80,7 @@ if TYPE_CHECKING:
     from pellucid.model.relative import Distances as Distances
     from pellucid.model.relative import RelativePositions as RelativePositions
     from pellucid.model.relative import RotaryPositions as RotaryPositions
+    from pellucid.model.relative import positions_of as positions_of
     from pellucid.model.relative import rotate as rotate
     from pellucid.model.relative import rotation as rotation
     from pellucid.model.transformer import Transformer as Transformer
@@ -242,7 +242,7 @@ _HOMES = {
     "plot_run": "pellucid.views.plots.run",
     "plot_schedule": "pellucid.views.plots.schedule",
     "plot_smoothing": "pellucid.views.plots.smoothing",
-    "positions_of": "pellucid.model.cache",
+    "positions_of": "pellucid.model.relative",
     "projected_cross_entropy": "pellucid.training.loss",
     "read_lines": "pellucid.data.lines",
     "read_pairs": "pellucid.data.lines",

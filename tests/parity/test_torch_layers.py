@@ -5,9 +5,10 @@ import torch
 from torch import Tensor, nn
 
 from pellucid.config import ModelConfig
-from pellucid.model.attention import MultiHeadAttention, attention_weights, observing
+from pellucid.model.attention import MultiHeadAttention, attention_weights
 from pellucid.model.layers import DecoderLayer, EncoderLayer
 from pellucid.model.masks import causal_mask
+from pellucid.model.observing import observing
 from tests.parity.torch_weights import close, copy_weights, pairs
 from tests.tiny_model import tiny_config
 

@@ -29,6 +29,16 @@ MOST_IN_POSITIONS = 2**27
 """Numbers in a table of positions, half a gigabyte: sinusoids are in no file whose length could be compared."""
 
 
+def check_heads(d_model: int, num_heads: int, num_kv_heads: int | None, head_width: int | None) -> None:
+    """Raises ConfigError where heads do not divide the width that they share, or heads of keys those of queries."""
+    if head_width is None and d_model % num_heads:
+        lower = d_model - d_model % num_heads
+        use = f"{lower} or {lower + num_heads}" if lower else f"{num_heads}"
+        raise ConfigError(f"`d_model` ({d_model}) must be divisible by `num_heads` ({num_heads})", f"use {use}")
+    if num_kv_heads is not None and num_heads % num_kv_heads:
+        raise ConfigError(f"`num_heads` ({num_heads}) must be divisible by `num_kv_heads` ({num_kv_heads})")
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ModelConfig(Settings):
     """The shape of a Transformer; the defaults are the paper's base model with separate vocabularies."""
@@ -127,7 +137,7 @@ class ModelConfig(Settings):
         check_at_most(self, CEILINGS)
         check_probabilities(self, ("dropout", "attention_dropout", "feed_forward_dropout"))
         self._check_family()
-        self._check_heads()
+        check_heads(self.d_model, self.num_heads, self.num_kv_heads, self.head_dim)
         self._check_positions()
         if self.tie_embeddings == "all" and self.src_vocab_size != self.tgt_vocab_size:
             raise ConfigError(
@@ -149,19 +159,6 @@ class ModelConfig(Settings):
             )
         if self.num_classes == 1:
             raise ConfigError("`num_classes` (1) leaves nothing to tell apart", "use at least 2")
-
-    def _check_heads(self) -> None:
-        if self.head_dim is None and self.d_model % self.num_heads:
-            lower = self.d_model - self.d_model % self.num_heads
-            upper = lower + self.num_heads
-            use = f"{lower} or {upper}" if lower else f"{upper}"
-            raise ConfigError(
-                f"`d_model` ({self.d_model}) must be divisible by `num_heads` ({self.num_heads})", f"use {use}"
-            )
-        if self.num_kv_heads is not None and self.num_heads % self.num_kv_heads:
-            raise ConfigError(
-                f"`num_heads` ({self.num_heads}) must be divisible by `num_kv_heads` ({self.num_kv_heads})"
-            )
 
     def _check_positions(self) -> None:
         if self.positions in ("sinusoidal", "learned") and self.max_positions * self.d_model > MOST_IN_POSITIONS:

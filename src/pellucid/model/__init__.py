@@ -1,7 +1,7 @@
 """Section 3 of "Attention Is All You Need". Tensors in, tensors out: no files, no text, no training.
 
-config/model.py has every size and option, with the paper's values as defaults; docs/concepts/paper-map.md leads from
-each section of the paper to its function and its test. The paper, in its order:
+config/model.py has every size and option; the defaults are the paper's base model, but for separate vocabularies.
+docs/concepts/paper-map.md leads from each section of the paper to its function and its test. The paper, in its order:
 
     transformer.py      figure 1 and its forward pass
     layers.py           3.1  the two stacks, their layers, the residual sum; norm.py
@@ -16,11 +16,13 @@ Behind it, for whoever needs more than figure 1:
     cache.py, steps.py  decoding a token at a time
     relative.py         positions that act within attention: rotary, relative
     initialisation.py   what the weights begin with
-    parts.py            modules of your own in place of any of these
-    fast/               Linear and Dropout, which read as PyTorch's and cost a CPU less: skip it when reading
+    parts.py            modules of your own in place of any of these: `parts.make` makes one of yours, or else of ours
+    checks.py           refuses what a model cannot take
+    observing.py        lets others see each call of attention()
+    fast/               Linear and Dropout: PyTorch's, for less of a CPU's time. `some_rows` uses a part of a matrix
 
 The letters of the shape comments, everywhere in Pellucid:
 
-    B batch   S source length   T target length   D d_model   H heads   K head width (the paper's d_k)   F d_ff
+    B batch   S source length   T target length   D d_model   H heads   K head width (the paper's d_k and d_v)   F d_ff
     V vocabulary   C classes   W beam width   N layers     in generic attention: L queries, M keys
 """

@@ -1,14 +1,10 @@
 """Section 3.2: scaled dot-product attention and multi-head attention.
 
-Two paths give the same values and gradients, up to rounding: the explicit one, which reads like equation 1, and
-PyTorch's fused kernel.
-At the end `observing` lets others see what each call works on.
+Two paths give the same values and gradients, up to rounding (where no weight is dropped): the explicit one, which reads
+like equation 1, and PyTorch's fused kernel.
 """
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
-from dataclasses import dataclass
+from collections.abc import Callable
 from typing import Self
 
 import torch
@@ -16,20 +12,22 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from pellucid.config import ModelConfig
-from pellucid.errors import ConfigError, DataError
+from pellucid.config.model import check_heads
 from pellucid.model.cache import LayerCache
+from pellucid.model.checks import check_attended, check_attention
 from pellucid.model.fast.dropout import Dropout, dropout
 from pellucid.model.fast.linear import Linear
-from pellucid.model.masks import check_mask, fits
 from pellucid.model.norm import norm_of_width
+from pellucid.model.observing import tell_observer
 from pellucid.model.relative import Distances, rotate
 
 
 def attention_weights(q: Tensor, k: Tensor, mask: Tensor | None = None, bias: Tensor | None = None) -> Tensor:
-    """Returns softmax(q k^T / sqrt(K) + bias): (B, H, L, K), (B, H, M, K) -> (B, H, L, M).
+    """Returns softmax(q k^T / sqrt(d_k) + bias), where `mask` allows: (B, H, L, K), (B, H, M, K) -> (B, H, L, M).
 
     Rows sum to one, or to zero where `mask` (as in `attention`) leaves nothing to attend to.
     """
+    # Queries are divided, not scores: they are fewer numbers.
     scores = (q * q.size(-1) ** -0.5) @ k.transpose(-2, -1)  # (B, H, L, M)
     if bias is not None:
         scores = scores + bias  # (B, H, L, M)
@@ -51,7 +49,7 @@ def attention(
     *,
     block: nn.Module | None = None,
 ) -> Tensor:
-    """Returns softmax(q k^T / sqrt(K)) v, equation 1 of the paper: (B, H, L, K).
+    """Returns softmax(q k^T / sqrt(d_k)) v, equation 1 of the paper: (B, H, L, K).
 
     Args:
         q: (B, H, L, K).
@@ -65,20 +63,13 @@ def attention(
 
     Raises DataError for a mask that is not bool or has another shape, and for keys that do not fit the queries.
     """
-    if q.size(-1) != k.size(-1) or q.size(1) % k.size(1) or k.size(2) != v.size(2):
-        raise DataError(
-            f"queries of shape {tuple(q.shape)}, keys {tuple(k.shape)} and values {tuple(v.shape)} do not fit: they "
-            "are (B, H, L, K), (B, H, M, K) and (B, H, M, K)",
-            "queries and keys have one width, keys and values one length; the heads of keys divide those of queries",
-        )
-    if mask is not None and not fits(mask, q.size(0), q.size(1), q.size(2), k.size(2)):
-        check_mask(mask, q.size(0), q.size(1), q.size(2), k.size(2))
+    check_attention(q, k, v, mask)
     if k.size(1) != q.size(1):
         shared = q.size(1) // k.size(1)
         k, v = k.repeat_interleave(shared, dim=1), v.repeat_interleave(shared, dim=1)  # (B, H, M, K)
     if fused is None:
-        # On a CPU the explicit path is the faster one for sentences of up to about 50 tokens, twice as fast at 16, and
-        # slower for longer ones (benchmarks/attention_paths.py); a GPU's kernel never writes the weights to memory.
+        # On a CPU the explicit path is the faster one for sentences of up to about 50 tokens, twice as fast at 16
+        # (benchmarks/attention_paths.py), which is what most text has; a GPU's kernel never writes weights to memory.
         fused = not q.is_cpu
     if fused:
         added = mask
@@ -87,18 +78,18 @@ def attention(
         output = F.scaled_dot_product_attention(q, k, v, attn_mask=added, dropout_p=dropout_p)  # (B, H, L, K)
     else:
         output = dropout(attention_weights(q, k, mask, bias), dropout_p) @ v  # (B, H, L, K)
-    # TorchDynamo cannot read a ContextVar: who wants to observe a compiled model observes it uncompiled.
-    if not torch.compiler.is_dynamo_compiling() and (observation := _observation.get()) is not None:
-        observation.tell(block, q, k, v, mask, bias, output)
+    tell_observer(block, q, k, v, mask, bias, output)
     return output
 
 
 class MultiHeadAttention(nn.Module):
-    """Section 3.2.2: H attentions side by side, each of width K, by default d_model / H.
+    """Section 3.2.2: Concat(head_1, ..., head_H) W^O; each head is an attention of width K, by default d_model / H.
 
-    `qkv_proj` packs W^Q, W^K and W^V, in that order, K rows for each head. `num_kv_heads`: fewer heads of keys and
-    values than of queries (Ainslie et al. 2023). `head_width`: another K. `qkv_bias`: biases there, where they differ
-    from `out_proj`'s. `qk_norm`: makes a norm of a given width, for queries and for keys (Henry et al. 2020).
+    `qkv_proj` packs W^Q, W^K and W^V, in that order, K rows for each head; `out_proj` is W^O.
+
+    Beyond the paper: `num_kv_heads`, fewer heads of keys and values than of queries (Ainslie et al. 2023);
+    `head_width`, another K; `qkv_bias`, biases in `qkv_proj` where they differ from `out_proj`'s; `qk_norm`, which
+    makes a norm of a given width, for queries and for keys (Henry et al. 2020).
 
     Raises ConfigError where `num_heads` does not divide `d_model` and no `head_width` is given, or `num_kv_heads` does
     not divide `num_heads`.
@@ -117,11 +108,8 @@ class MultiHeadAttention(nn.Module):
         qk_norm: Callable[[int], nn.Module] | None = None,
     ) -> None:
         super().__init__()
-        if head_width is None and d_model % num_heads:
-            raise ConfigError(f"`d_model` ({d_model}) must be divisible by `num_heads` ({num_heads})")
+        check_heads(d_model, num_heads, num_kv_heads, head_width)
         num_kv_heads = num_heads if num_kv_heads is None else num_kv_heads
-        if num_heads % num_kv_heads:
-            raise ConfigError(f"`num_heads` ({num_heads}) must be divisible by `num_kv_heads` ({num_kv_heads})")
         self.d_model = d_model
         self.num_heads = num_heads
         self.head_width = d_model // num_heads if head_width is None else head_width
@@ -168,37 +156,39 @@ class MultiHeadAttention(nn.Module):
 
         Raises DataError for a third tensor, and for what does not fit: an input, a memory, a mask.
         """
-        if others:
-            raise DataError(
-                f"{2 + len(others)} tensors are given: this attention takes `x` and `memory`, and makes queries, keys "
-                "and values of them itself",
-                "write attention(x) for self-attention and attention(x, memory) for a memory; the mask is `mask=`",
-            )
-        if x.dim() != 3 or x.size(2) != self.d_model:
-            raise DataError(
-                f"`x` has shape {tuple(x.shape)}; this attention takes (B, L, D), a vector of {self.d_model} a token",
-                "write x[None] for a single sentence" if x.dim() == 2 else "",
-            )
-        if memory is not None and (memory.dim() != 3 or memory.size(0) != x.size(0) or memory.size(2) != self.d_model):
-            raise DataError(
-                f"`memory` has shape {tuple(memory.shape)}, `x` {tuple(x.shape)}; they are (B, M, D) and (B, L, D), "
-                f"with vectors of {self.d_model}",
-                "each sentence of `x` needs its row of `memory`",
-            )
-        bias, turn = (None, None) if distances is None else (distances.bias, distances.rotation)
-        if memory is None:
-            q, k, v = map(self.split_heads, self.qkv_proj(x).split(self.qkv_widths, dim=-1))
-            q, k = self.q_norm(q), self.k_norm(k)
-            if turn is not None:
-                q, k = rotate(q, turn), rotate(k, turn)
-            if cache is not None:
-                k, v = cache.extend_self(k, v)
-        else:
-            q = self.q_norm(self.split_heads(self.qkv_proj.some_rows(x, slice(self.q_width))))
-            k, v = self.memory_heads(memory) if cache is None else cache.keep_memory(memory, self.memory_heads)
+        check_attended(x, memory, others, self.d_model)
+        q, k, v = self.project(x, memory, cache, None if distances is None else distances.rotation)
+        bias = None if distances is None else distances.bias
+        # Only the probability: attention() drops by itself, since the fused kernel wants the number.
         dropout_p = self.dropout.p if self.training else 0.0
         output = attention(q, k, v, mask, dropout_p, bias=bias, block=self)  # (B, H, L, K)
         return self.out_proj(self.join_heads(output))  # (B, L, D)
+
+    def project(
+        self,
+        x: Tensor,
+        memory: Tensor | None = None,
+        cache: LayerCache | None = None,
+        rotation: tuple[Tensor, Tensor] | None = None,
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Returns queries (B, H, L, K), and the keys and values (B, H, M, K) of `x` itself or of `memory`.
+
+        A `cache` adds the keys and values of earlier steps. `rotation` turns queries and keys by their positions.
+        """
+        if memory is not None:
+            q = self.q_norm(self.split_heads(self.qkv_proj.some_rows(x, slice(self.q_width))))  # (B, H, L, K)
+            k, v = self.keys_and_values(memory) if cache is None else cache.keep_memory(memory, self.keys_and_values)
+            return q, k, v
+        q, k, v = map(self.split_heads, self.qkv_proj(x).split(self.qkv_widths, dim=-1))
+        q, k = self.q_norm(q), self.k_norm(k)
+        if rotation is not None:
+            q, k = rotate(q, rotation), rotate(k, rotation)
+        return (q, k, v) if cache is None else (q, *cache.extend_self(k, v))
+
+    def keys_and_values(self, memory: Tensor) -> tuple[Tensor, Tensor]:
+        """Returns the keys and values of (B, M, D), each (B, H, M, K)."""
+        k, v = self.qkv_proj.some_rows(memory, slice(self.q_width, None)).chunk(2, dim=-1)  # (B, M, H * K)
+        return self.k_norm(self.split_heads(k)), self.split_heads(v)  # (B, H, M, K)
 
     def split_heads(self, x: Tensor) -> Tensor:
         """(B, L, H * K) -> (B, H, L, K)."""
@@ -207,48 +197,3 @@ class MultiHeadAttention(nn.Module):
     def join_heads(self, x: Tensor) -> Tensor:
         """(B, H, L, K) -> (B, L, H * K)."""
         return x.transpose(1, 2).reshape(x.size(0), x.size(2), -1)
-
-    def memory_heads(self, memory: Tensor) -> tuple[Tensor, Tensor]:
-        """Returns the keys and values of (B, M, D), each (B, H, M, K)."""
-        k, v = self.qkv_proj.some_rows(memory, slice(self.q_width, None)).chunk(2, dim=-1)
-        return self.k_norm(self.split_heads(k)), self.split_heads(v)
-
-
-Observer = Callable[[Tensor, Tensor, Tensor, Tensor | None, Tensor | None, Tensor], None]
-"""Called with q, k, v, mask, bias and output of a call of attention()."""
-
-
-@dataclass(frozen=True)
-class _Observation:
-    """An observer, the modules whose calls it sees (None: all), and who observed before."""
-
-    observer: Observer
-    modules: frozenset[nn.Module] | None
-    outer: "_Observation | None"
-
-    def tell(self, block: nn.Module | None, *seen: Tensor | None) -> None:
-        """Tells the innermost observer that may see a call of `block`; without a block, the innermost of all."""
-        if self.modules is None or block is None or block in self.modules:
-            self.observer(*seen)  # type: ignore[arg-type]
-        elif self.outer is not None:
-            self.outer.tell(block, *seen)
-
-
-# Belongs to a thread or an asyncio task, not to the process: what others compute meanwhile is not observed.
-_observation: ContextVar[_Observation | None] = ContextVar("pellucid_observation", default=None)
-
-
-@contextmanager
-def observing(observer: Observer, model: nn.Module | None = None) -> Iterator[None]:
-    """Calls `observer(q, k, v, mask, bias, output)` at each attention() within.
-
-    Within means: by this thread, or this asyncio task. With a `model`, the observer sees the calls of that model's
-    modules, and those that name no `block`. Of several observers one within the other, the innermost that may see a
-    call does. Without an observer a call costs one look.
-    """
-    modules = None if model is None else frozenset(model.modules())
-    token = _observation.set(_Observation(observer, modules, _observation.get()))
-    try:
-        yield
-    finally:
-        _observation.reset(token)

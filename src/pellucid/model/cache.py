@@ -26,9 +26,10 @@ class LayerCache:
     """One decoder layer's memory of earlier steps: keys and values of its own past, and of the encoder's memory.
 
     `keys` and `values` are (B, H, capacity, K), of which the first `used` places are filled; `memory_heads` are the
-    memory's keys and values, each (B, H, S, K). Attention of your own that has keys and values uses `extend_self` and
-    `keep_memory` as MultiHeadAttention does, with the mask that it is given; attention that keeps something else puts
-    it into `state_of`.
+    memory's keys and values, each (B, H, S, K). H is the number of heads that keys have.
+
+    Attention of your own that has keys and values uses `extend_self` and `keep_memory` as MultiHeadAttention does, with
+    the mask that it is given; attention that keeps something else puts it into `state_of`.
     """
 
     def __init__(self, whole: "DecoderCache | None" = None) -> None:
@@ -160,15 +161,6 @@ class DecoderCache:
         self.ancestors = self.ancestors[sentences]
         for layer in self.layers:
             layer.select(sentences)
-
-
-def positions_of(x: Tensor, cache: LayerCache | DecoderCache | None = None) -> tuple[Tensor, Tensor]:
-    """Returns where the queries and keys of self-attention stand: (B, L, D) -> (L,), (M,).
-
-    Without a cache both are 0, 1, 2 ...; with one the queries are the last of the keys.
-    """
-    keys = torch.arange(x.size(1), device=x.device) if cache is None else cache.positions
-    return keys[-x.size(1) :], keys
 
 
 def _grown(old: Tensor | None, like: Tensor, needed: int) -> Tensor:

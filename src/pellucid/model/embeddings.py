@@ -1,4 +1,7 @@
-"""Section 3.4: token embeddings, and the positions and segments that are added to them."""
+"""Section 3.4: token embeddings, and the positions that are added to them; segments are BERT's.
+
+The rest of section 3.4, the projection to logits and the matrix that it shares with these, stands in transformer.py.
+"""
 
 import math
 
@@ -6,20 +9,20 @@ import torch
 from torch import Tensor, nn
 
 from pellucid.config import ModelConfig
-from pellucid.errors import DataError
+from pellucid.model.checks import check_embedded, look_up
 from pellucid.model.fast.dropout import Dropout
 from pellucid.model.norm import make_norm
 from pellucid.model.parts import OURS, Parts
-from pellucid.model.positions import make_added
+from pellucid.model.positions import make_added_positions
 
 
 class Embeddings(nn.Module):
-    """Token embeddings, scaled by sqrt(d_model), plus positions and segments, with dropout on the sum."""
+    """Token embeddings times sqrt(d_model), plus positions and segments; then a norm where there is one; dropout."""
 
     def __init__(self, config: ModelConfig, vocab_size: int, parts: Parts = OURS) -> None:
         super().__init__()
         self.tokens = nn.Embedding(vocab_size, config.d_model)
-        self.positions = make_added(config, parts)
+        self.positions = make_added_positions(config, parts)
         self.segments = nn.Embedding(config.num_segments, config.d_model) if config.num_segments else None
         self.norm = make_norm(config, parts) if config.embedding_norm else None
         self.scale = math.sqrt(config.d_model) if config.scale_embeddings else 1.0
@@ -35,54 +38,10 @@ class Embeddings(nn.Module):
         `max_positions`, and segments of another shape, outside of the model's, or where it knows none.
         """
         start, end = (0, ids.size(1)) if position is None else (position, position + 1)
-        if segments is not None and segments.shape != ids.shape:
-            raise DataError(f"`segments` has shape {tuple(segments.shape)}, the ids {tuple(ids.shape)}: one a token")
-        if end > self.max_positions:
-            raise DataError(
-                f"a sequence of {end} tokens is longer than the model's `max_positions` ({self.max_positions})",
-                "cut the text, or train a model with a larger `model.max_positions`",
-            )
-        x = _looked_up(self.tokens, ids, "ids") * self.scale  # (B, L, D)
+        check_embedded(ids, segments, end, self.max_positions, self.segments)
+        x = look_up(self.tokens, ids, "ids") * self.scale  # (B, L, D)
         if self.positions is not None:
             x = x + self.positions(start, end)
         if self.segments is not None:
-            x = x + _looked_up(self.segments, torch.zeros_like(ids) if segments is None else segments, "segments")
-        elif segments is not None:
-            raise DataError("`segments` are given, but the model has no segment embeddings (`num_segments` is 0)")
+            x = x + look_up(self.segments, torch.zeros_like(ids) if segments is None else segments, "segments")
         return self.dropout(x if self.norm is None else self.norm(x))  # (B, L, D)
-
-
-def check_ids(ids: Tensor, name: str = "ids") -> None:
-    """Raises DataError unless `ids` is a tensor of whole numbers, (B, L)."""
-    if not isinstance(ids, Tensor):
-        raise DataError(f"`{name}` is a {type(ids).__name__}; it must be a tensor (B, L)", "write torch.tensor([ids])")
-    if ids.dtype not in (torch.int64, torch.int32):
-        raise DataError(
-            f"`{name}` has dtype {str(ids.dtype).removeprefix('torch.')}; ids are int64 or int32",
-            f"write {name}.long()",
-        )
-    if ids.dim() != 2:
-        raise DataError(
-            f"`{name}` has shape {tuple(ids.shape)}; it must be (B, L), a row a sentence",
-            f"write {name}[None] for a single sentence" if ids.dim() == 1 else "",
-        )
-    if not torch.compiler.is_compiling() and ids.size(1) == 0:
-        raise DataError(
-            f"`{name}` has shape {tuple(ids.shape)}: there is nothing to read", "give each row one id at least"
-        )
-
-
-def _looked_up(table: nn.Embedding, ids: Tensor, name: str) -> Tensor:
-    """Returns the rows of `ids`, (B, L) -> (B, L, D).
-
-    Ids outside of the table are looked for after the lookup has failed: a check before it would make a GPU wait.
-    """
-    try:
-        return table(ids)  # (B, L, D)
-    except IndexError:
-        outside = sorted(set(ids[(ids < 0) | (ids >= table.num_embeddings)].tolist()))
-        raise DataError(
-            f"`{name}` holds {', '.join(map(str, outside[:5]))}{', ...' if len(outside) > 5 else ''}; the model's are "
-            f"0..{table.num_embeddings - 1}",
-            "encode the text with the tokenizer that the model was trained with" if name == "ids" else "",
-        ) from None

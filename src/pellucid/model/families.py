@@ -5,8 +5,9 @@ from torch import Tensor, nn
 from pellucid.config import ModelConfig
 from pellucid.errors import ConfigError
 from pellucid.model.cache import DecoderCache
+from pellucid.model.checks import check_ids
 from pellucid.model.classification import ClassificationHead
-from pellucid.model.embeddings import Embeddings, check_ids
+from pellucid.model.embeddings import Embeddings
 from pellucid.model.fast.linear import Linear
 from pellucid.model.initialisation import initialise
 from pellucid.model.layers import Decoder, Encoder
@@ -25,8 +26,9 @@ class EncoderOnly(nn.Module):
     def __init__(self, config: ModelConfig, parts: Parts | None = None) -> None:
         super().__init__()
         self.config, self.parts = config, parts
-        self.src_embedding = Embeddings(config, config.src_vocab_size, parts or OURS)
-        self.encoder = Encoder(config, parts or OURS)
+        parts = OURS if parts is None else parts
+        self.src_embedding = Embeddings(config, config.src_vocab_size, parts)
+        self.encoder = Encoder(config, parts)
         initialise(self, config)
 
     def forward(self, ids: Tensor, segments: Tensor | None = None, mask: Tensor | None = None) -> Tensor:
@@ -57,7 +59,11 @@ class SequenceClassifier(EncoderOnly):
         initialise(self.head, config)
 
     def forward(self, ids: Tensor, segments: Tensor | None = None, mask: Tensor | None = None) -> Tensor:
-        """Returns logits of the classes for ids (B, S): (B, C). Takes what EncoderOnly takes."""
+        """Returns logits of the classes for ids (B, S): (B, C).
+
+        `segments` and `mask` are as in EncoderOnly. The states of all tokens but `pad_id` are pooled, whatever `mask`
+        says.
+        """
         states = super().forward(ids, segments, mask)  # (B, S, D)
         return self.head(states, padding_mask(ids, self.config.pad_id))  # (B, C)
 
@@ -71,8 +77,9 @@ class DecoderOnly(StepByStep):
     def __init__(self, config: ModelConfig, parts: Parts | None = None) -> None:
         super().__init__()
         self.config, self.parts = config, parts
-        self.tgt_embedding = Embeddings(config, config.tgt_vocab_size, parts or OURS)
-        self.decoder = Decoder(config, parts or OURS, has_memory=False)
+        parts = OURS if parts is None else parts
+        self.tgt_embedding = Embeddings(config, config.tgt_vocab_size, parts)
+        self.decoder = Decoder(config, parts, has_memory=False)
         self.output_projection = Linear(config.d_model, config.tgt_vocab_size, bias=config.output_bias)
         initialise(self, config)
         if config.tie_embeddings != "none":

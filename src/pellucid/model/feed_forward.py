@@ -22,7 +22,10 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
 
 
 class FeedForward(nn.Module):
-    """activation(x W1 + b1) W2 + b2, equation 2 of the paper; gated: (activation(x Wg + bg) * (x W1 + b1)) W2 + b2."""
+    """activation(x W1 + b1) W2 + b2, equation 2 of the paper; gated: (activation(x Wg + bg) * (x W1 + b1)) W2 + b2.
+
+    W1 is `up_proj`, W2 `down_proj` and Wg `gate_proj`.
+    """
 
     def __init__(
         self,

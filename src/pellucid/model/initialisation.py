@@ -26,14 +26,14 @@ def initialise(model: nn.Module, config: ModelConfig) -> None:
     packed: dict[nn.Module, list[int]] = {attention.qkv_proj: attention.qkv_widths for attention in attentions}
     for module in model.modules():
         if isinstance(module, Linear):
-            for block in torch.split(module.weight, packed.get(module, [module.out_features])):
-                nn.init.xavier_uniform_(block)
+            for matrix in torch.split(module.weight, packed.get(module, [module.out_features])):
+                nn.init.xavier_uniform_(matrix)
             if module.bias is not None:
                 nn.init.zeros_(module.bias)
         elif isinstance(module, Embeddings):
-            for table in (module.tokens, module.positions, module.segments):
-                if table is module.tokens or table is module.segments or isinstance(table, LearnedPositions):
-                    _draw(table, config)
+            _draw(module.tokens, config)
+            _draw(module.positions if isinstance(module.positions, LearnedPositions) else None, config)
+            _draw(module.segments, config)
         elif isinstance(module, RelativePositions):
             _draw(module.bias, config)
     if config.norm == "pre" and not config.scale_embeddings:

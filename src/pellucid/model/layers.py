@@ -1,6 +1,6 @@
 """Section 3.1: the two stacks of figure 1, one layer of each, and the residual sum around every sublayer.
 
-norm="post" (the paper)                     norm="pre"
+the paper                                   norm_first
 
 x ─┬─> sublayer ─> dropout ─> + ─> norm     x ─┬─> norm ─> sublayer ─> dropout ─> + ─>
    └──────────────────────────┘                └──────────────────────────────────┘
@@ -8,18 +8,18 @@ x ─┬─> sublayer ─> dropout ─> + ─> norm     x ─┬─> norm ─> s
 
 from collections.abc import Callable
 from functools import partial
-from typing import Literal, Self
+from typing import Self
 
 from torch import Tensor, nn
 
 from pellucid.config import ModelConfig
 from pellucid.model.attention import MultiHeadAttention
-from pellucid.model.cache import DecoderCache, LayerCache, positions_of
+from pellucid.model.cache import DecoderCache, LayerCache
 from pellucid.model.fast.dropout import Dropout
 from pellucid.model.feed_forward import FeedForward
 from pellucid.model.norm import make_norm
 from pellucid.model.parts import OURS, Parts
-from pellucid.model.relative import Distances, make_relative
+from pellucid.model.relative import Distances, make_distances, positions_of
 
 
 class Encoder(nn.Module):
@@ -27,10 +27,11 @@ class Encoder(nn.Module):
 
     def __init__(self, config: ModelConfig, parts: Parts = OURS) -> None:
         super().__init__()
-        self.relative = make_relative(config, parts, causal=False)  # None for the paper's positions
-        new_layer = partial(EncoderLayer.from_config, parts=parts)  # N of these, or of yours
-        layers = (parts.make("encoder_layer", config, new_layer) for _ in range(config.num_encoder_layers))
-        self.layers = nn.ModuleList(layers)
+        self.relative = make_distances(config, parts, causal=False)  # None for the paper's positions
+        self.layers = nn.ModuleList(
+            parts.make("encoder_layer", config, lambda config: EncoderLayer.from_config(config, parts))
+            for _ in range(config.num_encoder_layers)
+        )
         self.norm = make_norm(config, parts) if config.has_final_norm else None
 
     def forward(self, x: Tensor, mask: Tensor | None) -> Tensor:
@@ -46,10 +47,11 @@ class Decoder(nn.Module):
 
     def __init__(self, config: ModelConfig, parts: Parts = OURS, has_memory: bool = True) -> None:
         super().__init__()
-        self.relative = make_relative(config, parts, causal=True)  # None for the paper's positions
-        new_layer = partial(DecoderLayer.from_config, parts=parts, has_memory=has_memory)  # N of these, or of yours
-        layers = (parts.make("decoder_layer", config, new_layer) for _ in range(config.num_decoder_layers))
-        self.layers = nn.ModuleList(layers)
+        self.relative = make_distances(config, parts, causal=True)  # None for the paper's positions
+        self.layers = nn.ModuleList(
+            parts.make("decoder_layer", config, lambda config: DecoderLayer.from_config(config, parts, has_memory))
+            for _ in range(config.num_decoder_layers)
+        )
         self.norm = make_norm(config, parts) if config.has_final_norm else None
 
     def forward(
@@ -70,14 +72,14 @@ class Decoder(nn.Module):
 class ResidualSums(nn.Module):
     """The residual sum around each sublayer, with dropout (section 5.4), and the norm before it or behind."""
 
-    def __init__(self, dropout: float, norm: Literal["post", "pre"]) -> None:
+    def __init__(self, dropout: float, norm_first: bool) -> None:
         super().__init__()
         self.dropout = Dropout(dropout)
-        self.pre_norm = norm == "pre"
+        self.norm_first = norm_first
 
     def add(self, x: Tensor, norm: nn.Module, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
         """Returns LayerNorm(x + Sublayer(x)), or x + Sublayer(LayerNorm(x)): (B, L, D) -> (B, L, D)."""
-        if self.pre_norm:
+        if self.norm_first:
             return x + self.dropout(sublayer(norm(x)))
         return norm(x + self.dropout(sublayer(x)))
 
@@ -85,7 +87,7 @@ class ResidualSums(nn.Module):
 class EncoderLayer(ResidualSums):
     """Self-attention (the second use of attention in section 3.2.3), then a feed-forward network.
 
-    `new_norm` makes the norm of each.
+    It takes its sublayers as modules, and `new_norm` makes the norm of each; `from_config` makes those of a config.
     """
 
     def __init__(
@@ -94,9 +96,10 @@ class EncoderLayer(ResidualSums):
         feed_forward: nn.Module,
         new_norm: Callable[[], nn.Module],
         dropout: float = 0.0,
-        norm: Literal["post", "pre"] = "post",
+        *,
+        norm_first: bool = False,
     ) -> None:
-        super().__init__(dropout, norm)
+        super().__init__(dropout, norm_first)
         self.self_attn = self_attn
         self.self_attn_norm = new_norm()
         self.feed_forward = feed_forward
@@ -107,10 +110,12 @@ class EncoderLayer(ResidualSums):
         """Returns the layer that `config` describes."""
         self_attn = parts.make("attention", config, MultiHeadAttention.from_config)
         feed_forward = parts.make("feed_forward", config, FeedForward.from_config)
-        return cls(self_attn, feed_forward, partial(make_norm, config, parts), config.dropout, config.norm)
+        new_norm = partial(make_norm, config, parts)
+        return cls(self_attn, feed_forward, new_norm, config.dropout, norm_first=config.norm == "pre")
 
     def forward(self, x: Tensor, mask: Tensor | None, distances: Distances | None = None) -> Tensor:
         """(B, S, D) -> (B, S, D). `mask` is broadcastable to (B, H, S, S)."""
+        # All arguments by name, None as well: an attention of your own need not have defaults for them.
         x = self.add(
             x, self.self_attn_norm, lambda x: self.self_attn(x, None, mask=mask, cache=None, distances=distances)
         )
@@ -130,9 +135,10 @@ class DecoderLayer(ResidualSums):
         feed_forward: nn.Module,
         new_norm: Callable[[], nn.Module],
         dropout: float = 0.0,
-        norm: Literal["post", "pre"] = "post",
+        *,
+        norm_first: bool = False,
     ) -> None:
-        super().__init__(dropout, norm)
+        super().__init__(dropout, norm_first)
         self.self_attn = self_attn
         self.self_attn_norm = new_norm()
         self.cross_attn = cross_attn
@@ -146,7 +152,8 @@ class DecoderLayer(ResidualSums):
         self_attn = parts.make("attention", config, MultiHeadAttention.from_config)
         cross_attn = parts.make("attention", config, MultiHeadAttention.from_config) if has_memory else None
         feed_forward = parts.make("feed_forward", config, FeedForward.from_config)
-        return cls(self_attn, cross_attn, feed_forward, partial(make_norm, config, parts), config.dropout, config.norm)
+        new_norm = partial(make_norm, config, parts)
+        return cls(self_attn, cross_attn, feed_forward, new_norm, config.dropout, norm_first=config.norm == "pre")
 
     def forward(
         self,
@@ -161,10 +168,9 @@ class DecoderLayer(ResidualSums):
         x = self.add(
             x, self.self_attn_norm, lambda x: self.self_attn(x, None, mask=mask, cache=cache, distances=distances)
         )
-        if (cross_attn := self.cross_attn) is not None and self.cross_attn_norm is not None:
+        cross_attn, cross_attn_norm = self.cross_attn, self.cross_attn_norm
+        if cross_attn is not None and cross_attn_norm is not None:  # both or neither
             x = self.add(
-                x,
-                self.cross_attn_norm,
-                lambda x: cross_attn(x, memory, mask=memory_mask, cache=cache, distances=None),
+                x, cross_attn_norm, lambda x: cross_attn(x, memory, mask=memory_mask, cache=cache, distances=None)
             )
         return self.add(x, self.feed_forward_norm, self.feed_forward)

@@ -38,8 +38,8 @@ class Parts:
     norm: Factory | None = None
     """Every norm of the residual stream: norm(x), (B, L, D) -> (B, L, D)."""
     positions: Factory | None = None
-    """In place of `config.positions`: positions(queries, keys), (L,), (M,) -> Distances, made for each stack; or an
-    AddedPositions, made for each embedding."""
+    """In place of `config.positions`: positions(query_positions, key_positions), (L,), (M,) -> Distances, for each
+    stack; or an AddedPositions, for each embedding."""
     encoder_layer: Factory | None = None
     """A whole layer: layer(x, mask, distances), (B, S, D) -> (B, S, D)."""
     decoder_layer: Factory | None = None

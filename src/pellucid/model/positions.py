@@ -28,10 +28,7 @@ class SinusoidalPositions(AddedPositions):
 
     def __init__(self, max_positions: int, d_model: int) -> None:
         super().__init__()
-        # On the meta device a table is a shape alone, and counting on it would have PyTorch import sympy for seconds.
-        counted = torch.get_default_device().type != "meta"
-        table = sinusoids(max_positions, d_model) if counted else torch.empty(max_positions, d_model)
-        self.register_buffer("table", table, persistent=False)
+        self.register_buffer("table", sinusoids(max_positions, d_model), persistent=False)
 
     def forward(self, start: int, end: int) -> Tensor:
         """Returns rows `start` to `end`, (end - start, D)."""
@@ -53,13 +50,16 @@ def sinusoids(length: int, d_model: int) -> Tensor:
     """
     if d_model % 2 or d_model < 2:
         raise ConfigError(f"`d_model` ({d_model}) must be even for sinusoidal positions, and at least 2", "as 128 is")
-    position = torch.arange(length, dtype=torch.float64)[:, None]
-    rate = torch.exp(torch.arange(0, d_model, 2, dtype=torch.float64) * (-math.log(10000.0) / d_model))
-    angle = position * rate
-    return torch.stack([angle.sin(), angle.cos()], dim=-1).flatten(1).float()
+    if torch.get_default_device().type == "meta":  # a shape alone; computing it would import sympy, which takes seconds
+        return torch.empty(length, d_model)
+    position = torch.arange(length, dtype=torch.float64)[:, None]  # (length, 1)
+    # 1 / 10000^(2i / d_model), as the exponential of a logarithm.
+    rate = torch.exp(torch.arange(0, d_model, 2, dtype=torch.float64) * (-math.log(10000.0) / d_model))  # (D / 2,)
+    angle = position * rate  # (length, D / 2)
+    return torch.stack([angle.sin(), angle.cos()], dim=-1).flatten(1).float()  # (length, D)
 
 
-def make_added(config: ModelConfig, parts: Parts = OURS) -> AddedPositions | None:
+def make_added_positions(config: ModelConfig, parts: Parts = OURS) -> AddedPositions | None:
     """Returns the positions that are added to the embeddings; None where positions act within attention."""
     if parts.positions is not None:
         made = parts.make("positions", config, parts.positions)

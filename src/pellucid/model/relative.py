@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from pellucid.config import ModelConfig
+from pellucid.model.cache import DecoderCache, LayerCache
 from pellucid.model.parts import OURS, Parts
 from pellucid.model.positions import AddedPositions
 
@@ -32,9 +33,9 @@ class RotaryPositions(nn.Module):
         self.head_width, self.base = config.head_width, config.rotary_base
         self.factor, self.wavelengths = config.rotary_factor, config.rotary_wavelengths
 
-    def forward(self, queries: Tensor, keys: Tensor) -> Distances:
-        """Returns the turn of queries at positions (L,). The keys in a cache have been turned when they were new."""
-        return Distances(rotation=rotation(queries, self.head_width, self.base, self.factor, self.wavelengths))
+    def forward(self, query_positions: Tensor, key_positions: Tensor) -> Distances:
+        """Returns the rotation of queries and new keys, at positions (L,). The keys in a cache were turned before."""
+        return Distances(rotation=rotation(query_positions, self.head_width, self.base, self.factor, self.wavelengths))
 
 
 class RelativePositions(nn.Module):
@@ -43,12 +44,12 @@ class RelativePositions(nn.Module):
     def __init__(self, config: ModelConfig, causal: bool) -> None:
         super().__init__()
         self.causal = causal
-        self.distance = config.relative_distance
+        self.max_distance = config.relative_distance
         self.bias = nn.Embedding(config.relative_buckets, config.num_heads)
 
-    def forward(self, queries: Tensor, keys: Tensor) -> Distances:
+    def forward(self, query_positions: Tensor, key_positions: Tensor) -> Distances:
         """Returns the bias for queries at positions (L,) and keys at (M,)."""
-        buckets = self.buckets(keys[None, :] - queries[:, None])  # (L, M)
+        buckets = self.buckets(key_positions[None, :] - query_positions[:, None])  # (L, M)
         bias = self.bias(buckets).permute(2, 0, 1)[None]  # (1, H, L, M)
         return Distances(bias=bias)
 
@@ -65,15 +66,16 @@ class RelativePositions(nn.Module):
             first, distance = (offset > 0).long() * count, offset.abs()
         exact = count // 2
         # The clamp keeps log(0) away; those distances are among the exact ones.
-        growth = (distance.clamp(min=1).float() / exact).log() / math.log(self.distance / exact)
+        growth = (distance.clamp(min=1).float() / exact).log() / math.log(self.max_distance / exact)
         wide = (exact + (growth * (count - exact)).long()).clamp(max=count - 1)
         return first + torch.where(distance < exact, distance, wide)
 
 
-def make_relative(config: ModelConfig, parts: Parts = OURS, *, causal: bool) -> nn.Module | None:
-    """Returns what tells the layers of a stack distances; None where positions are added to the embeddings.
+def make_distances(config: ModelConfig, parts: Parts = OURS, *, causal: bool) -> nn.Module | None:
+    """Returns what tells the layers of a stack their Distances; None where positions are added to the embeddings.
 
-    A part of your own is made here and in each embedding, and used in the place that its kind is for.
+    Positions of your own are made here and for each embedding, since only what is made tells where it belongs; what
+    does not belong is dropped.
     """
     if parts.positions is not None:
         made = parts.make("positions", config, parts.positions)
@@ -81,6 +83,15 @@ def make_relative(config: ModelConfig, parts: Parts = OURS, *, causal: bool) -> 
     if config.positions == "rotary":
         return RotaryPositions(config)
     return RelativePositions(config, causal) if config.positions == "relative" else None
+
+
+def positions_of(x: Tensor, cache: LayerCache | DecoderCache | None = None) -> tuple[Tensor, Tensor]:
+    """Returns where the queries and keys of self-attention stand: (B, L, D) -> (L,), (M,).
+
+    Without a cache both are 0, 1, 2 ...; with one the queries are the last of the keys.
+    """
+    keys = torch.arange(x.size(1), device=x.device) if cache is None else cache.positions
+    return keys[-x.size(1) :], keys
 
 
 def rotation(
@@ -110,8 +121,8 @@ def rotation(
     return angle.cos(), angle.sin()
 
 
-def rotate(x: Tensor, by: tuple[Tensor, Tensor]) -> Tensor:
-    """Returns queries or keys (B, H, L, K), each turned by its position's angles."""
-    cos, sin = (part.to(x.dtype) for part in by)
+def rotate(x: Tensor, rotation: tuple[Tensor, Tensor]) -> Tensor:
+    """Returns queries or keys (B, H, L, K), each turned by its position's angles: cosine and sine of `rotation`."""
+    cos, sin = (part.to(x.dtype) for part in rotation)  # (L, K)
     first, second = x.chunk(2, dim=-1)
     return x * cos + torch.cat([-second, first], dim=-1) * sin

@@ -39,5 +39,5 @@ class StepByStep(nn.Module):
     def step_states(self, tokens: Tensor, cache: DecoderCache) -> Tensor:
         """Returns what the output projection sees of a `step`, (B, W, D)."""
         x = self.tgt_embedding(tokens, position=cache.length)  # (B, W, D)
-        own_past = cache.grow()  # (B, 1, W, M), behind the position that `x` has been given
+        own_past = cache.grow()  # (B, 1, W, M); the length grows by one, so `x` has read it before
         return self.decoder(x, cache.memory, own_past, cache.memory_mask, cache)  # (B, W, D)

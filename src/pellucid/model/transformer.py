@@ -1,12 +1,12 @@
 """Figure 1: the Transformer, an encoder and a decoder between embeddings and output projection."""
 
-import torch
 from torch import Tensor
 
 from pellucid.config import ModelConfig
-from pellucid.errors import ConfigError, DataError
+from pellucid.errors import ConfigError
 from pellucid.model.cache import DecoderCache
-from pellucid.model.embeddings import Embeddings, check_ids
+from pellucid.model.checks import check_ids, check_pairs
+from pellucid.model.embeddings import Embeddings
 from pellucid.model.fast.linear import Linear
 from pellucid.model.initialisation import initialise
 from pellucid.model.layers import Decoder, Encoder
@@ -35,13 +35,15 @@ class Transformer(StepByStep):
                 "use EncoderOnly or DecoderOnly for one stack alone",
             )
         self.config, self.parts = config, parts
-        self.src_embedding = Embeddings(config, config.src_vocab_size, parts or OURS)
-        self.tgt_embedding = Embeddings(config, config.tgt_vocab_size, parts or OURS)
-        self.encoder = Encoder(config, parts or OURS)
-        self.decoder = Decoder(config, parts or OURS)
+        parts = OURS if parts is None else parts
+        self.src_embedding = Embeddings(config, config.src_vocab_size, parts)
+        self.tgt_embedding = Embeddings(config, config.tgt_vocab_size, parts)
+        self.encoder = Encoder(config, parts)
+        self.decoder = Decoder(config, parts)
         self.output_projection = Linear(config.d_model, config.tgt_vocab_size, bias=config.output_bias)
         initialise(self, config)
-        # Section 3.4: one matrix for the embeddings and the linear layer before the softmax.
+        # Section 3.4: one matrix for the embeddings and the linear layer before the softmax. It is shared after
+        # initialise, so that it begins as an embedding.
         if config.tie_embeddings != "none":
             self.output_projection.weight = self.tgt_embedding.tokens.weight
         if config.tie_embeddings == "all":
@@ -64,6 +66,30 @@ class Transformer(StepByStep):
         """
         return self.output_projection(self.states(src, tgt, src_mask, tgt_mask))  # (B, T, V)
 
+    def states(
+        self,
+        src: Tensor,
+        tgt: Tensor,
+        src_mask: Tensor | None = None,
+        tgt_mask: Tensor | None = None,
+        memory: Tensor | None = None,
+    ) -> Tensor:
+        """Returns figure 1 up to the output projection, (B, T, D): embeds, encodes, decodes.
+
+        Where the `memory` of `src` is given, the source is not encoded again. A loss that does not want all logits at a
+        time begins here, too.
+        """
+        check_ids(src, "src")
+        check_ids(tgt, "tgt")
+        check_pairs(src, tgt, memory, self.config.d_model)
+        if src_mask is None:
+            src_mask = padding_mask(src, self.config.pad_id)
+        if tgt_mask is None:
+            tgt_mask = causal_mask(tgt.size(1), tgt.device)
+        if memory is None:
+            memory = self.encode(src, src_mask)  # (B, S, D)
+        return self.decoder(self.tgt_embedding(tgt), memory, tgt_mask, src_mask)  # (B, T, D)
+
     def encode(self, src: Tensor, src_mask: Tensor | None = None) -> Tensor:
         """Returns the encoder's output for source ids (B, S): the memory, (B, S, D)."""
         check_ids(src, "src")
@@ -76,46 +102,12 @@ class Transformer(StepByStep):
     ) -> Tensor:
         """Returns logits (B, T, V) for target ids (B, T), given the memory (B, S, D) of `src` (B, S).
 
-        Of `src` it needs the mask alone: which of the memory may be attended to.
+        Of `src`, only its shape and its padding are used: the padding of the memory is not attended to.
         """
         return self.output_projection(self.states(src, tgt, src_mask, tgt_mask, memory))  # (B, T, V)
-
-    def states(
-        self,
-        src: Tensor,
-        tgt: Tensor,
-        src_mask: Tensor | None = None,
-        tgt_mask: Tensor | None = None,
-        memory: Tensor | None = None,
-    ) -> Tensor:
-        """Returns figure 1 below the output projection, (B, T, D): for losses that do not want all logits at a time.
-
-        Without the `memory` of `src`, the source is encoded first.
-        """
-        check_ids(src, "src")
-        check_ids(tgt, "tgt")
-        if not torch.compiler.is_compiling():
-            self._check_sizes(src, tgt, memory)
-        if src_mask is None:
-            src_mask = padding_mask(src, self.config.pad_id)
-        if tgt_mask is None:
-            tgt_mask = causal_mask(tgt.size(1), tgt.device)
-        if memory is None:
-            memory = self.encode(src, src_mask)  # (B, S, D)
-        return self.decoder(self.tgt_embedding(tgt), memory, tgt_mask, src_mask)  # (B, T, D)
 
     def start(self, ids: Tensor, beam_size: int = 1) -> DecoderCache:
         """Encodes the source `ids` (B, S), and returns the cache from which `step` continues."""
         src_mask = padding_mask(ids, self.config.pad_id)
         memory, num_layers = self.encode(ids, src_mask), self.config.num_decoder_layers
         return DecoderCache(ids.size(0), num_layers, ids.device, beam_size, memory, src_mask)
-
-    def _check_sizes(self, src: Tensor, tgt: Tensor, memory: Tensor | None) -> None:
-        if src.size(0) != tgt.size(0):
-            raise DataError(f"{src.size(0)} sources and {tgt.size(0)} targets: each source needs one target")
-        if memory is not None and memory.shape != (*src.shape, self.config.d_model):
-            raise DataError(
-                f"`memory` has shape {tuple(memory.shape)}; that of these sources is (B, S, D), here "
-                f"{(*src.shape, self.config.d_model)}",
-                "write memory = model.encode(src), with the same `src`",
-            )

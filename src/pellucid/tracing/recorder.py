@@ -10,8 +10,9 @@ import torch
 from torch import Tensor, nn
 
 from pellucid.errors import DataError
-from pellucid.model.attention import MultiHeadAttention, observing
+from pellucid.model.attention import MultiHeadAttention
 from pellucid.model.families import DecoderOnly, EncoderOnly, Model
+from pellucid.model.observing import observing
 from pellucid.model.transformer import Transformer
 from pellucid.tracing.apart import apart
 from pellucid.tracing.attention import Array, AttentionTrace

@@ -9,10 +9,11 @@ from torch import Tensor, nn
 from pellucid.data.classified import classifier_input
 from pellucid.decoding.batches import pad
 from pellucid.errors import ConfigError, DataError
-from pellucid.model.attention import MultiHeadAttention, attention_weights, observing
+from pellucid.model.attention import MultiHeadAttention, attention_weights
 from pellucid.model.embeddings import Embeddings
 from pellucid.model.families import DecoderOnly, Model
 from pellucid.model.layers import DecoderLayer, EncoderLayer
+from pellucid.model.observing import observing
 from pellucid.model.relative import RelativePositions, RotaryPositions
 from pellucid.model.transformer import Transformer
 from pellucid.tasks.languages import speaking

@@ -11,10 +11,11 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from pellucid.errors import ConfigError, DataError
-from pellucid.model.attention import MultiHeadAttention, attention, attention_weights, observing
+from pellucid.model.attention import MultiHeadAttention, attention, attention_weights
 from pellucid.model.cache import LayerCache
 from pellucid.model.fast.dropout import dropout
 from pellucid.model.masks import causal_mask
+from pellucid.model.observing import observing
 from tests.rounding import DOUBLE_NETWORK, gamma
 
 B, H, L, M, K = 3, 2, 5, 7, 4

@@ -24,15 +24,15 @@ def add_ten(x: Tensor) -> Tensor:
     return x + 10
 
 
-@pytest.mark.parametrize(("norm", "expected"), [("post", 2 * (3 + 13)), ("pre", 3 + (2 * 3 + 10))])
-def test_where_the_norm_stands(norm: str, expected: float) -> None:
-    assert ResidualSums(0.0, norm).add(torch.tensor([3.0]), Double(), add_ten).item() == expected
+@pytest.mark.parametrize(("norm_first", "expected"), [(False, 2 * (3 + 13)), (True, 3 + (2 * 3 + 10))])
+def test_where_the_norm_stands(norm_first: bool, expected: float) -> None:
+    assert ResidualSums(0.0, norm_first).add(torch.tensor([3.0]), Double(), add_ten).item() == expected
 
 
-@pytest.mark.parametrize("norm", ["post", "pre"])
-def test_dropout_falls_on_the_sublayer_not_on_the_residual(norm: str) -> None:
+@pytest.mark.parametrize("norm_first", [False, True])
+def test_dropout_falls_on_the_sublayer_not_on_the_residual(norm_first: bool) -> None:
     x = torch.ones(1000)
-    output = ResidualSums(0.5, norm).add(x, nn.Identity(), add_ten)
+    output = ResidualSums(0.5, norm_first).add(x, nn.Identity(), add_ten)
     assert set(output.tolist()) == {1.0, 23.0}
 
 

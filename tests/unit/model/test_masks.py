@@ -7,7 +7,8 @@ import torch
 
 from pellucid.errors import DataError
 from pellucid.model.attention import MultiHeadAttention, attention
-from pellucid.model.masks import causal_mask, check_mask, padding_mask
+from pellucid.model.checks import check_mask
+from pellucid.model.masks import causal_mask, padding_mask
 from tests.tiny_model import tiny_model
 
 

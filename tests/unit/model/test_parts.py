@@ -167,7 +167,7 @@ def test_a_window_hides_what_is_far() -> None:
 @torch.no_grad()
 def test_alibi_is_a_bias_of_the_scores() -> None:
     model, calls = decoder(own_parts.ALL["alibi"]), []
-    with pellucid.model.attention.observing(lambda q, k, v, mask, bias, output: calls.append(bias), model):
+    with pellucid.model.observing.observing(lambda q, k, v, mask, bias, output: calls.append(bias), model):
         model(words(TGT_VOCAB_SIZE, 1, 4))
     for head, slope in enumerate(2.0 ** (-8 * n / 3) for n in (1, 2, 3)):
         assert calls[0][head, 3].tolist() == pytest.approx([-3 * slope, -2 * slope, -slope, 0.0])

@@ -12,9 +12,10 @@ import pellucid
 from pellucid.config import DecodeConfig
 from pellucid.decoding.engine import search
 from pellucid.errors import DataError
-from pellucid.model import attention as attention_module
-from pellucid.model.attention import attention_weights, observing
+from pellucid.model import observing as observing_module
+from pellucid.model.attention import attention_weights
 from pellucid.model.masks import causal_mask
+from pellucid.model.observing import observing
 from pellucid.tasks.classifier import Classifier
 from pellucid.tasks.language_model import LanguageModel
 from pellucid.tasks.tracing import trace, trace_search
@@ -199,10 +200,10 @@ def test_nothing_observes_afterwards_and_modes_are_as_they_were() -> None:
     assert model.training
     assert not model.encoder.layers[0].self_attn.training
     assert model.encoder.layers[1].self_attn.training
-    assert attention_module._observation.get() is None
+    assert observing_module._observation.get() is None
     with pytest.raises(DataError):
         trace(model, [99])
-    assert attention_module._observation.get() is None
+    assert observing_module._observation.get() is None
     assert model.training
 
 

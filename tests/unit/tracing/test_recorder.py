@@ -10,8 +10,9 @@ import torch
 from torch import Tensor
 
 from pellucid.errors import DataError
-from pellucid.model.attention import attention, attention_weights, observing
+from pellucid.model.attention import attention, attention_weights
 from pellucid.model.families import Model
+from pellucid.model.observing import observing
 from pellucid.model.transformer import Transformer
 from pellucid.tasks.tracing import trace
 from pellucid.tracing.recorder import difference, gather, record, sites_of, value_norms

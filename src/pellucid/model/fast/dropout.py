@@ -38,6 +38,8 @@ class Dropout(nn.Module):
 def dropout(x: Tensor, p: float) -> Tensor:
     """Zeroes each element with probability `p` (to 1/65536 on a CPU), and scales the others by 1 / (1 - p).
 
+    It always drops; the module drops while it trains.
+
     Raises ConfigError for a `p` below 0, or of 1 and above.
     """
     _check(p)
@@ -59,7 +61,7 @@ class _CheapDropout(torch.autograd.Function):
         threshold = min(round(p * _LEVELS), _LEVELS - 1)
         draws = torch.empty((x.numel() + 3) // 4, dtype=torch.int64).random_(-(2**63), None)
         bits = draws.view(torch.int16)[: x.numel()].view(x.shape)
-        keep = bits >= threshold - _LEVELS // 2
+        keep = bits >= threshold - _LEVELS // 2  # 16 bits with a sign: from -32768 on
         ctx.save_for_backward(keep)
         ctx.scale = _LEVELS / (_LEVELS - threshold)
         return x.mul(keep).mul_(ctx.scale)

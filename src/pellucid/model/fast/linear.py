@@ -1,4 +1,4 @@
-"""A linear layer whose matrix product training may take in half precision."""
+"""A linear layer that can use some of its rows alone, and whose product training may take in half precision."""
 
 from typing import Any
 
@@ -42,7 +42,7 @@ def _linear(x: Tensor, weight: Tensor, bias: Tensor | None, dtype: torch.dtype |
 
 
 def in_blocks(rows: Tensor, dtype: torch.dtype) -> Tensor:
-    """Returns (N, K) as `dtype`, with rows of zeros up to the next multiple of BLOCK.
+    """Returns the rows of a matrix as `dtype`, with rows of zeros up to the next multiple of BLOCK.
 
     oneDNN compiles a product in half precision for each shape that it meets, which takes as long as a product itself
     (benchmarks/precision.py), and keeps a thousand: so few shapes must occur. Zeros change no gradient.

@@ -100,7 +100,7 @@ class MemoryReader(nn.Module):
     def forward(self, memory: Tensor) -> tuple[Tensor, ...]:
         heads: list[Tensor] = []
         for layer in self.model.decoder.layers:
-            heads += layer.cross_attn.memory_heads(memory)  # type: ignore[operator, union-attr]
+            heads += layer.cross_attn.keys_and_values(memory)  # type: ignore[operator, union-attr]
         return tuple(heads)
 
 
