@@ -234,7 +234,7 @@ class OwnAttention:
     def __call__(self, x: Tensor, *_: Any, **__: Any) -> Tensor:
         q = self.block.split_heads(x)
         for _ in range(self.calls):
-            q = attention_module.attention(q, q, q, causal_mask(x.size(1)))
+            q = pellucid.attention(q, q, q, causal_mask(x.size(1)))
         return self.block.join_heads(q)
 
 
