@@ -27,7 +27,7 @@ ROWS = {
 
 @dataclass(frozen=True)
 class _Seen:
-    """What the texts were when they were first read to the end."""
+    """The texts' number and digest when they were first read to the end."""
 
     count: int
     digests: tuple[str, str]

@@ -20,7 +20,7 @@ KEPT = 3, 4
 
 
 class Cache(Protocol):
-    """What a model has read of B sentences with W hypotheses each."""
+    """The memory of what a model has read of B sentences with W hypotheses each."""
 
     length: int
     """Positions that are taken."""

@@ -58,7 +58,7 @@ from pellucid.weights.opening import open_folder
 from pellucid.weights.tensors import load_tensors, parameters, save_tensors, set_parameters
 
 CANDIDATES = 3
-"""How many the model is chosen from at the end, beside a start: the best validation and two means."""
+"""The number of candidates for the model at the end, beside a start: the best validation and two means."""
 CLASSES = "head.class_projection."
 """The parameters that tell classes apart."""
 PARTS = "parts"

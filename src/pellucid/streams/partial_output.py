@@ -25,11 +25,11 @@ if sys.platform != "win32":
 
 FORMAT = "pellucid-partial/1"
 SECONDS_BETWEEN_RECORDS = 2.0
-"""What a kill can cost at most; writing the manifest after each of many small stretches would cost more."""
+"""The most that a kill can cost; writing the manifest after each of many small stretches would cost more."""
 
 
 class Countable(Protocol):
-    """What is read from: a LineSource."""
+    """A source that counts what is read of it: a LineSource."""
 
     number: int
 

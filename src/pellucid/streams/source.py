@@ -1,4 +1,4 @@
-"""Where the lines of a stream come from: a file, standard input or a pipe, taken a stretch at a time."""
+"""The source of a stream's lines: a file, standard input or a pipe, taken a stretch at a time."""
 
 import hashlib
 import io
@@ -19,7 +19,7 @@ MOST_LINE_BYTES = 1 << 24
 PASSED_AT_ONCE = 4096
 
 TEXT = "TEXT"
-"""What the help calls a text that is given as an argument."""
+"""The name that the help has for a text that is given as an argument."""
 
 ON_BAD_UTF8 = ("error", "replace", "skip")
 
@@ -96,12 +96,12 @@ class LineSource:
 
     @property
     def is_regular(self) -> bool:
-        """Whether it is a file of a known size, which can be read again."""
+        """True for a file of a known size, which can be read again."""
         return self.status is not None and stat.S_ISREG(self.status.st_mode)
 
     @property
     def share(self) -> float | None:
-        """How much of a regular file has been read, from 0 to 1."""
+        """The part of a regular file that has been read, from 0 to 1."""
         if not self.is_regular or self.status is None:
             return None
         length = self.status.st_size - self._start
@@ -182,7 +182,7 @@ class PairSource:
 
     @property
     def digest(self) -> str:
-        """Those of both, one behind the other."""
+        """The digests of both, one behind the other."""
         return self._first.digest + self._second.digest
 
     def skip(self, number: int, digest: str) -> bool:
@@ -198,12 +198,12 @@ class PairSource:
 
     @property
     def is_regular(self) -> bool:
-        """Whether both can be read again."""
+        """True where both can be read again."""
         return self._first.is_regular and self._second.is_regular
 
     @property
     def share(self) -> float | None:
-        """How much of the first has been read."""
+        """The part of the first that has been read."""
         return self._first.share
 
 

@@ -35,7 +35,7 @@ class Classification:
     label: str
     probability: float
     probabilities: dict[str, float]
-    """Of each label, in the model's order."""
+    """The probability of each label, in the model's order."""
 
     def to_json(self) -> dict[str, Any]:
         """Returns the label, and the probability of each."""

@@ -1,4 +1,4 @@
-"""What all tasks share: a model with its tokenizers, opened from a folder, saved to one, shown, and asked for lines."""
+"""The base of all tasks: a model with tokenizers, opened from a folder, saved to one, shown, and asked for lines."""
 
 import os
 from abc import ABC, abstractmethod
@@ -53,7 +53,7 @@ class Scored:
     tokens: int
     """The number of its tokens, end token included."""
     fault: str = ""
-    """Why there is no score; empty where there is one."""
+    """The reason why there is no score; empty where there is one."""
 
 
 class Report(Protocol):

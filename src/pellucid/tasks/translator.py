@@ -86,7 +86,7 @@ class Translation:
     alternatives: list["Translation"] = field(default_factory=list, repr=False)
     """The n best, itself included."""
     sentences: list[Sentence] = field(default_factory=list, repr=False)
-    """What was translated by itself: the line, or its sentences in their order; none of an empty line."""
+    """The text that was translated by itself: the line, or its sentences in their order; none of an empty line."""
 
     def to_json(self) -> dict[str, Any]:
         """Returns text, score and tokens; of several sentences these, and of several translations all of them."""

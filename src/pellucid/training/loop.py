@@ -75,14 +75,14 @@ class Trainer:
     sampling: SubwordSampling | None = None
     """Cuts each sentence anew when it is drawn; None: always into its stored pieces."""
     has_start: bool = False
-    """Whether the model begins with trained weights: they are validated, published and saved before step 1."""
+    """True where the model begins with trained weights: they are validated, published and saved before step 1."""
     origin: dict[str, Any] = field(default_factory=dict)
-    """What the run comes from, which its checkpoints keep."""
+    """The origin of the run, which its checkpoints keep."""
     clock: Clock | None = None
     """Ends a run that has a time budget; None: the settings say how the run ends."""
     state: RunState = field(default_factory=RunState)
     chosen: str = ""
-    """What the run's model is, once it is chosen: the best validation, or one of the means."""
+    """The choice of the run's model, once it is chosen: the best validation, or one of the means."""
 
     def __post_init__(self) -> None:
         model, config = self.model, self.config

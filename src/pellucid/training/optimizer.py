@@ -19,7 +19,7 @@ from pellucid.weights.tensors import parameters
 
 Tensors = dict[str, Tensor]
 Table = dict[str, Any]
-"""What JSON can hold."""
+"""A table that JSON can hold."""
 Optimizer = torch.optim.Optimizer
 MOMENTS = ("exp_avg", "exp_avg_sq", "step")
 """Adam's state of each parameter."""

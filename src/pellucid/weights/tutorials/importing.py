@@ -132,7 +132,7 @@ class _Importer:
         self.reader, self.source, self.layout = reader, reader.source, reader.layout
         self.tensors, self.d_model = reader.tensors, reader.d_model
         self.position_limits: dict[str, int] = {}
-        """Of a side whose table of positions is the shorter one."""
+        """The length of a side's table of positions, where that is the shorter one."""
 
     def read(self, max_positions: int) -> dict[str, Any]:
         """Reads all tensors; returns the fields of the config that they and the layout decide.
