@@ -27,11 +27,11 @@ class Encoder(nn.Module):
 
     def __init__(self, config: ModelConfig, parts: Parts = OURS) -> None:
         super().__init__()
-        self.relative = make_relative(config, parts, causal=False)  # None for the paper's positions
+        self.relative: nn.Module | None = make_relative(config, parts, causal=False)  # None for the paper's positions
         new_layer = partial(EncoderLayer.from_config, parts=parts)  # N of these, or of yours
         layers = (parts.make("encoder_layer", config, new_layer) for _ in range(config.num_encoder_layers))
-        self.layers = nn.ModuleList(layers)
-        self.norm = make_norm(config, parts) if config.has_final_norm else None
+        self.layers: nn.ModuleList = nn.ModuleList(layers)
+        self.norm: nn.Module | None = make_norm(config, parts) if config.has_final_norm else None
 
     def forward(self, x: Tensor, mask: Tensor | None) -> Tensor:
         """(B, S, D) -> (B, S, D). `mask` is broadcastable to (B, H, S, S)."""
@@ -46,11 +46,11 @@ class Decoder(nn.Module):
 
     def __init__(self, config: ModelConfig, parts: Parts = OURS, has_memory: bool = True) -> None:
         super().__init__()
-        self.relative = make_relative(config, parts, causal=True)  # None for the paper's positions
+        self.relative: nn.Module | None = make_relative(config, parts, causal=True)  # None for the paper's positions
         new_layer = partial(DecoderLayer.from_config, parts=parts, has_memory=has_memory)  # N of these, or of yours
         layers = (parts.make("decoder_layer", config, new_layer) for _ in range(config.num_decoder_layers))
-        self.layers = nn.ModuleList(layers)
-        self.norm = make_norm(config, parts) if config.has_final_norm else None
+        self.layers: nn.ModuleList = nn.ModuleList(layers)
+        self.norm: nn.Module | None = make_norm(config, parts) if config.has_final_norm else None
 
     def forward(
         self,
@@ -72,8 +72,8 @@ class ResidualSums(nn.Module):
 
     def __init__(self, dropout: float, norm: Literal["post", "pre"]) -> None:
         super().__init__()
-        self.dropout = Dropout(dropout)
-        self.pre_norm = norm == "pre"
+        self.dropout: Dropout = Dropout(dropout)
+        self.pre_norm: bool = norm == "pre"
 
     def add(self, x: Tensor, norm: nn.Module, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
         """Returns LayerNorm(x + Sublayer(x)), or x + Sublayer(LayerNorm(x)): (B, L, D) -> (B, L, D)."""
@@ -98,9 +98,9 @@ class EncoderLayer(ResidualSums):
     ) -> None:
         super().__init__(dropout, norm)
         self.self_attn = self_attn
-        self.self_attn_norm = new_norm()
+        self.self_attn_norm: nn.Module = new_norm()
         self.feed_forward = feed_forward
-        self.feed_forward_norm = new_norm()
+        self.feed_forward_norm: nn.Module = new_norm()
 
     @classmethod
     def from_config(cls, config: ModelConfig, parts: Parts = OURS) -> Self:
@@ -134,11 +134,11 @@ class DecoderLayer(ResidualSums):
     ) -> None:
         super().__init__(dropout, norm)
         self.self_attn = self_attn
-        self.self_attn_norm = new_norm()
+        self.self_attn_norm: nn.Module = new_norm()
         self.cross_attn = cross_attn
-        self.cross_attn_norm = None if cross_attn is None else new_norm()
+        self.cross_attn_norm: nn.Module | None = None if cross_attn is None else new_norm()
         self.feed_forward = feed_forward
-        self.feed_forward_norm = new_norm()
+        self.feed_forward_norm: nn.Module = new_norm()
 
     @classmethod
     def from_config(cls, config: ModelConfig, parts: Parts = OURS, has_memory: bool = True) -> Self:

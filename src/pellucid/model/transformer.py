@@ -34,12 +34,13 @@ class Transformer(StepByStep):
                 f"`num_decoder_layers` {config.num_decoder_layers}",
                 "use EncoderOnly or DecoderOnly for one stack alone",
             )
-        self.config, self.parts = config, parts
-        self.src_embedding = Embeddings(config, config.src_vocab_size, parts or OURS)
-        self.tgt_embedding = Embeddings(config, config.tgt_vocab_size, parts or OURS)
-        self.encoder = Encoder(config, parts or OURS)
-        self.decoder = Decoder(config, parts or OURS)
-        self.output_projection = Linear(config.d_model, config.tgt_vocab_size, bias=config.output_bias)
+        self.config = config
+        self.parts = parts
+        self.src_embedding: Embeddings = Embeddings(config, config.src_vocab_size, parts or OURS)
+        self.tgt_embedding: Embeddings = Embeddings(config, config.tgt_vocab_size, parts or OURS)
+        self.encoder: Encoder = Encoder(config, parts or OURS)
+        self.decoder: Decoder = Decoder(config, parts or OURS)
+        self.output_projection: Linear = Linear(config.d_model, config.tgt_vocab_size, bias=config.output_bias)
         initialise(self, config)
         # Section 3.4: one matrix for the embeddings and the linear layer before the softmax.
         if config.tie_embeddings != "none":

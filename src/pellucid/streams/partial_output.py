@@ -44,9 +44,9 @@ class PartialOutput:
 
     def __init__(self, target: Path, command: Mapping[str, Any], source: Countable) -> None:
         self.target = target
-        self.path = target.with_name(f"{target.name}.partial")
-        self.manifest = target.with_name(f"{target.name}.partial.json")
-        self.command = {"pellucid": version("pellucid"), "torch": version("torch"), **command}
+        self.path: Path = target.with_name(f"{target.name}.partial")
+        self.manifest: Path = target.with_name(f"{target.name}.partial.json")
+        self.command: dict[str, Any] = {"pellucid": version("pellucid"), "torch": version("torch"), **command}
         self.source = source
         self._recorded_at = time.monotonic()
         self._hash = hashlib.sha256()

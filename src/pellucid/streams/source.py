@@ -41,15 +41,15 @@ class LineSource:
                 f"`on_bad_utf8={shown(on_bad_utf8)}` is unknown{did_you_mean(on_bad_utf8, ON_BAD_UTF8)}",
                 f"choose one of {', '.join(ON_BAD_UTF8)}",
             )
-        self.path = path if text is None else TEXT
-        self.number = 0
-        """Of the lines that were taken."""
+        self.path: str = path if text is None else TEXT
+        self.number: int = 0
+        """The number of lines that were taken."""
         self._on_bad_utf8 = cast(OnBadUtf8, on_bad_utf8)
         self._hash = hashlib.sha256()
         # What was no UTF-8 on the command line is none here either, and is said like that of a file.
         self._file = _opened(path) if text is None else io.BytesIO(text.encode(errors="surrogateescape") + b"\n")
-        self.status = _status(self._file)
-        """What the system says of the file; None where it is none."""
+        self.status: os.stat_result | None = _status(self._file)
+        """The system's description of the file; None where it is none."""
         self._start = self._file.tell() if self.is_regular else 0
         self._passed: list[bytes] = []
         self._again: Iterator[bytes] = iter(())
@@ -140,8 +140,8 @@ class PairSource:
 
     def __init__(self, first: LineSource, second: LineSource) -> None:
         self._first, self._second = first, second
-        self.number = 0
-        """Of the pairs that were taken."""
+        self.number: int = 0
+        """The number of pairs that were taken."""
         self._ended = False
 
     def take(self, most: int) -> list[tuple[str, str] | None]:

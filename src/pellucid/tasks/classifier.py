@@ -3,12 +3,12 @@
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import torch
 from torch import Tensor
 
-from pellucid.config import TASKS, DecodeConfig
+from pellucid.config import TASKS, DecodeConfig, Task
 from pellucid.data.classified import classifier_input
 from pellucid.decoding.batches import batches_by_length, pad
 from pellucid.decoding.steps import log_probs_of
@@ -52,7 +52,7 @@ class Classifier(TextModel[SequenceClassifier]):
     It puts its model into evaluation mode.
     """
 
-    task = TASKS["classify"]
+    task: ClassVar[Task] = TASKS["classify"]
 
     def __init__(
         self,

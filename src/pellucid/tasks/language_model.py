@@ -5,9 +5,9 @@ import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Self, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypedDict, Unpack
 
-from pellucid.config import TASKS, DecodeConfig, SamplingConfig
+from pellucid.config import TASKS, DecodeConfig, SamplingConfig, Task
 from pellucid.decoding import engine
 from pellucid.decoding.beam import Search
 from pellucid.decoding.hypothesis import Hypothesis
@@ -86,7 +86,7 @@ class LanguageModel(TextModel[DecoderOnly]):
     prompt starts with the start token all the same.
     """
 
-    task = TASKS["generate"]
+    task: ClassVar[Task] = TASKS["generate"]
 
     def __init__(self, model: DecoderOnly, tokenizers: GivenTokenizers, decode: DecodeConfig | None = None) -> None:
         """Puts a decoder, its tokenizer and its settings together."""

@@ -101,10 +101,10 @@ class TextModel(ABC, Generic[M]):
             )
         model.eval()
         self.model = model
-        self.tokenizers = Tokenizers.of(tokenizers)
-        self.decode = decode or DecodeConfig()
-        self.labels = tuple(labels)
-        self.languages = dict(languages or {})
+        self.tokenizers: Tokenizers = Tokenizers.of(tokenizers)
+        self.decode: DecodeConfig = decode or DecodeConfig()
+        self.labels: tuple[str, ...] = tuple(labels)
+        self.languages: dict[str, int] = dict(languages or {})
         self.text = text
         self.card = ""
         """The model card of the folder that it was loaded from; empty: `save` writes one."""

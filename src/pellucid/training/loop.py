@@ -100,11 +100,11 @@ class Trainer:
         replaced: dict[str, object] = {"loss": loss} if loss != make_loss(config) else {}
         replaced |= {} if isinstance(optimizer, PaperAdam) else {"optimizer": optimizer}
         replaced |= {"schedule": self.rate_of} if self.rate_of != self._planned else {}
-        self.moving_average = MovingAverage(model, config.ema_decay) if config.ema_decay else None
+        self.moving_average: MovingAverage | None = MovingAverage(model, config.ema_decay) if config.ema_decay else None
         ema = None if self.moving_average is None else self.moving_average.tensors
         names = {what: name_of(made) for what, made in replaced.items()}
-        self.trained = Trained(model, loss, optimizer, ema, names)
-        self.saving = Saving(self.checkpoints, self.publish, self.log)
+        self.trained: Trained = Trained(model, loss, optimizer, ema, names)
+        self.saving: Saving = Saving(self.checkpoints, self.publish, self.log)
         self._last_loss, self._last_rate, self._first_step, self._stopping = math.nan, 0.0, 1, False
 
     def train(self) -> RunState:

@@ -26,7 +26,7 @@ from pellucid.weights.tutorials.slips import with_masks, write_into_weights
 from pellucid.weights.tutorials.source import Source, read_state_dict
 from pellucid.weights.tutorials.torch_transformer import Surroundings, import_torch_transformer
 
-log = logging.getLogger(__name__)
+log: logging.Logger = logging.getLogger(__name__)
 
 STANDARD_DEVIATION_EPS = 1e-6  # annotated-transformer's LayerNorm
 EMBEDDING_NORM_EPS = 1e-12  # nlp-with-transformers' norm on the embeddings
