@@ -25,6 +25,7 @@ from pellucid.data.lines import read_lines
 from pellucid.decoding.engine import search
 from pellucid.decoding.steps import suppressed_ids
 from pellucid.evaluation.scores import score_corpus
+from pellucid.model.transformer import Transformer
 from pellucid.weights import to_ctranslate2, to_onnx
 from pellucid.weights.folder import SavedModel
 from pellucid.weights.opening import open_folder
@@ -53,6 +54,7 @@ def measure(arguments: argparse.Namespace, folder: Path) -> dict[str, Any]:
     """All comparisons, as a table."""
     saved = open_folder(arguments.run, torch.device("cpu"), torch.float32)
     assert saved.tokenizers is not None
+    assert isinstance(saved.model, Transformer)
     lines = list(read_lines(arguments.src))[: arguments.limit]
     references = list(read_lines(arguments.ref))[: arguments.limit]
     sources = saved.tokenizers.source.encode_lines(lines)

@@ -87,7 +87,7 @@ class Trial:
         for name, part in (("a", pairs[::3]), ("b", pairs[1::3])):
             write_parallel(part, self.folder, name)
         expected, seconds = self._undisturbed()
-        starts, differences = 0, []
+        starts, differences = 0, list[list[str]]()
         while len(self.kills) < kills or not differences:
             run = self.folder / f"run-{len(differences)}"
             starts += self._to_its_end(run, kills)

@@ -21,8 +21,8 @@ import torch.nn.functional as F
 from report import circumstances, in_words, print_json, spread
 from torch import Tensor, nn
 
+from pellucid.decoding.scoring import CHUNK_LOGITS
 from pellucid.process import keep_freed_memory
-from pellucid.training import loss
 from pellucid.training.loss import projected_cross_entropy
 
 TOKENS, VOCABULARY, SMOOTHING = 1500, 8000, 0.1
@@ -70,7 +70,7 @@ class Problem:
         return self._chunked(of_chunk)
 
     def _chunked(self, of_chunk: Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]) -> tuple[Tensor, ...]:
-        states, weight, rows = self.states[0], self.projection.weight, loss.CHUNK_LOGITS // VOCABULARY
+        states, weight, rows = self.states[0], self.projection.weight, CHUNK_LOGITS // VOCABULARY
         total, states_grad, weight_grad = torch.zeros(()), torch.empty_like(states), torch.zeros_like(weight)
         for start in range(0, TOKENS, rows):
             chunk = states[start : start + rows]

@@ -55,7 +55,9 @@ def _language(files: Sequence[str]) -> str:
 
 def without_seed(recipe: Recipe) -> str:
     """What runs of one recipe have in common, wherever their texts lay."""
-    names = {field: " ".join(Path(path).name for path in recipe.data.files(field)) for field in TEXT_FIELDS}
+    names: dict[str, Any] = {
+        field: " ".join(Path(path).name for path in recipe.data.files(field)) for field in TEXT_FIELDS
+    }
     return replace(recipe, train=replace(recipe.train, seed=1), data=replace(recipe.data, **names)).to_toml()
 
 
@@ -76,7 +78,7 @@ def measure(folder: Path, recipe: Recipe, data_dir: str | None, device: str) -> 
     """All scores of one run."""
     src, tgt = languages(recipe)
     test = locate(DataConfig(src=f"{TEST}.{src}.gz", tgt=f"{TEST}.{tgt}.gz"), data_dir)
-    sources, references = zip(*read_pairs(test.src, test.tgt), strict=True)
+    sources, references = zip(*read_pairs(str(test.src), str(test.tgt)), strict=True)
     translator = Translator.load(folder, device)
     outputs, greedy = ([t.text for t in translator.translate(sources, beam_size=beam)] for beam in (5, 1))
     scores, greedy_scores = (score_corpus(lines, references) for lines in (outputs, greedy))

@@ -17,6 +17,7 @@ import time
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -88,7 +89,7 @@ def measure(d_model: int, rounds: int) -> dict[str, dict[str, float]]:
     speeds: dict[str, list[float]] = {side.name: [] for side in sides}
     for number in range(rounds + WARM_UP):
         for side in sides:
-            seconds = timed(lambda side=side: side.step(batch))
+            seconds = timed(partial(side.step, batch))
             if number >= WARM_UP:
                 speeds[side.name].append(batch.num_tokens / seconds)
     found = {name: spread(values) for name, values in speeds.items()}

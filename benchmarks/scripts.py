@@ -26,7 +26,7 @@ from random import Random
 from typing import Any
 
 from report import circumstances, print_json
-from sacrebleu.metrics import CHRF
+from sacrebleu.metrics.chrf import CHRF
 
 from pellucid.tasks.translator import Translator
 from pellucid.text.subwords import Subwords

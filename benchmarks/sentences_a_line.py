@@ -20,7 +20,7 @@ import sys
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from report import circumstances, print_json
 from sacrebleu import corpus_bleu
@@ -63,17 +63,17 @@ def measured(run: Path, arguments: argparse.Namespace) -> dict[str, Any]:
     texts = (arguments.src, arguments.ref) if arguments.src else (recipe.data.valid_src, recipe.data.valid_tgt)
     pairs = list(read_pairs(*map(str, texts)))[: arguments.limit]
     translator = Translator.load(run, device="cpu")
-    bleu: dict[str, dict[int, float]] = {"off": {}, "auto": {}}
+    bleu: dict[Literal["off", "auto"], dict[int, float]] = {"off": {}, "auto": {}}
     for segment, scores in bleu.items():
         for sentences in SENTENCES:
             sources, references = zip(*lines_of(pairs, sentences), strict=True)
             found = translator.translate(sources, beam_size=arguments.beam_size, segment=segment)
             scores[sentences] = round(corpus_bleu([t.text for t in found], [references]).score, 2)
             print(f"{run.name}, {segment}, {sentences} a line: {scores[sentences]}", file=sys.stderr)
-    sources = [source for source, _ in pairs]
+    lines = [source for source, _ in pairs]
     texts_of = {"as written": lambda line: line} | SPELLINGS if arguments.spellings else {}
     found_for = {
-        name: [t.text for t in translator.translate([*map(change, sources)], beam_size=arguments.beam_size)]
+        name: [t.text for t in translator.translate([*map(change, lines)], beam_size=arguments.beam_size)]
         for name, change in texts_of.items()
     }
     return {

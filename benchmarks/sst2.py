@@ -123,10 +123,10 @@ def logistic_regression(x: dict[str, Tensor], y: dict[str, Tensor], penalty: flo
         optimizer.zero_grad()
         loss = F.binary_cross_entropy_with_logits(x["train"] @ weights + bias, y["train"])
         loss = loss + penalty * weights.square().sum()
-        loss.backward()
+        loss.backward()  # type: ignore[no-untyped-call]
         return loss
 
-    optimizer.step(closure)
+    optimizer.step(closure)  # type: ignore[no-untyped-call]
     return {name: int((((x[name] @ weights + bias) > 0) == (y[name] > 0)).sum()) for name in ("dev", "test")}
 
 
@@ -150,7 +150,7 @@ def transformers_own(rows: dict[str, Rows], on: str, checkpoint: Path, seed: int
         model.train()
         loss = model(**encoded(tokenizer, batch), labels=torch.tensor([int(label) for _, label in batch])).loss
         optimizer.zero_grad(set_to_none=True)
-        loss.backward()
+        loss.backward()  # type: ignore[no-untyped-call]
         nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
         if step % 100 == 0 or step == steps:

@@ -30,8 +30,9 @@ from report import circumstances, in_words, print_json, spread
 from torch_transformer import count_parameters, with_weights_of
 
 from pellucid.config import ModelConfig, Recipe, TrainConfig
-from pellucid.data.batching import BatchOrder, Indices, draw_batch
+from pellucid.data.batching import BatchOrder, draw_batch
 from pellucid.data.prepare import open_corpus, prepare, train_tokenizers
+from pellucid.data.sentences import Indices
 from pellucid.data.shards import Shard
 from pellucid.errors import PellucidError
 from pellucid.model.transformer import Transformer

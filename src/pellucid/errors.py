@@ -22,7 +22,7 @@ from reprlib import Repr
 MOST_SHOWN = 80
 """Characters of a foreign value in a message: enough to know it again, too few to bury the sentence around it."""
 MOST_SHOWN_OF_A_PATH = 240
-"""Of a path one needs both ends, and honest ones are longer than other values."""
+"""The most characters shown of a path: one needs both ends, and honest ones are longer than other values."""
 
 
 class PellucidError(Exception):

@@ -1,4 +1,4 @@
-"""What a command sets for its own process before it computes. Importing Pellucid changes nothing of it."""
+"""The settings that a command makes for its own process. Importing Pellucid changes nothing of it."""
 
 import ctypes
 import sys

@@ -63,7 +63,7 @@ def _open_what_is_closed() -> None:
 
 
 def _is_own(stream: TextIO, number: int) -> bool:
-    """Whether it is the process's own, and none that a program or a test has put into its place."""
+    """Tells whether it is the process's own, and none that a program or a test has put into its place."""
     try:
         return isinstance(stream, io.TextIOWrapper) and stream.fileno() == number
     except (OSError, ValueError):

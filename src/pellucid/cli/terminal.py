@@ -13,12 +13,12 @@ _SHELL_WORD = re.compile(r'(?:"[^"]*"|[^\s"])+')
 
 
 def columns() -> int:
-    """How wide the terminal is; 80 where nothing says so."""
+    """Returns how wide the terminal is; 80 where nothing says so."""
     return max(NARROWEST, shutil.get_terminal_size().columns)
 
 
 def is_fitted(stream: TextIO | None = None) -> bool:
-    """Whether lines for this stream (None: standard output) are broken: what goes to a file or a program keeps them."""
+    """Tells whether lines for this stream (None: stdout) are broken, as they are not for a file or a program."""
     return (sys.stdout if stream is None else stream).isatty()
 
 

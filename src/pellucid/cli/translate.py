@@ -121,8 +121,10 @@ class TextNotes:
         """Takes what the model's training lines were; None: not known, and nothing is said."""
         from pellucid.text.training_text import TrainingText
 
-        self.text = text or TrainingText()
-        self.cut = self.too_long = self.longest = 0
+        self.text: TrainingText = text or TrainingText()
+        self.cut: int = 0
+        self.too_long: int = 0
+        self.longest: int = 0
 
     def add(self, found: "Iterable[Translation]") -> None:
         """Takes the translations of some lines into account."""

@@ -12,7 +12,7 @@ BATCH_TOKENS = 4096
 """The tokens of a batch, in training as in decoding, where nobody says otherwise."""
 MOST_SEED = 2**63 - 1
 """The largest seed that every generator of random numbers takes, and the largest count that a tensor holds."""
-CEILINGS = {
+CEILINGS: dict[str, int | float] = {
     "beam_size": 2**10, "n_best": 2**10, "max_length": 2**20, "batch_tokens": 2**24, "max_source_length": 2**20,
     "length_penalty": 16.0, "source_prefix": MOST_ID - 1, "source_suffix": MOST_ID - 1, "target_prefix": MOST_ID - 1,
     "suppress": MOST_ID - 1,

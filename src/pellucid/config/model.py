@@ -17,7 +17,7 @@ from pellucid.files.reading import MOST_ID
 
 MAX_POSITIONS = 5000
 """The positions of a model that computes them, where nobody says otherwise."""
-CEILINGS = {
+CEILINGS: dict[str, int | float] = {
     "src_vocab_size": MOST_ID, "tgt_vocab_size": MOST_ID, "pad_id": MOST_ID - 1, "bos_id": MOST_ID - 1,
     "eos_id": MOST_ID - 1, "d_model": 2**16, "d_ff": 2**18, "num_heads": 2**10, "num_kv_heads": 2**10,
     "head_dim": 2**16, "num_encoder_layers": 2**10, "num_decoder_layers": 2**10, "num_classes": 2**20,

@@ -12,7 +12,9 @@ from pellucid.config.tasks import TASKS, TrainedTask
 from pellucid.config.train import TrainConfig
 from pellucid.errors import ConfigError
 
-SECTIONS = {"model": ModelConfig, "data": DataConfig, "train": TrainConfig, "decode": DecodeConfig}
+SECTIONS: dict[str, type[ModelConfig | DataConfig | TrainConfig | DecodeConfig]] = {
+    "model": ModelConfig, "data": DataConfig, "train": TrainConfig, "decode": DecodeConfig,
+}  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -23,28 +23,28 @@ class Task:
     family: Literal["encoder-decoder", "encoder", "decoder"]
     """The stacks of its models, as `ModelConfig.family` tells them."""
     classes: bool = False
-    """Whether the model has a head that tells classes apart."""
+    """True where the model has a head that tells classes apart."""
     home: str
     """The module of the class that does it."""
     class_name: str
     method: str = ""
     """The class's method that does it."""
     use: str
-    """How to use such a model, as a hint says it."""
+    """The way to use such a model, as a hint says it."""
     command: str = ""
-    """How it is used on the command line, as a model's card says it."""
+    """The way to use it on the command line, as a model's card says it."""
     starts_from: tuple[str, ...] = ()
     """The tasks of the models that a training may start from."""
     trained_on: str = ""
-    """What a training text consists of, as in "pairs"."""
+    """The items that a training text consists of, as in "pairs"."""
     targets: str = ""
-    """What stands beside each text that it learns from and is scored on; empty: texts stand alone."""
+    """The texts that stand beside each text that it learns from and is scored on; empty: texts stand alone."""
     unit: str = "token"
-    """What losses are counted by."""
+    """The unit that losses are counted by."""
     metrics: tuple[str, ...] = ()
-    """What can be measured of such a model: "loss", "bleu", "accuracy"."""
+    """The scores that can be measured of such a model: "loss", "bleu", "accuracy"."""
     pipeline_tag: str
-    """What model hubs call the task."""
+    """The name that model hubs have for the task."""
 
     @property
     def title(self) -> str:

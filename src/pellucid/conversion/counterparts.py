@@ -72,7 +72,8 @@ class HuggingFace:
         with _silent(transformers):
             model = getattr(transformers, name).from_pretrained(str(folder), local_files_only=True)
         self.model: Any = model.float().eval()
-        self.config, self.folder = config, folder
+        self.config = config
+        self.folder = folder
 
     def token_ids(self, texts: Sequence[str]) -> list[list[int]] | None:
         if not has_tokenizer(self.folder):
@@ -131,12 +132,16 @@ class CTranslate2:
         paired = config.family == "encoder-decoder"
         engine = ctranslate2.Translator if paired else ctranslate2.Generator
         self.engine: Any = engine(str(folder), device="cpu", inter_threads=1, intra_threads=1)
-        self.config, self.folder = config, folder
+        self.config = config
+        self.folder = folder
         shared = "shared_vocabulary.json" if paired else "vocabulary.json"
         both = [shared] * 2 if (folder / shared).exists() else ["source_vocabulary.json", "target_vocabulary.json"]
-        self.source, self.target = (json.loads((folder / name).read_text(encoding="utf-8")) for name in both)
-        self.ids = {word: i for i, word in enumerate(self.target)}
-        self.adds_end = json.loads((folder / "config.json").read_text(encoding="utf-8")).get("add_source_eos", False)
+        source, target = (json.loads((folder / name).read_text(encoding="utf-8")) for name in both)
+        self.source: list[str] = source
+        self.target: list[str] = target
+        self.ids: dict[str, int] = {word: i for i, word in enumerate(self.target)}
+        settings = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+        self.adds_end: bool = settings.get("add_source_eos", False)
 
     def outputs(self, ids: Sequence[int], tgt_in: Sequence[int]) -> Numbers | None:
         if self.config.family == "encoder-decoder":
@@ -191,7 +196,8 @@ class Onnx:
             )
             for path in sorted((folder / "onnx").glob("*.onnx"))
         }
-        self.config, self.folder = config, folder
+        self.config = config
+        self.folder = folder
 
     def token_ids(self, texts: Sequence[str]) -> list[list[int]] | None:
         return _fast_token_ids(self.folder, texts)

@@ -63,7 +63,7 @@ def _code(languages: Mapping[str, int], ids: Sequence[int]) -> str | None:
 
 FILE = "conversion.json"
 WEIGHTS = ("*.safetensors", "model.bin", "pytorch_model*.bin", "onnx/*.onnx")
-"""Where the weights of each side lie."""
+"""The files that the weights of each side lie in."""
 TOLERANCE = 1e-4
 EXTRAS: dict[Kind, str] = {"hf": "verify", "ct2": "ct2", "onnx": "onnx"}
 NEW_TOKENS = 20

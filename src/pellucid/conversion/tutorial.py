@@ -26,7 +26,7 @@ from pellucid.weights.tutorials.reading import heads_of
 from pellucid.weights.tutorials.slips import AsWritten
 from pellucid.weights.tutorials.source import read_state_dict
 
-USUAL_NAMES = {
+USUAL_NAMES: dict[str, tuple[str, ...]] = {
     "pad": ("<pad>", "[pad]", "<blank>"),
     "start": ("<sos>", "<s>", "<bos>", "<start>", "[sos]", "[bos]", "[start]", "[cls]"),
     "end": ("<eos>", "</s>", "<end>", "[eos]", "[end]", "[sep]"),

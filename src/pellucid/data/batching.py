@@ -84,7 +84,7 @@ class BatchOrder(Order):
     corpora: tuple[tuple[int, float], ...] = ()
     """(sentences, weight) of each corpus, in their order; empty: one corpus of weight 1."""
     concatenation: Concatenation | None = None
-    """Which draws are joined with other pairs into longer ones; None: none."""
+    """The draws that are joined with other pairs into longer ones; None: none."""
 
     def epoch(self, epoch: int) -> list[Indices]:
         """Returns the batches of an epoch, as draws: draw d is of sentence d % (number of sentences).

@@ -32,7 +32,7 @@ class PublishedFile:
     """The uses that its publisher allows."""
     name: str
     sources: tuple[Source, ...]
-    """Where it can be had, the publisher's own address first."""
+    """The places where it can be had, the publisher's own address first."""
     bytes: int | None = None
     sha256: str = ""
     """Empty where nobody has published one."""

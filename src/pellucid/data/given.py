@@ -10,9 +10,9 @@ from pellucid.data.lines import OnBadUtf8
 from pellucid.data.parallel import Note, ParallelText, Side, unheard, without_halves
 from pellucid.errors import ConfigError, DataError, shown
 
-SPLITS = {"train": ("train",), "valid": ("validation", "valid", "dev"), "test": ("test",)}
-"""What the parts of a data set may be called."""
-COLUMNS = {
+SPLITS: dict[str, tuple[str, ...]] = {"train": ("train",), "valid": ("validation", "valid", "dev"), "test": ("test",)}
+"""The names that the parts of a data set may have."""
+COLUMNS: dict[str, tuple[tuple[str, ...], ...]] = {
     "translate": (("src", "tgt"), ("source", "target")),
     "classify": (("text", "label"), ("sentence", "label"), ("src", "tgt")),
     "generate": (("text",), ("sentence",), ("src",)),
@@ -27,7 +27,7 @@ ROWS = {
 
 @dataclass(frozen=True)
 class _Seen:
-    """What the texts were when they were first read to the end."""
+    """The texts' number and digest when they were first read to the end."""
 
     count: int
     digests: tuple[str, str]

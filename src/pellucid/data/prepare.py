@@ -53,7 +53,7 @@ class Corpus:
     """True for each pair that is trained on: neither left out, nor held out, nor with a source that is held out."""
     valid: list[Pair]
     valid_inspection: Inspection
-    """What was found in the validation text; where none is given, in the training text, off which some are cut."""
+    """The faults found in the validation text; where none is given, in the training text, off which some are cut."""
     valid_used: npt.NDArray[np.bool_]
     """True for each inspected pair that is one of `valid`."""
     task: TrainedTask = "translate"

@@ -56,7 +56,7 @@ class Shard:
     framing: Framing | None = None
     """The ids that the model reads around each sentence, which are not stored; None: the start and the end token."""
     concatenation: Concatenation | None = None
-    """Which of its pairs are joined with others each time they are drawn; None: none."""
+    """The pairs that are joined with others each time they are drawn; None: none."""
     text: TrainingText | None = None
     """The facts about its lines; None: texts alone, or a shard of an earlier version."""
 

@@ -22,7 +22,7 @@ Search = Callable[[Steps, DecodeConfig], list[Found]]
 
 @dataclass(frozen=True)
 class Choice:
-    """How a step goes on, for B outputs with W hypotheses each."""
+    """The way that a step goes on, for B outputs with W hypotheses each."""
 
     tokens: Tensor
     """(B, W) the next token of each hypothesis that lives on."""

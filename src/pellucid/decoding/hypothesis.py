@@ -14,7 +14,7 @@ class Hypothesis:
     score: float
     """The sum in nats, with that of the end token."""
     prefix_length: int = 0
-    """How many tokens it had to begin with; they are neither in `ids` nor in the score."""
+    """The number of tokens that it had to begin with; they are neither in `ids` nor in the score."""
     ended: bool = True
     """False: the text was cut off at its limit, and no end token is in the score or in the length."""
 

@@ -20,7 +20,7 @@ KEPT = 3, 4
 
 
 class Cache(Protocol):
-    """What a model has read of B sentences with W hypotheses each."""
+    """The memory of what a model has read of B sentences with W hypotheses each."""
 
     length: int
     """Positions that are taken."""
@@ -85,23 +85,23 @@ class Steps:
             places: the number of each text in the whole input, from which random numbers may follow; None: 0, 1, 2 ...
         """
         config = model.config
-        self.eos_id = config.eos_id
-        self.limits = length_limits(given, decode, config)
+        self.eos_id: int = config.eos_id
+        self.limits: list[int] = length_limits(given, decode, config)
         """The most tokens of each of the outputs, its end token not counted."""
-        self.places = list(range(len(given)) if places is None else places)
-        self.cuts = config.family == "decoder"
+        self.places: list[int] = list(range(len(given)) if places is None else places)
+        self.cuts: bool = config.family == "decoder"
         """True: an output at its limit is cut off; False: it may only end."""
-        self.width = 1
+        self.width: int = 1
         """W."""
         self.rows: list[int] = []
         """The outputs that are still searched: of each row of the batch, which of the B it is."""
-        self.device = given.device
+        self.device: torch.device = given.device
         if self.cuts:
             self._given = given[:, -config.max_positions :]
             self._begin = self._given
             never = {*decode.suppress, *([] if config.pad_id is None else [config.pad_id])}
             self._never = sorted(i for i in never if i < config.tgt_vocab_size)
-            self.prefix_length = 0
+            self.prefix_length: int = 0
         else:
             self._given = given
             self._begin = given.new_tensor([config.bos_id, *decode.target_prefix]).expand(len(given), -1)

@@ -19,7 +19,7 @@ CHUNK = 1024  # trials at a time; a multiple of 32, so that the random bits are 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Difference:
-    """What separates the translations A from the translations B by one metric. Scores run from 0 to 100."""
+    """The difference between translations A and B by one metric. Scores run from 0 to 100."""
 
     a: float
     a_interval: Interval
@@ -30,14 +30,14 @@ class Difference:
     difference_interval: Interval
     """By paired bootstrap. Narrower than the other two suggest: what is hard for both in a drawn corpus cancels out."""
     p_value: float
-    """How often a difference at least as large, in either direction, appears where A and B are exchanged at random,
-    sentence by sentence: approximate randomization, so 0.05 belongs to the 95 % interval."""
+    """The share of random exchanges of A and B, sentence by sentence, in which a difference at least as large appears,
+    in either direction: approximate randomization, so 0.05 belongs to the 95 % interval."""
     signature: str
     """sacreBLEU's, with the number of trials, of resamples, and the seed."""
 
     @property
     def is_clear(self) -> bool:
-        """Whether p is below 0.05 and the interval of the difference leaves out 0."""
+        """True where p is below 0.05 and the interval of the difference leaves out 0."""
         low, high = self.difference_interval
         return self.p_value < 0.05 and (low > 0 or high < 0)
 
@@ -109,7 +109,7 @@ def compare_outputs(
 
 @dataclass(frozen=True)
 class Draws:
-    """How often and from where it is drawn."""
+    """The number of draws of a test, and where they come from."""
 
     resamples: int
     trials: int

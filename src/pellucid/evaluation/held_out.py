@@ -27,7 +27,7 @@ class HeldOutFiles:
 
     @property
     def is_one_file(self) -> bool:
-        """Whether `src` holds sources and references."""
+        """True where `src` holds sources and references."""
         return self.src is not None and not self.refs and holds_both_sides(self.src)
 
     def read(self, others: Sequence[str] = ()) -> dict[str, list[str]]:

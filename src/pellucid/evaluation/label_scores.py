@@ -1,4 +1,4 @@
-"""How often a classifier is right: accuracy with a confidence interval, and F1."""
+"""The scores of a classifier: accuracy with a confidence interval, and F1."""
 
 import math
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ Z = 1.959963984540054  # the normal distribution has 95 % within so many deviati
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LabelScores:
-    """What labels score against the right ones. Scores and the ends of intervals run from 0 to 100."""
+    """The scores of labels against the right ones. Scores and the ends of intervals run from 0 to 100."""
 
     accuracy: float
     accuracy_interval: Interval

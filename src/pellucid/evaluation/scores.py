@@ -20,7 +20,7 @@ References = Sequence[str] | Sequence[Sequence[str]]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Scores:
-    """What a corpus of translations scores. Scores and the ends of their intervals run from 0 to 100."""
+    """The scores of a corpus of translations. They and the ends of their intervals run from 0 to 100."""
 
     bleu: float
     """BLEU with case, the one to compare by."""
@@ -31,7 +31,7 @@ class Scores:
     """chrF2: character n-grams up to 6."""
     chrf_interval: Interval
     signature: str
-    """How sacreBLEU computed `bleu`; scores compare only where signatures are equal."""
+    """The way in which sacreBLEU computed `bleu`; scores compare only where signatures are equal."""
     signature_lowercase: str
     chrf_signature: str
     chrfpp: float
@@ -44,7 +44,7 @@ class Scores:
     ter_interval: Interval | None
     ter_signature: str
     brevity_penalty: float
-    """What `bleu` was multiplied by because the translations are shorter than the references; 1: they are not."""
+    """The factor in `bleu` for translations that are shorter than the references; 1: they are not."""
     length_ratio: float
     """Words of the translations / words of the references."""
     sentences: int
@@ -142,7 +142,7 @@ class Measurement(NamedTuple):
 
     score: float
     statistics: np.ndarray
-    """What sacreBLEU counts of each sentence; (sentences, counts)."""
+    """The numbers that sacreBLEU counts of each sentence; (sentences, counts)."""
     resampled: np.ndarray
     """The score of each drawn corpus; (resamples,)."""
     signature: Signature

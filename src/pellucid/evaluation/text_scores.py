@@ -1,4 +1,4 @@
-"""How well a language model predicts a text: loss a token, perplexity, bits a byte."""
+"""The scores of a language model on a text: loss a token, perplexity, bits a byte."""
 
 import math
 from collections.abc import Sequence
@@ -10,14 +10,14 @@ from pellucid.errors import DataError
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TextScores:
-    """What a text costs a model."""
+    """The scores of a model on a text."""
 
     loss: float
     """Nats a token, the mean over all of them."""
     perplexity: float
     """e ** loss: compares only models of one vocabulary."""
     bits_per_byte: float
-    """Of the text in UTF-8: compares models of any vocabulary."""
+    """The bits for each byte of the text in UTF-8: compares models of any vocabulary."""
     tokens: int
     bytes: int
     texts: int

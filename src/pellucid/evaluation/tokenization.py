@@ -1,4 +1,4 @@
-"""How BLEU cuts a text into tokens: by sacreBLEU's tokenizers, chosen by the script that the references are in."""
+"""The tokens that BLEU cuts a text into: by sacreBLEU's tokenizers, chosen by the script that the references are in."""
 
 import os
 import unicodedata
@@ -15,7 +15,7 @@ from pellucid.errors import ConfigError, did_you_mean
 AUTO = "auto"
 TOKENIZERS = ("13a", "zh", "char", "intl", "none", "ja-mecab", "ko-mecab", "flores200")
 EXTRAS = {"ja-mecab": "sacrebleu[ja]", "ko-mecab": "sacrebleu[ko]"}
-"""What has to be installed for tokenizers that sacreBLEU brings without their dictionaries."""
+"""The packages to install for tokenizers that sacreBLEU brings without their dictionaries."""
 
 Script = Literal["chinese", "japanese", "korean", "unspaced", "other"]
 KANA = ("HIRAGANA", "KATAKANA", "HALFWIDTH KATAKANA")
@@ -23,7 +23,7 @@ UNSPACED = (
     "THAI", "LAO", "KHMER", "MYANMAR", "TIBETAN", "JAVANESE", "BALINESE", "TAI THAM", "TAI LE", "NEW TAI LUE",
     "YI SYLLABLE",
 )  # fmt: skip
-"""How the names of letters begin in scripts without spaces between words, Chinese and Japanese aside."""
+"""The beginnings of letters' names in scripts without spaces between words, Chinese and Japanese aside."""
 
 
 def script_of(texts: Iterable[str]) -> Script:

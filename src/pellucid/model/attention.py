@@ -112,14 +112,14 @@ class MultiHeadAttention(nn.Module):
         num_kv_heads = num_heads if num_kv_heads is None else num_kv_heads
         self.d_model = d_model
         self.num_heads = num_heads
-        self.head_width = d_model // num_heads if head_width is None else head_width
-        self.q_width = num_heads * self.head_width
-        self.kv_width = num_kv_heads * self.head_width
-        self.dropout = Dropout(dropout)
-        self.qkv_proj = Linear(d_model, sum(self.qkv_widths), bias=bias if qkv_bias is None else qkv_bias)
-        self.q_norm = nn.Identity() if qk_norm is None else qk_norm(self.head_width)
-        self.k_norm = nn.Identity() if qk_norm is None else qk_norm(self.head_width)
-        self.out_proj = Linear(self.q_width, d_model, bias=bias)
+        self.head_width: int = d_model // num_heads if head_width is None else head_width
+        self.q_width: int = num_heads * self.head_width
+        self.kv_width: int = num_kv_heads * self.head_width
+        self.dropout: Dropout = Dropout(dropout)
+        self.qkv_proj: Linear = Linear(d_model, sum(self.qkv_widths), bias=bias if qkv_bias is None else qkv_bias)
+        self.q_norm: nn.Module = nn.Identity() if qk_norm is None else qk_norm(self.head_width)
+        self.k_norm: nn.Module = nn.Identity() if qk_norm is None else qk_norm(self.head_width)
+        self.out_proj: Linear = Linear(self.q_width, d_model, bias=bias)
 
     @classmethod
     def from_config(cls, config: ModelConfig) -> Self:

@@ -36,7 +36,7 @@ class LayerCache:
         self.keys: Tensor | None = None
         self.values: Tensor | None = None
         self.memory_heads: tuple[Tensor, Tensor] | None = None
-        self.used = 0
+        self.used: int = 0
         # Not a reference: a cycle would keep the keys of a finished search in memory until it is collected.
         self._whole = (lambda: None) if whole is None else weakref.ref(whole)
         self._states: dict[nn.Module, dict[str, Tensor]] = {}
@@ -119,11 +119,11 @@ class DecoderCache:
     ) -> None:
         self.memory = memory  # (B, S, D)
         self.memory_mask = memory_mask  # (B, 1, 1, S)
-        self.layers = [LayerCache(self) for _ in range(num_layers)]
+        self.layers: list[LayerCache] = [LayerCache(self) for _ in range(num_layers)]
         self.beam_size = beam_size
-        self.length = 0
-        self.prompt = 0  # positions that all hypotheses share, one key each
-        self.ancestors = torch.empty(batch_size, 1, beam_size, 0, dtype=torch.bool, device=device)
+        self.length: int = 0
+        self.prompt: int = 0  # positions that all hypotheses share, one key each
+        self.ancestors: Tensor = torch.empty(batch_size, 1, beam_size, 0, dtype=torch.bool, device=device)
 
     @property
     def positions(self) -> Tensor:

@@ -1,5 +1,7 @@
 """Classes from the states of an encoder; the paper has none."""
 
+from collections.abc import Callable
+
 from torch import Tensor, nn
 
 from pellucid.config import ModelConfig
@@ -13,11 +15,11 @@ class ClassificationHead(nn.Module):
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
-        self.takes_mean = config.pooling == "mean"
-        self.activation = ACTIVATIONS.get(config.classifier_activation)
-        self.hidden = None if self.activation is None else Linear(config.d_model, config.d_model)
-        self.dropout = Dropout(config.dropout)
-        self.class_projection = Linear(config.d_model, config.num_classes)
+        self.takes_mean: bool = config.pooling == "mean"
+        self.activation: Callable[[Tensor], Tensor] | None = ACTIVATIONS.get(config.classifier_activation)
+        self.hidden: Linear | None = None if self.activation is None else Linear(config.d_model, config.d_model)
+        self.dropout: Dropout = Dropout(config.dropout)
+        self.class_projection: Linear = Linear(config.d_model, config.num_classes)
 
     def forward(self, states: Tensor, mask: Tensor | None = None) -> Tensor:
         """(B, S, D) -> (B, C). `mask` (B, 1, 1, S): True = a word; None: all are."""

@@ -13,7 +13,7 @@ from pellucid.model.checks import check_embedded, look_up
 from pellucid.model.fast.dropout import Dropout
 from pellucid.model.norm import make_norm
 from pellucid.model.parts import OURS, Parts
-from pellucid.model.positions import make_added_positions
+from pellucid.model.positions import AddedPositions, make_added_positions
 
 
 class Embeddings(nn.Module):
@@ -21,13 +21,15 @@ class Embeddings(nn.Module):
 
     def __init__(self, config: ModelConfig, vocab_size: int, parts: Parts = OURS) -> None:
         super().__init__()
-        self.tokens = nn.Embedding(vocab_size, config.d_model)
-        self.positions = make_added_positions(config, parts)
-        self.segments = nn.Embedding(config.num_segments, config.d_model) if config.num_segments else None
-        self.norm = make_norm(config, parts) if config.embedding_norm else None
-        self.scale = math.sqrt(config.d_model) if config.scale_embeddings else 1.0
-        self.max_positions = config.max_positions
-        self.dropout = Dropout(config.dropout)
+        self.tokens: nn.Embedding = nn.Embedding(vocab_size, config.d_model)
+        self.positions: AddedPositions | None = make_added_positions(config, parts)
+        self.segments: nn.Embedding | None = (
+            nn.Embedding(config.num_segments, config.d_model) if config.num_segments else None
+        )
+        self.norm: nn.Module | None = make_norm(config, parts) if config.embedding_norm else None
+        self.scale: float = math.sqrt(config.d_model) if config.scale_embeddings else 1.0
+        self.max_positions: int = config.max_positions
+        self.dropout: Dropout = Dropout(config.dropout)
 
     def forward(self, ids: Tensor, position: int | None = None, segments: Tensor | None = None) -> Tensor:
         """Ids (B, L) -> (B, L, D); the ids stand at 0, 1, 2 ..., or all at one `position`.

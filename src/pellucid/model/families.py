@@ -25,10 +25,11 @@ class EncoderOnly(nn.Module):
 
     def __init__(self, config: ModelConfig, parts: Parts | None = None) -> None:
         super().__init__()
-        self.config, self.parts = config, parts
+        self.config = config
+        self.parts = parts
         parts = OURS if parts is None else parts
-        self.src_embedding = Embeddings(config, config.src_vocab_size, parts)
-        self.encoder = Encoder(config, parts)
+        self.src_embedding: Embeddings = Embeddings(config, config.src_vocab_size, parts)
+        self.encoder: Encoder = Encoder(config, parts)
         initialise(self, config)
 
     def forward(self, ids: Tensor, segments: Tensor | None = None, mask: Tensor | None = None) -> Tensor:
@@ -55,7 +56,7 @@ class SequenceClassifier(EncoderOnly):
             problem = f"`num_classes` ({config.num_classes}) must be at least 2 for a classifier"
             raise ConfigError(problem, "use EncoderOnly for states")
         super().__init__(config, parts)
-        self.head = ClassificationHead(config)
+        self.head: ClassificationHead = ClassificationHead(config)
         initialise(self.head, config)
 
     def forward(self, ids: Tensor, segments: Tensor | None = None, mask: Tensor | None = None) -> Tensor:
@@ -76,11 +77,12 @@ class DecoderOnly(StepByStep):
 
     def __init__(self, config: ModelConfig, parts: Parts | None = None) -> None:
         super().__init__()
-        self.config, self.parts = config, parts
+        self.config = config
+        self.parts = parts
         parts = OURS if parts is None else parts
-        self.tgt_embedding = Embeddings(config, config.tgt_vocab_size, parts)
-        self.decoder = Decoder(config, parts, has_memory=False)
-        self.output_projection = Linear(config.d_model, config.tgt_vocab_size, bias=config.output_bias)
+        self.tgt_embedding: Embeddings = Embeddings(config, config.tgt_vocab_size, parts)
+        self.decoder: Decoder = Decoder(config, parts, has_memory=False)
+        self.output_projection: Linear = Linear(config.d_model, config.tgt_vocab_size, bias=config.output_bias)
         initialise(self, config)
         if config.tie_embeddings != "none":
             self.output_projection.weight = self.tgt_embedding.tokens.weight

@@ -37,11 +37,11 @@ class FeedForward(nn.Module):
         bias: bool = True,
     ) -> None:
         super().__init__()
-        self.activation = ACTIVATIONS[activation]
-        self.dropout = Dropout(dropout)
-        self.gate_proj = Linear(d_model, d_ff, bias=bias) if gated else None
-        self.up_proj = Linear(d_model, d_ff, bias=bias)
-        self.down_proj = Linear(d_ff, d_model, bias=bias)
+        self.activation: Callable[[Tensor], Tensor] = ACTIVATIONS[activation]
+        self.dropout: Dropout = Dropout(dropout)
+        self.gate_proj: Linear | None = Linear(d_model, d_ff, bias=bias) if gated else None
+        self.up_proj: Linear = Linear(d_model, d_ff, bias=bias)
+        self.down_proj: Linear = Linear(d_ff, d_model, bias=bias)
 
     @classmethod
     def from_config(cls, config: ModelConfig) -> Self:

@@ -27,12 +27,12 @@ class Encoder(nn.Module):
 
     def __init__(self, config: ModelConfig, parts: Parts = OURS) -> None:
         super().__init__()
-        self.relative = make_distances(config, parts, causal=False)  # None for the paper's positions
-        self.layers = nn.ModuleList(
+        self.relative: nn.Module | None = make_distances(config, parts, causal=False)  # None for the paper's positions
+        self.layers: nn.ModuleList = nn.ModuleList(
             parts.make("encoder_layer", config, lambda config: EncoderLayer.from_config(config, parts))
             for _ in range(config.num_encoder_layers)
         )
-        self.norm = make_norm(config, parts) if config.has_final_norm else None
+        self.norm: nn.Module | None = make_norm(config, parts) if config.has_final_norm else None
 
     def forward(self, x: Tensor, mask: Tensor | None) -> Tensor:
         """(B, S, D) -> (B, S, D). `mask` is broadcastable to (B, H, S, S)."""
@@ -47,12 +47,12 @@ class Decoder(nn.Module):
 
     def __init__(self, config: ModelConfig, parts: Parts = OURS, has_memory: bool = True) -> None:
         super().__init__()
-        self.relative = make_distances(config, parts, causal=True)  # None for the paper's positions
-        self.layers = nn.ModuleList(
+        self.relative: nn.Module | None = make_distances(config, parts, causal=True)  # None for the paper's positions
+        self.layers: nn.ModuleList = nn.ModuleList(
             parts.make("decoder_layer", config, lambda config: DecoderLayer.from_config(config, parts, has_memory))
             for _ in range(config.num_decoder_layers)
         )
-        self.norm = make_norm(config, parts) if config.has_final_norm else None
+        self.norm: nn.Module | None = make_norm(config, parts) if config.has_final_norm else None
 
     def forward(
         self,
@@ -74,7 +74,7 @@ class ResidualSums(nn.Module):
 
     def __init__(self, dropout: float, norm_first: bool) -> None:
         super().__init__()
-        self.dropout = Dropout(dropout)
+        self.dropout: Dropout = Dropout(dropout)
         self.norm_first = norm_first
 
     def add(self, x: Tensor, norm: nn.Module, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
@@ -101,9 +101,9 @@ class EncoderLayer(ResidualSums):
     ) -> None:
         super().__init__(dropout, norm_first)
         self.self_attn = self_attn
-        self.self_attn_norm = new_norm()
+        self.self_attn_norm: nn.Module = new_norm()
         self.feed_forward = feed_forward
-        self.feed_forward_norm = new_norm()
+        self.feed_forward_norm: nn.Module = new_norm()
 
     @classmethod
     def from_config(cls, config: ModelConfig, parts: Parts = OURS) -> Self:
@@ -140,11 +140,11 @@ class DecoderLayer(ResidualSums):
     ) -> None:
         super().__init__(dropout, norm_first)
         self.self_attn = self_attn
-        self.self_attn_norm = new_norm()
+        self.self_attn_norm: nn.Module = new_norm()
         self.cross_attn = cross_attn
-        self.cross_attn_norm = None if cross_attn is None else new_norm()
+        self.cross_attn_norm: nn.Module | None = None if cross_attn is None else new_norm()
         self.feed_forward = feed_forward
-        self.feed_forward_norm = new_norm()
+        self.feed_forward_norm: nn.Module = new_norm()
 
     @classmethod
     def from_config(cls, config: ModelConfig, parts: Parts = OURS, has_memory: bool = True) -> Self:

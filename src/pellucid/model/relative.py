@@ -30,8 +30,10 @@ class RotaryPositions(nn.Module):
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
-        self.head_width, self.base = config.head_width, config.rotary_base
-        self.factor, self.wavelengths = config.rotary_factor, config.rotary_wavelengths
+        self.head_width: int = config.head_width
+        self.base: float = config.rotary_base
+        self.factor: float = config.rotary_factor
+        self.wavelengths: tuple[float, ...] = config.rotary_wavelengths
 
     def forward(self, query_positions: Tensor, key_positions: Tensor) -> Distances:
         """Returns the rotation of queries and new keys, at positions (L,). The keys in a cache were turned before."""
@@ -44,8 +46,8 @@ class RelativePositions(nn.Module):
     def __init__(self, config: ModelConfig, causal: bool) -> None:
         super().__init__()
         self.causal = causal
-        self.max_distance = config.relative_distance
-        self.bias = nn.Embedding(config.relative_buckets, config.num_heads)
+        self.max_distance: int = config.relative_distance
+        self.bias: nn.Embedding = nn.Embedding(config.relative_buckets, config.num_heads)
 
     def forward(self, query_positions: Tensor, key_positions: Tensor) -> Distances:
         """Returns the bias for queries at positions (L,) and keys at (M,)."""

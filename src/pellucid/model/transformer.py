@@ -34,13 +34,14 @@ class Transformer(StepByStep):
                 f"`num_decoder_layers` {config.num_decoder_layers}",
                 "use EncoderOnly or DecoderOnly for one stack alone",
             )
-        self.config, self.parts = config, parts
+        self.config = config
+        self.parts = parts
         parts = OURS if parts is None else parts
-        self.src_embedding = Embeddings(config, config.src_vocab_size, parts)
-        self.tgt_embedding = Embeddings(config, config.tgt_vocab_size, parts)
-        self.encoder = Encoder(config, parts)
-        self.decoder = Decoder(config, parts)
-        self.output_projection = Linear(config.d_model, config.tgt_vocab_size, bias=config.output_bias)
+        self.src_embedding: Embeddings = Embeddings(config, config.src_vocab_size, parts)
+        self.tgt_embedding: Embeddings = Embeddings(config, config.tgt_vocab_size, parts)
+        self.encoder: Encoder = Encoder(config, parts)
+        self.decoder: Decoder = Decoder(config, parts)
+        self.output_projection: Linear = Linear(config.d_model, config.tgt_vocab_size, bias=config.output_bias)
         initialise(self, config)
         # Section 3.4: one matrix for the embeddings and the linear layer before the softmax. It is shared after
         # initialise, so that it begins as an embedding.

@@ -24,7 +24,7 @@ class Request:
     recipe: str
     """A digest of the recipe before the plan."""
     started: float = field(default=0.0, compare=False)
-    """When the budget began to run, as time.perf_counter() counts."""
+    """The time when the budget began to run, as time.perf_counter() counts."""
     starts_from: str = field(default="", compare=False)
     """The folder of the model whose shape and vocabulary stay, where training starts from one."""
 
@@ -65,7 +65,7 @@ class Request:
 
     @property
     def seconds_left(self) -> float:
-        """What is left of the budget now."""
+        """Returns what is left of the budget now."""
         return max(0.0, self.seconds - (time.perf_counter() - self.started))
 
     def __str__(self) -> str:

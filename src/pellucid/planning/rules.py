@@ -38,9 +38,9 @@ LEAST_OVERLAP = 0.2
 DROPOUTS = ((0.0, 0.1), (4.0, 0.1), (10.0, 0.15), (20.0, 0.2), (40.0, 0.25), (80.0, 0.3))
 """Dropout by how often the corpus will be seen; in between, in proportion."""
 GENTLER = 20.0
-"""How many times lower the rate is where training goes on from trained weights: what they know survives it."""
+"""The factor by which the rate is lower where training goes on from trained weights: what they know survives it."""
 SHORTER = 10
-"""How many times shorter the warm-up is then."""
+"""The factor by which the warm-up is shorter then."""
 AVERAGE = 5
 """Checkpoints averaged at the end."""
 SAVE_EVERY = 0.03
@@ -59,9 +59,9 @@ MOST_STEPS = 30_000
 LARGEST_BATCH = 32_768
 """Tokens, as papers on millions of pairs have them."""
 BATCHES = 100
-"""Of an epoch, that a larger batch leaves at least."""
+"""The fewest batches of an epoch that a larger batch may leave."""
 BETTER_FILLED = 1.15
-"""What a batch of twice the size must gain in speed on a GPU, to be taken."""
+"""The gain in speed, on a GPU, for which a batch of twice the size is taken."""
 FEWEST_STEPS = 2_000
 """Less steps than these are not given up for speed."""
 

@@ -39,7 +39,7 @@ OWN = (
 )  # fmt: skip
 """All that a run writes besides its recipe, as patterns."""
 HALF_WRITTEN = tuple(f".{name}.????????" for name in (*OWN, RECIPE, "tokenizers") if "/" not in name)
-"""What lies there under its temporary name when the process is killed."""
+"""The files that lie there under temporary names when the process is killed."""
 PLACES = (*TEXT_FIELDS, "init_from")
 """Settings that name a place; two runs are compared by what was there."""
 PARTIAL = ("checkpoints/step-*.partial", "data/train.partial", "data/valid.partial")
@@ -47,7 +47,7 @@ PARTIAL = ("checkpoints/step-*.partial", "data/train.partial", "data/valid.parti
 
 @dataclass(frozen=True)
 class RunResult:
-    """What a finished run came to."""
+    """The outcome of a finished run."""
 
     folder: str
     steps: int
@@ -146,7 +146,7 @@ class RunFolder:
 
     @property
     def origin(self) -> dict[str, Any]:
-        """What the run comes from, as its newest checkpoint has it.
+        """The origin of the run, as its newest checkpoint has it.
 
         It is empty where there is no checkpoint, or an earlier version wrote it.
         """
@@ -207,7 +207,7 @@ class RunFolder:
 
     @property
     def replaced(self) -> dict[str, Any]:
-        """What the script of the run replaces before it trains: "names", and the "recipe" that it names at first.
+        """The parts that the run's script replaces before it trains: "names", and the "recipe" that it names at first.
 
         Most replace nothing, and have no such table.
         """
@@ -290,7 +290,7 @@ class RunFolder:
 
     @property
     def result(self) -> RunResult | None:
-        """What the run came to, if it has finished."""
+        """The outcome of the run, if it has finished."""
         try:
             table = json.loads((self.path / RESULT).read_text(encoding="utf-8"))
             return RunResult(**{**table, "folder": str(self.path), "already_finished": True})

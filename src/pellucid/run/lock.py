@@ -14,7 +14,7 @@ LOCK = ".lock"
 HOLDER = ".lock-holder"
 """The number of the process that holds the lock. Beside it, as Windows lets nobody read a file that is locked."""
 WITHOUT_LOCKS = (errno.ENOLCK, errno.EOPNOTSUPP)
-"""What a disk answers that knows no locks, as some in networks."""
+"""The answers of a disk that knows no locks, as some in networks."""
 
 
 @contextmanager

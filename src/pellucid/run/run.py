@@ -58,7 +58,7 @@ from pellucid.weights.opening import open_folder
 from pellucid.weights.tensors import load_tensors, parameters, save_tensors, set_parameters
 
 CANDIDATES = 3
-"""How many the model is chosen from at the end, beside a start: the best validation and two means."""
+"""The number of candidates for the model at the end, beside a start: the best validation and two means."""
 CLASSES = "head.class_projection."
 """The parameters that tell classes apart."""
 PARTS = "parts"
@@ -129,11 +129,11 @@ class Run:
         folder that holds something else.
         """
         self._started = time.perf_counter() if started is None else started
-        self.folder = None if out is None else RunFolder(Path(out))
+        self.folder: RunFolder | None = None if out is None else RunFolder(Path(out))
         """The folder that `train` writes to."""
         self.parts = parts
-        self.hooks = Hooks()
-        """What is called while the run trains, as `on_step` and its like have been given it."""
+        self.hooks: Hooks = Hooks()
+        """The functions that are called while the run trains, as `on_step` and its like have been given it."""
         self._data_dir, self._offline, self._fresh, self._quiet = data_dir, offline, fresh, quiet
         self._languages_given = source_language, target_language
         self._data, self._own_tokenizers = data, Tokenizers.of(tokenizer)
@@ -157,8 +157,8 @@ class Run:
             check_places(self.folder)
         if not isinstance(recipe, Recipe):
             recipe = Recipe.load(recipe, list(overrides))
-        self.device = find_device(device)
-        """Where the model is trained."""
+        self.device: torch.device = find_device(device)
+        """The device that the model is trained on."""
         self._settle(recipe, overrides, init_from, budget)
         # What time somebody takes between looking at a run and training it does not count in its budget.
         self._seconds = time.perf_counter() - self._started

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 MOST_WAITING_LINES = 4096
 MOST_WAITING_BYTES = 1 << 25
-"""What is read ahead of who asks; whoever feeds the pipe has to wait then."""
+"""The most that is read ahead of who asks; whoever feeds the pipe has to wait then."""
 
 
 class Arrivals:

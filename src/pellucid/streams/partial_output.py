@@ -25,11 +25,11 @@ if sys.platform != "win32":
 
 FORMAT = "pellucid-partial/1"
 SECONDS_BETWEEN_RECORDS = 2.0
-"""What a kill can cost at most; writing the manifest after each of many small stretches would cost more."""
+"""The most that a kill can cost; writing the manifest after each of many small stretches would cost more."""
 
 
 class Countable(Protocol):
-    """What is read from: a LineSource."""
+    """A source that counts what is read of it: a LineSource."""
 
     number: int
 
@@ -44,9 +44,9 @@ class PartialOutput:
 
     def __init__(self, target: Path, command: Mapping[str, Any], source: Countable) -> None:
         self.target = target
-        self.path = target.with_name(f"{target.name}.partial")
-        self.manifest = target.with_name(f"{target.name}.partial.json")
-        self.command = {"pellucid": version("pellucid"), "torch": version("torch"), **command}
+        self.path: Path = target.with_name(f"{target.name}.partial")
+        self.manifest: Path = target.with_name(f"{target.name}.partial.json")
+        self.command: dict[str, Any] = {"pellucid": version("pellucid"), "torch": version("torch"), **command}
         self.source = source
         self._recorded_at = time.monotonic()
         self._hash = hashlib.sha256()

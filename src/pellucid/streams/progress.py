@@ -1,4 +1,4 @@
-"""How far a stream of lines has come: a bar on a terminal, else a line now and then."""
+"""The progress of a stream of lines: a bar on a terminal, else a line now and then."""
 
 import time
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Where the lines of a stream come from: a file, standard input or a pipe, taken a stretch at a time."""
+"""The source of a stream's lines: a file, standard input or a pipe, taken a stretch at a time."""
 
 import hashlib
 import io
@@ -19,7 +19,7 @@ MOST_LINE_BYTES = 1 << 24
 PASSED_AT_ONCE = 4096
 
 TEXT = "TEXT"
-"""What the help calls a text that is given as an argument."""
+"""The name that the help has for a text that is given as an argument."""
 
 ON_BAD_UTF8 = ("error", "replace", "skip")
 
@@ -41,15 +41,15 @@ class LineSource:
                 f"`on_bad_utf8={shown(on_bad_utf8)}` is unknown{did_you_mean(on_bad_utf8, ON_BAD_UTF8)}",
                 f"choose one of {', '.join(ON_BAD_UTF8)}",
             )
-        self.path = path if text is None else TEXT
-        self.number = 0
-        """Of the lines that were taken."""
+        self.path: str = path if text is None else TEXT
+        self.number: int = 0
+        """The number of lines that were taken."""
         self._on_bad_utf8 = cast(OnBadUtf8, on_bad_utf8)
         self._hash = hashlib.sha256()
         # What was no UTF-8 on the command line is none here either, and is said like that of a file.
         self._file = _opened(path) if text is None else io.BytesIO(text.encode(errors="surrogateescape") + b"\n")
-        self.status = _status(self._file)
-        """What the system says of the file; None where it is none."""
+        self.status: os.stat_result | None = _status(self._file)
+        """The system's description of the file; None where it is none."""
         self._start = self._file.tell() if self.is_regular else 0
         self._passed: list[bytes] = []
         self._again: Iterator[bytes] = iter(())
@@ -96,12 +96,12 @@ class LineSource:
 
     @property
     def is_regular(self) -> bool:
-        """Whether it is a file of a known size, which can be read again."""
+        """True for a file of a known size, which can be read again."""
         return self.status is not None and stat.S_ISREG(self.status.st_mode)
 
     @property
     def share(self) -> float | None:
-        """How much of a regular file has been read, from 0 to 1."""
+        """The part of a regular file that has been read, from 0 to 1."""
         if not self.is_regular or self.status is None:
             return None
         length = self.status.st_size - self._start
@@ -140,8 +140,8 @@ class PairSource:
 
     def __init__(self, first: LineSource, second: LineSource) -> None:
         self._first, self._second = first, second
-        self.number = 0
-        """Of the pairs that were taken."""
+        self.number: int = 0
+        """The number of pairs that were taken."""
         self._ended = False
 
     def take(self, most: int) -> list[tuple[str, str] | None]:
@@ -182,7 +182,7 @@ class PairSource:
 
     @property
     def digest(self) -> str:
-        """Those of both, one behind the other."""
+        """The digests of both, one behind the other."""
         return self._first.digest + self._second.digest
 
     def skip(self, number: int, digest: str) -> bool:
@@ -198,12 +198,12 @@ class PairSource:
 
     @property
     def is_regular(self) -> bool:
-        """Whether both can be read again."""
+        """True where both can be read again."""
         return self._first.is_regular and self._second.is_regular
 
     @property
     def share(self) -> float | None:
-        """How much of the first has been read."""
+        """The part of the first that has been read."""
         return self._first.share
 
 

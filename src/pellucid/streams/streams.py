@@ -32,15 +32,15 @@ WITHOUT_EFFECT = ("batch_tokens",)
 
 @dataclass(frozen=True)
 class Stream:
-    """Where lines come from and their answers go."""
+    """The way of a stream: where lines come from and their answers go."""
 
     input: str = "-"
     output: str = "-"
     on_bad_utf8: str = "error"
-    """What becomes of a line that is not UTF-8: "error" ends all, "replace" reads U+FFFD for bad bytes, "skip" gives an
+    """The fate of a line that is not UTF-8: "error" ends all, "replace" reads U+FFFD for bad bytes, "skip" gives an
     empty line for it."""
     fresh: bool = False
-    """Whether to begin anew where a stopped command has left the beginning of the output."""
+    """True: begin anew where a stopped command has left the beginning of the output."""
     text: str | None = None
     """The lines themselves, in place of an input."""
 
@@ -56,7 +56,7 @@ def text_stream(text: str | None, input: str, output: str, on_bad_utf8: str, fre
 
 
 class Source(Countable, Protocol[Line]):
-    """Where lines, or pairs of them, are taken from: a LineSource, a PairSource."""
+    """A source of lines, or of pairs of them: a LineSource, a PairSource."""
 
     @property
     def is_regular(self) -> bool: ...

@@ -3,12 +3,12 @@
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import torch
 from torch import Tensor
 
-from pellucid.config import TASKS, DecodeConfig
+from pellucid.config import TASKS, DecodeConfig, Task
 from pellucid.data.classified import classifier_input
 from pellucid.decoding.batches import batches_by_length, pad
 from pellucid.decoding.steps import log_probs_of
@@ -35,7 +35,7 @@ class Classification:
     label: str
     probability: float
     probabilities: dict[str, float]
-    """Of each label, in the model's order."""
+    """The probability of each label, in the model's order."""
 
     def to_json(self) -> dict[str, Any]:
         """Returns the label, and the probability of each."""
@@ -52,7 +52,7 @@ class Classifier(TextModel[SequenceClassifier]):
     It puts its model into evaluation mode.
     """
 
-    task = TASKS["classify"]
+    task: ClassVar[Task] = TASKS["classify"]
 
     def __init__(
         self,

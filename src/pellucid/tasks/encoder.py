@@ -1,8 +1,8 @@
 """An encoder without a head: text in, to be looked at; what it finds is for a classifier to be trained on."""
 
-from typing import Any, NoReturn, Self
+from typing import Any, ClassVar, NoReturn, Self
 
-from pellucid.config import TASKS
+from pellucid.config import TASKS, Task
 from pellucid.errors import ConfigError
 from pellucid.model.families import EncoderOnly
 from pellucid.tasks.classifier import Text
@@ -16,7 +16,7 @@ from pellucid.weights.folder import SavedModel
 class TextEncoder(TextModel[EncoderOnly]):
     """An encoder without a head, as BERT is published: it can be traced, saved, and started from."""
 
-    task = TASKS["encode"]
+    task: ClassVar[Task] = TASKS["encode"]
 
     @classmethod
     def _opened(cls, saved: SavedModel, tokenizers: Tokenizers) -> Self:

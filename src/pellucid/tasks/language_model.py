@@ -5,9 +5,9 @@ import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Self, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypedDict, Unpack
 
-from pellucid.config import TASKS, DecodeConfig, SamplingConfig
+from pellucid.config import TASKS, DecodeConfig, SamplingConfig, Task
 from pellucid.decoding import engine
 from pellucid.decoding.beam import Search
 from pellucid.decoding.hypothesis import Hypothesis
@@ -28,17 +28,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Generation:
-    """How one prompt goes on."""
+    """The continuation of one prompt."""
 
     prompt: str
     text: str
-    """What the model wrote: `prompt + text` is the whole."""
+    """The text that the model wrote: `prompt + text` is the whole."""
     score: float
     """The sum of the new tokens' log-probabilities, that of the end token included where it was reached."""
     tokens: list[str]
     """The new tokens."""
     ended: bool
-    """Whether the model ended the text; else it was cut off after `max_new_tokens`."""
+    """True where the model ended the text; else it was cut off after `max_new_tokens`."""
     alternatives: list["Generation"] = field(default_factory=list, repr=False)
     """The n best, itself included."""
 
@@ -86,7 +86,7 @@ class LanguageModel(TextModel[DecoderOnly]):
     prompt starts with the start token all the same.
     """
 
-    task = TASKS["generate"]
+    task: ClassVar[Task] = TASKS["generate"]
 
     def __init__(self, model: DecoderOnly, tokenizers: GivenTokenizers, decode: DecodeConfig | None = None) -> None:
         """Puts a decoder, its tokenizer and its settings together."""
@@ -107,7 +107,7 @@ class LanguageModel(TextModel[DecoderOnly]):
 
     @property
     def reads_lines(self) -> bool:
-        """Whether each line is a text of its own, with a start and an end token; else text runs on."""
+        """True where each line is a text of its own, with a start and an end token; else text runs on."""
         return bool(self.decode.source_prefix) and self.decode.source_end
 
     def generate(

@@ -10,13 +10,13 @@ from pellucid.text.training_text import TrainingText
 
 SENTENCE_ENDS = frozenset(".!?…。！？।")
 SPACES = ("▁", " ")
-"""How a token shows that a word begins."""
+"""The characters by which a token shows that a word begins."""
 INNER_BYTES = frozenset(f"<0x{byte:02X}>" for byte in range(0x80, 0xC0))
 """The bytes within a character, as tokens show them."""
 _LEADING_CODE = re.compile(r"\s*>>[^<\s]+<<\s*")
 Ids = list[int]
 Way = tuple["Way", int] | None
-"""What is chosen of the lists so far, the last one outermost."""
+"""The places chosen of the lists so far, the last one outermost."""
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class Segment:
 
     source: str
     pieces: list[Ids]
-    """What is translated by itself: one piece, or more where the model does not take so much at once."""
+    """The ids that are translated by themselves: one piece, or more where the model does not take so much at once."""
     behind: str = ""
     """The spaces between it and the next one, as far as the tokenizer tells them apart."""
 

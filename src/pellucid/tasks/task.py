@@ -1,4 +1,4 @@
-"""What all tasks share: a model with its tokenizers, opened from a folder, saved to one, shown, and asked for lines."""
+"""The base of all tasks: a model with tokenizers, opened from a folder, saved to one, shown, and asked for lines."""
 
 import os
 from abc import ABC, abstractmethod
@@ -53,7 +53,7 @@ class Scored:
     tokens: int
     """The number of its tokens, end token included."""
     fault: str = ""
-    """Why there is no score; empty where there is one."""
+    """The reason why there is no score; empty where there is one."""
 
 
 class Report(Protocol):
@@ -101,10 +101,10 @@ class TextModel(ABC, Generic[M]):
             )
         model.eval()
         self.model = model
-        self.tokenizers = Tokenizers.of(tokenizers)
-        self.decode = decode or DecodeConfig()
-        self.labels = tuple(labels)
-        self.languages = dict(languages or {})
+        self.tokenizers: Tokenizers = Tokenizers.of(tokenizers)
+        self.decode: DecodeConfig = decode or DecodeConfig()
+        self.labels: tuple[str, ...] = tuple(labels)
+        self.languages: dict[str, int] = dict(languages or {})
         self.text = text
         self.card = ""
         """The model card of the folder that it was loaded from; empty: `save` writes one."""

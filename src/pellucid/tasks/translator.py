@@ -5,11 +5,11 @@ import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Self, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypedDict, Unpack
 
 import torch
 
-from pellucid.config import TASKS, DecodeConfig, SamplingConfig
+from pellucid.config import TASKS, DecodeConfig, SamplingConfig, Task
 from pellucid.decoding import engine
 from pellucid.decoding.beam import Search
 from pellucid.decoding.hypothesis import Hypothesis
@@ -86,7 +86,7 @@ class Translation:
     alternatives: list["Translation"] = field(default_factory=list, repr=False)
     """The n best, itself included."""
     sentences: list[Sentence] = field(default_factory=list, repr=False)
-    """What was translated by itself: the line, or its sentences in their order; none of an empty line."""
+    """The text that was translated by itself: the line, or its sentences in their order; none of an empty line."""
 
     def to_json(self) -> dict[str, Any]:
         """Returns text, score and tokens; of several sentences these, and of several translations all of them."""
@@ -110,7 +110,7 @@ class Translator(TextModel[Transformer]):
     It puts its model into evaluation mode: dropout has no place in a translation.
     """
 
-    task = TASKS["translate"]
+    task: ClassVar[Task] = TASKS["translate"]
 
     def __init__(
         self,

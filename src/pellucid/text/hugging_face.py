@@ -53,11 +53,14 @@ class HuggingFaceTokenizer:
         self._name = name
         self._tokenizer = _parsed(data, name)
         self.ids: dict[str, int] = self._tokenizer.get_vocab(with_added_tokens=True)
-        self.special = special = find_special(self.ids)
-        self.pad_id, self.bos_id, self.eos_id = special.pad_id, special.bos_id, special.eos_id
-        self.unk_id = special.unk_id
-        self.size = max([*self.ids.values(), *asdict(special).values()]) + 1
-        self.hidden = {
+        special = find_special(self.ids)
+        self.special: SpecialIds = special
+        self.pad_id: int = special.pad_id
+        self.bos_id: int = special.bos_id
+        self.eos_id: int = special.eos_id
+        self.unk_id: int = special.unk_id
+        self.size: int = max([*self.ids.values(), *asdict(special).values()]) + 1
+        self.hidden: dict[str, int] = {
             token.content: i for i, token in self._tokenizer.get_added_tokens_decoder().items() if token.special
         }
         """The special tokens and their ids."""

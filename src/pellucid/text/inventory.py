@@ -1,4 +1,4 @@
-"""How often each character occurs in a text, and which of them a vocabulary has room for.
+"""The counts of a text's characters, and which of them a vocabulary has room for.
 
 A script has fifty characters or five thousand, and each takes a place that a longer piece could have had. With byte
 fallback none is needed: what has no place is written as its bytes.

@@ -30,7 +30,7 @@ JOINING_SCRIPTS = (
     (0xA980, 0xA9FF),  # Javanese
     (0x11000, 0x1114F),  # Brahmi, Kaithi, Chakma
 )
-"""Where a joiner and a non-joiner change how letters are written: they are kept behind these characters."""
+"""The ranges in which a joiner or non-joiner changes how letters are written: they are kept behind these characters."""
 PICTOGRAPHS = (
     (0x26D3, 0x26D3), (0x26F9, 0x26F9), (0x2764, 0x2764), (0xFE0F, 0xFE0F), (0x1F300, 0x1F6FF), (0x1F900, 0x1F9FF),
 )  # fmt: skip

@@ -37,7 +37,7 @@ _STAND_INS = {NON_JOINER: "\ue00c", JOINER: "\ue00d"}
 # file would depend on the Python that wrote it.
 _YOUNGER = ((0x105C0, 0x105FF), (0x11380, 0x113FF), (0x16100, 0x1613F), (0x16D40, 0x16D7F))
 _COMPOSED = ((0xA0, 0x3400), (0xF900, 0x1F1FF), (0x2F800, 0x2FA20))
-"""Where characters lie that have a canonical decomposition; Hangul, which is computed, apart."""
+"""The ranges of characters that have a canonical decomposition; Hangul, which is computed, apart."""
 _LOW_MARKS = "\u031b\u0323\u0324\u0325\u0326\u0327\u0328\u0329\u032d\u032e\u0330\u0331\u0332"
 _HIGH_MARKS = "\u0300\u0301\u0302\u0303\u0304\u0306\u0307\u0308\u0309\u030a\u030b\u030c\u030f\u0311"
 """The marks of alphabets: below the letter or at it, and above."""

@@ -48,15 +48,17 @@ class NumberedSubwords:
         Raises CheckpointError for other bytes.
         """
         self.proto = proto
-        self.ids = dict(ids)
+        self.ids: dict[str, int] = dict(ids)
         self.special = special
         self.clean_up = clean_up
         self.strip = strip
-        self.pad_id, self.bos_id, self.eos_id = special.pad_id, special.bos_id, special.eos_id
-        self.unk_id = special.unk_id
+        self.pad_id: int = special.pad_id
+        self.bos_id: int = special.bos_id
+        self.eos_id: int = special.eos_id
+        self.unk_id: int = special.unk_id
         self._model = open_sentencepiece(proto, name)
-        self.size = max([*self.ids.values(), *asdict(special).values()]) + 1
-        self.hidden = {token: self.ids[token] for token in hidden}
+        self.size: int = max([*self.ids.values(), *asdict(special).values()]) + 1
+        self.hidden: dict[str, int] = {token: self.ids[token] for token in hidden}
         self._silent = {*asdict(special).values(), *self.hidden.values()}
         self._pieces = {i: piece for piece, i in self.ids.items()}
         self._of_text = {piece: i for piece, i in self.ids.items() if i not in self._silent}

@@ -47,7 +47,7 @@ class SubwordSampler:
         pieces = read_pieces(tokenizer.proto)
         if pieces.algorithm not in SUBWORD_KINDS:
             raise _one_way_only(strength, f"a SentencePiece model of the kind `{pieces.algorithm}`")
-        self.unk_id = pieces.unk_id
+        self.unk_id: int = pieces.unk_id
         self._tokenizer = tokenizer
         self._pieces = pieces
         self._cutter = (MergeDropout if pieces.algorithm == "bpe" else LatticeSampling)(pieces, strength)

@@ -50,7 +50,7 @@ class Model(Pieces):
     adds_space: bool
     """A text is cut as if a space stood before it."""
     space_behind: bool
-    """That space, and the one of each word, stands behind it."""
+    """True where that space, and the one of each word, stands behind it."""
     removes_spaces: bool
     """Spaces around a text and the second of two are dropped."""
 

@@ -33,16 +33,16 @@ class Subwords:
         self.kind = kind
         self.proto = proto
         self._model = open_sentencepiece(proto, name)
-        self.size = self._model.get_piece_size()
-        self.pad_id = self._own_or_next(self._model.pad_id())
-        self.bos_id = self._own_or_next(self._model.bos_id())
-        self.eos_id = self._own_or_next(self._model.eos_id())
-        self.unk_id = self._model.unk_id()
+        self.size: int = self._model.get_piece_size()
+        self.pad_id: int = self._own_or_next(self._model.pad_id())
+        self.bos_id: int = self._own_or_next(self._model.bos_id())
+        self.eos_id: int = self._own_or_next(self._model.eos_id())
+        self.unk_id: int = self._model.unk_id()
         self._shown = dict(zip((self.pad_id, self.bos_id, self.eos_id, self.unk_id), SPECIAL_TOKENS, strict=True))
         self._silent = {self.pad_id, self.bos_id, self.eos_id}
-        self.normalization = normalization_of(proto) if kind in SUBWORD_KINDS else "none"
+        self.normalization: str = normalization_of(proto) if kind in SUBWORD_KINDS else "none"
         has_bytes = self._model.is_byte(self._model.piece_to_id("<0x00>"))
-        self.escapes = kind in SUBWORD_KINDS and self.normalization == "none" and has_bytes
+        self.escapes: bool = kind in SUBWORD_KINDS and self.normalization == "none" and has_bytes
 
     def _own_or_next(self, special_id: int) -> int:
         if special_id < 0:

@@ -85,11 +85,16 @@ class OwnTokenizer:
     """Completes a tokenizer of one's own, and checks the ids that come from it."""
 
     kind = OWN_KIND
+    size: int
+    pad_id: int
+    bos_id: int
+    eos_id: int
+    unk_id: int
 
     def __init__(self, own: Tokenizer) -> None:
         """Raises ConfigError for an object that lacks something, has impossible ids, or fails on a text."""
         self.own = own
-        self.name = f"{type(own).__module__}.{type(own).__qualname__}"
+        self.name: str = f"{type(own).__module__}.{type(own).__qualname__}"
         needed = ("encode", "decode", *_NUMBERS)
         if lacking := [name for name in needed if not hasattr(own, name)]:
             raise ConfigError(

@@ -37,7 +37,7 @@ MEMBERS = {
     "normalizer": "normalizers", "pre_tokenizer": "pretokenizers", "post_processor": "processors",
     "decoder": "decoders",
 }  # fmt: skip
-"""Where a sequence of such components has them."""
+"""The key under which a sequence of such components has them."""
 MOST_COMPONENTS = 64
 MOST_GROWTH = 16
 """Times that a text may become longer, by all replacements of a file together."""

@@ -15,7 +15,7 @@ USUAL = 0.999
 MOSTLY = 0.5
 """The part of the lines that has to end as sentences do, for lines to be sentences at all."""
 FEW = 0.1
-"""Where fewer lines hold several sentences, a model has hardly seen such lines."""
+"""The share of lines of several sentences below which a model has hardly seen such lines."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

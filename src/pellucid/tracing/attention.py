@@ -16,7 +16,7 @@ from pellucid.tracing.tokens import Token
 Array = npt.NDArray[np.float32]
 
 ROW_SUM = 1e-3
-"""How far the sum of a row of ready-made weights may be from one."""
+"""The most that the sum of a row of ready-made weights may be from one."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,7 +13,7 @@ from pellucid.tracing.tokens import Token, tokens_of_pieces
 from pellucid.tracing.trace import Trace
 
 HALF_SUM = 1e-2
-"""How far a row's sum may be from one in half precision, where each weight is rounded."""
+"""The most that a row's sum may be from one in half precision, where each weight is rounded."""
 
 _NARROW = (torch.float16, torch.bfloat16)
 

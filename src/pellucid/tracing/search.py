@@ -9,7 +9,7 @@ from pellucid.errors import shown
 from pellucid.tracing.tokens import Token
 
 ABOVE_ZERO = 1e-3
-"""How far rounding may lift the logarithm of a probability."""
+"""The most that rounding may lift the logarithm of a probability."""
 MOST_NATS = 1e9
 """The largest score of a hypothesis: a million tokens of a thousand nats each. Beyond it, digits are lost."""
 MOST_RANK = 1e150

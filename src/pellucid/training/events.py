@@ -1,4 +1,4 @@
-"""What hooks are told of a run, and what they may ask of it.
+"""The events that hooks are told of, and what they may ask of a run.
 
 A hook is a function of one event:
 
@@ -43,7 +43,7 @@ class Event:
     tokens: int
     """Target tokens trained on so far, without padding."""
     learning_rate: float
-    """That of this step; groups of an optimizer of one's own keep their ratio to the first one's."""
+    """The rate of this step; groups of an optimizer of one's own keep their ratio to the first one's."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,9 +67,9 @@ class ValidationEvent(_SteeringEvent):
     """Comes after each validation. The model still is what was validated: its moving average, where there is one."""
 
     numbers: Mapping[str, float | None]
-    """What the validation found: loss, bleu and others that the task has."""
+    """The scores of the validation: loss, bleu and others that the task has."""
     best: bool
-    """Whether it is the best so far, whose weights have been published."""
+    """True for the best validation so far, whose weights have been published."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,7 +84,7 @@ class EndEvent(Event):
     """Comes once at the end, when the run's model has been chosen."""
 
     chosen: str
-    """What the model is: the best validation, or the mean of which checkpoints."""
+    """The choice of the model: the best validation, or the mean of which checkpoints."""
 
 
 _Event = TypeVar("_Event", bound=Event)

@@ -10,7 +10,7 @@ from pellucid.data.batching import Batch
 from pellucid.errors import PellucidError
 
 SIGNS = ("out of memory", "can't allocate memory", "bad_alloc", "ALLOC_FAILED")
-"""What an allocator's message has in it where the exception has no type of its own: CPU, MPS, cuBLAS."""
+"""The words of an allocator's message where the exception has no type of its own: CPU, MPS, cuBLAS."""
 SHOWN = 3  # sentences of the step, where no single one is to blame
 MOST_CHARACTERS = 300  # of a sentence's text
 LOWER_RATE = (

@@ -55,8 +55,8 @@ class RunLog:
     """
 
     def __init__(self, folder: Path, total_steps: int, quiet: bool = False) -> None:
-        self.path = folder / "metrics.jsonl"
-        self.console = Console(stderr=True, quiet=quiet, highlight=False, soft_wrap=True, emoji=False)
+        self.path: Path = folder / "metrics.jsonl"
+        self.console: Console = Console(stderr=True, quiet=quiet, highlight=False, soft_wrap=True, emoji=False)
         self._waiting: deque[str] = deque(maxlen=MOST_WAITING)
         self._failing = False
         self._board = _tensorboard(folder / "tensorboard")

@@ -75,14 +75,14 @@ class Trainer:
     sampling: SubwordSampling | None = None
     """Cuts each sentence anew when it is drawn; None: always into its stored pieces."""
     has_start: bool = False
-    """Whether the model begins with trained weights: they are validated, published and saved before step 1."""
+    """True where the model begins with trained weights: they are validated, published and saved before step 1."""
     origin: dict[str, Any] = field(default_factory=dict)
-    """What the run comes from, which its checkpoints keep."""
+    """The origin of the run, which its checkpoints keep."""
     clock: Clock | None = None
     """Ends a run that has a time budget; None: the settings say how the run ends."""
     state: RunState = field(default_factory=RunState)
     chosen: str = ""
-    """What the run's model is, once it is chosen: the best validation, or one of the means."""
+    """The choice of the run's model, once it is chosen: the best validation, or one of the means."""
 
     def __post_init__(self) -> None:
         model, config = self.model, self.config
@@ -100,11 +100,11 @@ class Trainer:
         replaced: dict[str, object] = {"loss": loss} if loss != make_loss(config) else {}
         replaced |= {} if isinstance(optimizer, PaperAdam) else {"optimizer": optimizer}
         replaced |= {"schedule": self.rate_of} if self.rate_of != self._planned else {}
-        self.moving_average = MovingAverage(model, config.ema_decay) if config.ema_decay else None
+        self.moving_average: MovingAverage | None = MovingAverage(model, config.ema_decay) if config.ema_decay else None
         ema = None if self.moving_average is None else self.moving_average.tensors
         names = {what: name_of(made) for what, made in replaced.items()}
-        self.trained = Trained(model, loss, optimizer, ema, names)
-        self.saving = Saving(self.checkpoints, self.publish, self.log)
+        self.trained: Trained = Trained(model, loss, optimizer, ema, names)
+        self.saving: Saving = Saving(self.checkpoints, self.publish, self.log)
         self._last_loss, self._last_rate, self._first_step, self._stopping = math.nan, 0.0, 1, False
 
     def train(self) -> RunState:

@@ -19,7 +19,7 @@ from pellucid.weights.tensors import parameters
 
 Tensors = dict[str, Tensor]
 Table = dict[str, Any]
-"""What JSON can hold."""
+"""A table that JSON can hold."""
 Optimizer = torch.optim.Optimizer
 MOMENTS = ("exp_avg", "exp_avg_sq", "step")
 """Adam's state of each parameter."""
@@ -42,7 +42,7 @@ class PaperAdam(torch.optim.AdamW):
             [g for g in groups if g["params"]], lr=0.0, betas=(config.adam_beta1, config.adam_beta2),
             eps=config.adam_eps, fused=True,
         )  # fmt: skip
-        self.as_made = hyperparameters(self)
+        self.as_made: list[Table] = hyperparameters(self)
 
 
 def make_optimizer(model: nn.Module, config: TrainConfig, loss: object = None) -> PaperAdam:

@@ -87,16 +87,16 @@ class RunState:
     clock: float = 0.0
     """Seconds of the time budget that are used up."""
     stopped_early: bool = False
-    """Whether `train.patience`, or a hook, has made the run shorter."""
+    """True where `train.patience`, or a hook, has made the run shorter."""
     origin: dict[str, Any] = field(default_factory=dict)
-    """What the run comes from, as its folder has it: what is lost there is made again by it."""
+    """The origin of the run, as its folder has it: what is lost there is made again by it."""
     parts: int = 1
     """In how many parts batches are taken, as memory did not suffice for whole ones."""
     meter: Meter = field(default_factory=Meter)
     replaced: dict[str, str] = field(default_factory=dict)
-    """Which of loss, optimizer and schedule are not those of the settings, and their names."""
+    """The loss, optimizer and schedule that are not those of the settings, by their names."""
     rate_factor: float = 1.0
-    """What hooks have multiplied the learning rate by."""
+    """The factor that hooks have multiplied the learning rate by."""
 
     @classmethod
     def from_table(cls, table: Table) -> Self:

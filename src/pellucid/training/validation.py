@@ -25,7 +25,7 @@ class Validation:
     bits_per_byte: float | None = None
     """The loss in bits for a byte of the target's UTF-8, line ends included: compares models of any vocabulary."""
     tokenizer: str = "13a"
-    """How BLEU cut the text."""
+    """The tokenizer by which BLEU cut the text."""
 
     def score(self, by: str = "score") -> list[float]:
         """Returns what is to be highest: BLEU or accuracy, and of equal ones the negative loss.

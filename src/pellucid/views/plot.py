@@ -14,7 +14,7 @@ from pellucid.views.plots.run import plot_run
 from pellucid.views.plots.schedule import plot_schedule
 from pellucid.views.plots.smoothing import plot_smoothing
 
-TAKES = {
+TAKES: dict[str, tuple[str, ...]] = {
     "masks": ("lengths", "cross", "targets"),
     "positions": ("length", "d_model", "stack"),
     "schedule": ("settings",),

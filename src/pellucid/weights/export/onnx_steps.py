@@ -21,7 +21,7 @@ class GivenLayerCache(LayerCache):
 
     def __init__(self, past: tuple[Tensor, Tensor], memory_heads: tuple[Tensor, Tensor] | None) -> None:
         super().__init__()
-        self.past = past
+        self.past: tuple[Tensor, Tensor] = past
         self.memory_heads = memory_heads
 
     def extend_self(self, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
@@ -37,7 +37,7 @@ class GivenCache(DecoderCache):
     """All layers' pasts as they are handed in, and the positions of their keys with those of the new tokens."""
 
     def __init__(self, layers: list[GivenLayerCache], positions: Tensor) -> None:
-        self.layers = list(layers)
+        self.layers: list[LayerCache] = list(layers)
         self.key_positions = positions
 
     @property
@@ -54,7 +54,7 @@ class PartedProjection(nn.Module):
 
     def __init__(self, packed: Linear, q_width: int) -> None:
         super().__init__()
-        self.parts = nn.ModuleList()
+        self.parts: nn.ModuleList = nn.ModuleList()
         for rows in (slice(q_width), slice(q_width, None)):
             weight = packed.weight[rows]
             part = nn.Linear(weight.size(1), weight.size(0), bias=packed.bias is not None)

@@ -6,7 +6,7 @@ from typing import Any
 from pellucid.weights.hugging_face.family import Family, Tensors
 from pellucid.weights.hugging_face.settings import Settings
 
-FIXED = {
+FIXED: dict[str, object] = {
     "num_decoder_layers": 0, "norm": "post", "embedding_norm": True, "positions": "learned", "scale_embeddings": False,
 }  # fmt: skip
 LAYER = "encoder.layers.{i}"

@@ -13,9 +13,9 @@ from pellucid.text.tokenizers import Tokenizers
 from pellucid.weights.hugging_face.family import Family
 from pellucid.weights.hugging_face.settings import TOKENIZER, Settings
 
-log = logging.getLogger(__name__)
+log: logging.Logger = logging.getLogger(__name__)
 
-NEUTRAL = {
+NEUTRAL: dict[str, object] = {
     "no_repeat_ngram_size": 0, "encoder_no_repeat_ngram_size": 0, "min_length": 0, "min_new_tokens": 0,
     "repetition_penalty": 1.0, "num_beam_groups": 1, "diversity_penalty": 0.0, "begin_suppress_tokens": [],
 }  # fmt: skip

@@ -22,8 +22,8 @@ class ForeignTensors:
     """The tensors of a file under names without the base prefix, and what each is called in the file."""
 
     def __init__(self, tensors: Mapping[str, Tensor], prefix: str) -> None:
-        self.has_prefix = bool(prefix) and any(name.startswith(prefix) for name in tensors)
-        self.prefix = prefix if self.has_prefix else ""
+        self.has_prefix: bool = bool(prefix) and any(name.startswith(prefix) for name in tensors)
+        self.prefix: str = prefix if self.has_prefix else ""
         self.tensors: Tensors = {}
         self.names: dict[str, str] = {}
         for name, tensor in tensors.items():

@@ -29,7 +29,7 @@ from pellucid.weights.hugging_face.settings import CONFIG, Settings, read_genera
 from pellucid.weights.hugging_face.ties import find_ties
 from pellucid.weights.tensors import set_parameters
 
-log = logging.getLogger(__name__)
+log: logging.Logger = logging.getLogger(__name__)
 
 
 def from_hugging_face(

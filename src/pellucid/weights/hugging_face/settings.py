@@ -96,7 +96,7 @@ class Settings:
     def __init__(self, path: Path, table: Mapping[str, Any], defaults: Mapping[str, Any] | None = None) -> None:
         self.path = path
         self.table = table
-        self.defaults = defaults or {}
+        self.defaults: Mapping[str, Any] = defaults or {}
         check_kinds(table, KINDS, path)
         for name in ("rope_parameters", "rope_scaling"):
             check_kinds(table.get(name) or {}, ROPE_KINDS, path)

@@ -26,7 +26,7 @@ from pellucid.weights.tutorials.slips import with_masks, write_into_weights
 from pellucid.weights.tutorials.source import Source, read_state_dict
 from pellucid.weights.tutorials.torch_transformer import Surroundings, import_torch_transformer
 
-log = logging.getLogger(__name__)
+log: logging.Logger = logging.getLogger(__name__)
 
 STANDARD_DEVIATION_EPS = 1e-6  # annotated-transformer's LayerNorm
 EMBEDDING_NORM_EPS = 1e-12  # nlp-with-transformers' norm on the embeddings
@@ -132,7 +132,7 @@ class _Importer:
         self.reader, self.source, self.layout = reader, reader.source, reader.layout
         self.tensors, self.d_model = reader.tensors, reader.d_model
         self.position_limits: dict[str, int] = {}
-        """Of a side whose table of positions is the shorter one."""
+        """The length of a side's table of positions, where that is the shorter one."""
 
     def read(self, max_positions: int) -> dict[str, Any]:
         """Reads all tensors; returns the fields of the config that they and the layout decide.

@@ -60,9 +60,9 @@ class Layout:
     scores_by_model_width: bool = False
     """Scores are divided by the square root of d_model, not of the head's width."""
     slips: tuple[Slip, ...] = ()
-    """Where the text computes something else than it means."""
+    """The places where the text computes something else than it means."""
     position_tables: tuple[str, str] | None = None
-    """Where computed positions may have been saved, of the source and of the target."""
+    """The names under which computed positions may have been saved, of the source and of the target."""
 
     @property
     def token_table(self) -> str:

@@ -60,11 +60,11 @@ class Reader:
         self.layout: Layout = nearest_spelling(source.layout, source.tensors)
         self.num_heads = num_heads
         self.tensors: dict[str, Tensor] = {}
-        self.d_model = source.shape(self.layout.token_table, 2)[1]
-        self.told_heads = heads_of(source.tensors, source.layout)
+        self.d_model: int = source.shape(self.layout.token_table, 2)[1]
+        self.told_heads: int | None = heads_of(source.tensors, source.layout)
         self._check_heads()
-        self.has_qkv_bias = self.layout.qkv_bias or self._finds_qkv_bias()
-        self.d_ff = self._inner_width()
+        self.has_qkv_bias: bool = self.layout.qkv_bias or self._finds_qkv_bias()
+        self.d_ff: int = self._inner_width()
 
     def read_part(self, ours: str, theirs: str) -> None:
         """Reads a part of a layer: its name tells what it is."""

@@ -17,7 +17,7 @@ PREFIXES = ("module.", "_orig_mod.", "model.", "model/")
 SUFFIXES = (":0", "/.ATTRIBUTES/VARIABLE_VALUE")
 """The text that TensorFlow puts behind the names of variables."""
 BOOKKEEPING = ("_CHECKPOINTABLE_OBJECT_GRAPH", "save_counter", "optimizer", "/.OPTIMIZER_SLOT/")
-"""Where one of these stands in a name of TensorFlow's, it is not part of the model."""
+"""The words in TensorFlow's names for what is not part of the model."""
 SHOWN = 5
 
 
