@@ -22,7 +22,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from report import circumstances, print_json
+from report import circumstances, positive, print_json, refusals_in_words
 from sacrebleu import corpus_bleu
 from scripts import SPELLINGS
 
@@ -33,19 +33,19 @@ from pellucid.tasks.translator import LongText, Translator
 SENTENCES = (1, 2, 3, 5)
 
 
+@refusals_in_words()
 def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("runs", nargs="+", type=Path, help="finished run folders of translators")
     parser.add_argument("--src", type=Path, help="sources; without them the run's own validation pairs")
     parser.add_argument("--ref", type=Path, help="their references")
-    parser.add_argument("--limit", type=int, help="only the first pairs")
-    parser.add_argument("--beam-size", type=int, default=1)
+    parser.add_argument("--limit", type=positive, help="only the first pairs")
+    parser.add_argument("--beam-size", type=positive, default=1)
     parser.add_argument("--spellings", action="store_true", help="count translations that other spaces change")
     arguments = parser.parse_args(argv)
     warnings.simplefilter("ignore", LongText)
     rows = [measured(run, arguments) for run in arguments.runs]
-    given = sys.argv[1:] if argv is None else list(argv)
-    print_json(circumstances(__file__, given, ()) | {"runs": rows})
+    print_json(circumstances(__file__, argv, ()) | {"runs": rows})
     return 0
 
 

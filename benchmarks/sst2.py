@@ -22,7 +22,7 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
-from report import circumstances, print_json
+from report import circumstances, print_json, refusals_in_words
 from torch import Tensor, nn
 
 from pellucid.evaluation.label_scores import wilson_interval
@@ -40,6 +40,7 @@ FINE_TUNING = (
 )  # fmt: skip
 
 
+@refusals_in_words()
 def main(argv: Sequence[str] | None = None) -> int:
     """Trains all, prints JSON."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -49,7 +50,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
     parser.add_argument("--set", action="append", default=[], help="a setting of the recipe, section.key=value")
     parser.add_argument("--on", choices=("dev", "test"), default="dev", help="the text that accuracies are of")
-    argv = list(sys.argv[1:] if argv is None else argv)
     options = parser.parse_args(argv)
     rows = {name: read(options.data_dir / "sst2" / f"{name}.tsv.gz") for name in ("train", "dev", "test")}
     found: dict[str, Any] = {

@@ -17,7 +17,7 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
-from report import circumstances, print_json
+from report import circumstances, positive, print_json, refusals_in_words
 from torch import Tensor, nn
 
 from pellucid.run.run import train
@@ -61,14 +61,14 @@ class PlainGPT(nn.Module):
         return F.linear(self.norm(self.blocks(x)), self.tokens.weight)
 
 
+@refusals_in_words()
 def main(argv: Sequence[str] | None = None) -> int:
     """Trains both, prints JSON."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data-dir", type=Path, required=True, help="the folder that holds tinyshakespeare/")
     parser.add_argument("--out", type=Path, default=Path("runs/tiny-shakespeare"), help="the run folder")
-    parser.add_argument("--steps", type=int, default=2000)
+    parser.add_argument("--steps", type=positive, default=2000)
     parser.add_argument("--seed", type=int, default=1)
-    argv = list(sys.argv[1:] if argv is None else argv)
     options = parser.parse_args(argv)
     text = (options.data_dir / "tinyshakespeare" / "input.txt").read_text(encoding="utf-8")
     found = {"ours": ours(options, text), "plain": plain(options, text)}
