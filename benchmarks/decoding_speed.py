@@ -180,10 +180,10 @@ def load_translator(args: argparse.Namespace, folder: Path) -> tuple[Translator,
 
 def run(args: argparse.Namespace, folder: Path) -> dict[str, Any]:
     """Loads, proves, measures."""
+    translator, test = load_translator(args, folder)
     import ct2
     import marian
 
-    translator, test = load_translator(args, folder)
     model, target = translator.model, translator.tokenizers.target
     marian_model = marian.to_marian(model)
     ct2_translator = ct2.to_ctranslate2(model, target.unk_id, folder / "ct2", args.threads)

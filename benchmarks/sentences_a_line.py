@@ -27,6 +27,7 @@ from sacrebleu import corpus_bleu
 from scripts import SPELLINGS
 
 from pellucid.data.lines import read_pairs
+from pellucid.errors import DataError
 from pellucid.run.folder import RunFolder, stored_recipe
 from pellucid.tasks.translator import LongText, Translator
 
@@ -59,7 +60,8 @@ def measured(run: Path, arguments: argparse.Namespace) -> dict[str, Any]:
     """Returns what a run was trained with, its validation loss, its BLEU by sentences a line, and by spelling how many
     translations are others."""
     recipe, result = stored_recipe(run), RunFolder(run).result
-    assert result is not None, f"{run} has not finished"
+    if result is None:
+        raise DataError(f"the run `{run}` has not finished", "give the command that began it once more")
     texts = (arguments.src, arguments.ref) if arguments.src else (recipe.data.valid_src, recipe.data.valid_tgt)
     pairs = list(read_pairs(*map(str, texts)))[: arguments.limit]
     translator = Translator.load(run, device="cpu")

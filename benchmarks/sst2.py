@@ -12,7 +12,6 @@ extra `verify`. One thread on a core of its own.
 """
 
 import argparse
-import gzip
 import statistics
 import sys
 import time
@@ -25,6 +24,7 @@ import torch.nn.functional as F
 from report import circumstances, print_json, refusals_in_words
 from torch import Tensor, nn
 
+from pellucid.data.lines import read_lines
 from pellucid.evaluation.label_scores import wilson_interval
 from pellucid.run.run import train
 from pellucid.tasks.classifier import Classifier
@@ -69,8 +69,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def read(path: Path) -> Rows:
     """Sentences and labels."""
-    with gzip.open(path, "rt", encoding="utf-8") as file:
-        pairs = [line.rstrip("\n").split("\t") for line in file]
+    pairs = [line.split("\t") for line in read_lines(path)]
     return [(text, label) for text, label in pairs]
 
 

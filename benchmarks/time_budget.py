@@ -32,6 +32,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--out", type=Path, default=Path("runs/time-budget"), help="the run folders go below it")
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args(argv)
+    for budget in options.budget:
+        parse_duration(budget)  # all of them before the first one is spent
     runs = [measured(budget, options.seed, options.out, options.data_dir) for budget in options.budget]
     print_json(circumstances(__file__, argv) | {"runs": runs})
     return 0
@@ -67,7 +69,10 @@ def measured(budget: str, seed: int, out: Path, data: Path) -> dict[str, Any]:
 def pellucid(*args: object) -> str:
     """What the command prints on standard output."""
     command = [sys.executable, "-m", "pellucid", *map(str, args)]
-    return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True)
+    if done.returncode:  # it has said why
+        raise SystemExit(done.returncode)
+    return done.stdout
 
 
 if __name__ == "__main__":

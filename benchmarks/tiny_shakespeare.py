@@ -20,6 +20,7 @@ import torch.nn.functional as F
 from report import circumstances, positive, print_json, refusals_in_words
 from torch import Tensor, nn
 
+from pellucid.data.lines import read_lines
 from pellucid.run.run import train
 from pellucid.tasks.language_model import LanguageModel
 
@@ -70,7 +71,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--steps", type=positive, default=2000)
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args(argv)
-    text = (options.data_dir / "tinyshakespeare" / "input.txt").read_text(encoding="utf-8")
+    text = "".join(f"{line}\n" for line in read_lines(options.data_dir / "tinyshakespeare" / "input.txt"))
     found = {"ours": ours(options, text), "plain": plain(options, text)}
     print_json(circumstances(__file__, argv) | {"steps": options.steps, **found})
     return 0
