@@ -118,7 +118,8 @@ def _int8(saved: SavedModel, folder: Path, sources: list[list[int]], references:
     for name, width in (("greedy", 1), ("beam", saved.decode.beam_size)):
         found = engine.engine.translate_batch(
             [engine.words(_source(saved, ids)) for ids in sources], beam_size=width, max_batch_size=32,
-            length_penalty=saved.decode.length_penalty, max_decoding_length=256,
+            length_penalty=saved.decode.length_penalty,
+            max_decoding_length=min(256, saved.model.config.max_positions - 1),
         )  # fmt: skip
         outputs = [[engine.ids[word] for word in each.hypotheses[0]] for each in found]
         table[name] = _bleu(saved, outputs, references)

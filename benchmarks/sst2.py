@@ -58,13 +58,18 @@ def main(argv: Sequence[str] | None = None) -> int:
     }
     if options.checkpoint:
         steps = EPOCHS * len(rows["train"]) // SENTENCES
-        settings = [*FINE_TUNING, f"train.steps={steps}", f"train.warmup_steps={round(WARMUP * steps)}"]
+        settings = [*FINE_TUNING, f"train.steps={steps}", f"train.warmup_steps={warmup_steps(steps)}"]
         tuned = [ours(options, rows, "fine-tuned", seed, *settings) for seed in options.seeds]
         theirs = [timed(transformers_own, rows, options.on, options.checkpoint, seed, steps) for seed in options.seeds]
         found |= {"fine_tuned": over_seeds(tuned), "transformers": over_seeds(theirs)}
     packages = ["transformers"] if options.checkpoint else []
     print_json(circumstances(__file__, argv, packages) | {"seeds": options.seeds, "on": options.on} | found)
     return 0
+
+
+def warmup_steps(steps: int) -> int:
+    """A tenth of fine-tuning, one step at least."""
+    return max(1, round(WARMUP * steps))
 
 
 def read(path: Path) -> Rows:
@@ -139,7 +144,7 @@ def transformers_own(rows: dict[str, Rows], on: str, checkpoint: Path, seed: int
     decayed = [p for p in model.parameters() if p.dim() > 1], [p for p in model.parameters() if p.dim() <= 1]
     groups = [{"params": decayed[0], "weight_decay": 0.01}, {"params": decayed[1], "weight_decay": 0.0}]
     optimizer = torch.optim.AdamW(groups, lr=0.0)
-    best, order, warmup = (0, 0), list[int](), round(WARMUP * steps)
+    best, order, warmup = (0, 0), list[int](), warmup_steps(steps)
     for step in range(1, steps + 1):
         if len(order) < SENTENCES:
             order += torch.randperm(len(rows["train"])).tolist()

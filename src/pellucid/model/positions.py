@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from pellucid.config import ModelConfig
 from pellucid.errors import ConfigError
-from pellucid.model.parts import OURS, Parts
+from pellucid.model.parts import OURS, Parts, check_parts
 
 
 class AddedPositions(nn.Module):
@@ -61,6 +61,7 @@ def sinusoids(length: int, d_model: int) -> Tensor:
 
 def make_added(config: ModelConfig, parts: Parts = OURS) -> AddedPositions | None:
     """Returns the positions that are added to the embeddings; None where positions act within attention."""
+    check_parts(parts)  # here every model begins with them
     if parts.positions is not None:
         made = parts.make("positions", config, parts.positions)
         return made if isinstance(made, AddedPositions) else None

@@ -224,7 +224,7 @@ def test_pictures_of_a_process(run_script: Run) -> None:
 
 @pytest.mark.slow
 def test_scripts(run_script: Run) -> None:
-    small = ["--budget", "20s", "--steps", 2, "--pairs", 300, "--corpora", "korean decomposed", "mixed"]
+    small = ["--budget", "30s", "--steps", 2, "--pairs", 300, "--corpora", "korean decomposed", "mixed"]
     table, lines = run_script("scripts", *small)
     assert [*table["measured"]] == ["korean decomposed", "mixed"]
     assert [line.partition("[")[0].strip() for line in lines] == [*table["measured"]]
