@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import torch
-from report import circumstances, print_json, spread
+from report import circumstances, positive, print_json, seconds, spread
 from torch import Tensor
 
 from pellucid.model.attention import attention
@@ -84,19 +84,17 @@ def runner(case: Case, fused: bool) -> Callable[[], list[Tensor]]:
     return both
 
 
-def measure(case: Case, seconds: float) -> dict[str, Any]:
+def measure(case: Case, time_given: float) -> dict[str, Any]:
     """Milliseconds a call of each path, and how many times as fast the explicit one is."""
     runners = {"explicit": runner(case, fused=False), "fused": runner(case, fused=True)}
     if not case.dropout:
         for ours, theirs in zip(*(run() for run in runners.values()), strict=True):
             torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-5)
     times: dict[str, list[float]] = {name: [] for name in runners}
-    end = time.perf_counter() + seconds
+    end = time.perf_counter() + time_given
     while time.perf_counter() < end or len(times["fused"]) < 5:
         for name, run in runners.items():
-            started = time.perf_counter()
-            run()
-            times[name].append(1000 * (time.perf_counter() - started))
+            times[name].append(1000 * seconds(run))
     medians = {name: statistics.median(values) for name, values in times.items()}
     ratio = medians["fused"] / medians["explicit"]
     print(f"{case}  {medians['explicit']:8.3f}  {medians['fused']:8.3f}  {ratio:6.2f}", file=sys.stderr)
@@ -106,15 +104,15 @@ def measure(case: Case, seconds: float) -> dict[str, Any]:
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Measures; JSON on standard output, a table on standard error."""
-    argv = sys.argv[1:] if argv is None else argv
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=float, default=3.0, help="time given to a line of the table")
-    parser.add_argument("--threads", type=int, default=torch.get_num_threads())
+    parser.add_argument("--threads", type=positive, default=torch.get_num_threads())
     parser.add_argument("--quick", action="store_true", help="small shapes, a trial of the script")
     args = parser.parse_args(argv)
     torch.set_num_threads(args.threads)
     print("(  B, H,   L,   M,  K)  dropout                    explicit ms  fused ms  ratio", file=sys.stderr)
-    found = [measure(case, 0.1 if args.quick else args.seconds) for case in cases(args.quick)]
+    time_given = min(args.seconds, 0.1) if args.quick else args.seconds
+    found = [measure(case, time_given) for case in cases(args.quick)]
     print_json(circumstances(__file__, argv) | {"cases": found})
 
 

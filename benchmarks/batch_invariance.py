@@ -9,8 +9,9 @@ than 1e-4.
 
 import argparse
 import sys
+from collections.abc import Sequence
 
-from report import circumstances, print_json
+from report import circumstances, print_json, refusals_in_words
 
 from pellucid.data.lines import read_lines
 from pellucid.process import keep_freed_memory
@@ -19,7 +20,8 @@ from pellucid.tasks.translator import Translator
 BUDGETS = (200, 1000, 4096, 20_000)
 
 
-def main(argv: list[str] | None = None) -> int:
+@refusals_in_words()
+def main(argv: Sequence[str] | None = None) -> int:
     """Runs the comparison."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("model")
@@ -43,8 +45,7 @@ def main(argv: list[str] | None = None) -> int:
                 *found[f"beam {beam_size}, {budget} tokens"].values(),
                 file=sys.stderr,
             )
-    given = sys.argv[1:] if argv is None else argv
-    print_json(circumstances(__file__, given) | {"found": found})
+    print_json(circumstances(__file__, argv) | {"found": found})
     return int(any(f["texts that differ"] or f["largest difference of a score"] > 1e-4 for f in found.values()))
 
 

@@ -14,7 +14,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from report import circumstances, print_json
+from report import circumstances, positive, print_json
 
 from pellucid.errors import ConfigError
 from pellucid.evaluation.scores import corpus_scores
@@ -28,9 +28,9 @@ TOKENIZERS = ("13a", "intl", "zh", "char", "ko-mecab")
 def main(argv: Sequence[str] | None = None) -> int:
     """Scores all, prints JSON."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    argv = list(sys.argv[1:] if argv is None else argv)
-    parser.parse_args(argv)
-    found = {name: scores_of(lines) for name, lines in texts().items()}
+    parser.add_argument("--lines", type=positive, help="only the first lines of each text, a trial of the script")
+    options = parser.parse_args(argv)
+    found = {name: scores_of(lines[: options.lines]) for name, lines in texts().items()}
     print_json(circumstances(__file__, argv, ["sacrebleu"]) | {"kept": KEPT, "found": found})
     return 0
 

@@ -21,7 +21,7 @@ from dataclasses import replace
 from datetime import date
 from typing import Any
 
-from report import circumstances, print_json
+from report import circumstances, positive, print_json, refusals_in_words
 
 from pellucid.analysis.aligning_head import Agreement, HeadAgreement, best_head, find_head, score_heads
 from pellucid.analysis.alignment import Extraction, Gold
@@ -133,10 +133,11 @@ def by_digit(traces: Sequence[Trace], gold: Sequence[Gold], row: str) -> dict[st
     }  # fmt: skip
 
 
+@refusals_in_words()
 def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("run", help="the run folder of a demo")
-    parser.add_argument("--dates", type=int, default=HELD_OUT, help="how many of those held out")
+    parser.add_argument("--dates", type=positive, default=HELD_OUT, help="how many of those held out")
     args = parser.parse_args(argv)
     translator = Translator.load(args.run, "cpu")
     _, held_out = split_dates(PAIRS, SEED, HELD_OUT)
@@ -146,7 +147,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     rows = ("writes", "reads")
     print_json(
         {
-            **circumstances(__file__, sys.argv[1:] if argv is None else list(argv)),
+            **circumstances(__file__, argv),
             "dates": {"choosing": len(pairs) // 2, "scoring": len(pairs) - len(pairs) // 2},
             "by_field": [chosen_and_scored(traces, {**method, "row": row}) for method in METHODS for row in rows],
             "by_field_found_without_gold": without_gold(traces),

@@ -26,18 +26,15 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import ct2
-import marian
 import torch
 from measured_model import load_recipe
-from report import circumstances, in_words, print_json, spread
+from report import circumstances, in_words, positive, print_json, refusals_in_words, spread
 
 from pellucid.config import DecodeConfig
 from pellucid.data.lines import read_pairs
 from pellucid.decoding.batches import pad
 from pellucid.decoding.engine import search
 from pellucid.decoding.scoring import score_outputs
-from pellucid.errors import PellucidError
 from pellucid.evaluation.scores import score_corpus
 from pellucid.model.transformer import Transformer
 from pellucid.process import keep_freed_memory
@@ -87,6 +84,9 @@ def pellucid_engine(model: Transformer, batch_tokens: int) -> Engine:
 
 def make_engines(model: Transformer, marian_model: Any, ct2_translator: Any) -> dict[str, Engine]:
     """All engines by name."""
+    import ct2
+    import marian
+
     config, whole_batch = model.config, 2**24
     return {
         "pellucid": pellucid_engine(model, DecodeConfig().batch_tokens),
@@ -98,6 +98,8 @@ def make_engines(model: Transformer, marian_model: Any, ct2_translator: Any) -> 
 
 def prove_equal(model: Transformer, marian_model: Any, ct2_translator: Any, test: TestSet) -> dict[str, float]:
     """Largest differences of logits and scores over some sentences. Raises where they are too large."""
+    import ct2
+
     config, sources, targets = model.config, test.sources[:BATCH], test.targets[:BATCH]
     src = pad([[*source, config.eos_id] for source in sources], config.pad_id or 0)
     tgt_in = pad([[config.bos_id, *target] for target in targets], config.pad_id or 0)
@@ -179,6 +181,9 @@ def load_translator(args: argparse.Namespace, folder: Path) -> tuple[Translator,
 def run(args: argparse.Namespace, folder: Path) -> dict[str, Any]:
     """Loads, proves, measures."""
     translator, test = load_translator(args, folder)
+    import ct2
+    import marian
+
     model, target = translator.model, translator.tokenizers.target
     marian_model = marian.to_marian(model)
     ct2_translator = ct2.to_ctranslate2(model, target.unk_id, folder / "ct2", args.threads)
@@ -192,25 +197,22 @@ def run(args: argparse.Namespace, folder: Path) -> dict[str, Any]:
     return table
 
 
+@refusals_in_words()
 def main(argv: Sequence[str] | None = None) -> None:
     """Measures; JSON on standard output, the rest on standard error."""
-    argv = sys.argv[1:] if argv is None else argv
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", type=Path, help="a model folder; without it one is trained into runs/decoding-model")
     parser.add_argument("--data-dir", help="holds multi30k/; else PELLUCID_DATA does")
     parser.add_argument("--input", help="source sentences, one a line, instead of test_2016_flickr.de")
     parser.add_argument("--reference", help="their translations")
-    parser.add_argument("--rounds", type=int, default=3, help="how often each engine is measured")
-    parser.add_argument("--threads", type=int, default=torch.get_num_threads())
+    parser.add_argument("--rounds", type=positive, default=3, help="how often each engine is measured")
+    parser.add_argument("--threads", type=positive, default=torch.get_num_threads())
     parser.add_argument("--quick", action="store_true", help="a small model and 100 sentences, a trial of the script")
     args = parser.parse_args(argv)
     torch.set_num_threads(args.threads)
     keep_freed_memory()
-    try:
-        with tempfile.TemporaryDirectory() as folder:
-            table = run(args, Path(folder))
-    except PellucidError as error:
-        sys.exit(f"error: {error}\nhint: {error.hint}")
+    with tempfile.TemporaryDirectory() as folder:
+        table = run(args, Path(folder))
     print_json(circumstances(__file__, argv, ("transformers", "ctranslate2")) | table)
 
 

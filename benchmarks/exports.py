@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from report import circumstances, print_json
+from report import circumstances, positive, print_json, refusals_in_words
 
 from pellucid.conversion.counterparts import CTranslate2, Onnx
 from pellucid.data.lines import read_lines
@@ -34,19 +34,19 @@ BLEU_BAR = 0.3
 DIFFERENT_BAR = 1 / 1000
 
 
+@refusals_in_words()
 def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("run", type=Path, help="a run or model folder of a translator")
     parser.add_argument("--src", required=True)
     parser.add_argument("--ref", required=True)
-    parser.add_argument("--limit", type=int, help="only the first sentences")
+    parser.add_argument("--limit", type=positive, help="only the first sentences")
     parser.add_argument("--skip", choices=("ct2", "onnx"), action="append", default=[])
     parser.add_argument("--folder", type=Path)
     arguments = parser.parse_args(argv)
     with tempfile.TemporaryDirectory() as name:
         table = measure(arguments, arguments.folder or Path(name))
-    given = sys.argv[1:] if argv is None else list(argv)
-    print_json(circumstances(__file__, given, ("ctranslate2", "onnxruntime")) | table)
+    print_json(circumstances(__file__, argv, ("ctranslate2", "onnxruntime")) | table)
     return 0 if table["passed"] else 1
 
 
@@ -120,7 +120,8 @@ def _int8(saved: SavedModel, folder: Path, sources: list[list[int]], references:
     for name, width in (("greedy", 1), ("beam", saved.decode.beam_size)):
         found = engine.engine.translate_batch(
             [engine.words(_source(saved, ids)) for ids in sources], beam_size=width, max_batch_size=32,
-            length_penalty=saved.decode.length_penalty, max_decoding_length=256,
+            length_penalty=saved.decode.length_penalty,
+            max_decoding_length=min(256, saved.model.config.max_positions - 1),
         )  # fmt: skip
         outputs = [[engine.ids[word] for word in each.hypotheses[0]] for each in found]
         table[name] = _bleu(saved, outputs, references)

@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from unittest.mock import patch
 
-from report import circumstances, print_json
+from report import circumstances, positive, print_json, refusals_in_words
 from torch import nn
 
 import pellucid
@@ -73,16 +73,17 @@ VARIANTS: dict[str, Initialiser] = {
 }  # fmt: skip
 
 
+@refusals_in_words()
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the comparison, prints JSON."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data-dir", default="")
     parser.add_argument("--recipe", default="multi30k-de-en")
-    parser.add_argument("--steps", type=int, default=600)
+    parser.add_argument("--steps", type=positive, default=600)
     parser.add_argument("--warmup", type=int, help="steps of warm-up (default: the recipe's own)")
-    parser.add_argument("--seeds", type=int, default=2)
+    parser.add_argument("--seeds", type=positive, default=2)
+    parser.add_argument("--set", action="append", default=[], help="a setting of the recipe, section.key=value")
     parser.add_argument("--variants", nargs="+", choices=VARIANTS, default=list(VARIANTS))
-    argv = list(sys.argv[1:] if argv is None else argv)
     options = parser.parse_args(argv)
     found: dict[str, list[float]] = {name: [] for name in options.variants}
     for seed in range(1, options.seeds + 1):
@@ -97,6 +98,7 @@ def validation_loss(variant: Initialiser, seed: int, options: argparse.Namespace
     """After the first steps, nats a token."""
     steps: int = options.steps
     settings = [f"train.seed={seed}", f"train.steps={steps}", "train.average=1", f"train.validate_every={steps}"]
+    settings += options.set
     settings += [] if options.warmup is None else [f"train.warmup_steps={options.warmup}"]
     places = [f"pellucid.model.{name}.initialise" for name in ("transformer", "families")]
     with patch(places[0], variant), patch(places[1], variant), tempfile.TemporaryDirectory() as folder:

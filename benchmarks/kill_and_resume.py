@@ -21,12 +21,12 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from report import circumstances, print_json
+from report import circumstances, positive, print_json
 
 from pellucid.data.dates import split_dates, write_parallel
 
@@ -53,10 +53,10 @@ POLL = 0.002
 """Seconds between two looks at what a process has written."""
 
 
-def main(argv: list[str] | None = None) -> int:
+def main(argv: Sequence[str] | None = None) -> int:
     """Runs, kills, compares, and prints JSON."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--kills", type=int, default=25)
+    parser.add_argument("--kills", type=positive, default=25)
     parser.add_argument("--seed", type=int, default=1, help="decides phases and moments")
     parser.add_argument("--limit", type=float, default=300.0, help="seconds that one process may take")
     parser.add_argument("--quick", action="store_true", help="a smaller model and corpus")
@@ -64,7 +64,7 @@ def main(argv: list[str] | None = None) -> int:
     with tempfile.TemporaryDirectory(prefix="kill-and-resume-") as name:
         trial = Trial(Path(name), options.quick, options.limit, random.Random(options.seed))
         found = trial.run(options.kills)
-    print_json(circumstances(__file__, sys.argv[1:] if argv is None else argv) | found)
+    print_json(circumstances(__file__, argv) | found)
     return 0 if found["equal_bytes"] and found["equal_metrics"] else 1
 
 

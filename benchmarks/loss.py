@@ -13,31 +13,30 @@ take turns:
 
 import argparse
 import sys
-import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import torch
 import torch.nn.functional as F
-from report import circumstances, in_words, print_json, spread
+from report import circumstances, in_words, positive, print_json, spread, take_turns
 from torch import Tensor, nn
 
 from pellucid.decoding.scoring import CHUNK_LOGITS
 from pellucid.process import keep_freed_memory
 from pellucid.training.loss import projected_cross_entropy
 
-TOKENS, VOCABULARY, SMOOTHING = 1500, 8000, 0.1
+SMOOTHING = 0.1
 WARM_UP = 3
 
 
 class Problem:
     """States, targets and a projection of one width, and each side's way to value and gradients."""
 
-    def __init__(self, d_model: int) -> None:
+    def __init__(self, d_model: int, tokens: int, vocabulary: int) -> None:
         torch.manual_seed(1)
-        self.projection = nn.Linear(d_model, VOCABULARY, bias=False)
+        self.projection = nn.Linear(d_model, vocabulary, bias=False)
         nn.init.normal_(self.projection.weight, std=d_model**-0.5)
-        self.states = torch.randn(1, TOKENS, d_model, requires_grad=True)
-        self.targets = torch.randint(1, VOCABULARY, (1, TOKENS))
+        self.states = torch.randn(1, tokens, d_model, requires_grad=True)
+        self.targets = torch.randint(1, vocabulary, (1, tokens))
         self.sides: dict[str, Callable[[], tuple[Tensor, ...]]] = {
             "products": self.products, "pellucid": self.pellucid, "log_softmax": self.log_softmax, "plain": self.plain,
         }  # fmt: skip
@@ -64,15 +63,16 @@ class Problem:
         def of_chunk(logits: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
             log_probs = logits.log_softmax(dim=-1)
             total = -(1 - SMOOTHING) * log_probs.gather(1, targets).sum() - SMOOTHING * log_probs.mean(dim=-1).sum()
-            gradient = log_probs.exp_().sub_(SMOOTHING / VOCABULARY)
+            gradient = log_probs.exp_().sub_(SMOOTHING / logits.size(1))
             return total, gradient.scatter_add_(1, targets, gradient.new_full(targets.shape, SMOOTHING - 1))
 
         return self._chunked(of_chunk)
 
     def _chunked(self, of_chunk: Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]) -> tuple[Tensor, ...]:
-        states, weight, rows = self.states[0], self.projection.weight, CHUNK_LOGITS // VOCABULARY
+        states, weight = self.states[0], self.projection.weight
+        rows = CHUNK_LOGITS // len(weight)
         total, states_grad, weight_grad = torch.zeros(()), torch.empty_like(states), torch.zeros_like(weight)
-        for start in range(0, TOKENS, rows):
+        for start in range(0, len(states), rows):
             chunk = states[start : start + rows]
             found, gradient = of_chunk(F.linear(chunk, weight), self.targets[0, start : start + rows, None])
             total += found
@@ -84,36 +84,31 @@ class Problem:
         return total.detach(), *torch.autograd.grad(total, [self.states, self.projection.weight])
 
 
-def measure(d_model: int, rounds: int) -> dict[str, dict[str, float]]:
+def measure(d_model: int, options: argparse.Namespace) -> dict[str, dict[str, float]]:
     """Milliseconds of each side, which must agree first."""
-    problem = Problem(d_model)
+    problem = Problem(d_model, options.tokens, options.vocabulary)
     expected = problem.plain()
     for name in ("pellucid", "log_softmax"):
         torch.testing.assert_close(problem.sides[name](), expected, rtol=1e-4, atol=1e-4)
-    times: dict[str, list[float]] = {name: [] for name in problem.sides}
-    for number in range(rounds + WARM_UP):
-        for name, side in problem.sides.items():
-            started = time.perf_counter()
-            side()
-            if number >= WARM_UP:
-                times[name].append(1000 * (time.perf_counter() - started))
-    found = {name: spread(values) for name, values in times.items()}
+    times = take_turns(problem.sides, options.rounds, WARM_UP)
+    found = {name: spread([1000 * value for value in values]) for name, values in times.items()}
     for name, values in found.items():
         print(f"d_model {d_model}, {name}: {in_words(values)} ms", file=sys.stderr)
     return found
 
 
-def main(argv: list[str] | None = None) -> int:
+def main(argv: Sequence[str] | None = None) -> int:
     """Measures all widths and prints JSON."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--rounds", type=int, default=20)
-    parser.add_argument("--widths", type=int, nargs="+", default=(128, 256, 512))
+    parser.add_argument("--rounds", type=positive, default=20)
+    parser.add_argument("--widths", type=positive, nargs="+", default=(128, 256, 512))
+    parser.add_argument("--tokens", type=positive, default=1500)
+    parser.add_argument("--vocabulary", type=positive, default=8000)
     options = parser.parse_args(argv)
     keep_freed_memory()
-    times = {d_model: measure(d_model, options.rounds) for d_model in options.widths}
-    given = sys.argv[1:] if argv is None else argv
-    sizes = {"tokens": TOKENS, "vocabulary": VOCABULARY}
-    print_json(circumstances(__file__, given) | sizes | {"milliseconds": times})
+    times = {d_model: measure(d_model, options) for d_model in options.widths}
+    sizes = {"tokens": options.tokens, "vocabulary": options.vocabulary}
+    print_json(circumstances(__file__, argv) | sizes | {"milliseconds": times})
     return 0
 
 

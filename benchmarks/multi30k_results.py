@@ -18,12 +18,12 @@ from pathlib import Path
 from typing import Any
 
 from multi_bleu import LANGUAGES, moses_tokens, multi_bleu
-from report import circumstances, print_json
+from report import circumstances, print_json, refusals_in_words
 
 from pellucid.config import DataConfig, Recipe
 from pellucid.data.lines import read_pairs
 from pellucid.data.locate import TEXT_FIELDS, locate
-from pellucid.errors import DataError, PellucidError
+from pellucid.errors import DataError
 from pellucid.evaluation.scores import score_corpus
 from pellucid.process import keep_freed_memory
 from pellucid.run.folder import RunFolder, stored_recipe
@@ -160,7 +160,8 @@ def results(folders: Sequence[Path], data_dir: str | None, device: str) -> list[
     return found
 
 
-def main(argv: list[str] | None = None) -> int:
+@refusals_in_words()
+def main(argv: Sequence[str] | None = None) -> int:
     """Measures the runs."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("runs", nargs="+", type=Path, metavar="RUN", help="run folders")
@@ -168,13 +169,9 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--device", default="auto")
     options = parser.parse_args(argv)
     keep_freed_memory()
-    try:
-        recipes = results(options.runs, options.data_dir, options.device)
-    except PellucidError as error:
-        parser.exit(2, f"error: {error}\nhint: {error.hint}\n")
+    recipes = results(options.runs, options.data_dir, options.device)
     print(f"\n{markdown(recipes)}", file=sys.stderr)
-    given = sys.argv[1:] if argv is None else argv
-    print_json(circumstances(__file__, given, ["sacrebleu", "sacremoses"]) | {"recipes": recipes})
+    print_json(circumstances(__file__, argv, ["sacrebleu", "sacremoses"]) | {"recipes": recipes})
     return 0
 
 

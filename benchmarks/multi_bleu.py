@@ -17,8 +17,10 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
+from report import circumstances, print_json, refusals_in_words
+
 from pellucid.data.lines import read_pairs
-from pellucid.errors import DataError, PellucidError
+from pellucid.errors import DataError
 
 LONGEST = 4
 LANGUAGES = ("cs", "de", "en", "fr")  # of Multi30k; another one would be cut up by the rules of English, silently
@@ -96,22 +98,17 @@ def score_files(hyp: str, ref: str, language: str) -> MultiBleu:
     return multi_bleu(hypotheses, references)
 
 
-def main(argv: list[str] | None = None) -> int:
+@refusals_in_words()
+def main(argv: Sequence[str] | None = None) -> int:
     """Scores two files."""
-    from report import circumstances, print_json
-
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--hyp", required=True, metavar="FILE", help="translations, plain text, one a line")
     parser.add_argument("--ref", required=True, metavar="FILE", help="their references")
     parser.add_argument("--language", required=True, choices=LANGUAGES, help="of both files")
     options = parser.parse_args(argv)
-    try:
-        found = score_files(options.hyp, options.ref, options.language)
-    except PellucidError as error:
-        parser.exit(2, f"error: {error}\nhint: {error.hint}\n")
+    found = score_files(options.hyp, options.ref, options.language)
     print(found, file=sys.stderr)
-    given = sys.argv[1:] if argv is None else argv
-    print_json(circumstances(__file__, given, ["sacremoses"]) | asdict(found))
+    print_json(circumstances(__file__, argv, ["sacremoses"]) | asdict(found))
     return 0
 
 

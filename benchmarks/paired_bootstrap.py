@@ -11,10 +11,11 @@ counted is how often p is small, and how often the interval of the difference le
 
 import argparse
 import sys
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from report import circumstances, print_json
+from report import circumstances, positive, print_json, refusals_in_words
 from sacrebleu.metrics.bleu import BLEU
 
 from pellucid.evaluation.held_out import read_columns
@@ -32,12 +33,13 @@ def bleu(counts: np.ndarray) -> np.ndarray:
     return 100 * brevity_penalty * np.exp(np.log(counts[..., 2:6] / counts[..., 6:10]).mean(axis=-1))
 
 
-def main(argv: list[str] | None = None) -> int:
+@refusals_in_words()
+def main(argv: Sequence[str] | None = None) -> int:
     """Runs the trials."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     for name in ("--a", "--b", "--ref"):
         parser.add_argument(name, required=True, metavar="FILE")
-    parser.add_argument("--trials", type=int, default=2000)
+    parser.add_argument("--trials", type=positive, default=2000)
     options = parser.parse_args(argv)
     a, b, references = read_columns([options.a, options.b, options.ref]).values()
     metric, draw, sentences = BLEU(force=True), np.random.default_rng(1), len(references)
@@ -67,8 +69,7 @@ def main(argv: list[str] | None = None) -> int:
     for name, part in parts.items():
         low, high = part["interval"]
         print(f"{name}: {part['of 100']:.1f} of 100 comparisons ({low:.1f} to {high:.1f})", file=sys.stderr)
-    given = sys.argv[1:] if argv is None else argv
-    print_json(circumstances(__file__, given, ["sacrebleu"]) | {"trials": options.trials, "found": parts})
+    print_json(circumstances(__file__, argv, ["sacrebleu"]) | {"trials": options.trials, "found": parts})
     return 0
 
 

@@ -12,14 +12,13 @@ import argparse
 import json
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import numpy as np
 import torch
-from report import circumstances, in_words, print_json, spread
+from report import circumstances, in_words, positive, print_json, seconds, spread
 
 import pellucid
 from pellucid.tracing.attention import AttentionTrace
@@ -44,13 +43,6 @@ def sample(layers: int, heads: int, tokens: int, width: int) -> Trace:
     )
 
 
-def timed(run: Callable[[], object]) -> float:
-    """Seconds of one call."""
-    started = time.perf_counter()
-    run()
-    return time.perf_counter() - started
-
-
 def measure_once(shape: dict[str, int]) -> dict[str, float]:
     """Seconds of each picture in this process; the first is the claim's."""
     trace = sample(**shape)
@@ -58,22 +50,21 @@ def measure_once(shape: dict[str, int]) -> dict[str, float]:
     with TemporaryDirectory() as folder:
         png, svg = Path(folder, "a.png"), Path(folder, "a.svg")
         return {
-            "model_png": timed(lambda: pellucid.view(trace, "model").png(png)),
-            "model_png_again": timed(lambda: pellucid.view(trace, "model").png(png)),
-            "model_svg": timed(lambda: pellucid.view(trace, "model").svg(svg)),
-            "thumbnails": timed(lambda: thumbnails(trace["encoder.self"])),
-            "matrix_png": timed(lambda: pellucid.view(trace, "matrix").png(png)),
-            "heads_png": timed(lambda: pellucid.view(trace, "heads").png(png)),
-            "heads_svg": timed(lambda: pellucid.view(trace, "heads").svg(svg)),
+            "model_png": seconds(lambda: pellucid.view(trace, "model").png(png)),
+            "model_png_again": seconds(lambda: pellucid.view(trace, "model").png(png)),
+            "model_svg": seconds(lambda: pellucid.view(trace, "model").svg(svg)),
+            "thumbnails": seconds(lambda: thumbnails(trace["encoder.self"])),
+            "matrix_png": seconds(lambda: pellucid.view(trace, "matrix").png(png)),
+            "heads_png": seconds(lambda: pellucid.view(trace, "heads").png(png)),
+            "heads_svg": seconds(lambda: pellucid.view(trace, "heads").svg(svg)),
         }
 
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Measures; JSON on standard output, a table on standard error."""
-    argv = sys.argv[1:] if argv is None else argv
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--processes", type=int, default=5, help="how often all is measured")
-    parser.add_argument("--threads", type=int, default=torch.get_num_threads())
+    parser.add_argument("--processes", type=positive, default=5, help="how often all is measured")
+    parser.add_argument("--threads", type=positive, default=torch.get_num_threads())
     parser.add_argument("--quick", action="store_true", help="small shapes, a trial of the script")
     parser.add_argument("--once", action="store_true", help="measure in this process, as the parent asks")
     args = parser.parse_args(argv)
@@ -86,8 +77,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     processes = 1 if args.quick else args.processes
     runs = [json.loads(subprocess.run(command, check=True, capture_output=True).stdout) for _ in range(processes)]
     found = {name: spread([run[name] for run in runs]) for name in runs[0]}
-    for name, seconds in found.items():
-        print(f"{name:<18}{in_words(seconds)} s", file=sys.stderr)
+    for name, values in found.items():
+        print(f"{name:<18}{in_words(values)} s", file=sys.stderr)
     print_json(circumstances(__file__, argv, ("matplotlib",)) | {"shape": shape, "seconds": found})
 
 

@@ -13,16 +13,14 @@ No side is timed before its loss has come within two per cent of single precisio
 
 import argparse
 import sys
-import time
-from collections.abc import Callable
+from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import numpy as np
 import torch
-from report import circumstances, in_words, print_json, spread
+from report import circumstances, in_words, positive, print_json, spread, take_turns
 
 from pellucid.config import ModelConfig, TrainConfig
 from pellucid.data.batching import Batch
@@ -34,7 +32,7 @@ from pellucid.training.precision import bfloat16_gain, multiply_in
 
 SIDES = ("float32", "bfloat16", "autocast")
 WIDTHS = (128, 256, 512)
-VOCABULARY, SENTENCES, LENGTH = 8000, 64, 30
+LENGTH = 30  # of each sentence
 WARM_UP = 2  # steps of each side that do not count
 
 
@@ -70,55 +68,49 @@ class Side:
         self.optimizer.step()
 
 
-def random_batch() -> Batch:
+def random_batch(sentences: int, vocabulary: int) -> Batch:
     """Sentences of one length: no padding."""
     generator = torch.Generator().manual_seed(3)
-    src, tgt = (torch.randint(3, VOCABULARY, (SENTENCES, LENGTH + 1), generator=generator) for _ in range(2))
-    return Batch(src, tgt[:, :-1], tgt[:, 1:], np.arange(SENTENCES), SENTENCES * LENGTH)
+    src, tgt = (torch.randint(3, vocabulary, (sentences, LENGTH + 1), generator=generator) for _ in range(2))
+    return Batch(src, tgt[:, :-1], tgt[:, 1:], np.arange(sentences), sentences * LENGTH)
 
 
-def measure(d_model: int, rounds: int) -> dict[str, dict[str, float]]:
+def measure(d_model: int, options: argparse.Namespace) -> dict[str, dict[str, float]]:
     """Target tokens a second of each side."""
     config = ModelConfig.preset(
-        "tiny", src_vocab_size=VOCABULARY, tgt_vocab_size=VOCABULARY, d_model=d_model, d_ff=4 * d_model, dropout=0.1
+        "tiny",
+        src_vocab_size=options.vocabulary,
+        tgt_vocab_size=options.vocabulary,
+        d_model=d_model,
+        d_ff=4 * d_model,
+        dropout=0.1,
     )
-    batch, train = random_batch(), TrainConfig()
+    batch, train = random_batch(options.sentences, options.vocabulary), TrainConfig()
     sides = [Side.of(name, config, train) for name in SIDES]
     losses = {side.name: float(side.loss(batch).detach()) / batch.num_tokens for side in sides}
     assert all(abs(loss / losses["float32"] - 1) < 0.02 for loss in losses.values()), losses
-    speeds: dict[str, list[float]] = {side.name: [] for side in sides}
-    for number in range(rounds + WARM_UP):
-        for side in sides:
-            seconds = timed(partial(side.step, batch))
-            if number >= WARM_UP:
-                speeds[side.name].append(batch.num_tokens / seconds)
-    found = {name: spread(values) for name, values in speeds.items()}
+    times = take_turns({side.name: partial(side.step, batch) for side in sides}, options.rounds, WARM_UP)
+    found = {name: spread([batch.num_tokens / value for value in values]) for name, values in times.items()}
     for name, values in found.items():
         gain = values["median"] / found["float32"]["median"]
         print(f"d_model {d_model}, {name}: {in_words(values)} target tokens/s, {gain:.2f} times", file=sys.stderr)
     return found
 
 
-def timed(act: Callable[[], Any]) -> float:
-    """Seconds that it takes."""
-    started = time.perf_counter()
-    act()
-    return time.perf_counter() - started
-
-
-def main(argv: list[str] | None = None) -> int:
+def main(argv: Sequence[str] | None = None) -> int:
     """Measures all widths and prints JSON."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--rounds", type=int, default=20)
-    parser.add_argument("--widths", type=int, nargs="+", default=WIDTHS)
+    parser.add_argument("--rounds", type=positive, default=20)
+    parser.add_argument("--widths", type=positive, nargs="+", default=WIDTHS)
+    parser.add_argument("--sentences", type=positive, default=64, help="in a batch")
+    parser.add_argument("--vocabulary", type=positive, default=8000)
     options = parser.parse_args(argv)
     keep_freed_memory()
     gain = bfloat16_gain(torch.device("cpu"))
     print(f"one product of two square matrices: {gain:.2f} times as fast in bfloat16", file=sys.stderr)
-    speeds = {d_model: measure(d_model, options.rounds) for d_model in options.widths}
-    given = sys.argv[1:] if argv is None else argv
+    speeds = {d_model: measure(d_model, options) for d_model in options.widths}
     measured = {"product_gain": round(gain, 2), "tokens_per_second": speeds}
-    print_json(circumstances(__file__, given) | measured)
+    print_json(circumstances(__file__, argv) | measured)
     return 0
 
 

@@ -1,21 +1,31 @@
-"""What a benchmark's JSON says: when, by which command and on what it was measured; and sums of measurements."""
+"""What all benchmarks share: turns and their times, sums of measurements, what the JSON says, how errors are told."""
 
+import argparse
 import datetime
 import json
 import os
 import platform
 import shlex
 import statistics
-from collections.abc import Sequence
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import torch
 
+from pellucid.errors import PellucidError
 
-def circumstances(script: str, argv: Sequence[str], packages: Sequence[str] = ()) -> dict[str, Any]:
-    """The head of the JSON: the script with its arguments, the machine, and the versions of what is compared."""
+
+def circumstances(script: str, argv: Sequence[str] | None, packages: Sequence[str] = ()) -> dict[str, Any]:
+    """Returns the head of the JSON: the script with its arguments, the machine, and the versions of what is compared.
+
+    Where `argv` is None, the arguments are those of the process, as for argparse.
+    """
+    argv = sys.argv[1:] if argv is None else argv
     return {
         "benchmark": Path(script).stem,
         "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
@@ -29,7 +39,7 @@ def circumstances(script: str, argv: Sequence[str], packages: Sequence[str] = ()
 
 
 def cpu_model() -> str:
-    """The processor's name, as far as the system tells it."""
+    """Returns the processor's name, as far as the system tells it."""
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
     except OSError:
@@ -38,19 +48,50 @@ def cpu_model() -> str:
     return next(names, platform.processor() or platform.machine())
 
 
+def seconds(call: Callable[[], object]) -> float:
+    """Returns how long a call takes."""
+    started = time.perf_counter()
+    call()
+    return time.perf_counter() - started
+
+
+def take_turns(sides: Mapping[str, Callable[[], object]], rounds: int, warm_up: int = 0) -> dict[str, list[float]]:
+    """Returns the seconds of each side in each round; first come `warm_up` rounds that do not count."""
+    times = [{name: seconds(side) for name, side in sides.items()} for _ in range(warm_up + rounds)]
+    return {name: [row[name] for row in times[warm_up:]] for name in sides}
+
+
 def spread(values: Sequence[float]) -> dict[str, float]:
-    """Median, least and greatest of repeated measurements, to four digits."""
+    """Returns median, least and greatest of repeated measurements, to four digits."""
     found = {"median": statistics.median(values), "min": min(values), "max": max(values)}
     return {name: float(f"{value:.4g}") for name, value in found.items()}
 
 
 def in_words(values: dict[str, float]) -> str:
-    """A spread for the reader: `1,480 (1,410-1,700)`."""
+    """Returns a spread for the reader: `1,480 (1,410-1,700)`."""
     numbers = (values[name] for name in ("median", "min", "max"))
     median, least, greatest = (f"{number:,.0f}" if number >= 100 else f"{number:.3g}" for number in numbers)
     return f"{median} ({least}-{greatest})"
 
 
+def positive(word: str) -> int:
+    """Reads a number of rounds, steps, threads: what argparse calls for an option that may not be 0."""
+    number = int(word)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{number} is too few: give 1 or more")
+    return number
+
+
+@contextmanager
+def refusals_in_words() -> Iterator[None]:
+    """Ends the script with status 2, and with the error's message and hint, where a file or an option is refused."""
+    try:
+        yield
+    except PellucidError as error:
+        print(f"error: {error}\nhint: {error.hint}", file=sys.stderr)
+        raise SystemExit(2) from None
+
+
 def print_json(table: dict[str, Any]) -> None:
-    """The result, on standard output."""
+    """Prints the result on standard output."""
     print(json.dumps(table, indent=2, ensure_ascii=False))

@@ -20,12 +20,12 @@ import subprocess
 import sys
 import tempfile
 import unicodedata
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from random import Random
 from typing import Any
 
-from report import circumstances, print_json
+from report import circumstances, positive, print_json, refusals_in_words
 from sacrebleu.metrics.chrf import CHRF
 
 from pellucid.tasks.translator import Translator
@@ -33,7 +33,7 @@ from pellucid.text.subwords import Subwords
 from pellucid.text.tokenizer import Tokenizer
 
 Pair = tuple[str, str]
-PAIRS, HELD_OUT, CONSTANTS = 6000, 200, 100
+HELD_OUT, CONSTANTS = 200, 100
 LEXICON, PHRASES = 400, 60
 CONSONANTS, VOWELS = "bdfgklmnprstvz", "aeiou"
 CORPORA = ("chinese", "japanese", "korean", "korean decomposed", "cased", "mixed")
@@ -48,14 +48,14 @@ SPELLINGS: dict[str, Callable[[str], str]] = {
 }
 
 
-def corpus(name: str) -> list[Pair]:
-    """The pairs of a corpus, all different sources."""
+def corpus(name: str, pairs: int) -> list[Pair]:
+    """So many pairs of a corpus, and those held out before them; all different sources."""
     random = Random(f"scripts/{name}")
     word = WORDS[name]
     lexicon = [(word(random), latin_word(random)) for _ in range(LEXICON)]
     phrases = [random.choices(lexicon, k=random.randint(3, 8)) for _ in range(PHRASES)]
     found: dict[str, str] = {}
-    while len(found) < PAIRS + HELD_OUT:
+    while len(found) < pairs + HELD_OUT:
         source, target = SENTENCES[name](random.choice(phrases), len(found), random)
         found.setdefault(source, target)
     return list(found.items())
@@ -139,15 +139,15 @@ SENTENCES: dict[str, Callable[[list[Pair], int, Random], Pair]] = {
 }  # fmt: skip
 
 
-def measure(name: str, budget: str, steps: int, folder: Path) -> dict[str, Any]:
+def measure(name: str, options: argparse.Namespace, folder: Path) -> dict[str, Any]:
     """What a budget makes of a corpus."""
-    pairs = corpus(name)
+    pairs = corpus(name, options.pairs)
     held_out, training = pairs[:HELD_OUT], pairs[HELD_OUT:]
     for side, suffix in enumerate(("src", "tgt")):
         (folder / f"train.{suffix}").write_text("".join(f"{pair[side]}\n" for pair in training), encoding="utf-8")
     run = folder / "run"
-    command = ["train", "--src", folder / "train.src", "--tgt", folder / "train.tgt", "--out", run, "--budget", budget]
-    command += ["--set", f"train.steps={steps}"] if steps else []
+    command = ["train", "--src", folder / "train.src", "--tgt", folder / "train.tgt", "--out", run]
+    command += ["--budget", options.budget, *(["--set", f"train.steps={options.steps}"] if options.steps else [])]
     plan = pellucid(*command, "--plan")
     told = pellucid(*command)
     translator = Translator.load(run)
@@ -203,20 +203,23 @@ def chrf(texts: list[str], references: list[str]) -> float:
     return round(float(CHRF().corpus_score(texts, [references]).score), 1)
 
 
-def main() -> None:
+@refusals_in_words()
+def main(argv: Sequence[str] | None = None) -> None:
+    """Measures the corpora; JSON on standard output, a line a corpus on standard error."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--budget", default="60s")
     parser.add_argument("--steps", type=int, default=0, help="so many, as on a quiet machine, whatever else runs here")
+    parser.add_argument("--pairs", type=positive, default=6000, help="of each corpus, to train on")
     parser.add_argument("--corpora", nargs="+", choices=CORPORA, default=CORPORA)
-    options = parser.parse_args()
+    options = parser.parse_args(argv)
     measured = {}
     for name in options.corpora:
         with tempfile.TemporaryDirectory() as folder:
-            measured[name] = found = measure(name, options.budget, options.steps, Path(folder))
+            measured[name] = found = measure(name, options, Path(folder))
         parts = " / ".join(f"{part:.0%}" for part in found["characters"])
         other = sum(found["other translations"].values())
         print(f"{name:18} {found['sizes']} characters {parts}  chrF {found['chrf']}  others {other}", file=sys.stderr)
-    print_json(circumstances(__file__, sys.argv[1:], ["sacrebleu", "sentencepiece"]) | {"measured": measured})
+    print_json(circumstances(__file__, argv, ["sacrebleu", "sentencepiece"]) | {"measured": measured})
 
 
 if __name__ == "__main__":

@@ -22,30 +22,31 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from report import circumstances, print_json
+from report import circumstances, positive, print_json, refusals_in_words
 from sacrebleu import corpus_bleu
 from scripts import SPELLINGS
 
 from pellucid.data.lines import read_pairs
+from pellucid.errors import DataError
 from pellucid.run.folder import RunFolder, stored_recipe
 from pellucid.tasks.translator import LongText, Translator
 
 SENTENCES = (1, 2, 3, 5)
 
 
+@refusals_in_words()
 def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("runs", nargs="+", type=Path, help="finished run folders of translators")
     parser.add_argument("--src", type=Path, help="sources; without them the run's own validation pairs")
     parser.add_argument("--ref", type=Path, help="their references")
-    parser.add_argument("--limit", type=int, help="only the first pairs")
-    parser.add_argument("--beam-size", type=int, default=1)
+    parser.add_argument("--limit", type=positive, help="only the first pairs")
+    parser.add_argument("--beam-size", type=positive, default=1)
     parser.add_argument("--spellings", action="store_true", help="count translations that other spaces change")
     arguments = parser.parse_args(argv)
     warnings.simplefilter("ignore", LongText)
     rows = [measured(run, arguments) for run in arguments.runs]
-    given = sys.argv[1:] if argv is None else list(argv)
-    print_json(circumstances(__file__, given, ()) | {"runs": rows})
+    print_json(circumstances(__file__, argv, ()) | {"runs": rows})
     return 0
 
 
@@ -59,7 +60,8 @@ def measured(run: Path, arguments: argparse.Namespace) -> dict[str, Any]:
     """Returns what a run was trained with, its validation loss, its BLEU by sentences a line, and by spelling how many
     translations are others."""
     recipe, result = stored_recipe(run), RunFolder(run).result
-    assert result is not None, f"{run} has not finished"
+    if result is None:
+        raise DataError(f"the run `{run}` has not finished", "give the command that began it once more")
     texts = (arguments.src, arguments.ref) if arguments.src else (recipe.data.valid_src, recipe.data.valid_tgt)
     pairs = list(read_pairs(*map(str, texts)))[: arguments.limit]
     translator = Translator.load(run, device="cpu")

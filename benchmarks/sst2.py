@@ -12,7 +12,6 @@ extra `verify`. One thread on a core of its own.
 """
 
 import argparse
-import gzip
 import statistics
 import sys
 import time
@@ -22,9 +21,10 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
-from report import circumstances, print_json
+from report import circumstances, print_json, refusals_in_words
 from torch import Tensor, nn
 
+from pellucid.data.lines import read_lines
 from pellucid.evaluation.label_scores import wilson_interval
 from pellucid.run.run import train
 from pellucid.tasks.classifier import Classifier
@@ -40,6 +40,7 @@ FINE_TUNING = (
 )  # fmt: skip
 
 
+@refusals_in_words()
 def main(argv: Sequence[str] | None = None) -> int:
     """Trains all, prints JSON."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -49,7 +50,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
     parser.add_argument("--set", action="append", default=[], help="a setting of the recipe, section.key=value")
     parser.add_argument("--on", choices=("dev", "test"), default="dev", help="the text that accuracies are of")
-    argv = list(sys.argv[1:] if argv is None else argv)
     options = parser.parse_args(argv)
     rows = {name: read(options.data_dir / "sst2" / f"{name}.tsv.gz") for name in ("train", "dev", "test")}
     found: dict[str, Any] = {
@@ -58,7 +58,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     }
     if options.checkpoint:
         steps = EPOCHS * len(rows["train"]) // SENTENCES
-        settings = [*FINE_TUNING, f"train.steps={steps}", f"train.warmup_steps={round(WARMUP * steps)}"]
+        settings = [*FINE_TUNING, f"train.steps={steps}", f"train.warmup_steps={warmup_steps(steps)}"]
         tuned = [ours(options, rows, "fine-tuned", seed, *settings) for seed in options.seeds]
         theirs = [timed(transformers_own, rows, options.on, options.checkpoint, seed, steps) for seed in options.seeds]
         found |= {"fine_tuned": over_seeds(tuned), "transformers": over_seeds(theirs)}
@@ -67,10 +67,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 0
 
 
+def warmup_steps(steps: int) -> int:
+    """A tenth of fine-tuning, one step at least."""
+    return max(1, round(WARMUP * steps))
+
+
 def read(path: Path) -> Rows:
     """Sentences and labels."""
-    with gzip.open(path, "rt", encoding="utf-8") as file:
-        pairs = [line.rstrip("\n").split("\t") for line in file]
+    pairs = [line.split("\t") for line in read_lines(path)]
     return [(text, label) for text, label in pairs]
 
 
@@ -140,7 +144,7 @@ def transformers_own(rows: dict[str, Rows], on: str, checkpoint: Path, seed: int
     decayed = [p for p in model.parameters() if p.dim() > 1], [p for p in model.parameters() if p.dim() <= 1]
     groups = [{"params": decayed[0], "weight_decay": 0.01}, {"params": decayed[1], "weight_decay": 0.0}]
     optimizer = torch.optim.AdamW(groups, lr=0.0)
-    best, order, warmup = (0, 0), list[int](), round(WARMUP * steps)
+    best, order, warmup = (0, 0), list[int](), warmup_steps(steps)
     for step in range(1, steps + 1):
         if len(order) < SENTENCES:
             order += torch.randperm(len(rows["train"])).tolist()

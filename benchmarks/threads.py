@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from report import circumstances, print_json
+from report import circumstances, positive, print_json, refusals_in_words
 
 from pellucid import Classifier, LanguageModel, ModelConfig, Trace, Translator
 from pellucid.config import DecodeConfig
@@ -93,24 +93,26 @@ def run(work: dict[str, Job], texts: Sequence[str], threads: int, seconds: float
             else:
                 counts[number][name, "right" if right else "wrong"] += 1
 
-    sys.setswitchinterval(sys.getswitchinterval() / 200)
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(interval / 200)
     running = [threading.Thread(target=draw, args=(number,)) for number in range(threads)]
     for thread in running:
         thread.start()
     for thread in running:
         thread.join()
+    sys.setswitchinterval(interval)
     total = sum(counts, Counter())
     found = {name: {kind: total[name, kind] for kind in ("right", "wrong", "errors")} for name in work}
     return {"jobs": found, "messages": sorted(messages)[:5]}
 
 
+@refusals_in_words()
 def main(argv: Sequence[str] | None = None) -> int:
     """Measures; JSON on standard output, a line a job on standard error. Returns 1 where anything was not right."""
-    argv = sys.argv[1:] if argv is None else argv
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", default="", help="a run or model folder of a translator")
     parser.add_argument("--text", action="append", help="what is translated and traced; may be given several times")
-    parser.add_argument("--threads", type=int, default=8)
+    parser.add_argument("--threads", type=positive, default=8)
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--quick", action="store_true", help="two seconds, a trial of the script")
     args = parser.parse_args(argv)

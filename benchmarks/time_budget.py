@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from report import circumstances, print_json
+from report import circumstances, print_json, refusals_in_words
 
 from pellucid.planning.duration import parse_duration
 
@@ -23,6 +23,7 @@ RECIPE = "multi30k-de-en"
 TEST = "multi30k/test_2016_flickr"
 
 
+@refusals_in_words()
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs each budget, prints JSON."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -30,8 +31,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--budget", action="append", required=True, help="as for `pellucid train`; may be repeated")
     parser.add_argument("--out", type=Path, default=Path("runs/time-budget"), help="the run folders go below it")
     parser.add_argument("--seed", type=int, default=1)
-    argv = list(sys.argv[1:] if argv is None else argv)
     options = parser.parse_args(argv)
+    for budget in options.budget:
+        parse_duration(budget)  # all of them before the first one is spent
     runs = [measured(budget, options.seed, options.out, options.data_dir) for budget in options.budget]
     print_json(circumstances(__file__, argv) | {"runs": runs})
     return 0
@@ -67,7 +69,10 @@ def measured(budget: str, seed: int, out: Path, data: Path) -> dict[str, Any]:
 def pellucid(*args: object) -> str:
     """What the command prints on standard output."""
     command = [sys.executable, "-m", "pellucid", *map(str, args)]
-    return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True)
+    if done.returncode:  # it has said why
+        raise SystemExit(done.returncode)
+    return done.stdout
 
 
 if __name__ == "__main__":

@@ -17,9 +17,10 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
-from report import circumstances, print_json
+from report import circumstances, positive, print_json, refusals_in_words
 from torch import Tensor, nn
 
+from pellucid.data.lines import read_lines
 from pellucid.run.run import train
 from pellucid.tasks.language_model import LanguageModel
 
@@ -61,16 +62,16 @@ class PlainGPT(nn.Module):
         return F.linear(self.norm(self.blocks(x)), self.tokens.weight)
 
 
+@refusals_in_words()
 def main(argv: Sequence[str] | None = None) -> int:
     """Trains both, prints JSON."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data-dir", type=Path, required=True, help="the folder that holds tinyshakespeare/")
     parser.add_argument("--out", type=Path, default=Path("runs/tiny-shakespeare"), help="the run folder")
-    parser.add_argument("--steps", type=int, default=2000)
+    parser.add_argument("--steps", type=positive, default=2000)
     parser.add_argument("--seed", type=int, default=1)
-    argv = list(sys.argv[1:] if argv is None else argv)
     options = parser.parse_args(argv)
-    text = (options.data_dir / "tinyshakespeare" / "input.txt").read_text(encoding="utf-8")
+    text = "".join(f"{line}\n" for line in read_lines(options.data_dir / "tinyshakespeare" / "input.txt"))
     found = {"ours": ours(options, text), "plain": plain(options, text)}
     print_json(circumstances(__file__, argv) | {"steps": options.steps, **found})
     return 0

@@ -11,13 +11,12 @@ question is asked most often for least work in a search, so the greedy search of
 import argparse
 import inspect
 import sys
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import torch
-from report import circumstances, in_words, print_json, spread
+from report import circumstances, in_words, positive, print_json, seconds, spread
 from torch import Tensor
 
 import pellucid
@@ -66,13 +65,6 @@ def without_question() -> Iterator[None]:
         scope["attention"] = kept
 
 
-def seconds(call: Callable[[], object]) -> float:
-    """How long a call takes."""
-    started = time.perf_counter()
-    call()
-    return time.perf_counter() - started
-
-
 def asked_against_not(call: Callable[[], object], pairs: int) -> list[float]:
     """Of each pair the time with the question over that without it."""
     ratios = []
@@ -118,11 +110,10 @@ def measure(name: str, model: Model, length: int, pairs: int) -> dict[str, Any]:
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Measures; JSON on standard output, a line a model on standard error."""
-    argv = sys.argv[1:] if argv is None else argv
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--tokens", type=int, default=512)
-    parser.add_argument("--pairs", type=int, default=20)
-    parser.add_argument("--threads", type=int, default=torch.get_num_threads())
+    parser.add_argument("--tokens", type=positive, default=512)
+    parser.add_argument("--pairs", type=positive, default=20)
+    parser.add_argument("--threads", type=positive, default=torch.get_num_threads())
     parser.add_argument("--quick", action="store_true", help="small models, a trial of the script")
     args = parser.parse_args(argv)
     torch.set_num_threads(args.threads)

@@ -26,7 +26,7 @@ from pathlib import Path
 
 import torch
 from measured_model import load_recipe
-from report import circumstances, in_words, print_json, spread
+from report import circumstances, in_words, positive, print_json, refusals_in_words, spread
 from torch_transformer import count_parameters, with_weights_of
 
 from pellucid.config import ModelConfig, Recipe, TrainConfig
@@ -34,7 +34,6 @@ from pellucid.data.batching import BatchOrder, draw_batch
 from pellucid.data.prepare import open_corpus, prepare, train_tokenizers
 from pellucid.data.sentences import Indices
 from pellucid.data.shards import Shard
-from pellucid.errors import PellucidError
 from pellucid.model.transformer import Transformer
 from pellucid.planning.settings import fit_to_tokenizers
 from pellucid.process import keep_freed_memory
@@ -220,21 +219,18 @@ def summarise(windows: list[dict[str, Window]]) -> dict[str, object]:
     }
 
 
+@refusals_in_words()
 def main(argv: Sequence[str] | None = None) -> None:
     """Measures; JSON on standard output, the rest on standard error."""
-    argv = sys.argv[1:] if argv is None else argv
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data-dir", help="holds multi30k/; else PELLUCID_DATA does")
-    parser.add_argument("--windows", type=int, default=5, help="how often each side is measured")
-    parser.add_argument("--batches", type=int, default=8, help="batches of 4,096 tokens in a window")
-    parser.add_argument("--threads", type=int, default=torch.get_num_threads())
+    parser.add_argument("--windows", type=positive, default=5, help="how often each side is measured")
+    parser.add_argument("--batches", type=positive, default=8, help="batches of 4,096 tokens in a window")
+    parser.add_argument("--threads", type=positive, default=torch.get_num_threads())
     parser.add_argument("--quick", action="store_true", help="a small model, a trial of the script")
     args = parser.parse_args(argv)
     torch.set_num_threads(args.threads)
-    try:
-        recipe = load_recipe(args.data_dir, args.quick, AS_IN_TORCH)
-    except PellucidError as error:
-        sys.exit(f"error: {error}\nhint: {error.hint}")
+    recipe = load_recipe(args.data_dir, args.quick, AS_IN_TORCH)
     with tempfile.TemporaryDirectory() as folder:
         job = make_job(recipe, Path(folder), args.threads)
         lengths = job.shard.source.lengths, job.shard.target.lengths

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from report import circumstances, print_json
+from report import circumstances, positive, print_json
 
 from pellucid.tracing.attention import AttentionTrace
 from pellucid.tracing.tokens import Token
@@ -28,7 +28,6 @@ from pellucid.tracing.trace import Trace
 from pellucid.views.page import write_page
 
 VIEWS = ("heads", "matrix", "model", "neuron")
-REPEATS = 30
 LIMITS = {
     "interactive_ms": 1000, "elements": 2500, "layer_switch_p95_ms": 50, "head_switch_p95_ms": 50, "hover_p95_ms": 16,
     "heap_mb": 150,
@@ -79,7 +78,7 @@ def p95(times: Sequence[float]) -> float:
     return round(float(np.percentile(times, 95)), 1)
 
 
-def measured(browser: Any, path: Path, view: str) -> dict[str, float]:
+def measured(browser: Any, path: Path, view: str, repeats: int) -> dict[str, float]:
     """One view of a page, opened anew."""
     context = browser.new_context(viewport={"width": 1280, "height": 860}, offline=True)
     page = context.new_page()
@@ -93,8 +92,8 @@ def measured(browser: Any, path: Path, view: str) -> dict[str, float]:
     def timed(what: str) -> tuple[tuple[float, ...], tuple[float, ...], float]:
         """Each time until it is shown and until it is drawn, and the main thread's own time, in ms."""
         before = metric("TaskDuration")
-        shown, drawn = zip(*page.evaluate(TIMED, [what, REPEATS]), strict=True)
-        return shown, drawn, round(1000 * (metric("TaskDuration") - before) / REPEATS, 1)
+        shown, drawn = zip(*page.evaluate(TIMED, [what, repeats]), strict=True)
+        return shown, drawn, round(1000 * (metric("TaskDuration") - before) / repeats, 1)
 
     page.goto(path.as_uri() + f"#view={view}")
     page.evaluate("pellucid.then((p) => p.settled())")
@@ -117,11 +116,12 @@ def measured(browser: Any, path: Path, view: str) -> dict[str, float]:
     return found
 
 
-def main(argv: Sequence[str]) -> None:
+def main(argv: Sequence[str] | None = None) -> None:
     """Prints the JSON."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     for name, default in (("layers", 12), ("heads", 12), ("width", 64)):
-        parser.add_argument(f"--{name}", type=int, default=default)
+        parser.add_argument(f"--{name}", type=positive, default=default)
+    parser.add_argument("--repeats", type=positive, default=30, help="how often each switch and hover is timed")
     parser.add_argument("--lengths", default="128,512")
     options = parser.parse_args(argv)
     from playwright.sync_api import sync_playwright
@@ -144,7 +144,7 @@ def main(argv: Sequence[str]) -> None:
                 }
                 row["seconds_to_write"] = round(time.perf_counter() - start, 2)
                 if views == VIEWS:
-                    row["in_the_browser"] = {view: measured(browser, path, view) for view in views}
+                    row["in_the_browser"] = {view: measured(browser, path, view, options.repeats) for view in views}
                 table["pages"].append(row)
                 print(f"{length} tokens, {', '.join(views)}: {row['megabytes']} MB", file=sys.stderr)
         browser.close()
@@ -152,4 +152,4 @@ def main(argv: Sequence[str]) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main()

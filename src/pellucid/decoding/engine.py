@@ -44,6 +44,10 @@ def search(
     Raises DecodingError for ids that the model does not have, a text of none, and a search that gives something else
     than hypotheses for each text.
     """
+    if by is not None and not callable(by):
+        raise DecodingError(
+            f"`search` is a {type(by).__name__}, which cannot be called", "give a function (steps, config) -> [Found]"
+        )
     run = by or partial(greedy_search if config.beam_size == 1 else beam_search, watch=watch)
     numbers = range(len(texts)) if places is None else places
     inputs, shapes, padded = _inputs(model, texts, config)
@@ -124,3 +128,5 @@ def _check_found(results: list[Found], count: int) -> None:
         raise DecodingError(f"{wanted}; it returned {len(results)}", "steps.rows says which output a row is")
     if any(not found.hypotheses for found in results):
         raise DecodingError(f"{wanted}; one has none", "an output at its limit ends: take what steps.hypotheses gives")
+    if odd := [one for found in results for one in found.hypotheses if not isinstance(one, Hypothesis)]:
+        raise DecodingError(f"{wanted}; one holds {shown(odd[0])}", "take what steps.hypotheses gives")

@@ -141,6 +141,7 @@ class Steps:
 
         Raises NotANumberError where the model gives no numbers.
         """
+        self._check_begun()
         config, at_limit = self._model.config, None
         if self.length >= self._soonest:
             at_limit = torch.tensor([self.length >= self.limits[row] for row in self.rows], device=self.device)
@@ -169,11 +170,17 @@ class Steps:
         common = int(alike[:-1].long().cumprod(dim=0).sum())
         self._open(kept[:, 0, : common + 1], kept)
 
+    def _check_begun(self) -> None:
+        if not hasattr(self, "_cache"):
+            raise DecodingError("the search has not begun", "call steps.start(width) first")
+
     def advance(self, tokens: Tensor, parents: Tensor | None = None) -> None:
         """Lets each hypothesis w go on from hypothesis parents[:, w] with tokens[:, w]: both (B, W), int64.
 
-        Without `parents` each goes on from itself. Raises DecodingError for another shape.
+        Without `parents` each goes on from itself. Raises DecodingError for another shape, and for a parent that is
+        none of the W.
         """
+        self._check_begun()
         for name, given in (("tokens", tokens), ("parents", parents)):
             if given is not None and given.shape != (len(self.rows), self.width):
                 raise DecodingError(
@@ -182,13 +189,28 @@ class Steps:
                     f"give a tensor ({len(self.rows)}, {self.width}), or start with another `width`",
                 )
         if parents is not None:
-            self._read = self._read.gather(1, parents[:, :, None].expand(-1, -1, self._read.size(2)))
+            try:
+                self._read = self._read.gather(1, parents[:, :, None].expand(-1, -1, self._read.size(2)))
+            except RuntimeError as error:  # a check beforehand would have a GPU wait at each step
+                raise DecodingError(
+                    f"`parents` cannot be gone on from: {error}", f"give int64 from 0 to {self.width - 1}"
+                ) from error
             self._cache.reorder(parents)
         self._read = torch.cat([self._read, tokens[:, :, None]], dim=2)  # (B, W, T)
 
     def select(self, rows: Tensor) -> None:
-        """Goes on with some rows of the batch alone, (B',): the others are done, and cost nothing any more."""
+        """Goes on with some rows of the batch alone, (B',): the others are done, and cost nothing any more.
+
+        Raises DecodingError for a row that the batch does not have.
+        """
+        if rows.dtype == torch.bool:
+            raise DecodingError("`rows` is a mask", "give the places of the rows that go on: mask.nonzero()[:, 0]")
         kept = rows.tolist()
+        if kept and not 0 <= min(kept) <= max(kept) < len(self.rows):
+            raise DecodingError(
+                f"`rows` holds {max(kept) if min(kept) >= 0 else min(kept)}; the batch has {len(self.rows)} rows",
+                "give the places of those that go on, counted from 0",
+            )
         if kept != list(range(len(self.rows))):
             self.rows = [self.rows[row] for row in kept]
             self._read = self._read[rows]

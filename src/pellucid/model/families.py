@@ -12,7 +12,7 @@ from pellucid.model.fast.linear import Linear
 from pellucid.model.initialisation import initialise
 from pellucid.model.layers import Decoder, Encoder
 from pellucid.model.masks import causal_mask, padding_mask
-from pellucid.model.parts import OURS, Parts
+from pellucid.model.parts import Parts, parts_or_ours
 from pellucid.model.steps import StepByStep
 from pellucid.model.transformer import Transformer
 
@@ -27,7 +27,7 @@ class EncoderOnly(nn.Module):
         super().__init__()
         self.config = config
         self.parts = parts
-        parts = OURS if parts is None else parts
+        parts = parts_or_ours(parts)
         self.src_embedding: Embeddings = Embeddings(config, config.src_vocab_size, parts)
         self.encoder: Encoder = Encoder(config, parts)
         initialise(self, config)
@@ -79,7 +79,7 @@ class DecoderOnly(StepByStep):
         super().__init__()
         self.config = config
         self.parts = parts
-        parts = OURS if parts is None else parts
+        parts = parts_or_ours(parts)
         self.tgt_embedding: Embeddings = Embeddings(config, config.tgt_vocab_size, parts)
         self.decoder: Decoder = Decoder(config, parts, has_memory=False)
         self.output_projection: Linear = Linear(config.d_model, config.tgt_vocab_size, bias=config.output_bias)

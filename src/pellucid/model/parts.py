@@ -7,17 +7,29 @@
 docs/guides/your-own-parts.md shows each of them at work.
 """
 
+import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from functools import partial
 from types import MethodType
+from typing import Any
 
-from torch import nn
+from torch import Tensor, nn
 
 from pellucid.config import ModelConfig
 from pellucid.errors import ConfigError
 
 Factory = Callable[[ModelConfig], nn.Module]
+
+CALLED_WITH = {
+    "attention": "x, memory, mask=, cache=, distances=",
+    "feed_forward": "x",
+    "norm": "x",
+    "positions": "queries, keys",
+    "encoder_layer": "x, mask, distances",
+    "decoder_layer": "x, memory, mask, memory_mask, cache, distances",
+}
+"""The arguments that a model calls each part with."""
 
 
 @dataclass(frozen=True)
@@ -63,14 +75,31 @@ class Parts:
     def make(self, name: str, config: ModelConfig, default: Factory) -> nn.Module:
         """Returns a new module: of the part `name` where there is one, else of the `default`.
 
-        Raises ConfigError where a part makes something that is not a module.
+        Raises ConfigError where a part makes something that is not a module, or one that a model cannot call; when it
+        is called, where it does not return what its place asks for.
         """
         factory: Factory | None = getattr(self, name)
-        module = default(config) if factory is None else factory(config)
+        if factory is None:
+            return default(config)
+        if wrong := _refused(factory, "config"):
+            from_config = hasattr(factory, "from_config")
+            kind = _names_of(factory)[1]
+            raise ConfigError(
+                f"`{name}` of Parts ({self.names[name]}) cannot be called with the config alone: {wrong}",
+                f"write Parts({name}={kind}.from_config)" if from_config else "let it take the model's config",
+            )
+        module = factory(config)
         if not isinstance(module, nn.Module):
             raise ConfigError(
                 f"`{name}` of Parts ({self.names[name]}) made a {type(module).__name__}; it must make a torch.nn.Module"
             )
+        if wrong := _refused(module.forward, CALLED_WITH[name]):
+            raise ConfigError(
+                f"`{name}` of Parts ({self.names[name]}) cannot be called as {name}({CALLED_WITH[name]}): {wrong}",
+                f"let its forward() take {CALLED_WITH[name].replace('=', '')}",
+            )
+        if name != "positions":  # which return no states: model/relative.py looks at theirs
+            module.register_forward_hook(partial(_check_states, name))
         return module
 
     @property
@@ -90,6 +119,41 @@ class Parts:
 
 OURS = Parts()
 """Pellucid's own modules everywhere."""
+
+
+def parts_or_ours(parts: Parts | None) -> Parts:
+    """Returns `parts`, or Pellucid's own where there are none. Raises ConfigError for what is not a Parts."""
+    if parts is not None and not isinstance(parts, Parts):
+        raise ConfigError(
+            f"`parts` is a {type(parts).__name__}, not a pellucid.Parts", "write parts=pellucid.Parts(attention=...)"
+        )
+    return OURS if parts is None else parts
+
+
+def _refused(call: Callable[..., Any], arguments: str) -> str:
+    """Returns why a call with these arguments, `x, mask=`, would be refused; empty where none is known."""
+    names = arguments.split(", ")
+    try:
+        signature = inspect.signature(call)
+    except (TypeError, ValueError):  # of a class or a function that is not Python's
+        return ""
+    try:
+        signature.bind(*(n for n in names if n[-1] != "="), **{n[:-1]: None for n in names if n[-1] == "="})
+    except TypeError as error:
+        return str(error)
+    return ""
+
+
+def _check_states(name: str, part: nn.Module, given: tuple[Any, ...], returned: object) -> None:
+    """Raises ConfigError where a part returns something else than a tensor of the shape of its first argument."""
+    shape = tuple(given[0].shape)
+    if isinstance(returned, Tensor) and tuple(returned.shape) == shape:
+        return
+    found = f"a tensor {tuple(returned.shape)}" if isinstance(returned, Tensor) else f"{type(returned).__name__}"
+    raise ConfigError(
+        f"`{name}` of Parts ({type(part).__name__}) returned {found}; it must return a tensor {shape}, as `x` is",
+        "each token's vector goes in and comes out",
+    )
 
 
 def _names_of(part: Factory) -> tuple[str, str]:

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from pellucid.config import ModelConfig
+from pellucid.errors import ConfigError
 from pellucid.model.cache import DecoderCache, LayerCache
 from pellucid.model.parts import OURS, Parts
 from pellucid.model.positions import AddedPositions
@@ -81,7 +82,10 @@ def make_distances(config: ModelConfig, parts: Parts = OURS, *, causal: bool) ->
     """
     if parts.positions is not None:
         made = parts.make("positions", config, parts.positions)
-        return None if isinstance(made, AddedPositions) else made
+        if isinstance(made, AddedPositions):
+            return None
+        made.register_forward_hook(_check_distances)
+        return made
     if config.positions == "rotary":
         return RotaryPositions(config)
     return RelativePositions(config, causal) if config.positions == "relative" else None
@@ -94,6 +98,22 @@ def positions_of(x: Tensor, cache: LayerCache | DecoderCache | None = None) -> t
     """
     keys = torch.arange(x.size(1), device=x.device) if cache is None else cache.positions
     return keys[-x.size(1) :], keys
+
+
+def _check_distances(part: nn.Module, given: tuple[Tensor, Tensor], returned: object) -> None:
+    """Raises ConfigError where positions of your own return something else than Distances of their places."""
+    if not isinstance(returned, Distances):
+        raise ConfigError(
+            f"`positions` of Parts ({type(part).__name__}) returned {type(returned).__name__}, not Distances",
+            "return pellucid.Distances(bias=...), with a tensor broadcastable to (B, H, L, M)",
+        )
+    L, M = map(len, given)
+    shape = () if returned.bias is None else tuple(returned.bias.shape)
+    if len(shape) > 4 or any(found not in (1, places) for found, places in zip(shape[::-1], (M, L), strict=False)):
+        raise ConfigError(
+            f"`positions` of Parts ({type(part).__name__}) returned a bias {shape} for {L} queries and {M} keys",
+            f"give one that is broadcastable to (B, H, {L}, {M})",
+        )
 
 
 def rotation(

@@ -11,7 +11,7 @@ from pellucid.model.fast.linear import Linear
 from pellucid.model.initialisation import initialise
 from pellucid.model.layers import Decoder, Encoder
 from pellucid.model.masks import causal_mask, padding_mask
-from pellucid.model.parts import OURS, Parts
+from pellucid.model.parts import Parts, parts_or_ours
 from pellucid.model.steps import StepByStep
 
 
@@ -36,7 +36,7 @@ class Transformer(StepByStep):
             )
         self.config = config
         self.parts = parts
-        parts = OURS if parts is None else parts
+        parts = parts_or_ours(parts)
         self.src_embedding: Embeddings = Embeddings(config, config.src_vocab_size, parts)
         self.tgt_embedding: Embeddings = Embeddings(config, config.tgt_vocab_size, parts)
         self.encoder: Encoder = Encoder(config, parts)

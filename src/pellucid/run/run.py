@@ -26,7 +26,7 @@ from pellucid.evaluation.scores import bleu_signature
 from pellucid.files.reading import sha256_of
 from pellucid.files.writing import is_disk_failure, write_text
 from pellucid.model.families import Model, build_model
-from pellucid.model.parts import Parts
+from pellucid.model.parts import Parts, check_parts
 from pellucid.planning.budget import Plan, plan_budget, with_vocabulary
 from pellucid.planning.request import Request
 from pellucid.planning.settings import (
@@ -46,11 +46,19 @@ from pellucid.run.validation import Validator
 from pellucid.tasks.task import find_device
 from pellucid.text.tokenizers import GivenTokenizers, Tokenizers
 from pellucid.training import precision
-from pellucid.training.events import CheckpointEvent, EndEvent, Hooks, Numbers, StepEvent, ValidationEvent
+from pellucid.training.events import (
+    CheckpointEvent,
+    EndEvent,
+    Hooks,
+    Numbers,
+    StepEvent,
+    ValidationEvent,
+    check_hook,
+)
 from pellucid.training.failures import is_out_of_memory
 from pellucid.training.log import RunLog, record
 from pellucid.training.loop import Trainer
-from pellucid.training.loss import Loss, make_loss
+from pellucid.training.loss import Loss, make_loss, name_of
 from pellucid.training.optimizer import Optimizer, Tensors, make_optimizer
 from pellucid.training.schedule import Clock, Schedule
 from pellucid.weights.folder import WEIGHTS, is_described, read_config, save_description
@@ -131,6 +139,8 @@ class Run:
         self._started = time.perf_counter() if started is None else started
         self.folder: RunFolder | None = None if out is None else RunFolder(Path(out))
         """The folder that `train` writes to."""
+        if parts is not None:
+            check_parts(parts)
         self.parts = parts
         self.hooks: Hooks = Hooks()
         """The functions that are called while the run trains, as `on_step` and its like have been given it."""
@@ -260,14 +270,23 @@ class Run:
             return given
         if self._made_optimizer is None:
             model = self.model
-            self._made_optimizer = (
-                make_optimizer(model, self.recipe.train, self.loss) if given is None else given(model)
-            )
+            made = make_optimizer(model, self.recipe.train, self.loss) if given is None else given(model)
+            if made is None:
+                raise ConfigError(
+                    f"`optimizer` ({name_of(given)}) returned None", "return the optimizer that it makes of the model"
+                )
+            self._made_optimizer = made
         return self._made_optimizer
 
     @optimizer.setter
     def optimizer(self, optimizer: Optimizer | Callable[[Model], Optimizer]) -> None:
         self._check_open("optimizer")
+        if isinstance(optimizer, type):
+            kind = optimizer.__name__
+            raise ConfigError(
+                f"`optimizer` is the class {kind}, not an optimizer",
+                f"write `run.optimizer = lambda model: {kind}(model.parameters(), lr=0.1)`",
+            )
         if not isinstance(optimizer, Optimizer) and not callable(optimizer):
             raise ConfigError(
                 f"`optimizer` is a {type(optimizer).__name__}, not an optimizer",
@@ -300,22 +319,22 @@ class Run:
 
         Numbers that `f` returns go into that step's line of metrics.jsonl.
         """
-        self.hooks.step.append(f)
+        self.hooks.step.append(check_hook(f))
         return f
 
     def on_validation(self, f: Callable[[ValidationEvent], Numbers]) -> Callable[[ValidationEvent], Numbers]:
         """Has `f` called with a ValidationEvent after each validation; returns `f`, as `on_step` does."""
-        self.hooks.validation.append(f)
+        self.hooks.validation.append(check_hook(f))
         return f
 
     def on_checkpoint(self, f: Callable[[CheckpointEvent], Numbers]) -> Callable[[CheckpointEvent], Numbers]:
         """Has `f` called with a CheckpointEvent after each checkpoint; returns `f`, as `on_step` does."""
-        self.hooks.checkpoint.append(f)
+        self.hooks.checkpoint.append(check_hook(f))
         return f
 
     def on_end(self, f: Callable[[EndEvent], Numbers]) -> Callable[[EndEvent], Numbers]:
         """Has `f` called with an EndEvent when the run's model has been chosen; returns `f`, as `on_step` does."""
-        self.hooks.end.append(f)
+        self.hooks.end.append(check_hook(f))
         return f
 
     def stop(self) -> None:

@@ -3,7 +3,7 @@
 import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, SupportsIndex
 
 from pellucid.errors import CheckpointError, ConfigError, DataError, shown
 
@@ -94,12 +94,22 @@ class OwnTokenizer:
     def __init__(self, own: Tokenizer) -> None:
         """Raises ConfigError for an object that lacks something, has impossible ids, or fails on a text."""
         self.own = own
+        if isinstance(own, type):
+            raise ConfigError(
+                f"the tokenizer is the class `{own.__qualname__}`, not an object of it",
+                f"hand over {own.__name__}(...)",
+            )
         self.name: str = f"{type(own).__module__}.{type(own).__qualname__}"
         needed = ("encode", "decode", *_NUMBERS)
         if lacking := [name for name in needed if not hasattr(own, name)]:
             raise ConfigError(
                 f"the tokenizer `{self.name}` has no `{lacking[0]}`", f"a tokenizer has {', '.join(needed)}"
             )
+        for name in _NUMBERS:
+            if not isinstance(value := getattr(own, name), SupportsIndex):
+                raise ConfigError(
+                    f"the tokenizer `{self.name}` has a {type(value).__name__} for its `{name}`", "it must be a number"
+                )
         self.size, self.pad_id, self.bos_id, self.eos_id, self.unk_id = (int(getattr(own, name)) for name in _NUMBERS)
         for name in _NUMBERS[1:]:
             if not 0 <= getattr(self, name) < self.size:
@@ -109,7 +119,8 @@ class OwnTokenizer:
                 )
         self._special = dict(zip((self.pad_id, self.bos_id, self.eos_id, self.unk_id), SPECIAL_TOKENS, strict=True))
         try:
-            self.decode(self.encode(TRIED))
+            tried, again = self.encode(TRIED), self.encode(TRIED)
+            text = self.decode(tried)
         except DataError:
             raise
         except Exception as error:
@@ -117,6 +128,15 @@ class OwnTokenizer:
                 f"the tokenizer `{self.name}` fails on `{shown(TRIED)}`: {type(error).__name__}: {shown(str(error))}",
                 "encode what the vocabulary does not have as `unk_id`",
             ) from error
+        if tried != again:
+            raise ConfigError(
+                f"the tokenizer `{self.name}` reads `{shown(TRIED)}` as other ids the second time",
+                "switch off what it draws at random: a model is opened with the tokenizer that it was trained with",
+            )
+        if not isinstance(text, str):
+            raise ConfigError(
+                f"the tokenizer `{self.name}` decodes to {type(text).__name__}, not to a text", "return a str"
+            )
 
     def encode(self, text: str) -> list[int]:
         return self._checked(self.own.encode(text), text)

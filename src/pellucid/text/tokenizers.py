@@ -50,10 +50,17 @@ class Tokenizers:
 
     @classmethod
     def of(cls, given: "GivenTokenizers | None") -> "Tokenizers | None":
-        """Returns the tokenizers of both sides: of one for both, of a pair, or as they are; None for None."""
+        """Returns the tokenizers of both sides: of one for both, of a pair, or as they are; None for None.
+
+        Raises ConfigError for another number of them.
+        """
         if given is None or isinstance(given, Tokenizers):
             return given
-        return cls(*given) if isinstance(given, tuple | list) else cls(given)
+        if not isinstance(given, tuple | list):
+            return cls(given)
+        if len(given) != 2:
+            raise ConfigError(f"`tokenizer` holds {len(given)} tokenizers", "give one for both sides, or two")
+        return cls(*given)
 
     def save(self, folder: Path) -> dict[str, object]:
         """Writes `tokenizer.*`, or `source.*` and `target.*`, and returns the table that load() reads.

@@ -100,6 +100,16 @@ class Hooks:
     end: list[Callable[[EndEvent], Numbers]] = field(default_factory=list)
 
 
+_Hook = TypeVar("_Hook")
+
+
+def check_hook(hook: _Hook) -> _Hook:
+    """Returns a hook. Raises ConfigError where it cannot be called."""
+    if not callable(hook):
+        raise ConfigError(f"a hook is a {type(hook).__name__}, which cannot be called", "hand over a function (event)")
+    return hook
+
+
 def call(hooks: Iterable[Callable[[_Event], Numbers]], event: _Event) -> dict[str, float]:
     """Calls hooks with an event; returns the numbers that they have returned.
 
@@ -116,6 +126,10 @@ def call(hooks: Iterable[Callable[[_Event], Numbers]], event: _Event) -> dict[st
                 "return a dict of numbers for metrics.jsonl, or nothing",
             )
         for name, value in returned.items():
+            if not isinstance(name, str):
+                raise ConfigError(
+                    f"the hook `{name_of(hook)}` returned {name!r} for a name", "return a dict of numbers by name"
+                )
             if name in TAKEN or name in found:
                 raise ConfigError(
                     f"the hook `{name_of(hook)}` returned `{name}`, which the line of metrics.jsonl has already",

@@ -93,10 +93,14 @@ class Schedule:
 
 def own_rate(schedule: Callable[[int], float], step: int) -> float:
     """Returns what a schedule of one's own gives for a step. Raises ConfigError where that is not a learning rate."""
-    rate = float(schedule(step))
+    given = schedule(step)
+    try:
+        rate = math.nan if isinstance(given, str) else float(given)
+    except (TypeError, ValueError, RuntimeError):
+        rate = math.nan
     if not 0 <= rate < math.inf:
         raise ConfigError(
-            f"the schedule `{name_of(schedule)}` gives a learning rate of {rate} for step {step:,}",
+            f"the schedule `{name_of(schedule)}` gives a learning rate of {given!r} for step {step:,}",
             "return a finite number, 0 or above, for each step counted from 1",
         )
     return rate

@@ -1,13 +1,30 @@
-"""The benchmarks' scripts as modules, found beside each other as when one of them is run."""
+"""The benchmarks' scripts as modules, found beside each other as when one of them is run; and what they measure."""
 
+import json
+import random
+import shlex
+import string
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
+import torch
+
+from pellucid.config import DecodeConfig
+from pellucid.data.dates import split_dates
+from pellucid.model.transformer import Transformer
+from pellucid.tasks.translator import Translator
+from pellucid.text.tokenizers import Tokenizers
+from pellucid.text.vocabulary import Vocabulary
+from tests.tiny_model import tiny_config
 
 SCRIPTS = Path(__file__).parents[3] / "benchmarks"
+
+Ran = tuple[dict[str, Any], list[str]]
+"""What a script left: the JSON of standard output, and the lines of standard error."""
 
 
 @pytest.fixture
@@ -15,3 +32,72 @@ def script(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], ModuleType]:
     """`script("multi_bleu")` imports benchmarks/multi_bleu.py."""
     monkeypatch.syspath_prepend(SCRIPTS)
     return import_module
+
+
+@pytest.fixture
+def run_script(script: Callable[[str], ModuleType], capsys: pytest.CaptureFixture[str]) -> Callable[..., Ran]:
+    """`run_script("loss", "--rounds", 1)` runs a script to its end, which must have the given exit status."""
+
+    def run(name: str, *arguments: object, status: int = 0) -> Ran:
+        argv, threads = [str(argument) for argument in arguments], torch.get_num_threads()
+        try:
+            assert (script(name).main(argv) or 0) == status
+        finally:
+            torch.set_num_threads(threads)
+        out, err = capsys.readouterr()
+        table: dict[str, Any] = json.loads(out)
+        assert table["benchmark"] == name
+        assert table["command"] == shlex.join(["python", f"benchmarks/{name}.py", *argv])
+        assert table["machine"].keys() == {"cpu", "cores", "threads"}
+        assert {"python", "pellucid", "torch"} <= table["versions"].keys()
+        assert table["date"].endswith("+00:00")
+        return table, err.splitlines()
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def translator_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a translator of single characters with random weights, of the shape that all engines can run."""
+    characters = {*string.ascii_lowercase, *"".join(src + tgt for src, tgt in split_dates(2000, 7, 1000)[1])}
+    letters = Vocabulary("characters", tuple(sorted(characters)))
+    torch.manual_seed(0)
+    shape: dict[str, Any] = {"norm": "post", "final_norm": False, "tie_embeddings": "all", "num_heads": 2}
+    model = Transformer(tiny_config(src_vocab_size=letters.size, tgt_vocab_size=letters.size, **shape))
+    folder = tmp_path_factory.mktemp("translator") / "model"
+    Translator(model, Tokenizers(letters, letters), DecodeConfig(beam_size=2, max_length=8)).save(folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def data_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder as DATA is: multi30k/, sst2/ and tinyshakespeare/, with little in each."""
+    folder, draw = tmp_path_factory.mktemp("data"), random.Random(1)
+    words = ["".join(draw.choices(string.ascii_lowercase, k=draw.randint(2, 7))) for _ in range(200)]
+
+    def sentence() -> str:
+        return " ".join(draw.choices(words, k=draw.randint(3, 8)))
+
+    texts = {"train": 150, "val": 150, "test_2016_flickr": 12}
+    files = {f"multi30k/{name}.{side}.gz": count for name, count in texts.items() for side in ("de", "en")}
+    contents = {name: [sentence() for _ in range(count)] for name, count in files.items()}
+    contents |= {
+        f"sst2/{name}.tsv.gz": [f"{sentence()} {('awful', 'fine')[i % 2]}\t{i % 2}" for i in range(count)]
+        for name, count in {"train": 60, "dev": 12, "test": 10}.items()
+    }
+    contents["tinyshakespeare/input.txt"] = [sentence() for _ in range(120)]
+    for name, lines in contents.items():
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    return folder
+
+
+@pytest.fixture
+def lines_file(tmp_path: Path) -> Callable[..., Path]:
+    """`lines_file("name", "a", "b")` writes a file of lines."""
+
+    def write(name: str, *lines: str) -> Path:
+        (tmp_path / name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+        return tmp_path / name
+
+    return write

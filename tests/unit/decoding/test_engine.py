@@ -99,6 +99,7 @@ def test_a_margin_of_ones_own_search_asks_for_another_alone() -> None:
         (None, "it returned None"),
         ([Found([Hypothesis([3], -1.0)])], "it returned 1"),
         ([Found([Hypothesis([3], -1.0)]), Found([])], "one has none"),
+        ([Found([Hypothesis([3], -1.0)]), Found([[3]])], r"one holds \[3\]"),  # type: ignore[list-item]
     ],
 )
 def test_what_a_search_of_ones_own_must_return(results: Any, message: str) -> None:
@@ -107,3 +108,8 @@ def test_what_a_search_of_ones_own_must_return(results: Any, message: str) -> No
     with pytest.raises(DecodingError, match=wanted + message) as caught:
         search(random_model(0), [[3], [4]], DecodeConfig(), given)
     assert caught.value.hint
+
+
+def test_a_search_that_cannot_be_called() -> None:
+    with pytest.raises(DecodingError, match=r"^`search` is a str, which cannot be called$"):
+        search(random_model(0), [[3]], DecodeConfig(), "greedy")  # type: ignore[arg-type]

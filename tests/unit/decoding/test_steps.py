@@ -178,3 +178,32 @@ def test_a_shape_that_is_not_that_of_the_search(name: str) -> None:
         steps.advance(*((wrong, right) if name == "tokens" else (right, wrong)))
     assert str(caught.value) == f"`{name}` has shape (3, 1), but 3 outputs with 2 hypotheses each are searched"
     assert caught.value.hint == "give a tensor (3, 2), or start with another `width`"
+
+
+def test_a_search_begins_with_start() -> None:
+    steps = Steps(random_model(0), torch.tensor([[3, 4]]), DecodeConfig())
+    for call in (steps.log_probs, lambda: steps.advance(torch.ones(1, 1, dtype=torch.long))):
+        with pytest.raises(DecodingError, match=r"^the search has not begun$") as caught:
+            call()
+        assert caught.value.hint == "call steps.start(width) first"
+
+
+def test_a_parent_that_is_none_of_the_hypotheses() -> None:
+    steps = started(torch.zeros(3, 2, 8))
+    tokens = torch.full((3, 2), 1)
+    with pytest.raises(DecodingError, match=r"^`parents` cannot be gone on from: ") as caught:
+        steps.advance(tokens, torch.tensor([[0, 1], [0, 2], [0, 0]]))
+    assert caught.value.hint == "give int64 from 0 to 1"
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ([0, 3], "^`rows` holds 3; the batch has 3 rows$"),
+        ([-1], "^`rows` holds -1; the batch has 3 rows$"),
+        ([True, False, True], "^`rows` is a mask$"),
+    ],
+)
+def test_rows_that_the_batch_does_not_have(rows: list[int], message: str) -> None:
+    with pytest.raises(DecodingError, match=message):
+        started(torch.zeros(3, 2, 8)).select(torch.tensor(rows))

@@ -1,7 +1,7 @@
 """Parts of one's own: they stand where they should, learn, decode with a cache, or are refused."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 
 import pytest
@@ -219,6 +219,35 @@ def test_the_matrices_that_a_part_ends_with_are_shrunk_as_others_are() -> None:
             "`feed_forward` of Parts (tests.unit.model.test_parts.<lambda>) made a int; it must make a torch.nn.Module",
             "",
         ),
+        (
+            lambda: transformer({"feed_forward": Squared}),  # type: ignore[arg-type]
+            "`parts` is a dict, not a pellucid.Parts",
+            "write parts=pellucid.Parts(attention=...)",
+        ),
+        (
+            lambda: transformer(pellucid.Parts(attention=Windowed)),
+            "`attention` of Parts (tests.own_parts.Windowed) cannot be called with the config alone: missing a "
+            "required argument: 'num_heads'",
+            "write Parts(attention=Windowed.from_config)",
+        ),
+        (
+            lambda: transformer(pellucid.Parts(norm=lambda: nn.LayerNorm(12))),
+            "`norm` of Parts (tests.unit.model.test_parts.<lambda>) cannot be called with the config alone: too many "
+            "positional arguments",
+            "let it take the model's config",
+        ),
+        (
+            lambda: transformer(pellucid.Parts(attention=Squared)),
+            "`attention` of Parts (tests.own_parts.Squared) cannot be called as attention(x, memory, mask=, cache=, "
+            "distances=): too many positional arguments",
+            "let its forward() take x, memory, mask, cache, distances",
+        ),
+        (
+            lambda: transformer(pellucid.Parts(decoder_layer=Squared)),
+            "`decoder_layer` of Parts (tests.own_parts.Squared) cannot be called as decoder_layer(x, memory, mask, "
+            "memory_mask, cache, distances): too many positional arguments",
+            "let its forward() take x, memory, mask, memory_mask, cache, distances",
+        ),
     ],
 )
 def test_what_is_not_a_part(parts: object, message: str, hint: str) -> None:
@@ -226,6 +255,58 @@ def test_what_is_not_a_part(parts: object, message: str, hint: str) -> None:
         parts()
     assert str(caught.value).replace(__name__, "tests.unit.model.test_parts") == message
     assert caught.value.hint == hint
+
+
+class Returning(nn.Module):
+    """Takes whatever a part is called with, and returns what a test says of it."""
+
+    def __init__(self, returned: Callable[..., object], config: ModelConfig) -> None:
+        super().__init__()
+        self.returned = returned
+
+    def forward(self, *given: Tensor, **named: object) -> object:
+        return self.returned(*given)
+
+
+@pytest.mark.parametrize("name", ["attention", "feed_forward", "norm", "encoder_layer", "decoder_layer"])
+@pytest.mark.parametrize(
+    ("returned", "found"),
+    [
+        (lambda x, *_: x[..., :-1], r"a tensor \(2, 6, 11\)"),
+        (lambda x, *_: x.mean(dim=1, keepdim=True), r"a tensor \(2, 1, 12\)"),
+        (lambda x, *_: (x, None), "tuple"),
+        (lambda *_: None, "NoneType"),
+    ],
+)
+def test_a_part_returns_a_vector_a_token(name: str, returned: Callable[..., object], found: str) -> None:
+    model = transformer(pellucid.Parts(**{name: partial(Returning, returned)}))
+    message = rf"^`{name}` of Parts \(Returning\) returned {found}; it must return a tensor \(2, 6, 12\), as `x` is$"
+    with pytest.raises(ConfigError, match=message):
+        model(words(SRC_VOCAB_SIZE, 2, 6), words(TGT_VOCAB_SIZE, 2, 6))
+
+
+@pytest.mark.parametrize(
+    ("returned", "message"),
+    [
+        (lambda queries, keys: queries[:, None] - keys, "returned Tensor, not Distances"),
+        (
+            lambda *_: pellucid.Distances(bias=torch.zeros(3, 6, 5)),
+            r"returned a bias \(3, 6, 5\) for 6 queries and 6 keys",
+        ),
+        (lambda *_: pellucid.Distances(bias=torch.zeros(4, 6)), r"returned a bias \(4, 6\) for 6 queries and 6 keys"),
+    ],
+)
+def test_positions_return_distances(returned: Callable[..., object], message: str) -> None:
+    model = transformer(pellucid.Parts(positions=partial(Returning, returned)))
+    with pytest.raises(ConfigError, match=rf"^`positions` of Parts \(Returning\) {message}$") as caught:
+        model(words(SRC_VOCAB_SIZE, 2, 6), words(TGT_VOCAB_SIZE, 2, 6))
+    assert caught.value.hint
+
+
+@pytest.mark.parametrize("shape", [(), (1,), (6, 6), (3, 6, 6), (2, 1, 1, 6)])
+def test_a_bias_may_be_anything_that_broadcasts(shape: tuple[int, ...]) -> None:
+    parts = pellucid.Parts(positions=partial(Returning, lambda *_: pellucid.Distances(bias=torch.ones(shape))))
+    assert transformer(parts)(words(SRC_VOCAB_SIZE, 2, 6), words(TGT_VOCAB_SIZE, 2, 6)).isfinite().all()
 
 
 def test_what_a_part_is_called() -> None:

@@ -459,6 +459,32 @@ def test_what_cannot_be_called_is_refused_at_once(recipe: Recipe, name: str, mes
     assert str(error.value) == message
 
 
+def test_parts_that_are_not_parts_are_refused_at_once(recipe: Recipe) -> None:
+    with pytest.raises(ConfigError, match=r"^`parts` is a dict, not a pellucid\.Parts$"):
+        Run(recipe, None, parts={"norm": nn.LayerNorm}, device="cpu", quiet=True)  # type: ignore[arg-type]
+
+
+def test_an_optimizer_that_is_a_class_is_refused_at_once(recipe: Recipe) -> None:
+    run = Run(recipe, None, device="cpu", quiet=True)
+    with pytest.raises(ConfigError, match=r"^`optimizer` is the class SGD, not an optimizer$") as error:
+        run.optimizer = torch.optim.SGD  # type: ignore[assignment]
+    assert error.value.hint == "write `run.optimizer = lambda model: SGD(model.parameters(), lr=0.1)`"
+
+
+def test_a_function_that_makes_no_optimizer_does_not_train_with_the_settings(recipe: Recipe, tmp_path: Path) -> None:
+    run = Run(recipe, tmp_path / "run", device="cpu", quiet=True)
+    run.optimizer = lambda model: None  # type: ignore[assignment,return-value]
+    with pytest.raises(ConfigError, match=r"^`optimizer` \(.*<lambda>\) returned None$"):
+        run.train()
+
+
+@pytest.mark.parametrize("moment", ["step", "validation", "checkpoint", "end"])
+def test_a_hook_that_cannot_be_called_is_refused_at_once(recipe: Recipe, moment: str) -> None:
+    run = Run(recipe, None, device="cpu", quiet=True)
+    with pytest.raises(ConfigError, match=r"^a hook is a int, which cannot be called$"):
+        getattr(run, f"on_{moment}")(3)
+
+
 @pytest.mark.parametrize("name", ["loss", "optimizer", "model"])
 def test_what_training_would_not_hear_of_is_refused(recipe: Recipe, tmp_path: Path, name: str) -> None:
     run = Run(recipe, tmp_path / "run", device="cpu", quiet=True)

@@ -1,5 +1,6 @@
 """A tokenizer of one's own: encode, decode and ids are enough to read, to write and to be recorded."""
 
+import itertools
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -68,6 +69,9 @@ def test_a_tokenizer_of_pellucids_stays_itself() -> None:
     assert isinstance(own.source, OwnTokenizer)
 
 
+DRAWN = itertools.count(3)
+
+
 @pytest.mark.parametrize(
     ("members", "message", "hint"),
     [
@@ -79,6 +83,13 @@ def test_a_tokenizer_of_pellucids_stays_itself() -> None:
             {"encode": lambda self, text: [{"a": 1}[letter] for letter in text]},
             r"fails on `A b.*`: KeyError: 'A'",
             "encode what the vocabulary does not have as `unk_id`",
+        ),
+        ({"size": lambda self: 12}, r"the tokenizer `.*Broken` has a method for its `size`", "it must be a number"),
+        ({"decode": lambda self, ids: None}, "decodes to NoneType, not to a text", "return a str"),
+        (
+            {"encode": lambda self, text: [3 + next(DRAWN) % 2]},
+            "reads `A b.*` as other ids the second time",
+            "switch off what it draws at random",
         ),
     ],
 )
@@ -155,3 +166,15 @@ def test_the_names_are_public() -> None:
     assert isinstance(pellucid.Tokenizers(tokenizer).source, OwnTokenizer)
     trained = pellucid.train_tokenizer("words", ["a b", "b"])
     assert trained.tokens(trained.encode("b a c")) == ["b", "a", "<unk>"]
+
+
+def test_a_class_is_not_a_tokenizer() -> None:
+    with pytest.raises(ConfigError, match=r"^the tokenizer is the class `Letters`, not an object of it$") as caught:
+        Tokenizers.of(Letters)  # type: ignore[arg-type]
+    assert caught.value.hint == "hand over Letters(...)"
+
+
+@pytest.mark.parametrize("count", [0, 3])
+def test_sides_have_one_tokenizer_or_two(count: int) -> None:
+    with pytest.raises(ConfigError, match=f"^`tokenizer` holds {count} tokenizers$"):
+        Tokenizers.of((Letters(),) * count)  # type: ignore[arg-type]

@@ -167,6 +167,7 @@ def test_a_rate_cannot_be_scaled_by(tmp_path: Path, factor: float) -> None:
     ("returned", "message"),
     [
         (3, r"^the hook `.*` returned int$"),
+        ({1: 2.0}, r"^the hook `.*` returned 1 for a name$"),
         ({"x": "y"}, r"^`x` of the hook `.*` is str, not a number$"),
         ({"x": torch.ones(2)}, r"^`x` of the hook `.*` is Tensor, not a number$"),
         ({"loss": 1.0}, r"^the hook `.*` returned `loss`, which the line of metrics.jsonl has already$"),

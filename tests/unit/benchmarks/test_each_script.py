@@ -1,0 +1,478 @@
+"""Each benchmark in small, to its end: a row a case, figures that can be, and errors where arguments are wrong."""
+
+import argparse
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+
+from tests.unit.benchmarks.conftest import SCRIPTS, Ran
+
+Run = Callable[..., Ran]
+MAINS = sorted(path.stem for path in SCRIPTS.glob("*.py") if "__main__" in path.read_text(encoding="utf-8"))
+
+
+def is_spread(values: dict[str, float]) -> bool:
+    """Median, least and greatest of times, speeds or ratios."""
+    return [*values] == ["median", "min", "max"] and 0 < values["min"] <= values["median"] <= values["max"]
+
+
+def test_each_script_is_run_by_a_test() -> None:
+    texts = "".join(path.read_text(encoding="utf-8") for path in Path(__file__).parent.glob("test_*.py"))
+    run = set(re.findall(r'(?:run_script|script)\(\s*"(\w+)"', texts))
+    assert len(MAINS) > 20
+    assert set(MAINS) <= run
+
+
+class Parsed(Exception):
+    """Carries the parser out of a script's main()."""
+
+
+def parser_of(module: ModuleType) -> argparse.ArgumentParser:
+    """The parser that main() makes."""
+
+    def stop(self: argparse.ArgumentParser, *arguments: Any) -> None:
+        raise Parsed(self)
+
+    with patch.object(argparse.ArgumentParser, "parse_args", stop), pytest.raises(Parsed) as found:
+        module.main([])
+    parser: argparse.ArgumentParser = found.value.args[0]
+    return parser
+
+
+@pytest.mark.parametrize("name", MAINS)
+def test_wrong_arguments_are_told(
+    name: str, script: Callable[[str], ModuleType], capsys: pytest.CaptureFixture[str]
+) -> None:
+    parser = parser_of(script(name))
+    wrong = {"--no-such-option": "no-such-option"}
+    for action in parser._actions:
+        option = action.option_strings[-1] if action.option_strings else ""
+        if action.type is script("report").positive:
+            wrong[f"{option} 0"] = f"argument {option}: 0 is too few: give 1 or more"
+        if action.type in (int, float):
+            wrong[f"{option} many"] = f"argument {option}: invalid {action.type.__name__} value: 'many'"
+        if action.required:
+            wrong[""] = "the following arguments are required"
+    for arguments, message in wrong.items():
+        with pytest.raises(SystemExit) as exit_:
+            script(name).main(arguments.split())
+        out, err = capsys.readouterr()
+        assert (exit_.value.code, out) == (2, ""), arguments
+        assert message in err or "arguments are required" in err, (arguments, err)
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        ("batch_invariance", "NOWHERE --input NOWHERE"),
+        ("date_alignment", "NOWHERE"),
+        ("decoding_speed", "--data-dir NOWHERE"),
+        ("exports", "NOWHERE --src NOWHERE --ref NOWHERE"),
+        ("initialisation", "--data-dir NOWHERE"),
+        ("multi30k_results", "NOWHERE"),
+        ("multi_bleu", "--hyp NOWHERE --ref NOWHERE --language de"),
+        ("paired_bootstrap", "--a NOWHERE --b NOWHERE --ref NOWHERE"),
+        ("sentences_a_line", "NOWHERE"),
+        ("sst2", "--data-dir NOWHERE"),
+        ("threads", "--model NOWHERE"),
+        ("time_budget", "--budget soon --data-dir NOWHERE"),
+        ("tiny_shakespeare", "--data-dir NOWHERE"),
+        ("training_speed", "--data-dir NOWHERE"),
+    ],
+)
+def test_files_that_are_not_there_are_told(
+    name: str,
+    arguments: str,
+    script: Callable[[str], ModuleType],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PELLUCID_DATA", "")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    with pytest.raises(SystemExit) as exit_:
+        script(name).main(arguments.split())
+    out, err = capsys.readouterr()
+    assert (exit_.value.code, out) == (2, "")
+    assert re.search("^error: .*`.+`", err, re.MULTILINE), err
+    assert "\nhint: " in err
+
+
+def test_attention_paths(run_script: Run) -> None:
+    table, lines = run_script("attention_paths", "--quick", "--seconds", 0)
+    kinds = {(row["L"] == 1, row["dropout"], row["backward"]) for row in table["cases"]}
+    assert kinds == {(False, 0.0, True), (False, 0.1, True), (False, 0.0, False), (True, 0.0, False)}
+    assert len(lines) == 1 + len(table["cases"]) == 5
+    for row in table["cases"]:
+        assert is_spread(row["explicit_ms"])
+        assert is_spread(row["fused_ms"])
+        ratio = row["fused_ms"]["median"] / row["explicit_ms"]["median"]
+        assert row["explicit_times_as_fast"] == pytest.approx(ratio, rel=1e-2, abs=1e-3)
+
+
+def test_batch_invariance(run_script: Run, translator_folder: Path, lines_file: Callable[..., Path]) -> None:
+    source = lines_file("source", "abc", "d", "efghij", "k l")
+    table, lines = run_script("batch_invariance", translator_folder, "--input", source)
+    assert len(table["found"]) == len(lines) == 8
+    for row in table["found"].values():
+        assert (row["lines"], row["texts that differ"]) == (4, 0)
+        assert 0 <= row["largest difference of a score"] < 1e-4
+
+
+def test_bleu_tokenizers(run_script: Run) -> None:
+    table, lines = run_script("bleu_tokenizers", "--lines", 12)
+    assert [*table["found"]] == ["korean", "korean without spaces", "chinese"]
+    assert len(lines) == 3
+    for row in table["found"].values():
+        assert row["lines"] == 12
+        assert {"13a", "intl", "zh", "char", "chrF"} <= row.keys()
+        assert row["chosen"] in row
+        assert len(row["chrF"]) == len(table["kept"])
+        assert row["chrF"] == sorted(row["chrF"])
+
+
+def test_date_alignment(run_script: Run, translator_folder: Path) -> None:
+    table, _ = run_script("date_alignment", translator_folder, "--dates", 6)
+    assert table["dates"] == {"choosing": 3, "scoring": 3}
+    assert [(row["method"], row["row"]) for row in table["by_field"]] == [
+        (method, row) for method in ("argmax", "mutual", "threshold") for row in ("writes", "reads")
+    ]
+    for row in table["by_field"]:
+        assert row["scored"] in row["all_heads_scored"]
+        assert len(row["all_heads_scored"]) == 2 * 3 + 1  # of two layers two heads and their mean; the mean of all
+    assert 0 <= table["by_field_found_without_gold"]["scored"]["f1"] <= 1
+    assert [row["digits"] for row in table["by_character"]] == [3 * 8] * 2
+
+
+def test_dropout(run_script: Run) -> None:
+    table, lines = run_script("dropout", "--rounds", 2, "--tokens", 8)
+    assert table["elements"] == 8 * 512
+    assert [*table["milliseconds"]] == ["torch", "pellucid"]
+    assert all(is_spread(values) for values in table["milliseconds"].values())
+    assert [line.partition(":")[0] for line in lines] == ["torch", "pellucid"]
+
+
+def test_initialisation(run_script: Run, data_dir: Path) -> None:
+    small = [part for key in ("d_model=16", "d_ff=16", "num_decoder_layers=1") for part in ("--set", f"model.{key}")]
+    few = ["--recipe", "tiny-shakespeare", "--steps", 2, "--warmup", 1, "--seeds", 1]
+    table, lines = run_script("initialisation", "--data-dir", data_dir, *few, *small)
+    losses = table["validation_loss"]
+    assert [*losses] == ["ours", "xavier", "shrunk", "full", "gpt2"]
+    assert all(len(values) == 1 and 1 < values[0] < 8 for values in losses.values())
+    assert len({values[0] for values in losses.values()}) >= 4  # each is put where the model takes its weights from
+    assert [line for line in lines if ", seed 1: " in line] == [f"{name}, seed 1: {losses[name][0]}" for name in losses]
+
+
+def test_loss(run_script: Run) -> None:
+    small = ["--rounds", 1, "--widths", 4, 6, "--tokens", 10, "--vocabulary", 20]
+    table, lines = run_script("loss", *small)
+    assert (table["tokens"], table["vocabulary"], [*table["milliseconds"]]) == (10, 20, ["4", "6"])
+    assert len(lines) == 8
+    for sides in table["milliseconds"].values():
+        assert [*sides] == ["products", "pellucid", "log_softmax", "plain"]
+        assert all(is_spread(values) for values in sides.values())
+
+
+def test_precision(run_script: Run, script: Callable[[str], ModuleType], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(script("precision"), "bfloat16_gain", lambda device: 1.5)  # of large matrices
+    small = ["--rounds", 1, "--widths", 8, "--sentences", 2, "--vocabulary", 30]
+    table, lines = run_script("precision", *small)
+    assert table["product_gain"] == 1.5
+    assert [*table["tokens_per_second"]["8"]] == ["float32", "bfloat16", "autocast"]
+    assert all(is_spread(values) for values in table["tokens_per_second"]["8"].values())
+    assert len(lines) == 4
+
+
+def in_this_process(main: Callable[[list[str]], None], capsys: pytest.CaptureFixture[str]) -> Callable[..., Any]:
+    """In place of subprocess.run for a script that starts itself."""
+
+    def run(command: list[str], **options: Any) -> SimpleNamespace:
+        main(command[2:])
+        return SimpleNamespace(stdout=capsys.readouterr().out)
+
+    return run
+
+
+def test_pictures(
+    run_script: Run,
+    script: Callable[[str], ModuleType],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    module = script("pictures")
+    monkeypatch.setattr(module, "QUICK", {"layers": 1, "heads": 1, "tokens": 4, "width": 4})
+    monkeypatch.setattr(module.subprocess, "run", in_this_process(module.main, capsys))
+    table, lines = run_script("pictures", "--quick")
+    assert table["shape"] == module.QUICK
+    assert len(lines) == len(table["seconds"]) == 7
+    assert all(is_spread(values) for values in table["seconds"].values())
+
+
+@pytest.mark.slow
+def test_pictures_of_a_process(run_script: Run) -> None:
+    table, _ = run_script("pictures", "--quick")
+    assert all(is_spread(values) for values in table["seconds"].values())
+    assert table["seconds"]["model_png"]["median"] > table["seconds"]["thumbnails"]["median"]
+
+
+@pytest.mark.slow
+def test_scripts(run_script: Run) -> None:
+    small = ["--budget", "30s", "--steps", 2, "--pairs", 300, "--corpora", "korean decomposed", "mixed"]
+    table, lines = run_script("scripts", *small)
+    assert [*table["measured"]] == ["korean decomposed", "mixed"]
+    assert [line.partition("[")[0].strip() for line in lines] == [*table["measured"]]
+    for row in table["measured"].values():
+        assert row["plan"]
+        assert all(0 < part < 1 for part in row["characters"])
+        assert row["chrf"].keys() == {"model", "copy", "constant"}
+        assert set(row["other translations"].values()) == {0}
+
+
+def test_sentences_a_line(run_script: Run, finished_run: Path) -> None:
+    texts = ["--src", finished_run.parent / "train.src", "--ref", finished_run.parent / "train.tgt"]
+    table, lines = run_script("sentences_a_line", finished_run, *texts, "--limit", 6, "--spellings")
+    (row,) = table["runs"]
+    assert (row["pairs"], row["steps"], row["seed"]) == (6, 6, 1)
+    assert [(segment, [*scores]) for segment, scores in row["bleu"].items()] == [
+        (segment, ["1", "2", "3", "5"]) for segment in ("off", "auto")
+    ]
+    assert len([line for line in lines if line.startswith("run, ")]) == 8
+    assert row["other translations"]["as written"] == 0
+    assert len(row["other translations"]) == 8
+
+
+def test_sentences_a_line_of_an_unfinished_run(
+    script: Callable[[str], ModuleType], finished_run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "recipe.toml").write_bytes((finished_run / "recipe.toml").read_bytes())
+    with pytest.raises(SystemExit) as exit_:
+        script("sentences_a_line").main([str(tmp_path)])
+    assert exit_.value.code == 2
+    assert f"error: the run `{tmp_path}` has not finished" in capsys.readouterr().err
+
+
+SMALL_CLASSIFIER = (
+    "--set", "model.d_model=8", "--set", "model.d_ff=8", "--set", "model.num_heads=2", "--set", "train.steps=2",
+    "--set", "train.warmup_steps=1", "--set", "train.average=1", "--set", "train.validate_every=2",
+)  # fmt: skip
+
+
+def test_sst2(run_script: Run, data_dir: Path, tmp_path: Path) -> None:
+    arguments = ["--data-dir", data_dir, "--out", tmp_path, "--seeds", 1, 2, *SMALL_CLASSIFIER]
+    table, _ = run_script("sst2", *arguments)
+    assert (table["seeds"], table["on"]) == ([1, 2], "dev")
+    scratch = table["scratch"]
+    assert len(scratch["runs"]) == 2
+    assert scratch["mean"] == pytest.approx(sum(run["accuracy"] for run in scratch["runs"]) / 2, abs=0.01)
+    assert table["bag_of_words"]["accuracy"] == 100  # one word of each sentence tells
+    for run in (*scratch["runs"], table["bag_of_words"]):
+        assert run["interval"][0] <= run["accuracy"] <= run["interval"][1]
+        assert run["seconds"] >= 0
+
+
+def test_threads(run_script: Run, translator_folder: Path) -> None:
+    table, lines = run_script(
+        "threads", "--seconds", 0.2, "--threads", 2, "--text", "abc", "--model", translator_folder
+    )
+    assert (table["threads"], table["texts"], table["messages"]) == (2, 1, [])
+    assert len(table["jobs"]) == len(lines) == 7
+    assert sum(counted["right"] for counted in table["jobs"].values()) > 0
+    assert all(counted["wrong"] == counted["errors"] == 0 for counted in table["jobs"].values())
+
+
+@pytest.mark.slow
+def test_time_budget(run_script: Run, data_dir: Path, tmp_path: Path) -> None:
+    table, _ = run_script("time_budget", "--data-dir", data_dir, "--budget", "30s", "--out", tmp_path)
+    (run,) = table["runs"]
+    assert (run["budget"], run["budget_seconds"], run["seed"]) == ("30s", 30, 1)
+    assert run["wall_seconds"] > 0
+    assert run["steps"] > 0
+    assert 0 <= run["test"]["bleu"] <= 100
+
+
+def test_a_budget_is_timed_once(script: Callable[[str], ModuleType], tmp_path: Path) -> None:
+    (tmp_path / "3m-1").mkdir()
+    with pytest.raises(SystemExit, match="3m-1 exists: a run that has begun cannot be timed again"):
+        script("time_budget").main(["--data-dir", "DATA", "--budget", "3m", "--out", str(tmp_path)])
+
+
+def test_tiny_shakespeare(run_script: Run, data_dir: Path, tmp_path: Path) -> None:
+    table, _ = run_script("tiny_shakespeare", "--data-dir", data_dir, "--out", tmp_path / "run", "--steps", 1)
+    assert table["steps"] == 1
+    for side in ("ours", "plain"):
+        assert 1 < table[side]["validation_loss"] < 5  # of 28 characters, so about 3.3 before anything is learnt
+        assert table[side]["seconds"] >= 0
+
+
+def test_tracing(run_script: Run, script: Callable[[str], ModuleType], monkeypatch: pytest.MonkeyPatch) -> None:
+    table, lines = run_script("tracing", "--quick")
+    assert len(table["cases"]) == len(lines) == 3
+    for row in table["cases"]:
+        assert row["pairs"] == 3
+        assert all(is_spread(row[name]) for name in ("plain_s", "off"))
+    assert all(is_spread(row["on"]) and row["tokens"] == 64 for row in table["cases"][:2])
+
+
+def in_one_process(module: ModuleType) -> type:
+    """A worker of the training benchmark that does its side's work here, a window at a time."""
+
+    class Here:
+        def __init__(self, side: str, job: Any) -> None:
+            self.side, self.job = side, job
+
+        def run(self, batches: list[Any]) -> Any:
+            orders, windows = iter([batches, []]), list[Any]()
+            module.work(SimpleNamespace(recv=lambda: next(orders), send=windows.append), self.side, self.job)
+            return windows[0]
+
+        def close(self) -> None:
+            """Nothing to end."""
+
+    return Here
+
+
+def is_training_table(table: dict[str, Any]) -> bool:
+    sides = ["pellucid", "torch", "torch-tuned"]
+    assert [*table["tokens_per_second"]] == sides
+    assert [*table["pellucid_times_as_fast_as"]] == sides[1:]
+    assert 0 <= table["loss_difference"] < 1e-4
+    (window,) = table["windows"]
+    assert len({window[side]["tokens"] for side in sides}) == 1
+    assert all(0 < window[side]["loss"] < 10 for side in sides)
+    return all(
+        is_spread(values) for values in (table["tokens_per_second"] | table["pellucid_times_as_fast_as"]).values()
+    )
+
+
+SMALL_TRAINING = ("--quick", "--windows", 1, "--batches", 1)
+
+
+def test_training_speed(
+    run_script: Run, data_dir: Path, script: Callable[[str], ModuleType], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module = script("training_speed")
+    monkeypatch.setattr(module, "Worker", in_one_process(module))
+    table, lines = run_script("training_speed", "--data-dir", data_dir, *SMALL_TRAINING)
+    assert is_training_table(table)
+    assert [line.partition(":")[0] for line in lines if "tokens/s" in line][:2] == ["warm-up", "window 1"]
+
+
+@pytest.mark.slow
+def test_training_speed_in_processes(run_script: Run, data_dir: Path) -> None:
+    table, _ = run_script("training_speed", "--data-dir", data_dir, *SMALL_TRAINING)
+    assert is_training_table(table)
+
+
+def check_engines(table: dict[str, Any], sentences: int) -> None:
+    """The rows of the decoding benchmark."""
+    engines = ["pellucid", "pellucid-64", "transformers-64", "ctranslate2-64"]
+    assert table["sentences"] == sentences
+    assert table["logits_difference"] < 1e-4
+    assert table["scores_difference"] < 1e-3
+    assert table["greedy_outputs_equal_to_pellucid"]["pellucid"] == sentences
+    for beam_size in (1, 5):
+        rows = table[f"beam_{beam_size}"]
+        assert [*rows] == engines
+        assert rows["pellucid"]["pellucid_times_as_fast"] == {"median": 1, "min": 1, "max": 1}
+        for row in rows.values():
+            assert is_spread(row["sentences_per_second"])
+            assert is_spread(row["pellucid_times_as_fast"])
+            assert 0 <= row["bleu"] <= 100
+
+
+@pytest.mark.foreign
+def test_decoding_speed(
+    run_script: Run, data_dir: Path, translator_folder: Path, lines_file: Callable[..., Path]
+) -> None:
+    texts = ["--input", lines_file("in", "abc", "d", "ef"), "--reference", lines_file("out", "cba", "d", "fe")]
+    arguments = ["--data-dir", data_dir, "--quick", "--rounds", 1, "--model", translator_folder]
+    check_engines(run_script("decoding_speed", *arguments, *texts)[0], 3)
+
+
+@pytest.mark.foreign
+def test_decoding_speed_of_a_model_that_it_trains(run_script: Run, data_dir: Path) -> None:
+    check_engines(run_script("decoding_speed", "--data-dir", data_dir, "--quick", "--rounds", 1)[0], 12)
+
+
+@pytest.mark.foreign
+def test_a_model_that_other_engines_cannot_run(
+    script: Callable[[str], ModuleType], data_dir: Path, finished_run: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as exit_:
+        script("decoding_speed").main(["--data-dir", str(data_dir), "--quick", "--model", str(finished_run)])
+    assert exit_.value.code == 2
+    assert re.search(r"error: the model's `\w+` is .*, the other engines need ", capsys.readouterr().err)
+
+
+@pytest.mark.foreign
+def test_exports(run_script: Run, translator_folder: Path, lines_file: Callable[..., Path], tmp_path: Path) -> None:
+    texts = ["--src", lines_file("src", "abc", "d", "efg hij"), "--ref", lines_file("ref", "cba", "d", "gfe")]
+    table, _ = run_script("exports", translator_folder, *texts, "--limit", 2, "--folder", tmp_path / "models")
+    assert table["passed"] is True
+    assert table["sentences"] == 2
+    for kind in ("ct2", "onnx"):
+        assert (table[kind]["different"], table[kind]["which"]) == (0, [])
+        assert all(size > 0 for size in table[kind]["megabytes"].values())
+    assert table["ct2 int8"].keys() == {"megabytes", "greedy", "beam"}
+    assert table["onnx int8"].keys() == {"megabytes", "greedy"}
+    assert sorted(path.name for path in (tmp_path / "models").iterdir()) == ["ct2", "ct2-int8", "onnx", "onnx-int8"]
+
+
+@pytest.fixture
+def small_bert(tmp_path: Path) -> Path:
+    """A BERT with random weights and a vocabulary of letters, as transformers saves it."""
+    from transformers import BertConfig, BertModel, BertTokenizerFast
+
+    letters = "abcdefghijklmnopqrstuvwxyz"
+    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *letters, *(f"##{letter}" for letter in letters)]
+    (tmp_path / "vocab.txt").write_text("".join(f"{word}\n" for word in words), encoding="utf-8")
+    folder = tmp_path / "bert"
+    sizes = {"hidden_size": 8, "intermediate_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2}
+    BertModel(BertConfig(vocab_size=len(words), max_position_embeddings=128, **sizes)).save_pretrained(folder)
+    BertTokenizerFast(str(tmp_path / "vocab.txt")).save_pretrained(folder)
+    return folder
+
+
+@pytest.mark.foreign
+def test_sst2_from_a_checkpoint(run_script: Run, data_dir: Path, tmp_path: Path, small_bert: Path) -> None:
+    settings = ["--set", "train.average=1", "--set", "train.validate_every=2"]
+    arguments = ["--data-dir", data_dir, "--out", tmp_path / "runs", "--seeds", 1, "--on", "test", *settings]
+    arguments += ["--set", "train.steps=2", "--set", "train.warmup_steps=1"]
+    table, _ = run_script("sst2", *arguments, "--checkpoint", small_bert)
+    assert table["on"] == "test"
+    assert "transformers" in table["versions"]
+    for side in ("scratch", "fine_tuned", "transformers"):
+        assert table[side]["deviation"] is None
+        assert 0 <= table[side]["mean"] <= 100
+
+
+@pytest.mark.browser
+def test_viewer(run_script: Run) -> None:
+    sizes = ["--layers", 2, "--heads", 2, "--width", 4, "--lengths", "6,9", "--repeats", 2]
+    table, lines = run_script("viewer", *sizes)
+    assert [page["length"] for page in table["pages"]] == [6] * 3 + [9] * 3
+    assert len(lines) == 6
+    for page in table["pages"]:
+        assert page["megabytes"] > 0
+    for page in table["pages"][2::3]:
+        assert [*page["in_the_browser"]] == ["heads", "matrix", "model", "neuron"]
+        for view, found in page["in_the_browser"].items():
+            measured = table["limits"].keys() - (
+                {"layer_switch_p95_ms", "head_switch_p95_ms"} if view == "model" else set()
+            )
+            assert measured <= found.keys()
+            assert all(value >= 0 for value in found.values())
+
+
+def test_kill_and_resume_tells_its_phases_in_order(script: Callable[[str], ModuleType]) -> None:
+    """The script itself runs in test_kill_and_resume.py, as a process of its own."""
+    module = script("kill_and_resume")
+    assert len(set(module.PHASES)) == len(module.PHASES) == 10
+    assert json.dumps(module.SETTINGS | module.QUICK)
