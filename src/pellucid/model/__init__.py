@@ -12,11 +12,11 @@ docs/concepts/paper-map.md leads from each section of the paper to its function 
 
 Behind it, for whoever needs more than figure 1:
 
-    families.py         one stack alone: EncoderOnly, SequenceClassifier, DecoderOnly; and the model of a config
+    families.py         one stack alone: EncoderOnly, SequenceClassifier (classification.py), DecoderOnly; build_model
     cache.py, steps.py  decoding a token at a time
     relative.py         positions that act within attention: rotary, relative
     initialisation.py   what the weights begin with
-    parts.py            modules of your own in place of any of these: `parts.make` makes one of yours, or else of ours
+    parts.py            makers of modules of your own: `parts.make` makes one of yours, or else of ours
     checks.py           refuses what a model cannot take
     observing.py        lets others see each call of attention()
     fast/               Linear and Dropout: PyTorch's, for less of a CPU's time. `some_rows` uses a part of a matrix
@@ -24,5 +24,6 @@ Behind it, for whoever needs more than figure 1:
 The letters of the shape comments, everywhere in Pellucid:
 
     B batch   S source length   T target length   D d_model   H heads   K head width (the paper's d_k and d_v)   F d_ff
-    V vocabulary   C classes   W beam width   N layers     in generic attention: L queries, M keys
+    V vocabulary   C classes   W beam width   N layers     G heads of keys
+    L any length; in attention L queries, M keys
 """

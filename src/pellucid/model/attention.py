@@ -27,7 +27,7 @@ def attention_weights(q: Tensor, k: Tensor, mask: Tensor | None = None, bias: Te
 
     Rows sum to one, or to zero where `mask` (as in `attention`) leaves nothing to attend to.
     """
-    # Queries are divided, not scores: they are fewer numbers.
+    # The scale is taken into the queries: half precision then overflows less easily than in the product.
     scores = (q * q.size(-1) ** -0.5) @ k.transpose(-2, -1)  # (B, H, L, M)
     if bias is not None:
         scores = scores + bias  # (B, H, L, M)
@@ -35,7 +35,8 @@ def attention_weights(q: Tensor, k: Tensor, mask: Tensor | None = None, bias: Te
         return scores.softmax(dim=-1)  # (B, H, L, M)
     # The smallest number, not minus infinity: a row that is masked whole then has no NaN, in value or gradient.
     scores = scores.masked_fill(~mask, torch.finfo(scores.dtype).min)  # (B, H, L, M)
-    return scores.softmax(dim=-1).masked_fill(~mask.any(dim=-1, keepdim=True), 0.0)  # (B, H, L, M)
+    sees_nothing = ~mask.any(dim=-1, keepdim=True)
+    return scores.softmax(dim=-1).masked_fill(sees_nothing, 0.0)  # (B, H, L, M)
 
 
 def attention(
@@ -71,7 +72,7 @@ def attention(
         # On a CPU the explicit path is the faster one for sentences of up to about 50 tokens, twice as fast at 16
         # (benchmarks/attention_paths.py), which is what most text has; a GPU's kernel never writes weights to memory.
         fused = not q.is_cpu
-    if fused:
+    if fused:  # the kernel gives zeros for a row that is masked whole
         added = mask
         if bias is not None:  # the kernel takes one tensor: where there are both, minus infinity stands for the mask
             added = bias if mask is None else bias.masked_fill(~mask, -torch.inf)
@@ -88,8 +89,8 @@ class MultiHeadAttention(nn.Module):
     `qkv_proj` packs W^Q, W^K and W^V, in that order, K rows for each head; `out_proj` is W^O.
 
     Beyond the paper: `num_kv_heads`, fewer heads of keys and values than of queries (Ainslie et al. 2023);
-    `head_width`, another K; `qkv_bias`, biases in `qkv_proj` where they differ from `out_proj`'s; `qk_norm`, which
-    makes a norm of a given width, for queries and for keys (Henry et al. 2020).
+    `head_width`, another K (the setting `head_dim`); `qkv_bias`, biases in `qkv_proj` where they differ from
+    `out_proj`'s; `qk_norm`, which makes a norm of a given width, for queries and for keys (Henry et al. 2020).
 
     Raises ConfigError where `num_heads` does not divide `d_model` and no `head_width` is given, or `num_kv_heads` does
     not divide `num_heads`.
@@ -148,8 +149,9 @@ class MultiHeadAttention(nn.Module):
 
         Args:
             x: (B, L, D). memory: (B, M, D).
+            others: none; taken so that attention(q, k, v), as torch.nn has it, is refused in words.
             mask: bool, True = may attend, broadcastable to (B, H, L, M).
-            cache: keys and values of earlier steps; the new ones are added.
+            cache: keys and values of earlier steps, to which the new ones are added; those of a memory are kept.
             distances: positions that act within self-attention, of `x` and of all keys of the cache; None for a memory.
 
         Returns: (B, L, D).
@@ -171,9 +173,10 @@ class MultiHeadAttention(nn.Module):
         cache: LayerCache | None = None,
         rotation: tuple[Tensor, Tensor] | None = None,
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Returns queries (B, H, L, K), and the keys and values (B, H, M, K) of `x` itself or of `memory`.
+        """Returns queries (B, H, L, K), and the keys and values (B, G, M, K) of `x` itself or of `memory`.
 
-        A `cache` adds the keys and values of earlier steps. `rotation` turns queries and keys by their positions.
+        G is `num_kv_heads`, H by default. A `cache` puts those of earlier steps in front, and those of a memory are
+        computed once and kept there. `rotation` turns queries and keys by their positions.
         """
         if memory is not None:
             q = self.q_norm(self.split_heads(self.qkv_proj.some_rows(x, slice(self.q_width))))  # (B, H, L, K)
@@ -186,12 +189,12 @@ class MultiHeadAttention(nn.Module):
         return (q, k, v) if cache is None else (q, *cache.extend_self(k, v))
 
     def keys_and_values(self, memory: Tensor) -> tuple[Tensor, Tensor]:
-        """Returns the keys and values of (B, M, D), each (B, H, M, K)."""
-        k, v = self.qkv_proj.some_rows(memory, slice(self.q_width, None)).chunk(2, dim=-1)  # (B, M, H * K)
-        return self.k_norm(self.split_heads(k)), self.split_heads(v)  # (B, H, M, K)
+        """Returns the keys and values of (B, M, D), each (B, G, M, K)."""
+        k, v = self.qkv_proj.some_rows(memory, slice(self.q_width, None)).chunk(2, dim=-1)
+        return self.k_norm(self.split_heads(k)), self.split_heads(v)
 
     def split_heads(self, x: Tensor) -> Tensor:
-        """(B, L, H * K) -> (B, H, L, K)."""
+        """(B, L, H * K) -> (B, H, L, K); or G heads, of keys and values."""
         return x.view(x.size(0), x.size(1), -1, self.head_width).transpose(1, 2)
 
     def join_heads(self, x: Tensor) -> Tensor:

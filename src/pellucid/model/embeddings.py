@@ -32,7 +32,7 @@ class Embeddings(nn.Module):
         self.dropout: Dropout = Dropout(config.dropout)
 
     def forward(self, ids: Tensor, position: int | None = None, segments: Tensor | None = None) -> Tensor:
-        """Ids (B, L) -> (B, L, D); the ids stand at 0, 1, 2 ..., or all at one `position`.
+        """Ids (B, L) -> (B, L, D); they stand at 0, 1, 2 ..., or, as hypotheses side by side, all at one `position`.
 
         `segments` (B, L) says which kind of segment each is part of; None: all of the first.
 

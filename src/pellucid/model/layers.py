@@ -27,7 +27,8 @@ class Encoder(nn.Module):
 
     def __init__(self, config: ModelConfig, parts: Parts = OURS) -> None:
         super().__init__()
-        self.relative: nn.Module | None = make_distances(config, parts, causal=False)  # None for the paper's positions
+        # Makes Distances, a rotation or a bias for attention; None for the paper's positions, which are added.
+        self.relative: nn.Module | None = make_distances(config, parts, causal=False)
         self.layers: nn.ModuleList = nn.ModuleList(
             parts.make("encoder_layer", config, lambda config: EncoderLayer.from_config(config, parts))
             for _ in range(config.num_encoder_layers)
@@ -43,11 +44,11 @@ class Encoder(nn.Module):
 
 
 class Decoder(nn.Module):
-    """The right stack; without a memory to attend to, it has no cross-attention."""
+    """The right stack: N layers, and a final norm where there is one; without a memory, it has no cross-attention."""
 
     def __init__(self, config: ModelConfig, parts: Parts = OURS, has_memory: bool = True) -> None:
         super().__init__()
-        self.relative: nn.Module | None = make_distances(config, parts, causal=True)  # None for the paper's positions
+        self.relative: nn.Module | None = make_distances(config, parts, causal=True)
         self.layers: nn.ModuleList = nn.ModuleList(
             parts.make("decoder_layer", config, lambda config: DecoderLayer.from_config(config, parts, has_memory))
             for _ in range(config.num_decoder_layers)
@@ -115,7 +116,7 @@ class EncoderLayer(ResidualSums):
 
     def forward(self, x: Tensor, mask: Tensor | None, distances: Distances | None = None) -> Tensor:
         """(B, S, D) -> (B, S, D). `mask` is broadcastable to (B, H, S, S)."""
-        # All arguments by name, None as well: an attention of your own need not have defaults for them.
+        # As Parts.attention says, with all arguments: an attention of your own need not have defaults.
         x = self.add(
             x, self.self_attn_norm, lambda x: self.self_attn(x, None, mask=mask, cache=None, distances=distances)
         )
@@ -169,7 +170,7 @@ class DecoderLayer(ResidualSums):
             x, self.self_attn_norm, lambda x: self.self_attn(x, None, mask=mask, cache=cache, distances=distances)
         )
         cross_attn, cross_attn_norm = self.cross_attn, self.cross_attn_norm
-        if cross_attn is not None and cross_attn_norm is not None:  # both or neither
+        if cross_attn is not None and cross_attn_norm is not None:  # both or neither; as locals, mypy knows them below
             x = self.add(
                 x, cross_attn_norm, lambda x: cross_attn(x, memory, mask=memory_mask, cache=cache, distances=None)
             )

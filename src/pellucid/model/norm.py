@@ -7,7 +7,7 @@ from pellucid.model.parts import OURS, Parts
 
 
 def make_norm(config: ModelConfig, parts: Parts = OURS) -> nn.Module:
-    """Returns the norm that stands beside a residual sum, or behind a stack: over vectors of d_model."""
+    """Returns the norm beside a residual sum, behind a stack or behind embeddings: over vectors of d_model."""
     return parts.make("norm", config, lambda config: norm_of_width(config, config.d_model))
 
 

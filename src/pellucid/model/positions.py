@@ -35,7 +35,7 @@ class SinusoidalPositions(AddedPositions):
         return self.table[start:end]
 
 
-class LearnedPositions(AddedPositions, nn.Embedding):
+class LearnedPositions(AddedPositions, nn.Embedding):  # constructed as the nn.Embedding that it is
     """A learned vector for each position."""
 
     def forward(self, start: int, end: int) -> Tensor:  # type: ignore[override]
@@ -61,7 +61,7 @@ def sinusoids(length: int, d_model: int) -> Tensor:
 
 def make_added_positions(config: ModelConfig, parts: Parts = OURS) -> AddedPositions | None:
     """Returns the positions that are added to the embeddings; None where positions act within attention."""
-    if parts.positions is not None:
+    if parts.positions is not None:  # in make_distances as well: only what is made tells where it belongs
         made = parts.make("positions", config, parts.positions)
         return made if isinstance(made, AddedPositions) else None
     if config.positions == "sinusoidal":

@@ -22,8 +22,8 @@ class Transformer(StepByStep):
         logits = model(src, tgt_in)        # (B, S), (B, T) -> (B, T, V)
 
     A source's mask comes from `pad_id`; the target's is causal only, since targets are padded on the right. `parts`
-    are modules of your own in place of Pellucid's. What it is beside a model of whole sequences, one that writes a
-    token at a time, is in steps.py.
+    makes modules of your own in place of Pellucid's. Its base, in steps.py, decodes a token at a time, by `start` and
+    `step`; figure 1 needs neither.
     """
 
     def __init__(self, config: ModelConfig, parts: Parts | None = None) -> None:
@@ -58,12 +58,12 @@ class Transformer(StepByStep):
         Args:
             src: (B, S) source ids. tgt: (B, T) target ids, starting with the start token.
             src_mask: which of the source may be attended to, by itself and by the target: bool, True = may attend,
-                broadcastable to (B, H, S, S) and to (B, H, T, S). None: everything but `pad_id`.
+                broadcastable to (B, H, S, S) and to (B, H, T, S), as (B, 1, 1, S) is. None: everything but `pad_id`.
             tgt_mask: the same for the target by itself, broadcastable to (B, H, T, T). None: causal; another one is
                 taken as it is, so it should be causal as well.
 
-        Raises DataError for ids that are not the model's, unequal batches, masks that do not fit, and sequences beyond
-        `max_positions`.
+        Raises DataError for ids that are not the model's (a GPU has an error of its own for those), unequal batches,
+        masks that do not fit, and sequences beyond `max_positions`.
         """
         return self.output_projection(self.states(src, tgt, src_mask, tgt_mask))  # (B, T, V)
 

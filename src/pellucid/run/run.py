@@ -26,7 +26,7 @@ from pellucid.evaluation.scores import bleu_signature
 from pellucid.files.reading import sha256_of
 from pellucid.files.writing import is_disk_failure, write_text
 from pellucid.model.families import Model, build_model
-from pellucid.model.parts import Parts, check_parts
+from pellucid.model.parts import Parts, parts_or_ours
 from pellucid.planning.budget import Plan, plan_budget, with_vocabulary
 from pellucid.planning.request import Request
 from pellucid.planning.settings import (
@@ -139,8 +139,7 @@ class Run:
         self._started = time.perf_counter() if started is None else started
         self.folder: RunFolder | None = None if out is None else RunFolder(Path(out))
         """The folder that `train` writes to."""
-        if parts is not None:
-            check_parts(parts)
+        parts_or_ours(parts)  # refuses what is not a Parts before anything is read
         self.parts = parts
         self.hooks: Hooks = Hooks()
         """The functions that are called while the run trains, as `on_step` and its like have been given it."""

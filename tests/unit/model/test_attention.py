@@ -71,12 +71,13 @@ def test_fused_and_explicit_paths_agree(shape: tuple[int, ...] | None, width: in
         torch.testing.assert_close(one, other, rtol=DOUBLE_NETWORK, atol=DOUBLE_NETWORK)
 
 
+@pytest.mark.parametrize("biased", [True, False])
 @pytest.mark.parametrize("fused", [True, False])
-def test_a_query_that_may_attend_to_nothing_gets_zeros_and_moves_nothing(fused: bool) -> None:
+def test_a_query_that_may_attend_to_nothing_gets_zeros_and_moves_nothing(fused: bool, biased: bool) -> None:
     mask = torch.ones(B, H, L, M, dtype=torch.bool)
     mask[1, :, 2] = False
     q, k, v = (part.requires_grad_() for part in (heads(L), heads(M), heads(M)))
-    output = attention(q, k, v, mask, fused=fused)
+    output = attention(q, k, v, mask, fused=fused, bias=torch.randn(1, H, L, M) if biased else None)
     assert torch.equal(output[1, :, 2], torch.zeros(H, K))
     assert (output[0] != 0).all()
     for gradient in torch.autograd.grad(output[1, :, 2].sum(), (q, k, v)):
