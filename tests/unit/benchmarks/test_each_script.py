@@ -223,10 +223,11 @@ def test_pictures_of_a_process(run_script: Run) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:.*longer than nearly all that the model was trained on")  # of 300 lines
 def test_scripts(run_script: Run) -> None:
-    small = ["--budget", "30s", "--steps", 2, "--pairs", 300, "--corpora", "korean decomposed", "mixed"]
+    small = ["--budget", "30s", "--steps", 2, "--pairs", 300, "--corpora", "korean decomposed"]
     table, lines = run_script("scripts", *small)
-    assert [*table["measured"]] == ["korean decomposed", "mixed"]
+    assert [*table["measured"]] == ["korean decomposed"]
     assert [line.partition("[")[0].strip() for line in lines] == [*table["measured"]]
     for row in table["measured"].values():
         assert row["plan"]
