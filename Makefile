@@ -61,8 +61,9 @@ lint: $(VENV)/.dev  ## check format and style
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
 
-types: $(VENV)/.dev  ## check the types
+types: $(VENV)/.types  ## check the types, as mypy and pyright read them
 	$(BIN)/mypy
+	$(BIN)/python -m pytest -m types
 
 format: $(VENV)/.dev  ## rewrite the code in the project's format
 	$(BIN)/ruff format
@@ -89,6 +90,11 @@ $(VENV)/.core: pyproject.toml
 $(VENV)/.dev: $(VENV)/.core
 	@echo "installing what the tests need into $(VENV)"
 	@$(PIP) --editable . --group dev
+	@touch $@
+
+$(VENV)/.types: $(VENV)/.dev
+	@echo "installing what checks the types into $(VENV)"
+	@$(PIP) --group types
 	@touch $@
 
 $(VENV)/.foreign: $(VENV)/.dev

@@ -19,6 +19,13 @@ if TYPE_CHECKING:
     from pellucid.tasks.language_model import LanguageModel
     from pellucid.tasks.translator import TranslateOptions, Translator
 
+    class EvaluateOptions(TranslateOptions, total=False):
+        """The options of all tasks' `evaluate`: those of a model whose task shows when its folder is opened."""
+
+        tokenize: str
+        ter: bool
+        as_lines: bool | None
+
 
 @overload
 def evaluate(
@@ -53,7 +60,7 @@ def evaluate(
     revision: str | None = None,
     parts: Parts | None = None,
     tokenizer: GivenTokenizers | None = None,
-    **options: Any,
+    **options: "Unpack[EvaluateOptions]",
 ) -> Report: ...
 
 
@@ -67,7 +74,7 @@ def evaluate(
     revision: str | None = None,
     parts: Parts | None = None,
     tokenizer: GivenTokenizers | None = None,
-    **options: Any,
+    **options: "Unpack[EvaluateOptions]",
 ) -> Report:
     """Scores a model on a test: `Scores` of a translator, `LabelScores` of a classifier, `TextScores` of a text.
 

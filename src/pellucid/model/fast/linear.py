@@ -1,6 +1,6 @@
 """A linear layer that can use some of its rows alone, and whose product training may take in half precision."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 import torch.nn.functional as F
@@ -23,6 +23,10 @@ class Linear(nn.Linear):
     def forward(self, x: Tensor) -> Tensor:
         """(..., in_features) -> (..., out_features)."""
         return _linear(x, self.weight, self.bias, self.product_dtype)
+
+    if TYPE_CHECKING:  # nn.Module says nothing of what a call takes and gives
+
+        def __call__(self, x: Tensor) -> Tensor: ...
 
     def some_rows(self, x: Tensor, rows: slice) -> Tensor:
         """Takes `x` through some rows of the weight: for a matrix that packs several projections."""
