@@ -91,9 +91,18 @@ def test_a_length_penalty_decides_between_short_and_long_texts() -> None:
     [
         ({"n_best": 2}, r"^`n_best` \(2\) cannot exceed `beam_size` \(1\)$"),
         ({"beam_size": 0}, r"^`beam_size` \(0\) must be at least 1"),
-        ({"beam_size": 2, "temperature": 0.5}, "^`temperature`, `top_k`, `top_p` and `seed` draw a text; "),
-        ({"search": diverse(1.0), "seed": 1}, "^`temperature`, `top_k`, `top_p` and `seed` draw a text; "),
-        ({"length_penalty": 2.0, "top_k": 3}, "^`temperature`, `top_k`, `top_p` and `seed` draw a text; "),
+        (
+            {"beam_size": 2, "temperature": 0.5},
+            "^`temperature=0.5` asks for a text that is drawn, `beam_size=2` for the most probable one$",
+        ),
+        (
+            {"search": diverse(1.0), "seed": 1},
+            "^`seed=1` asks for a text that is drawn, `search=` for the most probable one$",
+        ),
+        (
+            {"length_penalty": 2.0, "top_k": 3},
+            "^`top_k=3` asks for a text that is drawn, `length_penalty=2.0` for the most probable one$",
+        ),
     ],
 )
 def test_what_a_language_model_cannot_search_by(options: dict[str, Any], message: str) -> None:
