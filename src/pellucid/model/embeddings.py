@@ -14,10 +14,14 @@ from pellucid.model.positions import make_added
 
 
 class Embeddings(nn.Module):
-    """Token embeddings, scaled by sqrt(d_model), plus positions and segments, with dropout on the sum."""
+    """Token embeddings, scaled by sqrt(d_model), plus positions and segments, with dropout on the sum.
 
-    def __init__(self, config: ModelConfig, vocab_size: int, parts: Parts = OURS) -> None:
+    `name` is what errors call the ids: the argument of the model that they come from.
+    """
+
+    def __init__(self, config: ModelConfig, vocab_size: int, parts: Parts = OURS, name: str = "ids") -> None:
         super().__init__()
+        self.name = name
         self.tokens = nn.Embedding(vocab_size, config.d_model)
         self.positions = make_added(config, parts)
         self.segments = nn.Embedding(config.num_segments, config.d_model) if config.num_segments else None
@@ -36,13 +40,17 @@ class Embeddings(nn.Module):
         """
         start, end = (0, ids.size(1)) if position is None else (position, position + 1)
         if segments is not None and segments.shape != ids.shape:
-            raise DataError(f"`segments` has shape {tuple(segments.shape)}, the ids {tuple(ids.shape)}: one a token")
-        if end > self.max_positions:
             raise DataError(
-                f"a sequence of {end} tokens is longer than the model's `max_positions` ({self.max_positions})",
+                f"`segments` has shape {tuple(segments.shape)}, `{self.name}` {tuple(ids.shape)}: one a token"
+            )
+        if end > self.max_positions:
+            place = "" if position is None else f" and stands at place {position}"
+            raise DataError(
+                f"`{self.name}` has shape {tuple(ids.shape)}{place}: a sequence of {end} tokens is longer than the "
+                f"model's `max_positions` ({self.max_positions})",
                 "cut the text, or train a model with a larger `model.max_positions`",
             )
-        x = _looked_up(self.tokens, ids, "ids") * self.scale  # (B, L, D)
+        x = _looked_up(self.tokens, ids, self.name) * self.scale  # (B, L, D)
         if self.positions is not None:
             x = x + self.positions(start, end)
         if self.segments is not None:
@@ -82,7 +90,7 @@ def _looked_up(table: nn.Embedding, ids: Tensor, name: str) -> Tensor:
     except IndexError:
         outside = sorted(set(ids[(ids < 0) | (ids >= table.num_embeddings)].tolist()))
         raise DataError(
-            f"`{name}` holds {', '.join(map(str, outside[:5]))}{', ...' if len(outside) > 5 else ''}; the model's are "
-            f"0..{table.num_embeddings - 1}",
-            "encode the text with the tokenizer that the model was trained with" if name == "ids" else "",
+            f"`{name}` has shape {tuple(ids.shape)} and holds {', '.join(map(str, outside[:5]))}"
+            f"{', ...' if len(outside) > 5 else ''}; the model's are 0..{table.num_embeddings - 1}",
+            "" if name == "segments" else "encode the text with the tokenizer that the model was trained with",
         ) from None

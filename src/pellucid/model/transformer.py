@@ -35,8 +35,8 @@ class Transformer(StepByStep):
                 "use EncoderOnly or DecoderOnly for one stack alone",
             )
         self.config, self.parts = config, parts
-        self.src_embedding = Embeddings(config, config.src_vocab_size, parts or OURS)
-        self.tgt_embedding = Embeddings(config, config.tgt_vocab_size, parts or OURS)
+        self.src_embedding = Embeddings(config, config.src_vocab_size, parts or OURS, "src")
+        self.tgt_embedding = Embeddings(config, config.tgt_vocab_size, parts or OURS, "tgt")
         self.encoder = Encoder(config, parts or OURS)
         self.decoder = Decoder(config, parts or OURS)
         self.output_projection = Linear(config.d_model, config.tgt_vocab_size, bias=config.output_bias)
