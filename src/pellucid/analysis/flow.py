@@ -1,7 +1,7 @@
 """Follows attention through all layers: where a place's content came from, and how much of it attention really moves.
 
 Attention weights say how values are mixed, not what is in them nor what becomes of them: attention is not by itself an
-explanation (Jain and Wallace 2019). `pellucid heads --ablate` measures what a head does for the model's output.
+explanation (Jain and Wallace 2019). `pellucid.ablate` measures what a head does for the model's output.
 """
 
 from collections.abc import Mapping
@@ -33,7 +33,7 @@ LIMITS: Mapping[str, str] = MappingProxyType(
         "flow": "As the rollout, but a path is as wide as its narrowest edge; edges that paths share count once.",
     }
 )
-NOTE = "Attention is not by itself an explanation: `pellucid heads --ablate` measures what a head is worth."
+NOTE = "Attention is not by itself an explanation: `pellucid.ablate` measures what a head is worth."
 
 MOST_NODES = 400
 """The most places of all layers, (N + 1) L, between which a flow is computed: of more, a row takes longer than somebody

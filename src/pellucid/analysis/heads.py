@@ -25,6 +25,7 @@ from pellucid.model.parts import Parts
 from pellucid.process import keep_freed_memory
 from pellucid.run.folder import stored_recipe
 from pellucid.tasks.classifier import Classifier
+from pellucid.tasks.encoder import BEGIN_WITH_IT
 from pellucid.tasks.language_model import LanguageModel
 from pellucid.tasks.task import TextModel, check_openable, model_folder, open_task, task_in
 from pellucid.tasks.translator import Translator
@@ -202,7 +203,7 @@ def ablate_heads(
     if not metrics:
         raise ConfigError(
             f"{subject.task.noun} has no task that its heads could be judged by",
-            "train a classifier on it: `pellucid train --init-from`",
+            BEGIN_WITH_IT,
         )
     if metric is not None:
         if metric not in metrics:
