@@ -55,7 +55,7 @@ def _name(path: Path) -> str:
 @pytest.mark.parametrize("path", MODULES, ids=_name)
 def test_no_option_of_the_command_line_is_named(path: Path) -> None:
     found = [f"{path.name}:{line}: {text}" for line, text in strings(path) if OPTION.search(COMMAND.sub("", text))]
-    assert found == [] or _name(path) in COMMANDS, "write `name=` or `name=value`: the command line turns it into its option"
+    assert found == [] or _name(path) in COMMANDS, "write `name=` or `name=value`, which becomes an option"
 
 
 @pytest.mark.parametrize("path", MODULES, ids=_name)

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import tyro
 
-from pellucid.cli.options import Choices, Device, Dtype, Model, Revision, at_revision, flag, optional
+from pellucid.cli.options import METRICS, Device, Dtype, Model, Revision, at_revision, flag, optional
 
 
 def heads(
@@ -17,7 +17,7 @@ def heads(
     metric: Annotated[
         str | None,
         optional("NAME", "with --ablate: loss, bleu or accuracy", "loss, and the other that the task has"),
-        Choices.of("loss", "bleu", "accuracy"),
+        METRICS,
     ] = None,
     sentences: Annotated[int, tyro.conf.arg(metavar="N", help="how many, spread evenly over them all")] = 200,
     output: Annotated[

@@ -29,6 +29,14 @@ MOST_IN_POSITIONS = 2**27
 """Numbers in a table of positions, half a gigabyte: sinusoids are in no file whose length could be compared."""
 
 
+Activation = Literal["relu", "gelu", "gelu_tanh", "silu"]
+"""The activations of a feed-forward sublayer."""
+Family = Literal["encoder-decoder", "encoder", "decoder"]
+"""The stacks that a model may have: both, or one of them."""
+DROPOUTS = ("dropout", "attention_dropout", "feed_forward_dropout")
+"""The settings that are probabilities of dropout: they are a training's, not a model's."""
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ModelConfig(Settings):
     """The shape of a Transformer; the defaults are the paper's base model with separate vocabularies."""
@@ -90,7 +98,7 @@ class ModelConfig(Settings):
     """The distance from which on relative positions tell none apart."""
     max_positions: int = MAX_POSITIONS
     """The longest sequence, in tokens."""
-    activation: Literal["relu", "gelu", "gelu_tanh", "silu"] = "relu"
+    activation: Activation = "relu"
     """Activation of the feed-forward sublayer; gelu_tanh: its approximation by a hyperbolic tangent."""
     gated: bool = False
     """Multiply the activation by a second projection (GLU variants)."""
@@ -125,7 +133,7 @@ class ModelConfig(Settings):
         check_at_least(self, ("norm_eps", "pad_id", "bos_id", "eos_id"), 0)
         check_at_least(self, ("relative_buckets",), 4)
         check_at_most(self, CEILINGS)
-        check_probabilities(self, ("dropout", "attention_dropout", "feed_forward_dropout"))
+        check_probabilities(self, DROPOUTS)
         self._check_family()
         self._check_heads()
         self._check_positions()
@@ -189,7 +197,7 @@ class ModelConfig(Settings):
             )
 
     @property
-    def family(self) -> Literal["encoder-decoder", "encoder", "decoder"]:
+    def family(self) -> Family:
         """The family that the layer counts tell: both stacks, or one of them."""
         if self.num_encoder_layers and self.num_decoder_layers:
             return "encoder-decoder"

@@ -18,7 +18,7 @@ from pellucid.files.writing import flush, refusals_in_words, temporary_folder, w
 from pellucid.model.parts import Parts
 from pellucid.tasks.task import model_folder, tokenizers_of
 from pellucid.text.tokenizers import GivenTokenizers
-from pellucid.weights.card import card, kept, parted
+from pellucid.weights.card import CARD, card, kept, parted
 from pellucid.weights.export import ctranslate2, onnx
 from pellucid.weights.export.card import KEPT, export_card
 from pellucid.weights.folder import (
@@ -123,7 +123,7 @@ def convert(
             text = export_card(
                 to, saved.model.config, tokenizers=saved.tokenizers, original=_card_of(source), proof=str(proof)
             )
-            write_text(folder / "README.md", text)
+            write_text(folder / CARD, text)
     return proof
 
 
@@ -136,7 +136,7 @@ def find_kind(source: Path) -> str:
         if found is None:
             raise DataError(
                 f"`{source}` does not have the names of any tutorial that is known: {', '.join(LAYOUT_NAMES)}",
-                "rename its tensors as one of them has them (`pellucid convert --help`), or take them in by hand",
+                "rename its tensors as one of these has them, or take them in by hand",
             )
         return found
     if description_of(source).is_file():
@@ -242,7 +242,7 @@ def _proof(
 
 
 def _card_of(source: Path) -> str:
-    path = source / "README.md"
+    path = source / CARD
     return path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
 
 

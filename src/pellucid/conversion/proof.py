@@ -21,7 +21,7 @@ from pellucid.model.transformer import Transformer
 from pellucid.tasks.languages import speaking
 from pellucid.text.language_codes import codes_are_special
 from pellucid.text.tokenizers import GivenTokenizers, Tokenizers
-from pellucid.weights.folder import SavedModel
+from pellucid.weights.folder import CONVERSION, SavedModel
 from pellucid.weights.opening import open_folder
 
 Languages = tuple[str | None, str | None]
@@ -61,7 +61,6 @@ def _code(languages: Mapping[str, int], ids: Sequence[int]) -> str | None:
     return next((code for code, number in languages.items() if number in ids), None)
 
 
-FILE = "conversion.json"
 WEIGHTS = ("*.safetensors", "model.bin", "pytorch_model*.bin", "onnx/*.onnx")
 """Where the weights of each side lie."""
 TOLERANCE = 1e-4
@@ -142,7 +141,7 @@ class Proof:
 
     def save(self, folder: Path) -> None:
         """Writes conversion.json, which holds no time, path or host."""
-        write_json(folder / FILE, self.to_dict())
+        write_json(folder / CONVERSION, self.to_dict())
 
     def __str__(self) -> str:
         if not self.compared:

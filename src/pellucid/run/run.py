@@ -8,13 +8,14 @@ from dataclasses import replace
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import torch
 from torch import nn
 
 from pellucid.config import KEYS, RECIPE, Recipe
 from pellucid.config.tables import split_override
+from pellucid.config.train import Precision
 from pellucid.data.classified import Labels
 from pellucid.data.given import GivenText, given_texts
 from pellucid.data.locate import TEXT_FIELDS, locate
@@ -53,6 +54,7 @@ from pellucid.training.loop import Trainer
 from pellucid.training.loss import Loss, make_loss
 from pellucid.training.optimizer import Optimizer, Tensors, make_optimizer
 from pellucid.training.schedule import Clock, Schedule
+from pellucid.weights.card import CARD
 from pellucid.weights.folder import (
     WEIGHTS,
     in_python,
@@ -71,7 +73,6 @@ CLASSES = "head.class_projection."
 PARTS = "parts"
 """The key, among what a run comes from, of the names of parts that are not Pellucid's."""
 
-Precision = Literal["float32", "bfloat16", "auto"]
 Rate = Callable[[int], float]
 
 
@@ -665,7 +666,7 @@ class Run:
             pairs = self._texts.valid_pairs if result.valid_bleu is not None else []
             signature = bleu_signature([target for _, target in pairs]) if pairs else ""
             card = model_card(recipe, model.config, result, parts=self.parts, chrf=state.best_chrf, signature=signature)
-            write_text(folder.path / "README.md", card)
+            write_text(folder.path / CARD, card)
             folder.finish(result)  # last: a run that was stopped before writes its card again
             set_parameters(model, load_tensors(folder.path / WEIGHTS), f"`{folder.path / WEIGHTS}`")
             model.eval()

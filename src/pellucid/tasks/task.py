@@ -14,6 +14,7 @@ from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
 import torch
 
 from pellucid.config import RECIPE, TASKS, DecodeConfig, Task
+from pellucid.data.lines import STRETCH
 from pellucid.errors import CheckpointError, ConfigError, DataError, did_you_mean, shown
 from pellucid.files.reading import MOST_SETTINGS_BYTES, read_text
 from pellucid.files.writing import flush, move_into_place, refusals_in_words, temporary_folder
@@ -22,7 +23,7 @@ from pellucid.model.parts import Parts
 from pellucid.text.tokenizers import GivenTokenizers, Tokenizers
 from pellucid.text.training_text import TrainingText
 from pellucid.tracing.trace import Trace
-from pellucid.weights.card import plain_card
+from pellucid.weights.card import CARD, plain_card
 from pellucid.weights.folder import (
     DESCRIPTION,
     SavedModel,
@@ -37,9 +38,6 @@ M = TypeVar("M", bound=Model)
 T = TypeVar("T")
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
-CARD = "README.md"
-STRETCH = 2048
-"""Lines that a stream takes together: enough to sort by length, few enough to see answers soon."""
 FEW = 4
 """Names that a summary lists."""
 

@@ -24,6 +24,7 @@ from pellucid.model.parts import Parts
 from pellucid.text.tokenizers import GivenTokenizers, Tokenizers
 from pellucid.text.training_text import TrainingText
 from pellucid.weights.building import build_unfilled, outline
+from pellucid.weights.card import CARD
 from pellucid.weights.export.tokenizer_files import write_tokenizer_files
 from pellucid.weights.tensors import (
     check_stored,
@@ -37,6 +38,8 @@ from pellucid.weights.tensors import (
 DESCRIPTION = "pellucid.json"
 CONFIG = "config.json"
 WEIGHTS = "model.safetensors"
+CONVERSION = "conversion.json"
+"""What a conversion found, in the folder that it wrote."""
 OWN_TYPE = "pellucid"
 """Pellucid's `model_type` in a config.json."""
 SECTIONS = ("model", "tokenizer", "decode")
@@ -115,7 +118,7 @@ def save_description(
         description["text"] = to_table(text)
     if parts is not None and parts.names:
         description["parts"] = parts.names
-    write_text(folder / "README.md", card)
+    write_text(folder / CARD, card)
     write_json(folder / CONFIG, _for_others(model))
     with suppress(ConfigError):  # what the common format cannot express, our own files hold
         write_tokenizer_files(tokenizers, folder, model, decode)

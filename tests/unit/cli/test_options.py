@@ -128,7 +128,9 @@ def test_what_is_of_ones_own_is_for_python(
     model = build_model(tiny_config(**{"src_vocab_size": 12, "tgt_vocab_size": 12} | task), PARTS)
     labels = ("a", "b") if model.config.num_classes else ()
     save_model(tmp_path / "own", model, Tokenizers(Letters()), DecodeConfig(), "", labels)
-    words = ["positions", "own", "-o", "a.svg"] if verb == "plot" else ["own", *MISTYPED[verb]]
+    words = {"plot": ["positions", "own", "-o", "a.svg"], "convert": ["own", "new", "--to", "hf"]}.get(
+        verb, ["own", *MISTYPED.get(verb, ())]
+    )
     outcome = pellucid(verb, *(texts[0] if word == "FILE" else word for word in words))
     assert (outcome.status, outcome.out) == (1, "")
     assert outcome.error == (
