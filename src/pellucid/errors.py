@@ -24,6 +24,9 @@ MOST_SHOWN = 80
 MOST_SHOWN_OF_A_PATH = 240
 """The most characters shown of a path: one needs both ends, and honest ones are longer than other values."""
 
+PYTHON = "from Python: "
+"""Stands before a line of Python in a hint, to be pasted as it is, for what the command line cannot be given."""
+
 
 class PellucidError(Exception):
     """Is the base of all errors that a user can mend; itself where none of them fits, as for a loss that is not finite.

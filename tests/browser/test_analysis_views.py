@@ -9,7 +9,7 @@ import pytest
 
 from pellucid.analysis.aligning_head import Agreement, score_heads
 from pellucid.analysis.alignment import Extraction, Gold, align_trace, write_links
-from pellucid.analysis.compare import compare, compare_heads, row_distances
+from pellucid.analysis.compare import compare, row_distances
 from pellucid.analysis.evolution import gathered
 from pellucid.analysis.flow import norm_weighted, rollout, share_of_rows
 from pellucid.config import DecodeConfig
@@ -89,7 +89,7 @@ def test_two_heads_of_one_trace(open_page: Open) -> None:
     trace = made(7, heads=3)
     opened = open_page(trace, view="compare").set(head=2, **{"compare.layer": 1, "compare.head": 1})
     attention = trace["encoder.self"]
-    expected = compare_heads(attention, (0, 2), attention, (1, 1)).difference(0, 0)
+    expected = attention.weights(0, 2) - attention.weights(1, 1)
     assert np.abs(values(opened).reshape(7, 7) - expected).max() <= 2 * WEIGHTS
 
 

@@ -21,8 +21,11 @@ from pellucid.analysis.alignment import (
 from pellucid.data.lines import read_lines
 from pellucid.errors import ConfigError, DataError, argument
 from pellucid.evaluation.held_out import read_columns
+from pellucid.model.parts import Parts
 from pellucid.process import keep_freed_memory
+from pellucid.tasks.task import check_openable
 from pellucid.tasks.translator import Translator
+from pellucid.text.tokenizers import GivenTokenizers
 from pellucid.tracing.trace import Trace
 
 LOOKED_AT = 200
@@ -77,10 +80,17 @@ def with_line_words(trace: Trace, source: str, target: str) -> Trace:
     return replace(trace, sequences={**trace.sequences, "src": src, "out": out})
 
 
-def open_translator(model: str | Path, device: str, dtype: str | None) -> Translator:
+def open_translator(
+    model: str | Path,
+    device: str,
+    dtype: str | None,
+    revision: str | None = None,
+    parts: Parts | None = None,
+    tokenizer: GivenTokenizers | None = None,
+) -> Translator:
     """Opens the translator of a folder. Raises CheckpointError where it holds none."""
     keep_freed_memory()
-    return Translator.load(model, device, dtype)
+    return Translator.load(model, device, dtype, revision=revision, parts=parts, tokenizer=tokenizer)
 
 
 def align_lines(
@@ -179,6 +189,9 @@ def align(
     level: Level = "words",
     device: str = "auto",
     dtype: str | None = None,
+    revision: str | None = None,
+    parts: Parts | None = None,
+    tokenizer: GivenTokenizers | None = None,
 ) -> Alignments:
     """Returns the word alignment of each pair of lines, as a head of the translator's cross-attention shows it.
 
@@ -198,9 +211,11 @@ def align(
         row: the weights of the step that "writes" a target word, or of the one that "reads" it; None: both are tried.
         level: words, or the tokens of the model's own.
         device, dtype: where a folder is opened, and in what numbers; they mean nothing to a Translator.
+        revision, parts, tokenizer: how a folder's model is opened, as `Translator.load` takes them.
 
-    Raises ConfigError for options that do not go together; DataError for lines or gold that differ in number, and for a
-    layer or head that the model does not have; CheckpointError for a folder that holds no translator.
+    Raises ConfigError for options that do not go together, or that mean nothing to a Translator, which is open;
+    DataError for lines or gold that differ in number, and for a layer or head that the model does not have;
+    CheckpointError for a folder that holds no translator.
     """
     if head is not None and layer is None:
         raise ConfigError(f"{argument('head', head)} is given without its layer", "give `layer=`, too")
@@ -215,7 +230,12 @@ def align(
     lines = ParallelLines(sources, targets, aligned)
     if level == "words":
         lines.check_gold()
-    opened = translator if isinstance(translator, Translator) else open_translator(translator, device, dtype)
+    check_openable(translator, revision=revision, parts=parts, tokenizer=tokenizer)
+    opened = (
+        open_translator(translator, device, dtype, revision, parts, tokenizer)
+        if isinstance(translator, str | Path)
+        else translator
+    )
     reason = ""
     if layer is None:
         chosen = choose_head(opened, lines, extraction, [row] if row else get_args(Row))

@@ -52,14 +52,9 @@ def compare_attentions(a: AttentionTrace, b: AttentionTrace) -> Compared:
         parts = [f"{x} and {y} {kind}" for x, y, kind in zip(*shapes, kinds, strict=True) if x != y]
         raise DataError(
             f"`{a.name}` and `{b.name}` cannot be compared: they have {', '.join(parts)}",
-            "trace both models on the same text, or texts of as many tokens; two heads: compare_heads()",
+            "trace both models on the same text, or texts of as many tokens",
         )
     return Compared(a, b)
-
-
-def compare_heads(a: AttentionTrace, place_a: tuple[int, int], b: AttentionTrace, place_b: tuple[int, int]) -> Compared:
-    """Pairs two heads, each by (layer, head), of one attention or two. Raises DataError for other rows or columns."""
-    return compare_attentions(_alone(a, *place_a), _alone(b, *place_b))
 
 
 def row_distances(a: Array, b: Array) -> Array:
@@ -79,14 +74,3 @@ def _bits(weights: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     """Computes the entropy of each row in bits."""
     entropy: npt.NDArray[np.float64] = -(weights * np.log2(np.where(weights > 0, weights, 1))).sum(axis=-1)
     return entropy
-
-
-def _alone(attention: AttentionTrace, layer: int, head: int) -> AttentionTrace:
-    """Returns a head as an attention of its own."""
-    return AttentionTrace(
-        name=attention.name,
-        queries=attention.queries,
-        keys=attention.keys,
-        ready=attention.weights(layer, head)[None, None],
-        mask=attention.mask,
-    )

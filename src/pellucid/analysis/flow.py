@@ -1,15 +1,13 @@
 """Follows attention through all layers: where a place's content came from, and how much of it attention really moves.
 
 Attention weights say how values are mixed, not what is in them nor what becomes of them: attention is not by itself an
-explanation (Jain and Wallace 2019). `pellucid heads --ablate` measures what a head does for the model's output.
+explanation (Jain and Wallace 2019). `pellucid.ablate` measures what a head does for the model's output.
 """
 
 from collections.abc import Mapping
-from itertools import pairwise
 from types import MappingProxyType
 
 import numpy as np
-import numpy.typing as npt
 
 from pellucid.analysis.weights import all_weights
 from pellucid.errors import DataError
@@ -21,7 +19,6 @@ FORMULAS: Mapping[str, str] = MappingProxyType(
         "raw": "A = softmax(q kᵀ / √K)",
         "rollout": "R₀ = I,  Rₙ = ½ (I + mean over heads of Aₙ) Rₙ₋₁   (Abnar and Zuidema 2020)",
         "norm": "‖αᵢⱼ f(xⱼ)‖ = αᵢⱼ ‖xⱼ Wⱽ Wᴼ‖   (Kobayashi et al. 2020)",
-        "flow": "the greatest flow from i to each j, edges of capacity ½ (I + A)   (Abnar and Zuidema 2020)",
     }
 )
 LIMITS: Mapping[str, str] = MappingProxyType(
@@ -30,18 +27,9 @@ LIMITS: Mapping[str, str] = MappingProxyType(
         "rollout": "It takes the residual stream for as strong as all heads together and the heads for equal, and it "
         "leaves out values, feed-forward networks and norms.",
         "norm": "One head in one layer: what heads add can cancel out, and norms behind it are left out.",
-        "flow": "As the rollout, but a path is as wide as its narrowest edge; edges that paths share count once.",
     }
 )
-NOTE = "Attention is not by itself an explanation: `pellucid heads --ablate` measures what a head is worth."
-
-MOST_NODES = 400
-"""The most places of all layers, (N + 1) L, between which a flow is computed: of more, a row takes longer than somebody
-waits."""
-LEAST = 1e-6
-"""A path that is narrower counts as closed."""
-
-Capacities = npt.NDArray[np.float64]
+NOTE = "Attention is not by itself an explanation: `pellucid.ablate` measures what a head is worth."
 
 
 def rollout(trace: Trace) -> dict[str, Array]:
@@ -115,71 +103,3 @@ def _through_decoder(own: Array, cross: Array, memory: Array | None) -> tuple[Ar
         of_target.append(target)
         of_source.append(source)
     return np.stack(of_target), np.stack(of_source)
-
-
-def attention_flow(mixed: Array, row: int) -> Array:
-    """Computes the greatest flow from place `row` after the last layer to each input, (L,), 0 to 1.
-
-    Args:
-        mixed: (N, L, L), the weights of each layer's self-attention, its heads mixed into one.
-
-    Source: Abnar and Zuidema, "Quantifying Attention Flow in Transformers" (2020), section 3: the places of a layer are
-    nodes, (I + A_n) / 2 the capacities of the edges to the layer below, and each input in turn is the only sink. Each
-    flow is found by adding the widest path that is left until none is (Ford and Fulkerson 1956), to 1e-6 a path.
-
-    Raises DataError for a text that is too long, or a row that is not there.
-    """
-    layers, length, _ = mixed.shape
-    if (layers + 1) * length > MOST_NODES:
-        raise DataError(
-            f"attention flow through {layers} layers is computed for at most {MOST_NODES // (layers + 1)} tokens, not "
-            f"{length}",
-            "use the rollout",
-        )
-    if not 0 <= row < length:
-        raise DataError(f"`row` ({row}) must be in 0..{length - 1}")
-    capacities = _capacities(mixed)
-    flows = [_greatest_flow(capacities.copy(), layers * length + row, j) for j in range(length)]
-    return np.array(flows, dtype=np.float32)
-
-
-def _capacities(mixed: Array) -> Capacities:
-    """Returns the capacities of the edges between all nodes, layer by layer from the input: ((N + 1) L, (N + 1) L)."""
-    layers, length, _ = mixed.shape
-    found = np.zeros(((layers + 1) * length,) * 2)
-    for n, weights in enumerate(mixed):
-        below, here = slice(n * length, (n + 1) * length), slice((n + 1) * length, (n + 2) * length)
-        found[here, below] = (np.eye(length) + weights) / 2
-    return found
-
-
-def _greatest_flow(left: Capacities, source: int, sink: int) -> float:
-    """Returns what flows from source to sink; `left` is used up."""
-    total = 0.0
-    while True:
-        path, width = _widest_path(left, source, sink)
-        if width < LEAST:
-            return total
-        for node, following in pairwise(path):
-            left[node, following] -= width
-            left[following, node] += width
-        total += width
-
-
-def _widest_path(left: Capacities, source: int, sink: int) -> tuple[list[int], float]:
-    """Returns the path whose narrowest edge is widest, found as shortest paths are (Dijkstra 1959), and that width."""
-    widths, before = np.zeros(len(left)), np.full(len(left), -1)
-    open_ = np.ones(len(left), dtype=np.bool_)
-    widths[source] = np.inf
-    while True:
-        node = int(np.argmax(np.where(open_, widths, -1)))
-        if node == sink or widths[node] < LEAST:
-            break
-        open_[node] = False
-        through = np.minimum(left[node], widths[node])
-        better = open_ & (through > widths)
-        widths[better], before[better] = through[better], node
-    path = [sink]
-    while before[path[0]] >= 0:
-        path.insert(0, int(before[path[0]]))
-    return path, float(widths[sink])

@@ -21,12 +21,15 @@ from pellucid.data.parallel import ParallelText, held_out_text, holds_both_sides
 from pellucid.data.prepare import open_corpus
 from pellucid.errors import ConfigError, DataError, argument
 from pellucid.evaluation.held_out import read_columns
+from pellucid.model.parts import Parts
 from pellucid.process import keep_freed_memory
 from pellucid.run.folder import stored_recipe
 from pellucid.tasks.classifier import Classifier
+from pellucid.tasks.encoder import BEGIN_WITH_IT
 from pellucid.tasks.language_model import LanguageModel
-from pellucid.tasks.task import TextModel, model_folder, open_task, task_in
+from pellucid.tasks.task import TextModel, check_openable, model_folder, open_task, task_in
 from pellucid.tasks.translator import Translator
+from pellucid.text.tokenizers import GivenTokenizers
 from pellucid.tracing.trace import Trace
 
 Metric = Literal["loss", "bleu", "accuracy"]
@@ -103,7 +106,7 @@ def given_texts(task: Task, src: str, tgt: str | None, running: bool = False) ->
     raise ConfigError(f"the {task.targets} of `{src}` are not given", "give them as `targets=`")
 
 
-def own_texts(model: str | Path, task: Task) -> Texts:
+def own_texts(model: str | Path, task: Task, revision: str | None = None) -> Texts:
     """Reads the texts that the run in a folder was tested on; without a test set, those that it was validated on.
 
     Raises ConfigError where the folder does not hold a run, or its texts are not there any more.
@@ -112,7 +115,7 @@ def own_texts(model: str | Path, task: Task) -> Texts:
     if not task.trained_on:
         raise ConfigError(f"`{model}` has no texts of its own", hint)
     try:
-        data = stored_recipe(model_folder(model)).data
+        data = stored_recipe(model_folder(model, revision)).data
     except ConfigError as error:
         raise ConfigError(f"`{model}` is not a run with texts of its own", hint) from error
     if not data.files("src"):
@@ -200,7 +203,7 @@ def ablate_heads(
     if not metrics:
         raise ConfigError(
             f"{subject.task.noun} has no task that its heads could be judged by",
-            "train a classifier on it: `pellucid train --init-from`",
+            BEGIN_WITH_IT,
         )
     if metric is not None:
         if metric not in metrics:
@@ -311,6 +314,9 @@ def ablate(
     sentences: int = 200,
     device: str = "auto",
     dtype: str | None = None,
+    revision: str | None = None,
+    parts: Parts | None = None,
+    tokenizer: GivenTokenizers | None = None,
     say: Callable[[Head], object] = lambda head: None,
 ) -> Ablation:
     """Measures what a model loses without each of its heads, switched off in turn, on the same sentences.
@@ -326,10 +332,12 @@ def ablate(
         metric: loss, bleu (of a translator) or accuracy (of a classifier); None: both that the task has.
         sentences: how many of them are taken, spread evenly over all.
         device, dtype: where a folder is opened, and in what numbers; they mean nothing to a model that is open.
+        revision, parts, tokenizer: how a folder's model is opened, as `load` takes them.
         say: is told of each head before it is switched off.
 
-    Raises ConfigError for texts that are missing or not wanted, and a metric that the task does not have; DataError for
-    labels that the model does not know; CheckpointError for a folder that holds no model.
+    Raises ConfigError for texts that are missing or not wanted, a metric that the task does not have, and options for a
+    folder where a model is given; DataError for labels that the model does not know; CheckpointError for a folder that
+    holds no model.
     """
     if sentences < LEAST:
         raise ConfigError(
@@ -338,14 +346,16 @@ def ablate(
     if sources is None and targets is not None:
         raise ConfigError("`targets=` are given without their texts", "give them as `sources=`")
     if isinstance(model, str | Path):
-        task, reader = task_in(model), open_task(model, device, dtype)
+        task = task_in(model, revision)
+        reader = open_task(model, device, dtype, revision=revision, parts=parts, tokenizer=tokenizer)
     else:
+        check_openable(model, revision=revision, parts=parts, tokenizer=tokenizer)
         task, reader = model.task, model
     if sources is not None:
         running = isinstance(reader, LanguageModel) and not reader.reads_lines
         texts = replace(_texts_of(task, sources, targets), running=running)
     elif isinstance(model, str | Path):
-        texts = own_texts(model, task)
+        texts = own_texts(model, task, revision)
     else:
         raise ConfigError("there is no text: only a run's folder knows its own", "give `sources=`")
     return ablate_heads(Subject(task, reader, texts.some(sentences)), metric, say)

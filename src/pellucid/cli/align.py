@@ -4,7 +4,7 @@ from typing import Annotated
 
 import tyro
 
-from pellucid.cli.options import Choices, Device, Dtype, Model, flag, optional
+from pellucid.cli.options import Choices, Device, Dtype, Model, Revision, at_revision, flag, optional
 
 
 def align(
@@ -40,6 +40,7 @@ def align(
     output: Annotated[
         str, tyro.conf.arg(aliases=["-o"], metavar="FILE", help="where to write; - is standard output")
     ] = "-",
+    revision: Revision = None,
     device: Device = "auto",
     dtype: Dtype = None,
 ) -> int:
@@ -79,6 +80,7 @@ def align(
         raise ConfigError("`--gold-from-one` has no alignments to count", "name them with `--gold`, or leave it out")
     if head is not None and layer is None:
         raise ConfigError(f"`--head {head}` needs a `--layer`", "name the layer, too")
+    model = at_revision(model, revision)
     as_named: Any = method, threshold, row, "tokens" if tokens else "words"
     extraction = extraction_of(*as_named)
     rows = [extraction.row] if row else get_args(Row)

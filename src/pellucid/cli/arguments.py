@@ -19,6 +19,7 @@ from typing import Any, TextIO
 
 import tyro
 
+from pellucid.cli.options import OneEach
 from pellucid.cli.terminal import columns, fitted, fitted_help
 from pellucid.errors import ConfigError, did_you_mean, shown
 
@@ -43,6 +44,7 @@ def read_arguments(verb: str, command: Callable[..., int], args: Sequence[str]) 
     prog = f"pellucid {verb}"
     _check_options(prog, command, args)
     _check_numbers(command, args)
+    _check_repeated(command, args)
 
     @wraps(command)
     def filled(*values: Any, **options: Any) -> Callable[[], int]:
@@ -151,6 +153,29 @@ def _check_numbers(command: Callable[..., int], args: Sequence[str]) -> None:
             raise ConfigError(
                 f"`{name} {shown(value)}` is not {kind}", f"give {kind}, as in `{name} {example}`"
             ) from None
+
+
+def _check_repeated(command: Callable[..., int], args: Sequence[str]) -> None:
+    """Raises ConfigError for `--ref A B`, with what B may have been meant for: another reference, or another MODEL."""
+    hints = typing.get_type_hints(command, include_extras=True)
+    marks = {_option(name): mark for name, hint in hints.items() for mark in _marks(hint) if isinstance(mark, OneEach)}
+    for place, arg in enumerate(args):
+        option, equals, value = arg.partition("=")
+        behind = place + (1 if equals else 2)
+        if option not in marks or behind >= len(args):
+            continue
+        value, word = value if equals else args[place + 1], args[behind]
+        if not word.startswith("--"):
+            raise ConfigError(
+                f"`{shown(word)}` stands behind `{option} {shown(value)}`, which is one file",
+                f"for another one, write `{option} {shown(value)} {option} {shown(word)}`; "
+                f"{marks[option].otherwise.format(word=shown(word))}",
+            )
+
+
+def _marks(hint: Any) -> tuple[Any, ...]:
+    """Returns what stands beside a type in its annotation."""
+    return getattr(hint, "__metadata__", ())
 
 
 def _number(hint: Any) -> type[int] | type[float] | None:

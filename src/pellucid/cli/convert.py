@@ -1,11 +1,12 @@
 """`pellucid convert`."""
 
-from typing import Annotated
+from typing import Annotated, get_args
 
 import tyro
 
 from pellucid.cli.options import Choices, Revision, at_revision, flag, optional
 from pellucid.config import MAX_POSITIONS
+from pellucid.config.model import Activation
 
 
 def convert(
@@ -53,7 +54,7 @@ def convert(
     activation: Annotated[
         str,
         tyro.conf.arg(metavar="NAME", help="of torch.nn.Transformer: relu, gelu, gelu_tanh or silu"),
-        Choices.of("relu", "gelu", "gelu_tanh", "silu"),
+        Choices.of(*get_args(Activation)),
     ] = "relu",
     unscaled_embeddings: Annotated[
         bool, flag("of torch.nn.Transformer: embeddings are not times the root of their width")

@@ -9,6 +9,7 @@ from pellucid.cli.options import (
     Device,
     Dtype,
     LengthPenalty,
+    OneEach,
     Revision,
     Segment,
     SourceLanguage,
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from pellucid.config import Task
     from pellucid.evaluation.held_out import HeldOutFiles
 
+ANOTHER_SYSTEM = OneEach("for another system, `--against {word}`")
 SYSTEM = "a run folder, a model folder, or a text file of translations; - is standard input"
 
 
@@ -37,8 +39,11 @@ def evaluate(
         tuple[str, ...],
         optional("FILE", "the reference translations of the test, again for another set; or its labels", "none"),
         tyro.conf.UseAppendAction,
+        ANOTHER_SYSTEM,
     ] = (),
-    tgt: Annotated[tuple[str, ...], optional("FILE", "the same as --ref", "none"), tyro.conf.UseAppendAction] = (),
+    tgt: Annotated[
+        tuple[str, ...], optional("FILE", "the same as --ref", "none"), tyro.conf.UseAppendAction, ANOTHER_SYSTEM
+    ] = (),
     src: Annotated[str | None, optional("FILE", "its source sentences, or its texts, for a model", "none")] = None,
     test: Annotated[bool, flag("the test set that the run's recipe names, in place of --src, --ref")] = False,
     data_dir: Annotated[str, optional("FOLDER", "with --test: where it lies", "PELLUCID_DATA")] = "",

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import tyro
 
-from pellucid.cli.options import Choices, Device, Dtype, Model, flag, optional
+from pellucid.cli.options import METRICS, Device, Dtype, Model, Revision, at_revision, flag, optional
 
 
 def heads(
@@ -17,7 +17,7 @@ def heads(
     metric: Annotated[
         str | None,
         optional("NAME", "with --ablate: loss, bleu or accuracy", "loss, and the other that the task has"),
-        Choices.of("loss", "bleu", "accuracy"),
+        METRICS,
     ] = None,
     sentences: Annotated[int, tyro.conf.arg(metavar="N", help="how many, spread evenly over them all")] = 200,
     output: Annotated[
@@ -25,6 +25,7 @@ def heads(
         tyro.conf.arg(aliases=["-o"]),
         optional("FILE", ".json, or .html: the model view of the first sentence with the figures", "the table alone"),
     ] = None,
+    revision: Revision = None,
     device: Device = "auto",
     dtype: Dtype = None,
 ) -> int:
@@ -46,7 +47,7 @@ def heads(
             f"`--metric {metric}` is of `--ablate`, which is not given", "add `--ablate`, or leave it out"
         )
     check_output(output)
-    subject = Subject.open(model, src, tgt, sentences, device=device, dtype=dtype)
+    subject = Subject.open(at_revision(model, revision), src, tgt, sentences, device=device, dtype=dtype)
     if ablate:
         quiet = not sys.stderr.isatty()
         found = ablate_heads(subject, metric, lambda head: quiet or print(f"without {head}", file=sys.stderr))

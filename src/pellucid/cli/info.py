@@ -2,7 +2,17 @@
 
 from typing import Annotated
 
-from pellucid.cli.options import Device, Dtype, Model, SourceLanguage, TargetLanguage, flag, optional
+from pellucid.cli.options import (
+    Device,
+    Dtype,
+    Model,
+    Revision,
+    SourceLanguage,
+    TargetLanguage,
+    at_revision,
+    flag,
+    optional,
+)
 
 
 def info(
@@ -14,6 +24,7 @@ def info(
     target: Annotated[str, optional("TEXT", "with --walk: its translation", "the model's own")] = "",
     src_lang: SourceLanguage = None,
     tgt_lang: TargetLanguage = None,
+    revision: Revision = None,
     device: Device = "auto",
     dtype: Dtype = None,
 ) -> int:
@@ -34,6 +45,7 @@ def info(
         raise ConfigError(f"`{option}` means nothing without --walk", f"leave {option} out, or add --walk TEXT")
     if tensors and walk:
         raise ConfigError("`--tensors` and `--walk` exclude each other", "leave one out")
+    model = at_revision(model, revision)
     saved = open_model(model, device, dtype)
     if walk:
         lines = walk_pass(saved, walk, target, src_lang, tgt_lang)

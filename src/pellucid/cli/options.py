@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 import tyro
 
@@ -19,6 +19,14 @@ class Choices:
         return cls(lambda: words)
 
 
+@dataclass(frozen=True)
+class OneEach:
+    """Says of an option that is given again for another file that a word behind its file is refused."""
+
+    otherwise: str
+    """What such a word may have been meant for, with its option."""
+
+
 def _recipes() -> Sequence[str]:
     from pellucid.config import shipped_recipes
 
@@ -31,10 +39,29 @@ def _settings() -> Sequence[str]:
     return [f"{section}.{key}=" for section, keys in KEYS.items() if section for key in keys]
 
 
+def _views() -> Sequence[str]:
+    from pellucid.views import VIEWS
+
+    return VIEWS
+
+
+def _on_bad_utf8() -> Sequence[str]:
+    from pellucid.config.data import OnBadUtf8
+
+    return get_args(OnBadUtf8)
+
+
+def _metrics() -> Sequence[str]:
+    from pellucid.config import TASKS
+
+    return list(dict.fromkeys(metric for task in TASKS.values() for metric in task.metrics))
+
+
 RECIPES, SETTINGS = Choices(_recipes), Choices(_settings)
-VIEWS = Choices.of("heads", "matrix", "model", "neuron", "beam", "alignment", "compare", "evolution", "flow")
+VIEWS = Choices(_views)
+METRICS = Choices(_metrics)
 ATTENTIONS = Choices.of("encoder.self", "decoder.self", "cross")
-ON_BAD_UTF8 = Choices.of("error", "replace", "skip")
+ON_BAD_UTF8 = Choices(_on_bad_utf8)
 
 
 def optional(metavar: str, help: str, default: str = "the model's own") -> Any:

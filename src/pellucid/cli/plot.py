@@ -4,7 +4,18 @@ from typing import Annotated
 
 import tyro
 
-from pellucid.cli.options import Choices, Device, Dtype, PictureOutput, PictureWidth, Settings, flag, optional
+from pellucid.cli.options import (
+    Choices,
+    Device,
+    Dtype,
+    PictureOutput,
+    PictureWidth,
+    Revision,
+    Settings,
+    at_revision,
+    flag,
+    optional,
+)
 
 
 def plot(
@@ -45,6 +56,7 @@ def plot(
     title: Annotated[str | None, optional("TEXT", "what stands above the picture", "what it shows")] = None,
     width: PictureWidth = None,
     scale: Annotated[float, tyro.conf.arg(metavar="X", help="dots of a PNG for each pixel of 1/96 inch")] = 2.0,
+    revision: Revision = None,
     device: Device = "cpu",
     dtype: Dtype = None,
 ) -> int:
@@ -56,7 +68,14 @@ def plot(
     example: pellucid plot schedule multi30k-de-en dates -o schedule.png
     example: pellucid plot run run -o run.svg
     """
+    from pellucid.errors import ConfigError
     from pellucid.views.plot import plot_kind
+
+    if revision is not None and (kind != "positions" or not names):
+        raise ConfigError(
+            f"`--revision {revision}` is of the model of `plot positions`", "leave it out, or name a model"
+        )
+    names = (at_revision(names[0], revision), *names[1:]) if names else ()
 
     given = {
         "lengths": lengths, "cross": cross or None, "targets": targets,

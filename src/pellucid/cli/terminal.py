@@ -6,6 +6,8 @@ import sys
 import textwrap
 from typing import TextIO
 
+from pellucid.errors import PYTHON
+
 NARROWEST = 40
 MOST_INDENT = 24
 COMMAND = "example: "
@@ -53,7 +55,7 @@ def _pasteable(example: str) -> str:
 
 
 def _broken(line: str, width: int, indent: int) -> list[str]:
-    if len(line) <= width:
+    if len(line) <= width or PYTHON in line:  # a terminal's own breaks are not pasted
         return [line]
     hanging = " " * min(indent, MOST_INDENT)
     return textwrap.wrap(line, width, subsequent_indent=hanging, break_long_words=False, break_on_hyphens=False)

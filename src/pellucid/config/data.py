@@ -6,6 +6,11 @@ from typing import Literal
 from pellucid.config.tables import Settings, check_at_least, check_fields, check_probabilities
 from pellucid.errors import ConfigError
 
+OnBadUtf8 = Literal["error", "replace", "skip"]
+"""What becomes of a line that is not UTF-8: stop, put U+FFFD for each bad byte, or leave it out."""
+Normalization = Literal["nfc", "nmt_nfkc", "none"]
+"""The spellings of a text before it becomes ids."""
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DataConfig(Settings):
@@ -38,7 +43,7 @@ class DataConfig(Settings):
     """The columns of a .tsv file that hold source and target, counted from 1."""
     jsonl_keys: tuple[str, ...] = ("src", "tgt")
     """The keys of a .jsonl file that hold source and target; a dot goes into a table, as in "translation.de"."""
-    on_bad_utf8: Literal["error", "replace", "skip"] = "error"
+    on_bad_utf8: OnBadUtf8 = "error"
     """A training or validation line that is not UTF-8: stop, put U+FFFD for each bad byte, or leave its pair out."""
     on_copy: Literal["keep", "skip"] = "keep"
     """A training pair whose target is its source. It harms translation, and is right in normalisation."""
@@ -46,7 +51,7 @@ class DataConfig(Settings):
     """A training pair that occurred before, in any of the corpora."""
     tokenizer: str = "bpe"
     """bpe, unigram, words, characters, bytes, spaces (already cut text), or the path of a SentencePiece model."""
-    normalize: Literal["nfc", "nmt_nfkc", "none"] = "nfc"
+    normalize: Normalization = "nfc"
     """The spelling of a text before it becomes ids, kept in the tokenizer's file: composed letters and plain single
     spaces, without invisible characters (nfc); full-width letters and ligatures made plain, too (nmt_nfkc,
     SentencePiece's); as it is (none). A running text stays as it is, and a SentencePiece model has its own."""

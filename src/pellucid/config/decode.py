@@ -25,7 +25,7 @@ class DecodeConfig(Settings):
     """The settings of a trained model's search for its output."""
 
     beam_size: int = 5
-    """Hypotheses kept a step; 1: greedy search."""
+    """Hypotheses kept a step; 1: greedy search. A language model keeps one unless its caller says otherwise."""
     length_penalty: float = 1.0
     """Hypotheses rank by log-probability / length ** length_penalty; target_prefix and end count as length."""
     n_best: int = 1

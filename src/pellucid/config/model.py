@@ -29,6 +29,14 @@ MOST_IN_POSITIONS = 2**27
 """Numbers in a table of positions, half a gigabyte: sinusoids are in no file whose length could be compared."""
 
 
+Activation = Literal["relu", "gelu", "gelu_tanh", "silu"]
+"""The activations of a feed-forward sublayer."""
+Family = Literal["encoder-decoder", "encoder", "decoder"]
+"""The stacks that a model may have: both, or one of them."""
+DROPOUTS = ("dropout", "attention_dropout", "feed_forward_dropout")
+"""The settings that are probabilities of dropout: they are a training's, not a model's."""
+
+
 def check_heads(d_model: int, num_heads: int, num_kv_heads: int | None, head_width: int | None) -> None:
     """Raises ConfigError where heads do not divide the width that they share, or heads of keys those of queries."""
     if head_width is None and d_model % num_heads:
@@ -100,7 +108,7 @@ class ModelConfig(Settings):
     """The distance from which on relative positions tell none apart."""
     max_positions: int = MAX_POSITIONS
     """The longest sequence, in tokens."""
-    activation: Literal["relu", "gelu", "gelu_tanh", "silu"] = "relu"
+    activation: Activation = "relu"
     """Activation of the feed-forward sublayer; gelu_tanh: its approximation by a hyperbolic tangent."""
     gated: bool = False
     """Multiply the activation by a second projection (GLU variants)."""
@@ -135,7 +143,7 @@ class ModelConfig(Settings):
         check_at_least(self, ("norm_eps", "pad_id", "bos_id", "eos_id"), 0)
         check_at_least(self, ("relative_buckets",), 4)
         check_at_most(self, CEILINGS)
-        check_probabilities(self, ("dropout", "attention_dropout", "feed_forward_dropout"))
+        check_probabilities(self, DROPOUTS)
         self._check_family()
         check_heads(self.d_model, self.num_heads, self.num_kv_heads, self.head_dim)
         self._check_positions()
@@ -186,7 +194,7 @@ class ModelConfig(Settings):
             )
 
     @property
-    def family(self) -> Literal["encoder-decoder", "encoder", "decoder"]:
+    def family(self) -> Family:
         """The family that the layer counts tell: both stacks, or one of them."""
         if self.num_encoder_layers and self.num_decoder_layers:
             return "encoder-decoder"

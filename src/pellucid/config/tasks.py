@@ -6,7 +6,7 @@ A task more is a record here and one module with its class, a `TextModel` (see p
 from dataclasses import dataclass
 from typing import Literal
 
-from pellucid.config.model import ModelConfig
+from pellucid.config.model import Family, ModelConfig
 
 TrainedTask = Literal["translate", "classify", "generate"]
 """The names of the tasks that a recipe trains."""
@@ -20,7 +20,7 @@ class Task:
     """As recipes, model folders and the command line's verb have it."""
     noun: str
     """A model of this task with its article, as in "a translator"."""
-    family: Literal["encoder-decoder", "encoder", "decoder"]
+    family: Family
     """The stacks of its models, as `ModelConfig.family` tells them."""
     classes: bool = False
     """True where the model has a head that tells classes apart."""
@@ -117,7 +117,7 @@ TASKS: dict[str, Task] = {
             family="encoder",
             home="pellucid.tasks.encoder",
             class_name="TextEncoder",
-            use='`pellucid train --init-from` with a recipe of `task = "classify"`, which gives it one',
+            use='pellucid.train with `init_from=` and a recipe of `task = "classify"`, which gives it one',
             pipeline_tag="feature-extraction",
         ),
     )

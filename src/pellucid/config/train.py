@@ -7,6 +7,9 @@ from pellucid.config.decode import BATCH_TOKENS, MOST_SEED
 from pellucid.config.tables import Settings, check_at_least, check_fields, check_probabilities
 from pellucid.errors import ConfigError, shown
 
+Precision = Literal["float32", "bfloat16", "auto"]
+"""The types of a training's matrix products, and the choice of the faster one."""
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TrainConfig(Settings):
@@ -53,7 +56,7 @@ class TrainConfig(Settings):
     ema_decay: float = 0.0
     """Decay a step of an exponential moving average of the weights, which is validated, kept and (with `average`)
     averaged in their place; 0: the weights themselves."""
-    precision: Literal["float32", "bfloat16", "auto"] = "float32"
+    precision: Precision = "float32"
     """The type of the matrix products; all the rest stays in single precision. auto: bfloat16 where the machine gains
     by it.
     """

@@ -15,8 +15,10 @@ from pellucid.conversion.proof import Languages, Proof, not_compared, prove
 from pellucid.conversion.tutorial import TutorialOptions, open_tutorial
 from pellucid.errors import ConfigError, DataError, argument, did_you_mean
 from pellucid.files.writing import flush, refusals_in_words, temporary_folder, write_text
+from pellucid.model.parts import Parts
 from pellucid.tasks.task import model_folder, tokenizers_of
-from pellucid.weights.card import card, kept, parted
+from pellucid.text.tokenizers import GivenTokenizers
+from pellucid.weights.card import CARD, card, kept, parted
 from pellucid.weights.export import ctranslate2, onnx
 from pellucid.weights.export.card import KEPT, export_card
 from pellucid.weights.folder import (
@@ -68,6 +70,8 @@ def convert(
     tolerance: float | None = None,
     source_language: str | None = None,
     target_language: str | None = None,
+    parts: Parts | None = None,
+    tokenizer: GivenTokenizers | None = None,
 ) -> Proof:
     """Writes the model `src` into the new folder `dst` and compares both; the folder's conversion.json says the same.
 
@@ -86,6 +90,8 @@ def convert(
         tolerance: the largest difference of logits that counts as equal, relative to the largest logit. None: 0.0001,
             which decides nothing where matrices are rounded.
         source_language, target_language: codes, for a multilingual model; None: its default, else the first it knows.
+        parts, tokenizer: those of one's own that a folder of ours was saved with. Other programs have no such parts:
+            a model with some is refused.
 
     Leaves nothing of a conversion that fails; one that was made but is not equal stays, for a look at it.
 
@@ -106,18 +112,18 @@ def convert(
         source = find_folder(source)
     compared_on: ComparedOn = sentences, references, tolerance, (source_language, target_language)
     with _new_folder(place) as folder, TemporaryDirectory(prefix="pellucid-") as workspace:
-        saved = _opened(source, kind, tutorial or TutorialOptions())
+        saved = _opened(source, kind, tutorial or TutorialOptions(), parts, tokenizer)
         if kind in LAYOUT_NAMES and to != OURS:  # what the other side is compared with must be a folder
             _write_ours(saved, Path(workspace), kind, source)
             source = Path(workspace)
         _write(saved, folder, to, kind, source, quantization)
-        proof = _proof(source, folder, kind, to, compared_on, quantization)
+        proof = _proof(source, folder, kind, to, compared_on, quantization, tokenizer)
         proof.save(folder)
         if to != OURS:
             text = export_card(
                 to, saved.model.config, tokenizers=saved.tokenizers, original=_card_of(source), proof=str(proof)
             )
-            write_text(folder / "README.md", text)
+            write_text(folder / CARD, text)
     return proof
 
 
@@ -130,7 +136,7 @@ def find_kind(source: Path) -> str:
         if found is None:
             raise DataError(
                 f"`{source}` does not have the names of any tutorial that is known: {', '.join(LAYOUT_NAMES)}",
-                "rename its tensors as one of them has them (`pellucid convert --help`), or take them in by hand",
+                "rename its tensors as one of these has them, or take them in by hand",
             )
         return found
     if description_of(source).is_file():
@@ -159,13 +165,19 @@ def _check_names(from_: str | None, to: str, quantization: str | None) -> None:
             raise ConfigError(f"unknown {argument(name, value)}{of}{meant}", f"choose {', '.join(choices)}")
 
 
-def _opened(source: Path, kind: str, options: TutorialOptions) -> SavedModel:
+def _opened(
+    source: Path, kind: str, options: TutorialOptions, parts: Parts | None, tokenizer: GivenTokenizers | None
+) -> SavedModel:
     if kind in LAYOUT_NAMES:
+        for name in (name for name, value in (("parts", parts), ("tokenizer", tokenizer)) if value is not None):
+            raise ConfigError(
+                f"`{name}=` is of a folder of Pellucid's own, but `{source}` is a `{kind}`", "leave it out"
+            )
         return open_tutorial(load_state_dict(source), kind, options)
     foreign = is_foreign(source)
     if foreign != (kind == HUGGING_FACE):
         raise ConfigError(f"`{source}` is not of the kind `{kind}`", f"leave `from_=` out, or give {find_kind(source)}")
-    return open_folder(source, torch.device("cpu"))
+    return open_folder(source, torch.device("cpu"), parts=parts, tokenizer=tokenizer)
 
 
 @contextmanager
@@ -210,10 +222,18 @@ def _write_ours(saved: SavedModel, folder: Path, kind: str, source: Path) -> Non
     save_weights(folder, saved.model)
 
 
-def _proof(source: Path, folder: Path, kind: str, to: str, compared_on: ComparedOn, quantization: str | None) -> Proof:
+def _proof(
+    source: Path,
+    folder: Path,
+    kind: str,
+    to: str,
+    compared_on: ComparedOn,
+    quantization: str | None,
+    tokenizer: GivenTokenizers | None,
+) -> Proof:
     """Returns the comparison of the two sides; a tutorial's own code is not here to compare with."""
     if to != OURS:
-        return prove(source, folder, cast(Kind, to), *compared_on, quantization or "")
+        return prove(source, folder, cast(Kind, to), *compared_on, quantization or "", tokenizer)
     if kind == HUGGING_FACE:
         return prove(folder, source, "hf", *compared_on)
     return not_compared(
@@ -222,7 +242,7 @@ def _proof(source: Path, folder: Path, kind: str, to: str, compared_on: Compared
 
 
 def _card_of(source: Path) -> str:
-    path = source / "README.md"
+    path = source / CARD
     return path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
 
 

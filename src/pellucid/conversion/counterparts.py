@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pellucid.config import ModelConfig
+from pellucid.text.special_ids import SETTINGS
 
 Kind = Literal["hf", "ct2", "onnx"]
 Numbers = npt.NDArray[np.floating[Any]]
@@ -260,7 +261,7 @@ class Onnx:
 
 def has_tokenizer(folder: Path) -> bool:
     """Tells whether a folder has files that cut text for its model."""
-    return any((folder / name).exists() for name in ("tokenizer.json", "tokenizer_config.json", *TOKENIZER_FILES))
+    return any((folder / name).exists() for name in ("tokenizer.json", SETTINGS, *TOKENIZER_FILES))
 
 
 def _fast_token_ids(folder: Path, texts: Sequence[str]) -> list[list[int]] | None:

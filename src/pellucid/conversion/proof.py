@@ -20,8 +20,8 @@ from pellucid.model.families import DecoderOnly
 from pellucid.model.transformer import Transformer
 from pellucid.tasks.languages import speaking
 from pellucid.text.language_codes import codes_are_special
-from pellucid.text.tokenizers import Tokenizers
-from pellucid.weights.folder import SavedModel
+from pellucid.text.tokenizers import GivenTokenizers, Tokenizers
+from pellucid.weights.folder import CONVERSION, SavedModel
 from pellucid.weights.opening import open_folder
 
 Languages = tuple[str | None, str | None]
@@ -61,7 +61,6 @@ def _code(languages: Mapping[str, int], ids: Sequence[int]) -> str | None:
     return next((code for code, number in languages.items() if number in ids), None)
 
 
-FILE = "conversion.json"
 WEIGHTS = ("*.safetensors", "model.bin", "pytorch_model*.bin", "onnx/*.onnx")
 """The files that the weights of each side lie in."""
 TOLERANCE = 1e-4
@@ -142,7 +141,7 @@ class Proof:
 
     def save(self, folder: Path) -> None:
         """Writes conversion.json, which holds no time, path or host."""
-        write_json(folder / FILE, self.to_dict())
+        write_json(folder / CONVERSION, self.to_dict())
 
     def __str__(self) -> str:
         if not self.compared:
@@ -187,6 +186,7 @@ def prove(
     tolerance: float | None = None,
     languages: Languages = (None, None),
     rounded_to: str = "",
+    tokenizer: GivenTokenizers | None = None,
 ) -> Proof:
     """Compares our model in `model_folder` with the one in `other`, in the library that `kind` names.
 
@@ -195,6 +195,7 @@ def prove(
         references: a translation of each sentence: then BLEU of both sides is measured.
         tolerance: of the largest difference, relative to the largest number; None: 0.0001, which decides nothing where
             the other side is `rounded_to` a smaller type.
+        tokenizer: that of one's own which our model was saved with.
         languages: codes of source and target, for a multilingual model; None: its default, else the first it knows.
 
     Raises DataError where sentences and references differ in number or there are none, ConfigError for a tolerance
@@ -208,7 +209,8 @@ def prove(
     decides, tolerance = tolerance is not None or not rounded_to, TOLERANCE if tolerance is None else tolerance
     if not tolerance > 0:
         raise ConfigError(f"`tolerance` ({tolerance}) must be above 0", f"the default is {TOLERANCE:g}")
-    saved, spoken = with_languages(open_folder(model_folder, torch.device("cpu"), torch.float32), languages)
+    opened = open_folder(model_folder, torch.device("cpu"), torch.float32, tokenizer=tokenizer)
+    saved, spoken = with_languages(opened, languages)
     try:
         name, theirs = library(kind), open_counterpart(kind, other, saved.model.config)
     except ImportError:

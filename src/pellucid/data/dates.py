@@ -93,15 +93,6 @@ KOREAN = Language(
 LANGUAGES = {"ko": KOREAN, "en": ENGLISH, "de": GERMAN, "fr": FRENCH, "es": SPANISH}
 
 
-def written_dates(count: int, seed: int) -> list[tuple[str, str]]:
-    """Returns `count` different pairs (written, ISO) of the years 1900 to 2099, the same ones for the same seed.
-
-    Raises ConfigError where `count` is not in 1..500,000.
-    """
-    _check_count(count)
-    return _draw(range(NUMBER_OF_DAYS), count, random.Random(seed))
-
-
 def split_dates(count: int, seed: int, held_out: int) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
     """Returns `count` pairs, parted into training and `held_out` test pairs that have no date in common, however
     written.
@@ -109,7 +100,8 @@ def split_dates(count: int, seed: int, held_out: int) -> tuple[list[tuple[str, s
     No two test pairs have the same date. Raises ConfigError where `count` is not in 1..500,000, or `held_out` is below
     1, leaves nothing to train on, or takes more than a tenth of the 73,049 days.
     """
-    _check_count(count)
+    if not 1 <= count <= MOST_PAIRS:
+        raise ConfigError(f"`count` ({count}) must be from 1 to {MOST_PAIRS:,}")
     most = min(count - 1, NUMBER_OF_DAYS // 10)
     if not 1 <= held_out <= most:
         raise ConfigError(f"`held_out` ({held_out}) must be from 1 to {most} for {count} dates")
@@ -170,8 +162,3 @@ def _draw(days: Sequence[int], count: int, generator: random.Random) -> list[tup
         language = generator.choice(languages)
         pairs[write_date(day, language, generator.choice(language.styles)), day.isoformat()] = None
     return list(pairs)
-
-
-def _check_count(count: int) -> None:
-    if not 1 <= count <= MOST_PAIRS:
-        raise ConfigError(f"`count` ({count}) must be from 1 to {MOST_PAIRS:,}")

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pellucid.config import DataConfig
-from pellucid.data.lines import OnBadUtf8
+from pellucid.config.data import OnBadUtf8
 from pellucid.data.parallel import Note, ParallelText, Side, unheard, without_halves
 from pellucid.errors import ConfigError, DataError, shown
 

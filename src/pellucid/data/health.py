@@ -12,10 +12,11 @@ import numpy as np
 import numpy.typing as npt
 
 from pellucid.config import DataConfig
+from pellucid.config.data import OnBadUtf8
 from pellucid.data.alignment import Break, find_break
 from pellucid.data.characters import Spellings, control_character, is_encoded_twice
 from pellucid.data.faults import TITLES, Fault, Finding
-from pellucid.data.lines import PARALLEL, OnBadUtf8, unequal
+from pellucid.data.lines import PARALLEL, unequal
 from pellucid.data.parallel import END, ParallelText, Side
 from pellucid.errors import DataError
 

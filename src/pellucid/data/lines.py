@@ -7,8 +7,9 @@ import zlib
 from collections.abc import Callable, Iterator
 from itertools import zip_longest
 from pathlib import Path
-from typing import BinaryIO, Literal, cast
+from typing import BinaryIO, cast
 
+from pellucid.config.data import OnBadUtf8
 from pellucid.errors import DataError, shown
 from pellucid.files.reading import sha256_of
 
@@ -24,9 +25,11 @@ LIKELY_ENCODINGS = {"cp949": "Korean", "gb18030": "Chinese", "cp932": "Japanese"
 MOST_LINE_BYTES = 1 << 28
 """The longest line of a corpus, 256 MiB: there are corpora of one line, and there are files that are not text."""
 
+STRETCH = 2048
+"""Lines that are answered together: enough to sort by length, few enough to see output soon."""
+
 PARALLEL = "line n of one file must be the translation of line n of the other"
 
-OnBadUtf8 = Literal["error", "replace", "skip"]
 Told = Callable[[int, UnicodeDecodeError], object]
 """Is told the number of a line, and what is wrong in it."""
 

@@ -128,7 +128,7 @@ class _Search:
         addresses = ", ".join(f"`{file.sources[0].url}`" for file in files)
         return DataError(
             f"{message}; offline, so not fetched: {addresses} ({total_size(files)})",
-            f"{hint}, or let `pellucid train` fetch it once, without `offline=True`, {' and '.join(OFFLINE_SWITCHES)}",
+            f"{hint}, or let a training fetch it once, without `offline=True`, {' and '.join(OFFLINE_SWITCHES)}",
         )
 
 

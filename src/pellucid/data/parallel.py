@@ -7,8 +7,9 @@ from itertools import zip_longest
 from typing import Any, Protocol
 
 from pellucid.config import DataConfig
+from pellucid.config.data import OnBadUtf8
 from pellucid.data.faults import Fault
-from pellucid.data.lines import OnBadUtf8, bad_byte, read_mended_lines
+from pellucid.data.lines import bad_byte, read_mended_lines
 from pellucid.errors import ConfigError, DataError
 
 BOTH_SIDES = (".tsv", ".tsv.gz", ".jsonl", ".jsonl.gz")

@@ -52,11 +52,12 @@ def beam_search(
 
     Args:
         config: `beam_size`, `n_best` and `length_penalty` count.
-        watch: is told of each step of a single output: its 2W best continuations.
+        watch: is told of each step of a single output: its 2W best continuations. None: `steps.watch` is, if any.
         choose: how a step goes on; None: with the W best continuations that do not end.
     """
     choose = choose or choose_continuations
     steps.start(config.beam_size)
+    watch = watch or steps.watch
     count = len(steps.rows)
     # Sums of long outputs need more digits than single precision has; Apple's GPU has no other.
     precision = torch.float32 if steps.device.type == "mps" else torch.float64
@@ -94,7 +95,7 @@ def greedy_search(
     """Returns one hypothesis for each output: the most probable token at each step, of equal ones the lower id.
 
     Args:
-        watch: is told of each step of a single output: the two best tokens.
+        watch: is told of each step of a single output: the two best tokens. None: `steps.watch` is, if any.
         prefer: gives other values than log-probabilities to choose by; scores are log-probabilities all the same.
     """
     one = replace(config, beam_size=1, n_best=1)

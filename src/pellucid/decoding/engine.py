@@ -39,7 +39,7 @@ def search(
         config: `batch_tokens` is divided by `beam_size`, since a text has so many hypotheses.
         by: the search; None: beam search, or greedy search for a beam of one.
         places: the number of each text in the whole input, from which random numbers follow; None: 0, 1, 2 ...
-        watch: is told of each step in the search of a single text; for Pellucid's own searches.
+        watch: is told of each step in the search of a single text, by Pellucid's own searches and by what goes by them.
 
     Raises DecodingError for ids that the model does not have, a text of none, and a search that gives something else
     than hypotheses for each text.
@@ -48,7 +48,7 @@ def search(
         raise DecodingError(
             f"`search` is a {type(by).__name__}, which cannot be called", "give a function (steps, config) -> [Found]"
         )
-    run = by or partial(greedy_search if config.beam_size == 1 else beam_search, watch=watch)
+    run = by or (greedy_search if config.beam_size == 1 else beam_search)
     numbers = range(len(texts)) if places is None else places
     inputs, shapes, padded = _inputs(model, texts, config)
     batches = list(batches_by_length(shapes, config.batch_tokens // config.beam_size, padded))
@@ -57,7 +57,7 @@ def search(
     with torch.inference_mode():
         for batch in batches:  # which grows
             given = pad([inputs[place] for place in batch], model.config.pad_id or 0).to(device)
-            results = run(Steps(model, given, config, [numbers[place] for place in batch]), config)
+            results = run(Steps(model, given, config, [numbers[place] for place in batch], watch), config)
             if by is not None:
                 _check_found(results, len(batch))
             found.update(zip(batch, results, strict=True))

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from pellucid.config import DecodeConfig, ModelConfig
-from pellucid.decoding.hypothesis import Hypothesis
+from pellucid.decoding.hypothesis import Hypothesis, Watcher
 from pellucid.errors import DecodingError
 
 KEPT = 3, 4
@@ -76,15 +76,23 @@ class Steps:
     """
 
     def __init__(
-        self, model: StepModel, given: Tensor, decode: DecodeConfig, places: Sequence[int] | None = None
+        self,
+        model: StepModel,
+        given: Tensor,
+        decode: DecodeConfig,
+        places: Sequence[int] | None = None,
+        watch: Watcher | None = None,
     ) -> None:
         """Takes what the model is given, (B, S): sources as the encoder reads them, padded; or prompts of one length.
 
         Args:
             decode: says what limits, begins and suppresses an output.
             places: the number of each text in the whole input, from which random numbers may follow; None: 0, 1, 2 ...
+            watch: is told of each step of a single output, by `beam_search` and `greedy_search`.
         """
         config = model.config
+        self.watch = watch
+        """Is told of each step of a single output, by `beam_search` and `greedy_search`; None: nobody is."""
         self.eos_id: int = config.eos_id
         self.limits: list[int] = length_limits(given, decode, config)
         """The most tokens of each of the outputs, its end token not counted."""
@@ -111,6 +119,8 @@ class Steps:
 
     def start(self, width: int) -> None:
         """Begins to search all B outputs, with W = `width` hypotheses of each, which are alike at first."""
+        if self.rows or hasattr(self, "_cache"):
+            self.watch = None  # of several searches no tree can be made
         self.width, self.rows = width, list(range(len(self._given)))
         self._soonest = min(self.limits, default=0)
         self._read = self._begin[:, None].expand(-1, width, -1)  # (B, W, T)

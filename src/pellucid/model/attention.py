@@ -182,7 +182,7 @@ class MultiHeadAttention(nn.Module):
             q = self.q_norm(self.split_heads(self.qkv_proj.some_rows(x, slice(self.q_width))))  # (B, H, L, K)
             k, v = self.keys_and_values(memory) if cache is None else cache.keep_memory(memory, self.keys_and_values)
             return q, k, v
-        q, k, v = map(self.split_heads, self.qkv_proj(x).split(self.qkv_widths, dim=-1))
+        q, k, v = map(self.split_heads, torch.split(self.qkv_proj(x), self.qkv_widths, dim=-1))
         q, k = self.q_norm(q), self.k_norm(k)
         if rotation is not None:
             q, k = rotate(q, rotation), rotate(k, rotation)

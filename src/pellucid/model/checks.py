@@ -47,16 +47,24 @@ def check_pairs(src: Tensor, tgt: Tensor, memory: Tensor | None, d_model: int) -
 
 
 def check_embedded(
-    ids: Tensor, segments: Tensor | None, end: int, max_positions: int, table: nn.Embedding | None
+    ids: Tensor,
+    name: str,
+    segments: Tensor | None,
+    position: int | None,
+    max_positions: int,
+    table: nn.Embedding | None,
 ) -> None:
     """Raises DataError for a sequence beyond `max_positions`, and for `segments` of another shape or with no table."""
     if segments is not None and table is None:
         raise DataError("`segments` are given, but the model has no segment embeddings (`num_segments` is 0)")
     if segments is not None and segments.shape != ids.shape:
-        raise DataError(f"`segments` has shape {tuple(segments.shape)}, the ids {tuple(ids.shape)}: one a token")
+        raise DataError(f"`segments` has shape {tuple(segments.shape)}, `{name}` {tuple(ids.shape)}: one a token")
+    end = ids.size(1) if position is None else position + 1
     if end > max_positions:
+        place = "" if position is None else f" and stands at place {position}"
         raise DataError(
-            f"a sequence of {end} tokens is longer than the model's `max_positions` ({max_positions})",
+            f"`{name}` has shape {tuple(ids.shape)}{place}: a sequence of {end} tokens is longer than the model's "
+            f"`max_positions` ({max_positions})",
             "cut the text, or train a model with a larger `model.max_positions`",
         )
 
@@ -71,9 +79,9 @@ def look_up(table: nn.Embedding, ids: Tensor, name: str) -> Tensor:
     except IndexError:
         outside = sorted(set(ids[(ids < 0) | (ids >= table.num_embeddings)].tolist()))
         raise DataError(
-            f"`{name}` holds {', '.join(map(str, outside[:5]))}{', ...' if len(outside) > 5 else ''}; the model's are "
-            f"0..{table.num_embeddings - 1}",
-            "encode the text with the tokenizer that the model was trained with" if name == "ids" else "",
+            f"`{name}` has shape {tuple(ids.shape)} and holds {', '.join(map(str, outside[:5]))}"
+            f"{', ...' if len(outside) > 5 else ''}; the model's are 0..{table.num_embeddings - 1}",
+            "" if name == "segments" else "encode the text with the tokenizer that the model was trained with",
         ) from None
 
 

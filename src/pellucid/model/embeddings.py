@@ -17,10 +17,14 @@ from pellucid.model.positions import AddedPositions, make_added_positions
 
 
 class Embeddings(nn.Module):
-    """Token embeddings times sqrt(d_model), plus positions and segments; then a norm where there is one; dropout."""
+    """Token embeddings times sqrt(d_model), plus positions and segments; then a norm where there is one; dropout.
 
-    def __init__(self, config: ModelConfig, vocab_size: int, parts: Parts = OURS) -> None:
+    `name` is what errors call the ids: the argument of the model that they come from.
+    """
+
+    def __init__(self, config: ModelConfig, vocab_size: int, parts: Parts = OURS, name: str = "ids") -> None:
         super().__init__()
+        self.name = name
         self.tokens: nn.Embedding = nn.Embedding(vocab_size, config.d_model)
         self.positions: AddedPositions | None = make_added_positions(config, parts)
         self.segments: nn.Embedding | None = (
@@ -40,8 +44,8 @@ class Embeddings(nn.Module):
         `max_positions`, and segments of another shape, outside of the model's, or where it knows none.
         """
         start, end = (0, ids.size(1)) if position is None else (position, position + 1)
-        check_embedded(ids, segments, end, self.max_positions, self.segments)
-        x = look_up(self.tokens, ids, "ids") * self.scale  # (B, L, D)
+        check_embedded(ids, self.name, segments, position, self.max_positions, self.segments)
+        x = look_up(self.tokens, ids, self.name) * self.scale  # (B, L, D)
         if self.positions is not None:
             x = x + self.positions(start, end)
         if self.segments is not None:

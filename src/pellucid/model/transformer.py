@@ -37,8 +37,8 @@ class Transformer(StepByStep):
         self.config = config
         self.parts = parts
         parts = parts_or_ours(parts)
-        self.src_embedding: Embeddings = Embeddings(config, config.src_vocab_size, parts)
-        self.tgt_embedding: Embeddings = Embeddings(config, config.tgt_vocab_size, parts)
+        self.src_embedding: Embeddings = Embeddings(config, config.src_vocab_size, parts, "src")
+        self.tgt_embedding: Embeddings = Embeddings(config, config.tgt_vocab_size, parts, "tgt")
         self.encoder: Encoder = Encoder(config, parts)
         self.decoder: Decoder = Decoder(config, parts)
         self.output_projection: Linear = Linear(config.d_model, config.tgt_vocab_size, bias=config.output_bias)

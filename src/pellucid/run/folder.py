@@ -23,7 +23,12 @@ from pellucid.planning.budget import Plan
 from pellucid.planning.duration import say_duration
 from pellucid.planning.request import Request
 from pellucid.run.lock import hold
+from pellucid.text.special_ids import SETTINGS
+from pellucid.training.log import METRICS
 from pellucid.training.state import Checkpoints, last_step_saved, newest_state
+from pellucid.weights.card import CARD
+from pellucid.weights.export.tokenizer_files import TARGET
+from pellucid.weights.folder import CONFIG, DESCRIPTION, WEIGHTS
 
 RESULT = "result.json"
 PLAN = "plan.json"
@@ -31,10 +36,10 @@ REPLACED = "replaced.json"
 STARTING = ".starting-over"
 """Stands while an earlier run is being removed: what is left of it then is not a run."""
 OWN = (
-    "pellucid.json", "config.json", "model.safetensors", "README.md", RESULT, PLAN, REPLACED, "metrics.jsonl",
+    DESCRIPTION, CONFIG, WEIGHTS, CARD, RESULT, PLAN, REPLACED, METRICS,
     RECORD,
     "tokenizer.model", "tokenizer.json", "source.model", "source.json", "target.model", "target.json",
-    "vocabulary.json", "numbers.json", "tokenizer_config.json", "target/tokenizer.json", "target/tokenizer_config.json",
+    "vocabulary.json", "numbers.json", SETTINGS, f"{TARGET}/tokenizer.json", f"{TARGET}/{SETTINGS}",
     "checkpoints/step-*", "data/train", "data/train.partial", "data/valid", "data/valid.partial", "tensorboard",
 )  # fmt: skip
 """All that a run writes besides its recipe, as patterns."""
@@ -281,7 +286,7 @@ class RunFolder:
     @property
     def has_trained(self) -> bool:
         """True where there is something to lose: weights or a checkpoint."""
-        return (self.path / "model.safetensors").is_file() or self.has_checkpoints
+        return (self.path / WEIGHTS).is_file() or self.has_checkpoints
 
     @property
     def has_checkpoints(self) -> bool:

@@ -4,12 +4,11 @@ import json
 from pathlib import Path
 
 from pellucid.config import RECIPE, TASKS, ModelConfig, Recipe
+from pellucid.data.prepare import RECORD
 from pellucid.errors import PellucidError
 from pellucid.run.folder import RunFolder
 from pellucid.tasks.task import model_folder
-from pellucid.weights.folder import SavedModel
-
-CONVERSION = "conversion.json"
+from pellucid.weights.folder import CONVERSION, SavedModel
 
 
 def describe(name: str | Path, saved: SavedModel) -> list[str]:
@@ -66,7 +65,7 @@ def _vocabulary(saved: SavedModel, recipe: Recipe | None) -> str:
 
 def _pairs(folder: Path) -> str:
     try:
-        table = json.loads((folder / "corpus.json").read_text(encoding="utf-8"))["training"]
+        table = json.loads((folder / RECORD).read_text(encoding="utf-8"))["training"]
         return f"; {table['pairs']:,} pairs, {table['target_tokens']:,} target tokens after cleaning"
     except (OSError, ValueError, KeyError, TypeError):
         return ""
@@ -94,7 +93,7 @@ def _validation(folder: Path) -> str:
         return ""
     found = [f"loss {result.valid_loss:.3f} a token"]
     if result.valid_bleu is not None:
-        found.append(f"BLEU {result.valid_bleu:.2f}, greedy (`pellucid evaluate` gives one with its signature)")
+        found.append(f"BLEU {result.valid_bleu:.2f}, greedy (`evaluate` gives one with its signature)")
     if result.valid_accuracy is not None:
         found.append(f"accuracy {100 * result.valid_accuracy:.2f} %")
     return ", ".join(found) + (f"; it is {result.kept}" if result.kept else "")

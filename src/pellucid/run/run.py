@@ -8,20 +8,21 @@ from dataclasses import replace
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import torch
 from torch import nn
 
 from pellucid.config import KEYS, RECIPE, Recipe
 from pellucid.config.tables import split_override
+from pellucid.config.train import Precision
 from pellucid.data.classified import Labels
 from pellucid.data.given import GivenText, given_texts
 from pellucid.data.locate import TEXT_FIELDS, locate
 from pellucid.data.prepare import Corpus, check_same_texts, open_corpus, prepare, train_tokenizers
 from pellucid.data.running import RunningCorpus
 from pellucid.decoding.steps import NotANumberError, check_ids
-from pellucid.errors import CheckpointError, ConfigError, PellucidError
+from pellucid.errors import CheckpointError, ConfigError, PellucidError, shown
 from pellucid.evaluation.scores import bleu_signature
 from pellucid.files.reading import sha256_of
 from pellucid.files.writing import is_disk_failure, write_text
@@ -61,7 +62,15 @@ from pellucid.training.loop import Trainer
 from pellucid.training.loss import Loss, make_loss, name_of
 from pellucid.training.optimizer import Optimizer, Tensors, make_optimizer
 from pellucid.training.schedule import Clock, Schedule
-from pellucid.weights.folder import WEIGHTS, is_described, read_config, save_description
+from pellucid.weights.card import CARD
+from pellucid.weights.folder import (
+    WEIGHTS,
+    in_python,
+    is_described,
+    own_tokenizers,
+    read_config,
+    save_description,
+)
 from pellucid.weights.opening import open_folder
 from pellucid.weights.tensors import load_tensors, parameters, save_tensors, set_parameters
 
@@ -72,7 +81,6 @@ CLASSES = "head.class_projection."
 PARTS = "parts"
 """The key, among what a run comes from, of the names of parts that are not Pellucid's."""
 
-Precision = Literal["float32", "bfloat16", "auto"]
 Rate = Callable[[int], float]
 
 
@@ -426,6 +434,10 @@ class Run:
                 resuming = folder.check(self._asked, self._fresh, asked=bool(pending))
                 self._resuming = resuming and self._request is None
             if self._resuming and (result := folder.result) is not None and not must_be_mended(folder):
+                if is_described(folder.path):  # else an earlier version's, which had none
+                    self._check_parts(folder, read_config(folder.path).get(PARTS, {}))
+                    if "tokenizers" not in pending:
+                        self._check_tokenizer(folder.path)
                 changed = folder.find_changed_texts(self._asked.data, self._data_dir, self._given)
                 self._result = replace(result, changed_texts=changed)
                 return
@@ -531,6 +543,7 @@ class Run:
         if start is not None and start.model.tokenizers is not None:
             return start.model.tokenizers
         if described is not None:
+            self._check_tokenizer(described)
             return Tokenizers.load(described, read_config(described)["tokenizer"])
         data = corpus.data
         self._say(f"training the tokenizer ({data.tokenizer})")
@@ -574,9 +587,12 @@ class Run:
                     "hand over what makes it, as in `pellucid.Run(..., parts=pellucid.Parts(attention=...))`",
                 )
 
-    def _check_parts(self, folder: RunFolder) -> None:
-        """Raises ConfigError where the run in the folder began with other parts."""
-        before, now = folder.origin.get(PARTS), {} if self.parts is None else self.parts.names
+    def _check_parts(self, folder: RunFolder, described: Mapping[str, str] | None = None) -> None:
+        """Raises ConfigError where the run in the folder began with other parts.
+
+        `described` are those that a finished run's model was saved with, whose checkpoints may have been removed.
+        """
+        before, now = folder.origin.get(PARTS, described), {} if self.parts is None else self.parts.names
         if before is None:  # nothing has trained, or an earlier version began the run
             before = {} if folder.origin else now
         for name in sorted({*before, *now}):
@@ -585,8 +601,24 @@ class Run:
                 began, has = (f"`{said}`" if said else "Pellucid's own" for said in (recorded, now.get(name)))
                 raise ConfigError(
                     f"the {name} of the run in `{folder.path}` was {began}, and now is {has}",
-                    "hand over the `parts=` that it began with, choose another `out=`, or start over with `fresh=True`",
+                    "choose another `out=`, start over with `fresh=True`, or hand over the `parts=` that it began with"
+                    f", {self._line_to_write(folder.path, before)}",
                 )
+
+    def _check_tokenizer(self, folder: Path) -> None:
+        """Raises ConfigError where the model in a folder was saved with a tokenizer of one's own, and none is given."""
+        table = read_config(folder)
+        if self._own_tokenizers is None and (own := own_tokenizers(table)):
+            raise ConfigError(
+                f"the run in `{folder}` began with a tokenizer of its own, `{'`, `'.join(map(shown, own))}`, and none "
+                "is given",
+                "choose another `out=`, start over with `fresh=True`, or hand over the `tokenizer=` that it began with"
+                f", {self._line_to_write(folder, table.get(PARTS, {}), own)}",
+            )
+
+    def _line_to_write(self, folder: Path, parts: Mapping[str, str], tokenizers: Sequence[str] = ()) -> str:
+        """Returns the line of Python that goes on with a run whose folder names parts or a tokenizer."""
+        return in_python("pellucid.train", [folder / RECIPE, folder], parts, tokenizers)
 
     def _check_open(self, name: str) -> None:
         """Raises ConfigError where training has begun, which would not hear of another one."""
@@ -652,7 +684,7 @@ class Run:
             pairs = self._texts.valid_pairs if result.valid_bleu is not None else []
             signature = bleu_signature([target for _, target in pairs]) if pairs else ""
             card = model_card(recipe, model.config, result, parts=self.parts, chrf=state.best_chrf, signature=signature)
-            write_text(folder.path / "README.md", card)
+            write_text(folder.path / CARD, card)
             folder.finish(result)  # last: a run that was stopped before writes its card again
             set_parameters(model, load_tensors(folder.path / WEIGHTS), f"`{folder.path / WEIGHTS}`")
             model.eval()

@@ -16,6 +16,7 @@ from typing import Any, Self
 import torch
 
 from pellucid.config import KEYS, TASKS, DecodeConfig, ModelConfig, Recipe, TrainConfig
+from pellucid.config.model import DROPOUTS
 from pellucid.config.tables import split_override, toml_line
 from pellucid.errors import ConfigError
 from pellucid.files.reading import sha256_of
@@ -28,7 +29,6 @@ from pellucid.text.tokenizers import Tokenizers
 from pellucid.weights.folder import WEIGHTS, SavedModel, is_described, read_config
 from pellucid.weights.opening import open_folder
 
-DROPOUTS = ("dropout", "attention_dropout", "feed_forward_dropout")
 OF_HEADS = ("classifier_activation", "pooling")
 """Settings of a classifier's head: where the model to start from has none, the recipe's count."""
 FOREIGN_WEIGHTS = ("*.safetensors", "pytorch_model*.bin")

@@ -7,9 +7,10 @@ import stat
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import BinaryIO, cast, get_args
 
-from pellucid.data.lines import OnBadUtf8, decode_line, origin, raw_lines, standard_input
+from pellucid.config.data import OnBadUtf8
+from pellucid.data.lines import decode_line, origin, raw_lines, standard_input
 from pellucid.errors import ConfigError, DataError, did_you_mean, shown
 from pellucid.streams.arrivals import Arrivals
 
@@ -21,7 +22,7 @@ PASSED_AT_ONCE = 4096
 TEXT = "TEXT"
 """The name that the help has for a text that is given as an argument."""
 
-ON_BAD_UTF8 = ("error", "replace", "skip")
+ON_BAD_UTF8 = get_args(OnBadUtf8)
 
 
 class LineSource:

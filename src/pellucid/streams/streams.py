@@ -12,6 +12,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TextIO, TypeVar
 
+from pellucid.data.lines import STRETCH
 from pellucid.errors import ConfigError, shown
 from pellucid.files.writing import is_replaceable, output, writable
 from pellucid.streams.partial_output import Countable, partial_output
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
 
 Line = TypeVar("Line")
 
-STRETCH = 2048
-"""Lines that go together: enough to sort by length, few enough to see output soon."""
 FIRST_STRETCH = 64
 WITHOUT_EFFECT = ("batch_tokens",)
 """Settings that change how answers are computed, and not what they are: who runs out of memory may lower them."""

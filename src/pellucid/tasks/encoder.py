@@ -12,6 +12,9 @@ from pellucid.text.tokenizers import Tokenizers
 from pellucid.tracing.trace import Trace
 from pellucid.weights.folder import SavedModel
 
+BEGIN_WITH_IT = 'train a classifier that begins with it: `init_from=`, and a recipe of `task = "classify"`'
+"""The hint to whoever asks for what an encoder cannot give alone."""
+
 
 class TextEncoder(TextModel[EncoderOnly]):
     """An encoder without a head, as BERT is published: it can be traced, saved, and started from."""
@@ -35,11 +38,9 @@ class TextEncoder(TextModel[EncoderOnly]):
         """Raises ConfigError: nothing says what it should find."""
         raise ConfigError(
             "an encoder without a head has no task that it could be scored by",
-            "train a classifier on it: `pellucid train --init-from`",
+            BEGIN_WITH_IT,
         )
 
     def answer(self, *args: Any, **options: Any) -> NoReturn:
         """Raises ConfigError: it gives no answers."""
-        raise ConfigError(
-            "an encoder without a head gives no answers", "train a classifier on it: `pellucid train --init-from`"
-        )
+        raise ConfigError("an encoder without a head gives no answers", BEGIN_WITH_IT)

@@ -8,7 +8,7 @@ import torch
 
 from pellucid.errors import ConfigError
 from pellucid.model.parts import Parts
-from pellucid.tasks.task import Report, TextModel, open_task
+from pellucid.tasks.task import Report, TextModel, check_openable, open_task
 from pellucid.text.tokenizers import GivenTokenizers
 
 if TYPE_CHECKING:
@@ -94,16 +94,15 @@ def evaluate(
     Raises DataError where the lists differ in length or are empty; ConfigError for targets or options that the task has
     not; CheckpointError for a folder without a model.
     """
-    how = {"device": device, "dtype": dtype, "revision": revision, "parts": parts, "tokenizer": tokenizer}
-    if isinstance(model, TextModel):
-        if needless := [name for name, value in how.items() if value not in (None, "auto")]:
-            raise ConfigError(
-                f"`{needless[0]}=` says how a folder is opened, but a {type(model).__name__} is given, which is open",
-                "leave it out, or name the folder",
-            )
-        opened = model
-    else:
-        opened = open_task(model, device, dtype, revision=revision, parts=parts, tokenizer=tokenizer)
+    check_openable(
+        model, device=None if device == "auto" else device, dtype=dtype, revision=revision, parts=parts,
+        tokenizer=tokenizer,
+    )  # fmt: skip
+    opened = (
+        open_task(model, device, dtype, revision=revision, parts=parts, tokenizer=tokenizer)
+        if isinstance(model, str | Path)
+        else model
+    )
     named = opened.task.targets
     if named and targets is None:
         raise ConfigError(f"`targets` are missing: {opened.task.noun} is scored against {named}", "give one each")

@@ -13,7 +13,7 @@ from pellucid.decoding.beam import Search
 from pellucid.decoding.hypothesis import Hypothesis
 from pellucid.decoding.sampling import sample
 from pellucid.decoding.scoring import token_log_probs
-from pellucid.errors import ConfigError, shown
+from pellucid.errors import ConfigError, argument, shown
 from pellucid.model.families import DecoderOnly
 from pellucid.tasks.task import Scored, TextModel, check_batch_tokens, listed
 from pellucid.tasks.tracing import trace_pass
@@ -174,14 +174,16 @@ class LanguageModel(TextModel[DecoderOnly]):
         check_batch_tokens(settings.get("batch_tokens"))
         texts, sampling = listed(prompts), _sampling(temperature, top_k, top_p, seed)
         ids = [self._started(ids) for ids in self.tokenizer.encode_lines(texts)]
-        of_search = ("beam_size", "n_best", "length_penalty")
-        if sampling is not None and (search or any(settings.get(name) is not None for name in of_search)):
-            raise ConfigError(
-                "`temperature`, `top_k`, `top_p` and `seed` draw a text; `beam_size`, `n_best`, `length_penalty` and "
-                "`search` look for the most probable one",
-                "leave the ones or the others out, or give `temperature=0`",
-            )
         given = {name: value for name, value in settings.items() if value is not None}
+        searching = [argument(name, given[name]) for name in ("beam_size", "n_best", "length_penalty") if name in given]
+        searching += ["`search=`"] if search is not None else []
+        if sampling is not None and searching:
+            drawing = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "seed": seed}
+            draws = next(argument(name, value) for name, value in drawing.items() if value is not None)
+            raise ConfigError(
+                f"{draws} asks for a text that is drawn, {searching[0]} for the most probable one",
+                "leave one of them out, or give `temperature=0`, which draws nothing",
+            )
         config = replace(self.decode, **{"beam_size": 1, "n_best": 1, "max_length": max_new_tokens} | given)
         by = search if sampling is None else partial(sample, sampling=sampling)
         found = engine.search(self.model, ids, config, by, places=range(before, before + len(ids)))

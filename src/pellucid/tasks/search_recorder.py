@@ -92,6 +92,20 @@ class SearchRecorder:
         self._rows.append(len(parents))
         self._readers += self._live
 
+    def saw(self, best: Hypothesis) -> bool:
+        """Tells whether it was told of every step of the search, and of the end of the hypothesis that was found best.
+
+        A search of one's own need not tell.
+        """
+        steps = len(self._config.target_prefix) + len(self._rows)
+        told = bool(self._rows) and all(len(calls) == steps for calls in self._calls.values())
+        return told and self._end_of(best) is not None
+
+    @property
+    def widest(self) -> int:
+        """The most hypotheses that were live at a step: a search of one's own may keep fewer than it was told."""
+        return max(self._rows)
+
     @property
     def faithfulness(self) -> float:
         """The largest difference of all steps and layers."""
@@ -112,7 +126,8 @@ class SearchRecorder:
 
     def search(self, best: Hypothesis, label: Label) -> tuple[SearchTrace, tuple[Token, ...]]:
         """Returns the tree, in which the hypothesis that was found `best` is marked, and the tokens of the rows."""
-        chosen = self._place_of(best)
+        chosen = self._end_of(best)
+        assert chosen is not None, "Pellucid's own searches tell of every end"
         continued = {node.parent for node in self._nodes}
         tokens = self._tokens(chosen, continued, label)
         nodes = []
@@ -128,11 +143,11 @@ class SearchRecorder:
         search = SearchTrace(self._config.beam_size, self._config.length_penalty, tuple(nodes))
         return search, tuple(tokens[place] for place in readers)
 
-    def _place_of(self, best: Hypothesis) -> int:
-        """Returns the node at which a hypothesis ended."""
+    def _end_of(self, best: Hypothesis) -> int | None:
+        """Returns the node at which a hypothesis ended; None where no step told of it."""
         ends = (place for place, node in enumerate(self._nodes) if node.status == "finished")
         prefix = len(self._config.target_prefix)
-        return next(place for place in ends if self._path(place)[1 + prefix : -1] == best.ids)
+        return next((place for place in ends if self._path(place)[1 + prefix : -1] == best.ids), None)
 
     def _path(self, place: int | None) -> list[int]:
         """Returns the ids from the start token to a node."""

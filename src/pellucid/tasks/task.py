@@ -14,6 +14,7 @@ from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
 import torch
 
 from pellucid.config import RECIPE, TASKS, DecodeConfig, Task
+from pellucid.data.lines import STRETCH
 from pellucid.errors import CheckpointError, ConfigError, DataError, did_you_mean, shown
 from pellucid.files.reading import MOST_SETTINGS_BYTES, read_text
 from pellucid.files.writing import flush, move_into_place, refusals_in_words, temporary_folder
@@ -22,7 +23,7 @@ from pellucid.model.parts import Parts
 from pellucid.text.tokenizers import GivenTokenizers, Tokenizers
 from pellucid.text.training_text import TrainingText
 from pellucid.tracing.trace import Trace
-from pellucid.weights.card import plain_card
+from pellucid.weights.card import CARD, plain_card
 from pellucid.weights.folder import (
     DESCRIPTION,
     SavedModel,
@@ -37,9 +38,6 @@ M = TypeVar("M", bound=Model)
 T = TypeVar("T")
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
-CARD = "README.md"
-STRETCH = 2048
-"""Lines that a stream takes together: enough to sort by length, few enough to see answers soon."""
 FEW = 4
 """Names that a summary lists."""
 
@@ -234,14 +232,25 @@ def open_task(
     return class_of(TASKS[saved.task])._from_folder(folder, saved)
 
 
+def check_openable(model: object, **how: object) -> None:
+    """Raises ConfigError where options that say how a folder is opened are given for a model that is open."""
+    if not isinstance(model, str | Path) and (needless := [name for name, value in how.items() if value is not None]):
+        raise ConfigError(
+            f"`{needless[0]}=` says how a folder is opened, but a {type(model).__name__} is given, which is open",
+            "leave it out, or name the folder",
+        )
+
+
 def class_of(task: Task) -> type[TextModel[Any]]:
     """Returns the class that does a task."""
     found: type[TextModel[Any]] = getattr(import_module(task.home), task.class_name)
     return found
 
 
-def task_in(model: str | Path) -> Task:
-    """Returns the task of a folder's model, by its settings alone; a file stands for translations.
+def task_in(model: str | Path, revision: str | None = None) -> Task:
+    """Returns the task of a folder's model (of a name on the hub at a `revision`), by its settings alone.
+
+    A file stands for translations.
 
     Where there is no model it is "translate", too: whoever loads it says what is wrong, after reading the texts. Of a
     foreign encoder it is "encode" in any case: the settings do not tell whether it has a head.
@@ -251,7 +260,7 @@ def task_in(model: str | Path) -> Task:
     if model == "-" or Path(model).is_file():
         return TASKS["translate"]
     try:
-        folder = model_folder(model)
+        folder = model_folder(model, revision)
         return foreign_task(folder) if is_foreign(folder) else TASKS[read_config(folder)["task"]]
     except CheckpointError:
         return TASKS["translate"]

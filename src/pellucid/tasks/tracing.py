@@ -1,6 +1,7 @@
 """Traces of models and of their tasks: what goes through a model, and the tokens that rows and columns stand for."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -9,7 +10,7 @@ from torch import Tensor
 
 from pellucid.config import DecodeConfig, ModelConfig
 from pellucid.data.classified import classifier_input
-from pellucid.decoding.beam import greedy_search
+from pellucid.decoding.beam import Search, greedy_search
 from pellucid.decoding.engine import search, whole_source
 from pellucid.decoding.steps import Steps
 from pellucid.errors import DataError
@@ -144,17 +145,29 @@ def trace_translation(
 
 
 def trace_search(
-    model: Transformer, tokenizers: Tokenizers | None, decode: DecodeConfig, source: Sequence[int]
+    model: Transformer,
+    tokenizers: Tokenizers | None,
+    decode: DecodeConfig,
+    source: Sequence[int],
+    by: Search | None = None,
 ) -> Trace:
-    """Records a search, and a pass over what it found best; `source` without its end token."""
+    """Records a search, and a pass over what it found best; `source` without its end token.
+
+    Of a search of one's own, `by`, the pass alone, unless it tells all that it weighs as Pellucid's searches do.
+    """
     recorder = SearchRecorder(model, decode)
     with watched(model, recorder.observe) as copied:
-        best = search(copied, [source], decode, watch=recorder.watch)[0][0]
+        best = search(copied, [source], decode, by, watch=recorder.watch)[0][0]
     src = whole_source(model, source, decode)
     written = [*decode.target_prefix, *best.ids, model.config.eos_id]
-    of_best = trace_pass(model, src, [model.config.bos_id, *written[:-1]], written, tokenizers=tokenizers)
+    out = written if best.ended else None  # a search of one's own may cut a text off
+    of_best = trace_pass(model, src, [model.config.bos_id, *written[:-1]], out, tokenizers=tokenizers)
+    if by is not None and not recorder.saw(best):
+        return of_best
     label = partial(_tokens, model.config, tokenizers.target if tokenizers else None)
     tree, rows = recorder.search(best, label)
+    if by is not None:
+        tree = replace(tree, beam_size=recorder.widest)
     return Trace(
         model=of_best.model,
         sequences={**of_best.sequences, "search": rows},

@@ -36,9 +36,10 @@ Own = Literal["own"]
 """Stands for the model's own setting where None means something itself."""
 
 
-class TraceOptions(TypedDict, total=False):
-    """The options of `Translator.trace`: those of a translation by Pellucid's own searches."""
+class TranslateOptions(TypedDict, total=False):
+    """The options of `Translator.translate` and `Translator.trace`."""
 
+    search: Search | None
     source_language: str | None
     target_language: str | None
     beam_size: int | None
@@ -49,12 +50,6 @@ class TraceOptions(TypedDict, total=False):
     max_source_length: int | None
     segment: Literal["auto", "off"] | None
     decode: DecodeConfig | None
-
-
-class TranslateOptions(TraceOptions, total=False):
-    """The options of `Translator.translate`."""
-
-    search: Search | None
 
 
 class LongText(UserWarning):
@@ -357,16 +352,22 @@ class Translator(TextModel[Transformer]):
             for (_, tgt), fault in zip(pairs, faults, strict=True)
         ]
 
-    def trace(self, source: str, target: str | None = None, **options: Unpack[TraceOptions]) -> Trace:
+    def trace(self, source: str, target: str | None = None, **options: Unpack[TranslateOptions]) -> Trace:
         """Records all attentions of one translation as it is computed; tokens as text.
 
         Without a target, the search that `translate` makes is recorded with it: `trace.search` is its tree,
         `trace["search.cross"]` where each live hypothesis looked at each step, and the best hypothesis is the target.
-        The options are those of `translate`, but for `search`. A line that it would cut into sentences or pieces is
-        read whole: of several sentences a warning says so, since `translate` gives another translation then.
+        The options are those of `translate`. A search of one's own that goes by `beam_search` or `greedy_search` leaves
+        its tree; of one with a loop of its own the pass over what it found best is recorded, and `trace.search` is
+        None. A line that would be cut into sentences or pieces is read whole: of several sentences a warning says so,
+        since `translate` gives another translation then.
 
-        Raises DataError for an empty source, or a text longer than the model takes; ConfigError as `translate` does.
+        Raises DataError for an empty source, or a text longer than the model takes; ConfigError as `translate` does,
+        and for a search where a target is given.
         """
+        own = options.pop("search", None)
+        if own is not None and target is not None:
+            raise ConfigError("`search=` means nothing where `target=` is given: nothing is searched", "leave one out")
         decode = self._config(**options)
         src = self.tokenizers.source.encode(source)
         if not src:
@@ -374,7 +375,7 @@ class Translator(TextModel[Transformer]):
         self._tell_of_sentences(source, len(src), decode)
         if target is None:
             self._check_lengths([src], [], decode)
-            return trace_search(self.model, self.tokenizers, decode, src)
+            return trace_search(self.model, self.tokenizers, decode, src, own)
         tgt = self.tokenizers.target.encode(target)
         self._check_lengths([src], [tgt], decode)
         return trace_translation(self.model, self.tokenizers, decode, src, tgt)

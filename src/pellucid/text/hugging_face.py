@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -119,7 +119,7 @@ class HuggingFaceTokenizer:
     @classmethod
     def from_options(cls, data: bytes, options: Any, name: str) -> "HuggingFaceTokenizer":
         """Returns the tokenizer of a file and of what options() said. Raises CheckpointError for anything else."""
-        known = {"pad_id", "bos_id", "eos_id", "unk_id"}
+        known = {field.name for field in fields(SpecialIds)}
         ids = {key: value for key, value in options.items() if key in known} if isinstance(options, dict) else {}
         if set(ids) != known or not all(type(i) is int and 0 <= i < MOST_ID for i in ids.values()):
             raise CheckpointError(

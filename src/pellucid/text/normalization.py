@@ -8,10 +8,13 @@ what nobody sees. To a tokenizer these are other texts, so a model that has read
 import re
 import unicodedata
 from functools import cache
+from typing import get_args
 
 from sentencepiece import SentencePieceNormalizer
 
-NORMALIZATIONS = ("nfc", "nmt_nfkc", "none")
+from pellucid.config.data import Normalization
+
+NORMALIZATIONS = get_args(Normalization)
 SPACE_MARK = "▁"
 """The character that SentencePiece writes for a space, U+2581; in a text it reads it as one."""
 SPACES = "\t\n\v\f\r\x1c\x1d\x1e\x1f \x85\xa0\u1680" + "".join(map(chr, range(0x2000, 0x200B)))

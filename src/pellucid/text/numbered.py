@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from pathlib import Path
 
 from pellucid.errors import CheckpointError, shown
@@ -105,7 +105,7 @@ class NumberedSubwords:
         """Returns the tokenizer that save() and save_numbers() wrote. Raises CheckpointError for anything else."""
         try:
             table = json.loads(numbers)
-            special = SpecialIds(**{key: int(table[key]) for key in ("pad_id", "bos_id", "eos_id", "unk_id")})
+            special = SpecialIds(**{field.name: int(table[field.name]) for field in fields(SpecialIds)})
             ids = {str(piece): int(i) for piece, i in table["ids"].items()}
             if odd := [i for i in (*ids.values(), *asdict(special).values()) if not ID.fits(i)]:
                 raise ValueError(f"it has {shown(odd[0])} where {ID.words} should be")

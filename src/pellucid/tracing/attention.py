@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from pellucid.errors import DataError, shown
+from pellucid.errors import DataError, argument, shown
 from pellucid.tracing.tokens import Token
 
 Array = npt.NDArray[np.float32]
@@ -143,7 +143,8 @@ class AttentionTrace:
         for what, number, count in (("layer", layer, self.num_layers), ("head", head, self.num_heads)):
             if isinstance(number, bool) or not isinstance(number, int | np.integer) or not 0 <= number < count:
                 raise DataError(
-                    f"`{what}` ({number}) of `{self.name}` must be in 0..{count - 1}", "layers and heads count from 0"
+                    f"{argument(what, number)} of `{self.name}` must be in 0..{count - 1}",
+                    f"it has {count} {what}{'s' * (count > 1)}, counted from 0: choose one of them",
                 )
 
 

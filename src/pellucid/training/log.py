@@ -27,6 +27,8 @@ from rich.progress import (
 from pellucid.errors import ConfigError, install, shown
 from pellucid.files.writing import disk_trouble, flush, is_disk_failure, write_text
 
+METRICS = "metrics.jsonl"
+"""A run's file of numbers, a line each step that is told of."""
 MOST_WAITING = 10_000
 """Lines that wait in memory while the disk is full, a few megabytes; beyond it the oldest go."""
 WIDE = 100
@@ -55,7 +57,7 @@ class RunLog:
     """
 
     def __init__(self, folder: Path, total_steps: int, quiet: bool = False) -> None:
-        self.path: Path = folder / "metrics.jsonl"
+        self.path: Path = folder / METRICS
         self.console: Console = Console(stderr=True, quiet=quiet, highlight=False, soft_wrap=True, emoji=False)
         self._waiting: deque[str] = deque(maxlen=MOST_WAITING)
         self._failing = False

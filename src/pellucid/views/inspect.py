@@ -1,6 +1,7 @@
 """Does the job of `pellucid inspect`: shows a pass, or a trace that was kept, as a page, a picture or a trace file."""
 
 import sys
+import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
@@ -174,10 +175,10 @@ def inspect_text(
             shown.html(output, None if one_view else "all")
             if not (one_view or all_views) and Path(output).stat().st_size > LARGEST_PAGE:
                 shown.html(output)
-                print(
-                    f"all views would take more than {LARGEST_PAGE // 10**6} MB: `pellucid inspect --all-views` writes "
-                    "them",
-                    file=sys.stderr,
+                warnings.warn(
+                    f"all views would take more than {LARGEST_PAGE // 10**6} MB, so the page has one: "
+                    "`all_views=True` writes them all",
+                    stacklevel=2,
                 )
     for line in summary(recorded.trace):
         print(line, file=sys.stderr)

@@ -15,7 +15,8 @@ from typing import Any
 from pellucid.errors import ConfigError
 from pellucid.files.writing import write_output
 from pellucid.tracing.trace import Trace
-from pellucid.views.payload import VIEWS, payload
+from pellucid.views import VIEWS
+from pellucid.views.payload import payload
 
 
 def page(

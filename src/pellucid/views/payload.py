@@ -25,9 +25,6 @@ from pellucid.views.pictures.model import thumbnails
 Store = Literal["weights", "vectors"]
 Digits = Literal["u8", "u16", "f16", "f32"]
 
-VIEWS = ("heads", "matrix", "model", "neuron", "beam", "alignment", "compare", "evolution", "flow")
-"""All views, in the order in which a page offers them."""
-
 SEARCH = "search.cross"
 WITH_WEIGHTS = {"heads", "matrix", "beam", "alignment", "compare", "evolution", "flow"}
 FEW_WEIGHTS = 100_000

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pellucid.errors import ConfigError, did_you_mean
+from pellucid.errors import ConfigError, argument, did_you_mean
 from pellucid.tasks.task import open_model
 from pellucid.views.canvas.drawing import Drawing
 from pellucid.views.plots.masks import plot_masks
@@ -45,7 +45,7 @@ def plot_kind(
     for name in options:
         if name not in TAKES[kind]:
             owner = next(other for other in TAKES if name in TAKES[other])
-            raise ConfigError(f"`{name}=` means nothing to `plot {kind}`", f"it belongs to `plot {owner}`")
+            raise ConfigError(f"`{name}=` means nothing to the picture `{kind}`", f"it belongs to `{owner}`")
     suffix = check_suffix(output, SUFFIXES)
     picture = _picture(kind, names, dict(options), {"title": title, "width": width}, device, dtype)
     if suffix == ".svg":
@@ -59,7 +59,9 @@ def check_suffix(output: str, suffixes: Sequence[str]) -> str:
     """Returns the ending of a file's name, in small letters. Raises ConfigError for one that says nothing."""
     suffix = Path(output).suffix.lower()
     if suffix not in suffixes:
-        raise ConfigError(f"`-o {output}` ends in none of {', '.join(suffixes)}", "the ending says what is written")
+        raise ConfigError(
+            f"{argument('output', output)} ends in none of {', '.join(suffixes)}", "the ending says what is written"
+        )
     return suffix
 
 
@@ -68,7 +70,7 @@ def _picture(
 ) -> Drawing:
     if kind == "masks":
         if names and "lengths" in options:
-            raise ConfigError("`plot masks` takes texts or `lengths=`, not both", "leave one out")
+            raise ConfigError("the picture `masks` takes texts or `lengths=`, not both", "leave one out")
         lengths = () if names else _lengths("lengths", options.get("lengths", "5,3"))
         return plot_masks(lengths, names, targets=_targets(lengths, names, options), **looks)
     if kind == "positions":
@@ -99,7 +101,7 @@ def _positions(
 
 def _refuse(kind: str, names: Sequence[str]) -> None:
     if names:
-        raise ConfigError(f"`plot {kind}` has no use for `{names[0]}`", "leave it out")
+        raise ConfigError(f"the picture `{kind}` has no use for `{names[0]}`", "leave it out")
 
 
 def _targets(lengths: Sequence[int], texts: Sequence[str], options: Mapping[str, Any]) -> list[int]:

@@ -15,10 +15,11 @@ from pellucid.errors import ConfigError, DataError, did_you_mean
 from pellucid.tracing.ready import trace_from_weights
 from pellucid.tracing.tokens import Token
 from pellucid.tracing.trace import Trace, load_trace
+from pellucid.views import VIEWS
 from pellucid.views.canvas.drawing import Drawing
 from pellucid.views.choice import Choice, Heads, Pair
 from pellucid.views.page import page, write_page
-from pellucid.views.payload import VIEWS, view_extras
+from pellucid.views.payload import view_extras
 from pellucid.views.pictures.alignment import alignment_choice, alignment_state, show_alignment
 from pellucid.views.pictures.beam import show_beam
 from pellucid.views.pictures.compare import compared_place, show_compare

@@ -7,6 +7,8 @@ from typing import Any
 
 from pellucid.config import ModelConfig, Task
 
+CARD = "README.md"
+"""The file of a folder that holds its card."""
 PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_./ +-]*[A-Za-z0-9]")
 NOT_TEXT = ("yes", "no", "on", "off", "true", "false", "null")
 """The words that YAML takes for something else: Norwegian's code would be a no."""

@@ -7,6 +7,7 @@ of the first version have our description in `config.json` and no `pellucid.json
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, fields
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ import torch
 from pellucid.config import FIRST_FORMAT, FORMAT, DecodeConfig, ModelConfig
 from pellucid.config.tables import from_table, to_table
 from pellucid.config.tasks import TASKS, task_of
-from pellucid.errors import CheckpointError, ConfigError, did_you_mean, quoted, shown
+from pellucid.errors import PYTHON, CheckpointError, ConfigError, did_you_mean, quoted, shown
 from pellucid.files.reading import read_settings
 from pellucid.files.writing import move_into_place, temporary_folder, write_json, write_text
 from pellucid.model.families import Model
@@ -23,6 +24,7 @@ from pellucid.model.parts import Parts
 from pellucid.text.tokenizers import GivenTokenizers, Tokenizers
 from pellucid.text.training_text import TrainingText
 from pellucid.weights.building import build_unfilled, outline
+from pellucid.weights.card import CARD
 from pellucid.weights.export.tokenizer_files import write_tokenizer_files
 from pellucid.weights.tensors import (
     check_stored,
@@ -36,6 +38,8 @@ from pellucid.weights.tensors import (
 DESCRIPTION = "pellucid.json"
 CONFIG = "config.json"
 WEIGHTS = "model.safetensors"
+CONVERSION = "conversion.json"
+"""What a conversion found, in the folder that it wrote."""
 OWN_TYPE = "pellucid"
 """Pellucid's `model_type` in a config.json."""
 SECTIONS = ("model", "tokenizer", "decode")
@@ -114,7 +118,7 @@ def save_description(
         description["text"] = to_table(text)
     if parts is not None and parts.names:
         description["parts"] = parts.names
-    write_text(folder / "README.md", card)
+    write_text(folder / CARD, card)
     write_json(folder / CONFIG, _for_others(model))
     with suppress(ConfigError):  # what the common format cannot express, our own files hold
         write_tokenizer_files(tokenizers, folder, model, decode)
@@ -150,6 +154,7 @@ def load_folder(
     except ConfigError as error:
         raise CheckpointError(f"`{description_of(folder)}` is damaged: {error}", "copy the folder again") from error
     check_parts(folder, table, parts)
+    _check_tokenizer(folder, table, tokenizer)
     tokenizers = Tokenizers.load(folder, table["tokenizer"], tokenizer)
     if not TASKS[table["task"]].fits(config):
         raise CheckpointError(
@@ -183,19 +188,70 @@ def check_parts(folder: Path, table: Mapping[str, Any], parts: Parts | None) -> 
         return
     if not given and not recorded:
         return
-    told = {name: f"{name}={_in_python(path)}" for name, path in recorded.items()}
-    task, own = TASKS[table["task"]], table.get("tokenizer", {}).get("own", {})
-    loader = f"pellucid.{task.class_name}.load" if task.method else "load_folder"
-    argument = f", parts=pellucid.Parts({', '.join(told.values())})" if told else ""
-    line = f'write {loader}("{folder}"{argument}{", tokenizer=..." if own else ""})'
-    has = f"has parts that are not Pellucid's ({', '.join(told.values())})" if told else "has no parts of your own"
+    has = f"has parts that are not Pellucid's ({_told(recorded)})" if recorded else "has no parts of your own"
     wrong = ", ".join(f"{name}={path}" for name, path in given.items())
-    raise CheckpointError(f"the model in `{folder}` {has}, but {f'{wrong} is' if wrong else 'none are'} given", line)
+    raise CheckpointError(
+        f"the model in `{folder}` {has}, but {f'{wrong} is' if wrong else 'none are'} given",
+        line_to_write(folder, table),
+    )
+
+
+def _check_tokenizer(folder: Path, table: Mapping[str, Any], tokenizer: GivenTokenizers | None) -> None:
+    """Raises CheckpointError, with the line of Python to write, where a tokenizer of one's own is not given."""
+    own = own_tokenizers(table)
+    if own and tokenizer is None:
+        raise CheckpointError(
+            f"the model in `{folder}` reads text by a tokenizer of its own, `{'`, `'.join(map(shown, own))}`, which is "
+            "not in its folder",
+            line_to_write(folder, table),
+        )
+
+
+def line_to_write(folder: Path, table: Mapping[str, Any]) -> str:
+    """Returns the line of Python by which a folder is opened with the parts and the tokenizer that it names."""
+    task = TASKS[table["task"]]
+    home = "pellucid" if task.method else task.home
+    return in_python(f"{home}.{task.class_name}.load", [folder], table.get("parts", {}), own_tokenizers(table))
+
+
+def in_python(call: str, given: Sequence[Path], parts: Mapping[str, str], tokenizers: Sequence[str] = ()) -> str:
+    """Returns the line of Python of a call with paths, and with parts and tokenizers by their recorded names.
+
+    What was defined in a script is called there as in the script; all else is imported. A tokenizer is made without
+    arguments, since nothing records them.
+    """
+    made = [f"{_in_python(name)}()" if _is_name(name) and "<" not in name else "..." for name in tokenizers]
+    arguments = [f'"{path}"' for path in given]
+    arguments += [f"parts=pellucid.Parts({_told(parts)})"] if parts else []
+    if made:
+        arguments.append(f"tokenizer={made[0]}" if len(made) == 1 else f"tokenizer=({', '.join(made)})")
+    modules = {_module_of(name) for name in ("pellucid", call, *parts.values(), *tokenizers) if _is_name(name)}
+    return f"{PYTHON}import {', '.join(sorted(modules - {'__main__'}))}; {call}({', '.join(arguments)})"
+
+
+def own_tokenizers(table: Mapping[str, Any]) -> list[str]:
+    """Returns the names of the tokenizers of one's own that a description asks for: one, or source and target."""
+    tokenizer = table.get("tokenizer")
+    own = tokenizer.get("own") if isinstance(tokenizer, dict) else None
+    records = own.values() if isinstance(own, dict) else ()
+    return [str(record.get("class")) for record in records if isinstance(record, dict)]
+
+
+def _told(parts: Mapping[str, str]) -> str:
+    """Returns parts by their recorded names as the arguments of a call."""
+    return ", ".join(f"{name}={_in_python(path)}" for name, path in parts.items())
 
 
 def _in_python(path: str) -> str:
     """Returns what a script calls a part that was recorded by its name."""
     return "lambda config: ..." if path.endswith("<lambda>") else path.removeprefix("__main__.")
+
+
+def _module_of(path: str) -> str:
+    """Returns the module in a recorded name: what stands before the class, or before the function's own name."""
+    names = path.split(".")
+    before = list(takewhile(lambda name: not name[:1].isupper(), names))
+    return ".".join(before if len(before) < len(names) else names[:-1] or names)
 
 
 def _is_name(name: object) -> bool:

@@ -62,7 +62,7 @@ def test_without_gold_a_head_is_found(translator: Translator) -> None:
         ({"method": "both"}, ConfigError, "`method` 'both' is unknown"),
         ({"gold": ["0-0"]}, DataError, f"`sources=` has {len(PAIRS)} lines and `gold=` 1"),
         ({"gold": ["0-99", *[""] * (len(PAIRS) - 1)]}, DataError, "line 1 of the alignments links word 0 to word 99"),
-        ({"layer": 7}, DataError, r"`layer` \(7\) of `cross` must be in 0..0"),
+        ({"layer": 7}, DataError, r"`layer=7` of `cross` must be in 0..0"),
     ],
 )
 def test_what_cannot_be_aligned(

@@ -87,7 +87,7 @@ def test_a_head_a_layer_or_all():
     assert all_weights(trace["cross"]).shape == (2, 2, 4, 4)
     with pytest.raises(DataError, match=r"`head` \(1\) needs a `layer`"):
         mixed_weights(trace["cross"], None, 1)
-    with pytest.raises(DataError, match=r"`layer` \(2\) of `cross` must be in 0..1"):
+    with pytest.raises(DataError, match=r"`layer=2` of `cross` must be in 0..1"):
         align_trace(trace, 2)
 
 

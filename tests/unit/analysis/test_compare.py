@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from pellucid.analysis.compare import compare, compare_attentions, compare_heads, row_distances
+from pellucid.analysis.compare import compare, compare_attentions, row_distances
 from pellucid.errors import DataError
 from pellucid.tracing.attention import AttentionTrace
 from pellucid.tracing.trace import Trace
@@ -44,13 +44,6 @@ def test_traces_by_head():
     found = compare(trace_of(attention([[A, B]])), trace_of(attention([[A, A]])))["encoder.self"]
     np.testing.assert_allclose(found.distances(), [[0, 0.5]], atol=1e-6)
     np.testing.assert_allclose(found.difference(0, 1), [[-1, 1], [0, 0]])
-
-
-def test_two_heads_of_one_model():
-    one = attention([[A, B]])
-    found = compare_heads(one, (0, 0), one, (0, 1))
-    np.testing.assert_allclose(found.distances(), [[0.5]], atol=1e-6)
-    np.testing.assert_allclose(found.difference(0, 0), [[1, -1], [0, 0]])
 
 
 def test_shapes_that_do_not_fit():

@@ -1,11 +1,9 @@
-"""Rollout, norms and flow of cases that can be done by hand."""
-
-from itertools import product
+"""Rollout and norms of cases that can be done by hand."""
 
 import numpy as np
 import pytest
 
-from pellucid.analysis.flow import FORMULAS, LIMITS, attention_flow, norm_weighted, rollout, share_of_rows
+from pellucid.analysis.flow import FORMULAS, LIMITS, norm_weighted, rollout, share_of_rows
 from pellucid.errors import DataError
 from pellucid.tracing.attention import AttentionTrace
 from pellucid.tracing.trace import Trace
@@ -84,38 +82,5 @@ def test_norms_weigh_each_key():
         norm_weighted(attention("encoder.self", weights))
 
 
-def smallest_cut(mixed, row, sink):
-    """The greatest flow is the smallest cut: all cuts are tried."""
-    layers, length, _ = mixed.shape
-    nodes = (layers + 1) * length
-    source, best = layers * length + row, np.inf
-    for sides in product((False, True), repeat=nodes):
-        if not sides[source] or sides[sink]:
-            continue
-        cut = 0.0
-        for n, i, j in product(range(layers), range(length), range(length)):
-            if sides[(n + 1) * length + i] and not sides[n * length + j]:
-                cut += (float(i == j) + mixed[n, i, j]) / 2
-        best = min(best, cut)
-    return best
-
-
-@pytest.mark.parametrize("seed", [0, 4, 12])
-def test_the_flow_is_the_smallest_cut(seed):
-    # Of seeds 4 and 12 the widest path must give back part of what it took.
-    generator = np.random.default_rng(seed)
-    mixed = (generator.random((3, 3, 3)) * (generator.random((3, 3, 3)) < 0.6)).astype(np.float32)
-    for row in range(3):
-        flow = attention_flow(mixed, row)
-        np.testing.assert_allclose(flow, [smallest_cut(mixed, row, sink) for sink in range(3)], atol=1e-5)
-
-
-def test_flow_has_its_limits():
-    with pytest.raises(DataError, match="at most 133 tokens, not 200"):
-        attention_flow(np.zeros((2, 200, 200), np.float32), 0)
-    with pytest.raises(DataError, match=r"`row` \(3\) must be in 0..2"):
-        attention_flow(random_weights(1, 3, 3), 3)
-
-
 def test_each_kind_has_its_formula_and_its_limits():
-    assert list(FORMULAS) == list(LIMITS) == ["raw", "rollout", "norm", "flow"]
+    assert list(FORMULAS) == list(LIMITS) == ["raw", "rollout", "norm"]

@@ -82,7 +82,7 @@ def test_what_it_cannot_do(pellucid: CommandLine, finished_run: Path, texts: lis
     assert error("--all-heads") == "`--all-heads` has nothing to compare with"
     assert error("--head", 0) == "`--head 0` needs a `--layer`"
     assert error("--method", "both") == "`method` 'both' is unknown"
-    assert error("--layer", 7) == "`layer` (7) of `cross` must be in 0..0"
+    assert error("--layer", 7) == "`--layer 7` of `cross` must be in 0..0"
     gold = tmp_path / "gold"
     gold.write_text("0-0\n", encoding="utf-8")
     assert "has 1 lines, but" in error("--gold", gold)

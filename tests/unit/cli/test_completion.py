@@ -8,7 +8,7 @@ import pytest
 from pellucid.cli.completion import SHELLS, places, script
 from pellucid.cli.verbs import VERBS, command_of
 from pellucid.config import shipped_recipes
-from pellucid.views.payload import VIEWS
+from pellucid.views import VIEWS
 from tests.unit.cli.command_line import CommandLine
 
 ASK = """\

@@ -278,3 +278,23 @@ def test_a_system_that_there_is_not(pellucid: CommandLine, finished_run: Path, t
         "`nosuch` is neither a model folder nor a file of translations: it does not exist",
     )
     assert outcome.hint == "check the path, to a folder or to a file"
+
+
+@pytest.mark.parametrize("option", ["--ref", "--tgt"])
+def test_a_second_name_behind_a_reference_is_refused(
+    pellucid: CommandLine, texts: tuple[str, str], finished_run: Path, option: str
+) -> None:
+    """It is meant as a second reference, or as a system to compare with."""
+    for given in ([option, texts[1]], [f"{option}={texts[1]}"]):
+        outcome = pellucid("evaluate", finished_run, "--src", texts[0], *given, "second.en")
+        assert (outcome.status, outcome.out) == (2, "")
+        assert outcome.error == f"`second.en` stands behind `{option} {texts[1]}`, which is one file"
+        again = f"{option} {texts[1]} {option} second.en"
+        assert outcome.hint == f"for another one, write `{again}`; for another system, `--against second.en`"
+
+
+def test_references_of_other_lengths(pellucid: CommandLine, texts: tuple[str, str], tmp_path: Path) -> None:
+    short = write(tmp_path / "short.en", ["a"])
+    outcome = pellucid("evaluate", texts[1], "--ref", texts[1], "--ref", short)
+    assert (outcome.status, outcome.out) == (2, "")
+    assert outcome.error.endswith(f"`{texts[1]}` has 7 and `{short}` 1")

@@ -40,6 +40,40 @@ def test_prompts_and_what_follows_them(language_model: Path, tmp_path: Path, pel
     assert [row["ended"] for row in rows] == [g.ended for g in drawn]
 
 
+def test_beam_search(language_model: Path, tmp_path: Path, pellucid: CommandLine) -> None:
+    prompts = tmp_path / "prompts.txt"
+    prompts.write_text("".join(f"{prompt}\n" for prompt in PROMPTS), encoding="utf-8")
+    options = ["--input", prompts, "--max-new-tokens", "6", "--beam-size", "4", "--length-penalty", "0.5"]
+    found = LanguageModel.load(language_model, "cpu").generate(
+        PROMPTS, max_new_tokens=6, beam_size=4, n_best=3, length_penalty=0.5
+    )
+    done = pellucid("generate", language_model, *options)
+    assert done.out.splitlines() == [p + g.text for p, g in zip(PROMPTS, found, strict=True)]
+    done = pellucid("generate", language_model, *options, "--n-best", "3", "--json")
+    rows = [json.loads(line) for line in done.out.splitlines()]
+    assert [[one["text"] for one in row["alternatives"]] for row in rows] == [
+        [one.text for one in g.alternatives] for g in found
+    ]
+    assert {len(row["alternatives"]) for row in rows} == {3}
+    assert sum(row["text"] != row["alternatives"][1]["text"] for row in rows) == len(PROMPTS)
+
+
+def test_a_stopped_output_goes_on_by_the_same_search_alone(
+    language_model: Path, tmp_path: Path, pellucid: CommandLine
+) -> None:
+    """A beam of 5 is what the model's settings say, and not what it writes by where no beam is asked for."""
+    prompts, output = tmp_path / "prompts.txt", tmp_path / "output.txt"
+    run = ("generate", language_model, "--input", prompts, "--output", output, "--max-new-tokens", "1")
+    options = ("--beam-size", "5")
+    for before in ((), options):
+        prompts.write_bytes(b"a b\n" * 64 + b"\xff\n")
+        pellucid(*run, *before)
+        prompts.write_bytes(b"a b\n" * 65)
+        done = pellucid(*run, *options)
+        assert ("going on after line 64: " in done.err) == (before == options)
+        assert ("is begun anew: " in done.err) == (before != options)
+
+
 def test_evaluate_and_score(language_model: Path, tmp_path: Path, pellucid: CommandLine) -> None:
     text = tmp_path / "text.txt"
     lines = ["a b c d", "b c", "", "ü"]
@@ -109,6 +143,22 @@ def test_evaluate_finds_what_training_found(tmp_path: Path, pellucid: CommandLin
             "generate",
             ["--input", "{src}", "--seed", "9" * 30],
             f"`seed` ({'9' * 30}) must be at least 0 and at most 9,223,372,036,854,775,807",
+        ),
+        (
+            "generate",
+            ["--input", "{src}", "--n-best", "2"],
+            "`--n-best 2` needs --json: plain output has one text a line",
+        ),
+        (
+            "generate",
+            ["--input", "{src}", "--n-best", "3", "--beam-size", "2", "--json"],
+            "`n_best` (3) cannot exceed `beam_size` (2)",
+        ),
+        ("generate", ["--input", "{src}", "--beam-size", "0"], "`beam_size` (0) must be at least 1"),
+        (
+            "generate",
+            ["--input", "{src}", "--beam-size", "4", "--top-k", "5"],
+            "`--top-k 5` asks for a text that is drawn, `--beam-size 4` for the most probable one",
         ),
         ("generate", ["--input", "{src}", "--temperature", "-1"], "`temperature` (-1.0) must be above 0"),
         ("classify", ["--input", "{src}"], "`{run}` holds a language model, not a classifier"),

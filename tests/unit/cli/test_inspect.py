@@ -76,6 +76,7 @@ def test_a_trace_is_kept_and_looked_at_later(pellucid: CommandLine, finished_run
     assert later.read_bytes() == direct.read_bytes()
 
 
+@pytest.mark.filterwarnings("default:all views would take more")
 def test_a_page_and_a_png(
     pellucid: CommandLine, finished_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -89,7 +90,10 @@ def test_a_page_and_a_png(
     assert (tmp_path / "a.html").read_bytes() == every
     monkeypatch.setattr("pellucid.views.inspect.LARGEST_PAGE", len(every) - 1)
     large = pellucid("inspect", finished_run, "a b", "-o", tmp_path / "a.html")
-    assert "all views would take more than 0 MB: `pellucid inspect --all-views` writes them\n" in large.err
+    assert (
+        "warning: all views would take more than 0 MB, so the page has one: `--all-views` writes them all\n"
+        in large.err
+    )
     assert (tmp_path / "a.html").stat().st_size == small
     assert pellucid("inspect", finished_run, "a b", "--all-views", "-o", tmp_path / "a.html").status == 0
     assert (tmp_path / "a.html").read_bytes() == every
@@ -152,13 +156,13 @@ def test_gold_is_framed_and_scored(pellucid: CommandLine, finished_run: Path, tm
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["a b", "-o", "a.pdf"], "`-o a.pdf` ends in none of .html, .svg, .png, .trace"),
+        (["a b", "-o", "a.pdf"], "`--output a.pdf` ends in none of .html, .svg, .png, .trace"),
         (["a b", "--view", "matrx", "-o", "a.svg"], "unknown view `matrx`; did you mean `matrix`?"),
         (["a b", "--view", "heads", "-o", "a.trace"], "a trace holds what every view needs"),
         (["a b", "--all-views", "-o", "a.trace"], "a trace is of one model and one text: `--all-views`"),
         (["a b", "--compare", "", "--view", "model", "-o", "a.html"], "`--compare` means nothing to the view `model`"),
         (["-o", "a.svg"], "there is no text for the model"),
-        (["a b", "--layer", "4", "-o", "a.svg"], "`layer` (4) of `cross` must be in 0..0"),
+        (["a b", "--layer", "4", "-o", "a.svg"], "`--layer 4` of `cross` must be in 0..0"),
         (["a b", "--head", "x", "-o", "a.svg"], "`head` 'x' is unknown"),
         (["a b", "--second", "c", "-o", "a.svg"], "`--second` means nothing to"),
         (["a b", "--row", "1", "-o", "a.svg"], "`row` means nothing to the view `heads`"),

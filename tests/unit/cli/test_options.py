@@ -1,13 +1,25 @@
 """What several verbs have in common: a model folder, and two texts side by side."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from pellucid.config import DecodeConfig
 from pellucid.errors import CheckpointError, shown
+from pellucid.model.families import build_model
+from pellucid.model.parts import Parts
+from pellucid.text.tokenizers import Tokenizers
+from pellucid.weights.folder import save_model
+from tests.own_parts import Windowed
+from tests.tiny_model import tiny_config
 from tests.toy_task import reversed_letters, write_pairs
 from tests.unit.cli.command_line import CommandLine
+from tests.unit.text.test_own_tokenizer import Letters
 
+PARTS = Parts(attention=Windowed.from_config)
+CLASSIFIER = {"num_decoder_layers": 0, "num_classes": 2, "tie_embeddings": "none"}
+LANGUAGE_MODEL = {"num_encoder_layers": 0}
 PAIRS = [*reversed_letters(6, seed=9), ("", "a")]
 
 
@@ -63,7 +75,12 @@ def test_so_is_a_mistyped_model_elsewhere(
     assert (outcome.status, "`nothing`" in outcome.error) == (2, True), outcome.err
 
 
-@pytest.mark.parametrize("verb", ["translate", "classify", "generate", "score", "evaluate", "inspect", "convert"])
+REVISED = [
+    "translate", "classify", "generate", "score", "evaluate", "inspect", "convert", "info", "heads", "align", "plot",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("verb", REVISED)
 def test_a_revision_reaches_the_hub(
     pellucid: CommandLine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, verb: str
 ) -> None:
@@ -79,15 +96,49 @@ def test_a_revision_reaches_the_hub(
     options = {
         "score": ["--src", "a", "--tgt", "a"], "evaluate": ["--src", "a", "--ref", "a"],
         "inspect": ["a", "-o", "a.html"], "convert": ["out"],
+        "info": [], "heads": ["--src", "a", "--tgt", "a"], "align": ["--src", "a", "--tgt", "a"],
+        "plot": ["-o", "a.svg"],
     }.get(verb, ["a"])  # fmt: skip
-    outcome = pellucid(verb, "some/model", *options, "--revision", "v1.2")
+    verb_of = [verb, *(["positions"] if verb == "plot" else [])]
+    outcome = pellucid(*verb_of, "some/model", *options, "--revision", "v1.2")
     assert outcome.err.startswith("error: it is asked for"), outcome.err
     assert asked[0] in (("some/model@v1.2", None), ("some/model", "v1.2"))
     asked.clear()
-    path = pellucid(verb, tmp_path, *options, "--revision", "v1.2")
+    path = pellucid(*verb_of, tmp_path, *options, "--revision", "v1.2")
     assert (path.status, path.error) == (
         2,
         f"`--revision v1.2` is of a model on the hub, and `{shown(str(tmp_path))}` is none",
     )
-    twice = pellucid(verb, "some/model@v1", *options, "--revision", "v2")
+    twice = pellucid(*verb_of, "some/model@v1", *options, "--revision", "v2")
     assert (twice.status, twice.error) == (2, "`some/model@v1` names a revision, and `--revision v2` another")
+
+
+def test_a_revision_of_no_model(pellucid: CommandLine) -> None:
+    outcome = pellucid("plot", "masks", "-o", "a.svg", "--revision", "v1")
+    assert (outcome.status, outcome.error) == (2, "`--revision v1` is of the model of `plot positions`")
+
+
+@pytest.mark.parametrize("verb", [*(verb for verb in MISTYPED if verb != "average"), "plot"])
+def test_what_is_of_ones_own_is_for_python(
+    pellucid: CommandLine, texts: tuple[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, verb: str
+) -> None:
+    """The command line cannot be handed objects: each verb says so, with lines that can be pasted as they stand."""
+    monkeypatch.chdir(tmp_path)
+    task = {"classify": CLASSIFIER, "generate": LANGUAGE_MODEL}.get(verb, {})
+    model = build_model(tiny_config(**{"src_vocab_size": 12, "tgt_vocab_size": 12} | task), PARTS)
+    labels = ("a", "b") if model.config.num_classes else ()
+    save_model(tmp_path / "own", model, Tokenizers(Letters()), DecodeConfig(), "", labels)
+    words = {"plot": ["positions", "own", "-o", "a.svg"], "convert": ["own", "new", "--to", "hf"]}.get(
+        verb, ["own", *MISTYPED.get(verb, ())]
+    )
+    outcome = pellucid(verb, *(texts[0] if word == "FILE" else word for word in words))
+    assert (outcome.status, outcome.out) == (1, "")
+    assert outcome.error == (
+        "the model in `own` has parts that are not Pellucid's (attention=tests.own_parts.Windowed.from_config), but "
+        "none are given"
+    )
+    imports, _, call = outcome.hint.removeprefix("from Python: ").partition("; ")
+    assert imports == "import pellucid, tests.own_parts, tests.unit.text.test_own_tokenizer"
+    names: dict[str, Any] = {}
+    exec(f"{imports}\nopened = {call}", names)
+    assert names["opened"].model.parts.names == PARTS.names

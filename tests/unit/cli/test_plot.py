@@ -50,15 +50,18 @@ def test_of_a_run(pellucid: CommandLine, finished_run: Path, tmp_path: Path) -> 
     ("arguments", "message"),
     [
         (["mask", "-o", "a.svg"], "there is no picture `mask`; did you mean `masks`?"),
-        (["masks", "-o", "a.pdf"], "`-o a.pdf` ends in none of .svg, .png"),
-        (["masks", "--d-model", "8", "-o", "a.svg"], "`--d-model` means nothing to `plot masks`"),
-        (["run", "--set", "a.b=1", "-o", "a.svg"], "`--set` means nothing to `plot run`"),
-        (["masks", "text", "--lengths", "3", "-o", "a.svg"], "`plot masks` takes texts or `--lengths`, not both"),
+        (["masks", "-o", "a.pdf"], "`--output a.pdf` ends in none of .svg, .png"),
+        (["masks", "--d-model", "8", "-o", "a.svg"], "`--d-model` means nothing to the picture `masks`"),
+        (["run", "--set", "a.b=1", "-o", "a.svg"], "`--set` means nothing to the picture `run`"),
+        (
+            ["masks", "text", "--lengths", "3", "-o", "a.svg"],
+            "the picture `masks` takes texts or `--lengths`, not both",
+        ),
         (["masks", "--targets", "3,2", "-o", "a.svg"], "`--targets` means nothing without `--cross`"),
         (["masks", "--cross", "--targets", "x", "-o", "a.svg"], "`--targets x` is not a list of whole numbers"),
         (["masks", "--lengths", "3;2", "-o", "a.svg"], "`--lengths 3;2` is not a list of whole numbers"),
         (["masks", "--lengths", "0", "-o", "a.svg"], "`lengths` [0]: 0 must be at least 1"),
-        (["smoothing", "x", "-o", "a.svg"], "`plot smoothing` has no use for `x`"),
+        (["smoothing", "x", "-o", "a.svg"], "the picture `smoothing` has no use for `x`"),
         (["positions", "--stack", "encoder", "-o", "a.svg"], "`--stack` is of a model, and none is given"),
         (
             ["masks", "--width", "wide", "-o", "a.svg"],

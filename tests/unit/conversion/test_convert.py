@@ -121,7 +121,7 @@ def test_a_tutorial_goes_on_to_another_library(
     before = beside(tmp_path)
     convert(saved, tmp_path / "hf", from_=LAYOUT, to="hf", tutorial=TutorialOptions(num_heads=2, **vocabularies))
     (ours, theirs, kind, *given, (in_ours, in_theirs)) = calls[0]
-    assert (kind, given) == ("hf", [None, None, None, (None, None), ""])
+    assert (kind, given) == ("hf", [None, None, None, (None, None), "", None])
     assert "source.json" in in_ours
     assert "generation_config.json" in in_theirs
     assert not ours.exists()

@@ -164,7 +164,7 @@ def test_offline_nothing_is_asked_for(published: Published, switch: str) -> None
     )
     assert error.value.hint == (
         "check the path, or name the folder that holds it by `data_dir=` or PELLUCID_DATA, "
-        "or let `pellucid train` fetch it once, without `offline=True`, PELLUCID_OFFLINE and HF_HUB_OFFLINE"
+        "or let a training fetch it once, without `offline=True`, PELLUCID_OFFLINE and HF_HUB_OFFLINE"
     )
     assert published.server.requests == []
     assert not published.cache.exists()

@@ -50,8 +50,17 @@ def test_ids_outside_of_the_vocabulary(name: str) -> None:
     last = 18 if called == "tgt" else 22
     with pytest.raises(DataError) as caught:
         read(make(), torch.tensor([[5, 99, -4], [last + 1, 4, 3]]))
-    assert str(caught.value) == f"`ids` holds -4, {last + 1}, 99; the model's are 0..{last}"
+    assert str(caught.value) == f"`{called}` has shape (2, 3) and holds -4, {last + 1}, 99; the model's are 0..{last}"
     assert caught.value.hint == "encode the text with the tokenizer that the model was trained with"
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_more_ids_than_positions(name: str) -> None:
+    make, read, called = MODELS[name]
+    with pytest.raises(DataError) as caught:
+        read(make(), torch.full((2, 65), 5))
+    longer = "a sequence of 65 tokens is longer than the model's `max_positions` (64)"
+    assert str(caught.value) == f"`{called}` has shape (2, 65): {longer}"
 
 
 def test_unequal_batches() -> None:
@@ -64,9 +73,11 @@ def test_unequal_batches() -> None:
 
 def test_segments_that_do_not_fit() -> None:
     model = classifier()
-    with pytest.raises(DataError, match=r"`segments` has shape \(2, 2\), the ids \(2, 3\): one a token"):
+    with pytest.raises(DataError, match=r"`segments` has shape \(2, 2\), `ids` \(2, 3\): one a token"):
         model(IDS, IDS[:, :2] * 0)
-    with pytest.raises(DataError, match=r"`segments` holds 5, 6, 7, 8, 9; the model's are 0\.\.1"):
+    with pytest.raises(
+        DataError, match=r"^`segments` has shape \(2, 3\) and holds 5, 6, 7, 8, 9; the model's are 0\.\.1"
+    ):
         model(IDS, IDS + (IDS == 3) * 2)
 
 

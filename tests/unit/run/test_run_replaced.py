@@ -338,6 +338,34 @@ def test_a_script_that_no_longer_replaces_it_is_refused(
     assert contents(run) == before
 
 
+@pytest.mark.parametrize("what", ["parts", "given tokenizer"])
+def test_a_finished_run_is_not_opened_without_what_its_model_needs(recipe: Recipe, tmp_path: Path, what: str) -> None:
+    """As an unfinished one: its folder is a model's, which nobody could open without."""
+    run = tmp_path / "run"
+    script(recipe, run, what).train()
+    before = contents(run)
+    shutil.rmtree(tmp_path / "copy", ignore_errors=True)
+    shutil.copytree(run, tmp_path / "copy")
+    shutil.rmtree(tmp_path / "copy" / "checkpoints")
+    told, given = {
+        "parts": ("the attention of the run in `{run}` was `tests.unit.run.test_run_replaced.Halved.from_config`, and "
+                  "now is Pellucid's own", "parts=pellucid.Parts(attention=tests.unit.run.test_run_replaced.Halved."
+                  "from_config)"),
+        "given tokenizer": ("the run in `{run}` began with a tokenizer of its own, "
+                            "`tests.unit.run.test_run_replaced.Letters`, and none is given",
+                            "tokenizer=tests.unit.run.test_run_replaced.Letters()"),
+    }[what]  # fmt: skip
+    for folder in (run, tmp_path / "copy"):
+        with pytest.raises(ConfigError) as caught:
+            train(folder / "recipe.toml", folder, device="cpu", quiet=True)
+        assert str(caught.value) == told.format(run=folder)
+        assert caught.value.hint.endswith(f'; pellucid.train("{folder / "recipe.toml"}", "{folder}", {given})')
+        names: dict[str, Any] = {}
+        exec(caught.value.hint.partition("from Python: ")[2].replace("pellucid.train", "found = pellucid.train"), names)
+        assert names["found"].already_finished
+    assert contents(run) == before
+
+
 def test_pairs_from_python_train_as_files_do(recipe: Recipe, tmp_path: Path) -> None:
     train(recipe, tmp_path / "files", device="cpu", quiet=True)
     empty = replace(recipe, data=replace(recipe.data, src="", tgt=""))

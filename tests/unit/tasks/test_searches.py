@@ -91,9 +91,18 @@ def test_a_length_penalty_decides_between_short_and_long_texts() -> None:
     [
         ({"n_best": 2}, r"^`n_best` \(2\) cannot exceed `beam_size` \(1\)$"),
         ({"beam_size": 0}, r"^`beam_size` \(0\) must be at least 1"),
-        ({"beam_size": 2, "temperature": 0.5}, "^`temperature`, `top_k`, `top_p` and `seed` draw a text; "),
-        ({"search": diverse(1.0), "seed": 1}, "^`temperature`, `top_k`, `top_p` and `seed` draw a text; "),
-        ({"length_penalty": 2.0, "top_k": 3}, "^`temperature`, `top_k`, `top_p` and `seed` draw a text; "),
+        (
+            {"beam_size": 2, "temperature": 0.5},
+            "^`temperature=0.5` asks for a text that is drawn, `beam_size=2` for the most probable one$",
+        ),
+        (
+            {"search": diverse(1.0), "seed": 1},
+            "^`seed=1` asks for a text that is drawn, `search=` for the most probable one$",
+        ),
+        (
+            {"length_penalty": 2.0, "top_k": 3},
+            "^`top_k=3` asks for a text that is drawn, `length_penalty=2.0` for the most probable one$",
+        ),
     ],
 )
 def test_what_a_language_model_cannot_search_by(options: dict[str, Any], message: str) -> None:
@@ -130,3 +139,54 @@ def test_the_order_of_ones_own_search_stays() -> None:
 def test_a_search_that_forgets_to_return_says_so() -> None:
     with pytest.raises(DecodingError, match=r"it returned None$"):
         translator().translate(["a"], search=lambda steps, config: None)  # type: ignore[arg-type, return-value]
+
+
+def as_always(steps: pellucid.Steps, config: pellucid.DecodeConfig) -> list[pellucid.Found]:
+    return pellucid.beam_search(steps, config)
+
+
+def shunning_a(steps: pellucid.Steps, config: pellucid.DecodeConfig) -> list[pellucid.Found]:
+    """Greedy, by other values: a search of one's own with Pellucid's loop."""
+    shunned = torch.zeros(CHARACTERS.size).index_fill(0, torch.tensor(CHARACTERS.encode("a")), 3.0)
+    return pellucid.greedy_search(steps, config, prefer=lambda values, rows: values - shunned.to(values))
+
+
+def twice(steps: pellucid.Steps, config: pellucid.DecodeConfig) -> list[pellucid.Found]:
+    pellucid.greedy_search(steps, config)
+    return pellucid.beam_search(steps, config)
+
+
+def cut_off(steps: pellucid.Steps, config: pellucid.DecodeConfig) -> list[pellucid.Found]:
+    return [pellucid.Found([pellucid.Hypothesis(CHARACTERS.encode("ab"), -1.0, ended=False)])]
+
+
+def test_the_trace_of_ones_own_search_by_pellucids_loop_is_that_of_pellucids() -> None:
+    model = translator()
+    ours, theirs = (model.trace("fghia", beam_size=3, search=by) for by in (None, as_always))
+    assert theirs.search == ours.search
+    assert theirs.search is not None
+    assert theirs.search.beam_size == 3
+    assert (theirs["search.cross"].layer_weights(0) == ours["search.cross"].layer_weights(0)).all()
+
+
+@pytest.mark.parametrize("by", [diverse(1.0), shunning_a, twice, cut_off])
+def test_of_ones_own_search_what_it_found_is_traced(by: pellucid.Search) -> None:
+    model = translator()
+    (found,) = model.translate(["fghia"], beam_size=3, search=by)
+    trace = model.trace("fghia", beam_size=3, search=by)
+    assert [token.text for token in trace.sequences["tgt"]][1:] == found.tokens
+    assert (trace.sequences["out"][-1].id == CHARACTERS.eos_id) == (by is not cut_off)
+    assert trace["cross"].size == (len(found.tokens) + 1, 6)
+    if by is shunning_a:
+        assert trace.search is not None
+        assert trace.search.beam_size == 1
+        (best,) = (node for node in trace.search.nodes if node.status == "best")
+        assert best.score == pytest.approx(found.score, abs=NETWORK)
+    else:
+        assert trace.search is None
+        assert "search.cross" not in trace.attentions
+
+
+def test_nothing_is_searched_where_a_target_is_given() -> None:
+    with pytest.raises(ConfigError, match=r"^`search=` means nothing where `target=` is given: nothing is searched$"):
+        translator().trace("abc", "abc", search=as_always)

@@ -36,12 +36,12 @@ def test_ready_made_weights_have_no_scores() -> None:
 @pytest.mark.parametrize(
     ("layer", "head", "message"),
     [
-        (2, 0, r"`layer` \(2\) of `cross` must be in 0\.\.1"),
-        (0, 6, r"`head` \(6\) of `cross` must be in 0\.\.5"),
-        (-1, 0, r"`layer` \(-1\)"),
-        (True, 0, r"`layer` \(True\) of `cross` must be in 0\.\.1"),
-        (0, "1", r"`head` \(1\) of `cross`"),
-        (0.5, 0, r"`layer` \(0\.5\)"),
+        (2, 0, r"`layer=2` of `cross` must be in 0\.\.1"),
+        (0, 6, r"`head=6` of `cross` must be in 0\.\.5"),
+        (-1, 0, r"`layer=-1` of"),
+        (True, 0, r"`layer=True` of `cross` must be in 0\.\.1"),
+        (0, "1", r'`head="1"` of `cross`'),
+        (0.5, 0, r"`layer=0\.5` of"),
     ],
 )
 def test_layers_and_heads_are_checked(layer: Any, head: Any, message: str) -> None:

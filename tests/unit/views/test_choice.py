@@ -23,10 +23,10 @@ def test_cross_attention_and_the_last_layer_are_chosen_first() -> None:
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"layer": 2}, r"`layer` \(2\) of `encoder.self` must be in 0..1"),
-        ({"layer": -1}, r"`layer` \(-1\) of `encoder.self` must be in 0..1"),
-        ({"head": 3}, r"`head` \(3\) of `encoder.self` must be in 0..2"),
-        ({"head": [0, 9]}, r"`head` \(9\)"),
+        ({"layer": 2}, r"`layer=2` of `encoder.self` must be in 0..1"),
+        ({"layer": -1}, r"`layer=-1` of `encoder.self` must be in 0..1"),
+        ({"head": 3}, r"`head=3` of `encoder.self` must be in 0..2"),
+        ({"head": [0, 9]}, r"`head=9` of"),
         ({"attention": "cross"}, "the trace has no attention `cross`"),
     ],
 )

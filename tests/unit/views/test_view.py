@@ -10,8 +10,8 @@ import pytest
 import pellucid
 from pellucid.analysis.evolution import gathered
 from pellucid.errors import ConfigError, DataError
+from pellucid.views import VIEWS
 from pellucid.views import view as view_module
-from pellucid.views.payload import VIEWS
 from pellucid.views.view import LONGEST_TITLE, text_of
 from tests.unit.views.drawn import encoder, parsed, texts, tokens, translation
 
@@ -117,9 +117,9 @@ def test_a_title_may_hold_what_a_file_cannot() -> None:
 
 
 def test_layers_heads_and_rows_that_are_not_there() -> None:
-    with pytest.raises(DataError, match=r"`layer` \(7\) of `encoder.self` must be in 0..1"):
+    with pytest.raises(DataError, match=r"`layer=7` of `encoder.self` must be in 0..1"):
         _ = pellucid.view(encoder(), "heads", layer=7).drawing
-    with pytest.raises(DataError, match=r"`row` \(9\) of `encoder.self` must be in 0..3"):
+    with pytest.raises(DataError, match=r"`row=9` of `encoder.self` must be in 0..3"):
         _ = pellucid.view(encoder(), "neuron", row=9).drawing
     with pytest.raises(DataError, match="the view neuron is of one head, not of `head` 'mean'"):
         _ = pellucid.view(encoder(), "neuron", head="mean").drawing

@@ -46,7 +46,9 @@ def test_without_it_the_folder_is_refused_with_the_line_to_write(tmp_path: Path)
     saved(tmp_path, Tokenizers(Letters()))
     with pytest.raises(CheckpointError, match=r"reads text by a tokenizer of its own, `.*Letters`") as caught:
         open_folder(tmp_path, CPU)
-    assert "load(folder, tokenizer=Letters(...))" in caught.value.hint
+    imports = "import pellucid, tests.unit.text.test_own_tokenizer"
+    line = f'pellucid.Translator.load("{tmp_path}", tokenizer=tests.unit.text.test_own_tokenizer.Letters())'
+    assert caught.value.hint == f"from Python: {imports}; {line}"
 
 
 def test_a_foreign_folder_takes_none(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from pellucid.model.families import Model, build_model
 from pellucid.text.tokenizers import Tokenizers
 from pellucid.text.vocabulary import Vocabulary
 from pellucid.training.optimizer import MovingAverage
-from pellucid.weights.folder import load_folder, read_config, save_model, save_weights
+from pellucid.weights.folder import in_python, load_folder, read_config, save_model, save_weights
 from pellucid.weights.tensors import mean_of
 from tests import own_parts
 from tests.own_parts import Alibi, Averaging, ScaleNorm, Windowed
@@ -23,6 +23,7 @@ from tests.tiny_model import tiny_config, words
 from tests.unit.text.test_own_tokenizer import Letters
 
 CPU = torch.device("cpu")
+IDS = {"pad_id": Letters.pad_id, "bos_id": Letters.bos_id, "eos_id": Letters.eos_id}
 LETTERS = Vocabulary("characters", tuple("abcdefgh"))
 TOKENIZERS = Tokenizers(LETTERS, LETTERS)
 
@@ -92,7 +93,8 @@ def test_loading_without_the_parts_says_what_to_write(config: dict[str, Any], lo
     assert str(caught.value) == (
         f"the model in `{folder}` has parts that are not Pellucid's ({told}), but none are given"
     )
-    assert caught.value.hint == f'write {loader}("{folder}", parts=pellucid.Parts({told}))'
+    imports = "import pellucid, tests.own_parts"
+    assert caught.value.hint == f'from Python: {imports}; {loader}("{folder}", parts=pellucid.Parts({told}))'
 
 
 def test_the_line_to_write_names_all_that_is_needed(tmp_path: Path) -> None:
@@ -100,9 +102,9 @@ def test_the_line_to_write_names_all_that_is_needed(tmp_path: Path) -> None:
     folder = saved(tmp_path / "model", model_of(parts), Tokenizers(Letters()))
     with pytest.raises(CheckpointError) as caught:
         load_folder(folder, CPU)
-    line = f'pellucid.Translator.load("{folder}", parts=pellucid.Parts(norm=lambda config: ...), tokenizer=...)'
-    assert caught.value.hint == f"write {line}"
-    compile(line, "hint", "eval")
+    given = "parts=pellucid.Parts(norm=lambda config: ...), tokenizer=tests.unit.text.test_own_tokenizer.Letters()"
+    imports = "import pellucid, tests.unit.text.test_own_tokenizer, tests.unit.weights.test_own_parts"
+    assert caught.value.hint == f'from Python: {imports}; pellucid.Translator.load("{folder}", {given})'
     load_folder(folder, CPU, parts=parts, tokenizer=(Letters(), Letters()))
 
 
@@ -130,7 +132,7 @@ def test_parts_that_a_folder_has_not_are_refused(tmp_path: Path) -> None:
         CheckpointError, match=r"has no parts of your own, but attention=.*Windowed.* is given"
     ) as caught:
         load_folder(folder, CPU, parts=own_parts.ALL["windowed"])
-    assert caught.value.hint == f'write pellucid.Translator.load("{folder}")'
+    assert caught.value.hint == f'from Python: import pellucid; pellucid.Translator.load("{folder}")'
 
 
 @pytest.mark.parametrize(
@@ -191,3 +193,59 @@ def test_averages_take_counters_along(tmp_path: Path) -> None:
     assert average.tensors[name].item() == 1
     mean = mean_of([{name: torch.tensor(4)}, {name: torch.tensor(6)}])[name]
     assert (mean.item(), mean.dtype) == (5, torch.int64)
+
+
+@pytest.mark.parametrize(
+    ("recorded", "imported", "called"),
+    [
+        ("__main__.Mine", "pellucid", "Mine"),
+        ("mine.Windowed.from_config", "mine, pellucid", "mine.Windowed.from_config"),
+        ("mine.parts.make_attention", "mine.parts, pellucid", "mine.parts.make_attention"),
+        ("mine.<lambda>", "mine, pellucid", "lambda config: ..."),
+    ],
+)
+def test_a_part_is_imported_from_where_it_was_defined(recorded: str, imported: str, called: str) -> None:
+    found = in_python("pellucid.train", [Path("a")], {"norm": recorded})
+    assert found == f'from Python: import {imported}; pellucid.train("a", parts=pellucid.Parts(norm={called}))'
+
+
+def test_a_tokenizer_of_a_strangers_folder_is_no_code() -> None:
+    names = ["mine.Letters", "x(__import__('os'))", "mine.main.<locals>.Words"]
+    found = in_python("pellucid.train", [Path("a")], {}, names)
+    assert found == 'from Python: import mine, pellucid; pellucid.train("a", tokenizer=(mine.Letters(), ..., ...))'
+
+
+OPENERS: dict[str, Any] = {
+    "align": lambda folder, **how: pellucid.align(folder, ["a b"], ["b a"], layer=0, device="cpu", **how),
+    "ablate": lambda folder, **how: pellucid.ablate(folder, ["a b"] * 2, ["b a"] * 2, metric="loss", **how),
+    "evaluate": lambda folder, **how: pellucid.evaluate(folder, ["a b"] * 2, ["b a"] * 2, **how),
+    "Run": lambda folder, **how: pellucid.Run("dates", folder.parent / "run", init_from=folder, quiet=True, **how),
+}
+"""The public functions that open a model's folder, beside `load`."""
+
+
+@pytest.mark.parametrize("opener", OPENERS)
+def test_whatever_opens_a_folder_takes_what_is_of_ones_own(opener: str, tmp_path: Path) -> None:
+    parts = own_parts.ALL["windowed"]
+    folder = saved(tmp_path / "model", model_of(parts, **IDS), Tokenizers(Letters()))
+    for given in ({}, {"tokenizer": Letters()}, {"parts": parts}):
+        with pytest.raises(CheckpointError, match=r"^the model in `.*` (has parts that|reads text by)") as caught:
+            OPENERS[opener](folder, **given)
+        assert caught.value.hint.startswith("from Python: import pellucid, tests.own_parts")
+    if opener != "Run":
+        assert OPENERS[opener](folder, parts=parts, tokenizer=Letters())
+    if opener in ("align", "ablate"):
+        translator = pellucid.Translator.load(folder, "cpu", parts=parts, tokenizer=Letters())
+        with pytest.raises(ConfigError, match=r"^`parts=` says how a folder is opened, but a Translator is given"):
+            OPENERS[opener](translator, parts=parts)
+
+
+def test_a_model_with_parts_goes_nowhere_else(tmp_path: Path) -> None:
+    folder = saved(tmp_path / "model", model_of(own_parts.ALL["windowed"]))
+    with pytest.raises(CheckpointError, match="has parts that are not Pellucid's"):
+        pellucid.convert(folder, tmp_path / "out", to="hf")
+    with pytest.raises(
+        ConfigError, match=r"^the model has parts of your own \(attention=.*\), which .* does not have$"
+    ):
+        pellucid.convert(folder, tmp_path / "out", to="hf", parts=own_parts.ALL["windowed"])
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["model"]

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from pellucid.errors import DataError
+from pellucid.errors import DataError, argument
 from pellucid.tracing.attention import Array
 from pellucid.tracing.tokens import Token
 from pellucid.tracing.trace import Trace
@@ -63,7 +63,9 @@ def show_neuron(trace: Trace, choice: Choice) -> Drawing:
     if row is None:
         row = next((n for n, token in enumerate(queries) if not token.special), 0)
     if not 0 <= row < len(queries):
-        raise DataError(f"`row` ({row}) of `{attention.name}` must be in 0..{len(queries) - 1}")
+        raise DataError(
+            f"{argument('row', row)} of `{attention.name}` must be in 0..{len(queries) - 1}", "rows count from 0"
+        )
     key_head, bias = head // (attention.num_heads // attention.num_kv_heads), attention.bias
     products = Products(
         query=attention.q[layer, head, row].astype(np.float32),

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from pellucid.errors import DataError
+from pellucid.training.log import METRICS
 from pellucid.views.canvas.chart import Panel, Series, draw_panel
 from pellucid.views.canvas.drawing import MARGIN, PAGE, Drawing, picture_width
 
-METRICS = "metrics.jsonl"
 CHARTS: tuple[tuple[str, tuple[tuple[str, str, str], ...], bool], ...] = (
     ("Loss", (("train", "loss", "training"), ("validation", "loss", "validation")), True),
     ("BLEU", (("validation", "bleu", ""),), False),

@@ -6,13 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from pellucid.config import KEYS, Recipe
+from pellucid.config import KEYS, RECIPE, Recipe
 from pellucid.config.tables import split_override
 from pellucid.errors import DataError
+from pellucid.training.log import METRICS
 from pellucid.training.schedule import Ending, learning_rate
 from pellucid.views.canvas.chart import Panel, Series, draw_panel
 from pellucid.views.canvas.drawing import MARGIN, PAGE, Drawing, picture_width
-from pellucid.views.plots.run import METRICS, read_metrics
+from pellucid.views.plots.run import read_metrics
 
 MOST_STEPS = 1_000
 """The number of steps at which the rate is computed; bends lie within one of them."""
@@ -56,11 +57,11 @@ def _loaded(given: str | Path | Recipe, settings: Sequence[str]) -> tuple[Recipe
     folder = Path(given)
     if "=" in str(given) and not folder.exists():
         return _of_settings([*settings, *str(given).split(",")]), None
-    if not (folder / "recipe.toml").is_file():
+    if not (folder / RECIPE).is_file():
         return Recipe.load(given, list(settings)), None
     clock = [line for line in read_metrics(folder) if line["event"] == "clock"] if (folder / METRICS).is_file() else []
     ending = Ending(clock[-1]["step"], clock[-1]["last_step"]) if clock else None
-    return Recipe.load(folder / "recipe.toml", list(settings)), ending
+    return Recipe.load(folder / RECIPE, list(settings)), ending
 
 
 def _of_settings(settings: Sequence[str]) -> Recipe:

@@ -19,6 +19,7 @@ from pellucid.text.tokenizer import CompleteTokenizer
 from pellucid.text.tokenizer_json_writing import token_names
 from pellucid.text.tokenizers import GivenTokenizers, Tokenizers
 from pellucid.weights.activations import ACTIVATIONS
+from pellucid.weights.card import CARD
 from pellucid.weights.export.card import export_card
 from pellucid.weights.export.own_parts import refuse_parts
 from pellucid.weights.export.tokenizer_files import save_tokenizer_files
@@ -82,7 +83,7 @@ def to_ctranslate2(
             move_into_place(path, folder / path.name)
     if both:
         save_tokenizer_files(both, folder, model.config, decode, engine_ends=engine_ends)
-    write_text(folder / "README.md", export_card("ct2", model.config, tokenizers=both, original=original))
+    write_text(folder / CARD, export_card("ct2", model.config, tokenizers=both, original=original))
     return folder
 
 

@@ -16,12 +16,14 @@ from pellucid.model.families import Model
 from pellucid.text.tokenizer import Tokenizer
 from pellucid.text.tokenizers import Tokenizers
 from pellucid.weights.activations import ACTIVATIONS
+from pellucid.weights.card import CARD
 from pellucid.weights.export import architectures as classes
 from pellucid.weights.export.architectures import Architecture
 from pellucid.weights.export.card import export_card
 from pellucid.weights.export.own_parts import refuse_parts
 from pellucid.weights.export.tokenizer_files import save_tokenizer_files
 from pellucid.weights.hugging_face.names import foreign_names
+from pellucid.weights.hugging_face.settings import CONFIG, GENERATION
 from pellucid.weights.tensors import parameters
 
 NOT_IN_THE_BASE = ("output_projection", "head.class_projection")
@@ -65,14 +67,14 @@ def to_hugging_face(
         tensors = foreign_tensors(model, architecture)
         temporary.write_bytes(safetensors.torch.save(tensors, metadata={"format": "pt"}))
     if model.config.family != "encoder":
-        write_json(folder / "generation_config.json", generation_table(model.config, decode))
+        write_json(folder / GENERATION, generation_table(model.config, decode))
     both = Tokenizers.of(tokenizer)
     if both is not None:
         save_tokenizer_files(both, folder, model.config, decode, marian=True)
     dtype = str(next(model.parameters()).dtype).removeprefix("torch.")
-    write_text(folder / "README.md", export_card("hf", model.config, tokenizers=both, original=original))
+    write_text(folder / CARD, export_card("hf", model.config, tokenizers=both, original=original))
     table = _config_table(model.config, architecture, decode, labels) | {"dtype": dtype}
-    write_json(folder / "config.json", table)  # last: without it the folder does not open
+    write_json(folder / CONFIG, table)  # last: without it the folder does not open
     return folder
 
 

@@ -17,11 +17,13 @@ from pellucid.files.writing import replacing, write_json, write_text
 from pellucid.model.families import DecoderOnly, EncoderOnly, Model
 from pellucid.model.transformer import Transformer
 from pellucid.text.tokenizers import GivenTokenizers, Tokenizers
+from pellucid.weights.card import CARD
 from pellucid.weights.export.card import export_card
 from pellucid.weights.export.hugging_face import generation_table
 from pellucid.weights.export.onnx_steps import MemoryReader, SourceReader, StateReader, TokenWriter, parted
 from pellucid.weights.export.own_parts import refuse_parts
 from pellucid.weights.export.tokenizer_files import save_tokenizer_files
+from pellucid.weights.hugging_face.settings import CONFIG, GENERATION
 
 Quantization = Literal["int8"]
 GRAPHS = "onnx"
@@ -83,9 +85,9 @@ classifier's `logits` (B, C) |
     if both is not None:
         save_tokenizer_files(both, folder, model.config, decode)
     if model.config.family != "encoder":
-        write_json(folder / "generation_config.json", generation_table(model.config, decode) | {"num_beams": 1})
-    write_text(folder / "README.md", export_card("onnx", model.config, tokenizers=both, original=original))
-    write_json(folder / "config.json", config_table(model.config, labels, quantization))
+        write_json(folder / GENERATION, generation_table(model.config, decode) | {"num_beams": 1})
+    write_text(folder / CARD, export_card("onnx", model.config, tokenizers=both, original=original))
+    write_json(folder / CONFIG, config_table(model.config, labels, quantization))
     return folder
 
 

@@ -10,12 +10,12 @@ from pellucid.errors import ConfigError
 from pellucid.files.writing import move_into_place, temporary_folder, write_json, write_text
 from pellucid.text.hugging_face import HUGGING_FACE_KIND, HuggingFaceTokenizer
 from pellucid.text.numbered import NumberedSubwords
+from pellucid.text.special_ids import SETTINGS
 from pellucid.text.subwords import Subwords
 from pellucid.text.tokenizer import CompleteTokenizer
 from pellucid.text.tokenizer_json_writing import is_near, token_names, tokenizer_json
 from pellucid.text.tokenizers import Tokenizers
 
-SETTINGS = "tokenizer_config.json"
 TARGET = "target"
 """The folder of a target's own tokenizer, within the model's."""
 SentencePiece = Subwords | NumberedSubwords

@@ -19,7 +19,7 @@ SAFETENSORS = "model.safetensors"
 PICKLE = "pytorch_model.bin"
 INDEX = ".index.json"
 POINTER = b"version https://git-lfs"
-CONVERT = "`pellucid convert FOLDER NEW` writes the same model without a pickle"
+CONVERT = "`convert` writes the same model without a pickle"
 
 
 def read_weights(folder: Path) -> dict[str, Tensor]:

@@ -8,10 +8,11 @@ from typing import Any
 from pellucid.config import DecodeConfig
 from pellucid.errors import CheckpointError, ConfigError, shown
 from pellucid.text.language_codes import with_codes
+from pellucid.text.special_ids import SETTINGS as TOKENIZER
 from pellucid.text.special_ids import read_json
 from pellucid.text.tokenizers import Tokenizers
 from pellucid.weights.hugging_face.family import Family
-from pellucid.weights.hugging_face.settings import TOKENIZER, Settings
+from pellucid.weights.hugging_face.settings import Settings
 
 log: logging.Logger = logging.getLogger(__name__)
 

@@ -23,7 +23,6 @@ from pellucid.files.reading import (
 
 CONFIG = "config.json"
 GENERATION = "generation_config.json"
-TOKENIZER = "tokenizer_config.json"
 
 _SPECIAL = ID | Kind("-1", lambda value: value == -1 and type(value) is int) | NOTHING
 

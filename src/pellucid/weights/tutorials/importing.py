@@ -2,12 +2,13 @@
 
 import logging
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from pellucid.config import MAX_POSITIONS, ModelConfig
+from pellucid.config.model import Activation
 from pellucid.config.tables import from_table
 from pellucid.errors import ConfigError, did_you_mean
 from pellucid.model.families import SequenceClassifier
@@ -42,7 +43,7 @@ def import_tutorial(
     *,
     as_written: bool = False,
     norm_first: bool = False,
-    activation: Literal["relu", "gelu", "gelu_tanh", "silu"] = "relu",
+    activation: Activation = "relu",
     scale_embeddings: bool = True,
     src_embedding: str = "",
     tgt_embedding: str = "",

@@ -7,7 +7,7 @@ liked, so it is found by shape and by the words in its name, and asked for where
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import torch
@@ -15,6 +15,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from pellucid.config import MAX_POSITIONS, ModelConfig
+from pellucid.config.model import DROPOUTS, Activation
 from pellucid.errors import CheckpointError, ConfigError, did_you_mean
 from pellucid.model.layers import Decoder, Encoder
 from pellucid.model.transformer import Transformer
@@ -35,7 +36,6 @@ DECODER_LAYER = ENCODER_LAYER | {
     "cross_attn.qkv_proj": "multihead_attn.in_proj_", "cross_attn.out_proj": "multihead_attn.out_proj.",
     "cross_attn_norm": "norm2.", "feed_forward_norm": "norm3.",
 }  # fmt: skip
-DROPOUTS = ("dropout", "attention_dropout", "feed_forward_dropout")
 IN_STACKS = re.compile(r"layers\.\d+\.(self_attn|multihead_attn|linear\d|norm\d)\.|(encoder|decoder)\.norm\.")
 """Names of `torch.nn`'s own."""
 SOURCE_WORDS = {"src", "source", "enc", "encoder", "input", "in"}
@@ -52,7 +52,7 @@ class Surroundings:
 
     norm_first: bool = False
     """Norms stand before the sublayers."""
-    activation: Literal["relu", "gelu", "gelu_tanh", "silu"] = "relu"
+    activation: Activation = "relu"
     """The activation of the feed-forward sublayers."""
     norm_eps: float = 1e-5
     """The number that the norms add to the variance."""
@@ -233,7 +233,7 @@ def _one(name: str, values: list[Any], by: Any = lambda value: value) -> Any:
     return values[0]
 
 
-def _activation(function: Any) -> Literal["relu", "gelu", "gelu_tanh", "silu"]:
+def _activation(function: Any) -> Activation:
     """Returns what our config calls an activation, given as a function or a module."""
     if isinstance(function, nn.GELU):
         return "gelu_tanh" if function.approximate == "tanh" else "gelu"

@@ -7,9 +7,9 @@ import pytest
 from pellucid.analysis.alignment import Gold
 from pellucid.analysis.evolution import gathered
 from pellucid.tracing.trace import Trace
+from pellucid.views import VIEWS
 from pellucid.views.canvas.drawing import COLUMN, PAGE, Drawing
 from pellucid.views.choice import Choice
-from pellucid.views.payload import VIEWS
 from pellucid.views.view import PICTURES, can_serve
 from tests.unit.views.drawn import HOSTILE, draw_view, encoder, outside, parsed, renamed, translation
 

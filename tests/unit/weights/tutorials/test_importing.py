@@ -143,7 +143,10 @@ def test_the_callers_random_numbers_go_on() -> None:
 def test_positions_beyond_a_shorter_table_are_refused() -> None:
     state = Seq2Seq(17, 13, *SIZES, lengths=(20, 9)).state_dict()
     model = import_tutorial(state, "pytorch-seq2seq", 4)
-    with pytest.raises(Exception, match=r"10 tokens is longer than the model's `max_positions` \(9\)"):
+    with pytest.raises(
+        Exception,
+        match=r"^`tgt` has shape \(1, 10\): a sequence of 10 tokens is longer than the model's `max_positions` \(9\)",
+    ):
         model(torch.ones(1, 20, dtype=torch.long), torch.ones(1, 10, dtype=torch.long))
 
 
