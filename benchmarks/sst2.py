@@ -150,7 +150,7 @@ def transformers_own(rows: dict[str, Rows], on: str, checkpoint: Path, seed: int
         model.train()
         loss = model(**encoded(tokenizer, batch), labels=torch.tensor([int(label) for _, label in batch])).loss
         optimizer.zero_grad(set_to_none=True)
-        loss.backward()  # type: ignore[no-untyped-call]
+        loss.backward()
         nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
         if step % 100 == 0 or step == steps:
