@@ -20,9 +20,10 @@ def test_the_changelog_has_the_version() -> None:
 
 
 def test_what_continuous_integration_installs_is_named_with_its_sums() -> None:
-    """Each requirement of the package and of its tests, but PyTorch, whose builds differ by machine."""
+    """Each requirement of the package, of its tests and of what checks its types, but PyTorch, whose builds differ."""
     table = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-    asked = [*table["project"]["dependencies"], *table["dependency-groups"]["dev"]]
+    groups = table["dependency-groups"]
+    asked = [*table["project"]["dependencies"], *groups["dev"], *groups["types"]]
     names = {re.split(r"[^\w.-]", requirement)[0] for requirement in asked} - {"torch", "pellucid"}
     lock = (ROOT / "requirements" / "ci.txt").read_text(encoding="utf-8")
     entries = re.findall(r"^([\w.-]+)==[^\n]*\\\n((?:    --hash=sha256:[0-9a-f]{64}(?: \\)?\n?)+)", lock, re.MULTILINE)
