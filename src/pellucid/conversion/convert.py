@@ -90,8 +90,8 @@ def convert(
         tolerance: the largest difference of logits that counts as equal, relative to the largest logit. None: 0.0001,
             which decides nothing where matrices are rounded.
         source_language, target_language: codes, for a multilingual model; None: its default, else the first it knows.
-        parts, tokenizer: those of one's own that a folder of ours was saved with. Other programs have no such parts:
-            a model with some is refused.
+        parts, tokenizer: those of one's own that a folder of ours was saved with. Other programs have no such parts, so
+            a model with some is refused; of such a tokenizer no file is written, and the model takes ids.
 
     Leaves nothing of a conversion that fails; one that was made but is not equal stays, for a look at it.
 

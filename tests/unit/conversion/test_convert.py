@@ -19,9 +19,11 @@ from pellucid.errors import CheckpointError, ConfigError, DataError
 from pellucid.tasks.translator import Translator
 from pellucid.text.tokenizers import Tokenizers
 from pellucid.weights import to_hugging_face
+from pellucid.weights.folder import save_model
 from tests.tiny_model import tiny_model
 from tests.unit.conversion.tutorial_models import LINES, tutorial, write_vocabularies
 from tests.unit.text.subword_models import subwords
+from tests.unit.text.test_own_tokenizer import Letters
 
 LAYOUT = "pytorch-seq2seq"
 without_tokenizer = pytest.mark.filterwarnings("ignore:no tokenizer is written")  # Marian has none that cuts at spaces
@@ -303,3 +305,23 @@ def test_from_hugging_face_with_proof(foreign: Path, tmp_path: Path) -> None:
     proof = convert(foreign, tmp_path / "ours")
     assert proof.compared
     assert proof.passed, str(proof)
+
+
+@pytest.mark.filterwarnings("ignore:no tokenizer is written")
+def test_a_model_with_a_tokenizer_of_ones_own(tmp_path: Path, calls: Calls) -> None:
+    letters = Letters()
+    ids = {"pad_id": letters.pad_id, "bos_id": letters.bos_id, "eos_id": letters.eos_id}
+    model = tiny_model(src_vocab_size=letters.size, tgt_vocab_size=letters.size, **ids)
+    folder = save_model(tmp_path / "ours", model, Tokenizers(letters), DecodeConfig(), "# A card\n")
+    with pytest.raises(CheckpointError, match="reads text by a tokenizer of its own"):
+        convert(folder, tmp_path / "out", to="onnx")
+    convert(folder, tmp_path / "hf", to="hf", tokenizer=letters)
+    assert letters in calls[0], "both sides are compared with it"
+    assert "config.json" in calls[0][-1][1]
+    with pytest.raises(ConfigError, match=r"^`tokenizer=` is given, but `.*` is not a folder of Pellucid's own$"):
+        convert(tmp_path / "hf", tmp_path / "again", tokenizer=letters)
+    torch.save({"epoch": 7, "model_state_dict": dict(tutorial(LAYOUT)[0])}, tmp_path / "model.pt")
+    with pytest.raises(
+        ConfigError, match=r"^`tokenizer=` is of a folder of Pellucid's own, but `.*` is a `pytorch-seq2"
+    ):
+        convert(tmp_path / "model.pt", tmp_path / "again", tokenizer=letters)
