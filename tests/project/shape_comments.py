@@ -21,7 +21,7 @@ _TERM = r"(?:[A-Z]|\d+|\.\.\.)"
 _SHAPE = re.compile(rf"\((?=[^)]*[A-Z]){_TERM}(?:\s*[-+*,]\s*{_TERM})*\s*,?\s*\)")
 _LOOKS_LIKE_A_SHAPE = re.compile(r"\((?=[^)]*\b[A-Z]\b)(?:[A-Z]|\d+|\.\.\.)\s*(?:[-+*,][^()]*)?\)")
 _LEADING_SHAPES = re.compile(rf"#\s*(?:{_SHAPE.pattern}(?:,\s*(?=\())?)+")
-_GENERIC = {"L", "M"}
+_GENERIC = {"G", "L", "M"}
 _COMPREHENSIONS = {"<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>", "<lambda>"}
 
 

@@ -24,7 +24,7 @@ class OneEach:
     """Says of an option that is given again for another file that a word behind its file is refused."""
 
     otherwise: str
-    """What such a word may have been meant for, with its option."""
+    """Another use of such a word, with its option."""
 
 
 def _recipes() -> Sequence[str]:

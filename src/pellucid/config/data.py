@@ -7,7 +7,7 @@ from pellucid.config.tables import Settings, check_at_least, check_fields, check
 from pellucid.errors import ConfigError
 
 OnBadUtf8 = Literal["error", "replace", "skip"]
-"""What becomes of a line that is not UTF-8: stop, put U+FFFD for each bad byte, or leave it out."""
+"""The fate of a line that is not UTF-8: an error, U+FFFD for each bad byte, or nothing of it."""
 Normalization = Literal["nfc", "nmt_nfkc", "none"]
 """The spellings of a text before it becomes ids."""
 

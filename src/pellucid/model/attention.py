@@ -33,7 +33,7 @@ def attention_weights(q: Tensor, k: Tensor, mask: Tensor | None = None, bias: Te
         scores = scores + bias  # (B, H, L, M)
     if mask is None:
         return scores.softmax(dim=-1)  # (B, H, L, M)
-    # The smallest number, not minus infinity: a row that is masked whole then has no NaN, in value or gradient.
+    # The most negative number, not minus infinity: a row that is masked whole then has no NaN, in value or gradient.
     scores = scores.masked_fill(~mask, torch.finfo(scores.dtype).min)  # (B, H, L, M)
     sees_nothing = ~mask.any(dim=-1, keepdim=True)
     return scores.softmax(dim=-1).masked_fill(sees_nothing, 0.0)  # (B, H, L, M)
@@ -50,11 +50,11 @@ def attention(
     *,
     block: nn.Module | None = None,
 ) -> Tensor:
-    """Returns softmax(q k^T / sqrt(d_k)) v, equation 1 of the paper: (B, H, L, K).
+    """Returns softmax(q k^T / sqrt(d_k) + bias) v, equation 1 of the paper, which has no bias: (B, H, L, K).
 
     Args:
         q: (B, H, L, K).
-        k, v: (B, H, M, K); or of fewer heads, each shared by as many neighbouring heads of `q`.
+        k, v: (B, H, M, K); or of G heads, each shared by H / G neighbouring heads of `q`.
         mask: bool, True = may attend, broadcastable to (B, H, L, M); of two dimensions it is (L, M), the same for all
             sentences. A query that may attend to nothing gets zeros.
         dropout_p: probability that a weight is dropped.
@@ -62,7 +62,7 @@ def attention(
         bias: added to the scores, broadcastable to (B, H, L, M).
         block: the module whose attention this is, by which an observer knows its model's calls.
 
-    Raises DataError for a mask that is not bool or has another shape, and for keys that do not fit the queries.
+    Raises DataError for a mask that is not bool or has another shape, and for keys or values that do not fit.
     """
     check_attention(q, k, v, mask)
     if k.size(1) != q.size(1):
@@ -73,10 +73,10 @@ def attention(
         # (benchmarks/attention_paths.py), which is what most text has; a GPU's kernel never writes weights to memory.
         fused = not q.is_cpu
     if fused:  # the kernel gives zeros for a row that is masked whole
-        added = mask
+        attn_mask = mask
         if bias is not None:  # the kernel takes one tensor: where there are both, minus infinity stands for the mask
-            added = bias if mask is None else bias.masked_fill(~mask, -torch.inf)
-        output = F.scaled_dot_product_attention(q, k, v, attn_mask=added, dropout_p=dropout_p)  # (B, H, L, K)
+            attn_mask = bias if mask is None else bias.masked_fill(~mask, -torch.inf)
+        output = F.scaled_dot_product_attention(q, k, v, attn_mask=attn_mask, dropout_p=dropout_p)  # (B, H, L, K)
     else:
         output = dropout(attention_weights(q, k, mask, bias), dropout_p) @ v  # (B, H, L, K)
     tell_observer(block, q, k, v, mask, bias, output)
@@ -86,7 +86,7 @@ def attention(
 class MultiHeadAttention(nn.Module):
     """Section 3.2.2: Concat(head_1, ..., head_H) W^O; each head is an attention of width K, by default d_model / H.
 
-    `qkv_proj` packs W^Q, W^K and W^V, in that order, K rows for each head; `out_proj` is W^O.
+    `qkv_proj` packs W^Q, W^K and W^V, in that order; its first rows are head 1 of W^Q. `out_proj` is W^O.
 
     Beyond the paper: `num_kv_heads`, fewer heads of keys and values than of queries (Ainslie et al. 2023);
     `head_width`, another K (the setting `head_dim`); `qkv_bias`, biases in `qkv_proj` where they differ from
@@ -161,7 +161,7 @@ class MultiHeadAttention(nn.Module):
         check_attended(x, memory, others, self.d_model)
         q, k, v = self.project(x, memory, cache, None if distances is None else distances.rotation)
         bias = None if distances is None else distances.bias
-        # Only the probability: attention() drops by itself, since the fused kernel wants the number.
+        # Of the module its probability alone: attention() drops by itself, as the fused kernel does.
         dropout_p = self.dropout.p if self.training else 0.0
         output = attention(q, k, v, mask, dropout_p, bias=bias, block=self)  # (B, H, L, K)
         return self.out_proj(self.join_heads(output))  # (B, L, D)
@@ -183,7 +183,8 @@ class MultiHeadAttention(nn.Module):
             k, v = self.keys_and_values(memory) if cache is None else cache.keep_memory(memory, self.keys_and_values)
             return q, k, v
         q, k, v = map(self.split_heads, torch.split(self.qkv_proj(x), self.qkv_widths, dim=-1))
-        q, k = self.q_norm(q), self.k_norm(k)
+        q = self.q_norm(q)  # (B, H, L, K)
+        k = self.k_norm(k)  # (B, G, L, K)
         if rotation is not None:
             q, k = rotate(q, rotation), rotate(k, rotation)
         return (q, k, v) if cache is None else (q, *cache.extend_self(k, v))

@@ -46,6 +46,15 @@ def check_pairs(src: Tensor, tgt: Tensor, memory: Tensor | None, d_model: int) -
         )
 
 
+def check_memory(memory: Tensor | None, cross_attn: nn.Module | None) -> None:
+    """Raises DataError for cross-attention without a memory: it would attend to the target, the future included."""
+    if memory is None and cross_attn is not None:
+        raise DataError(
+            "`memory` is None, but this decoder has cross-attention, which attends to a memory (B, S, D)",
+            "give what the encoder returns, or make the decoder with has_memory=False",
+        )
+
+
 def check_embedded(
     ids: Tensor,
     name: str,

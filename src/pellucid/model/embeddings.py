@@ -36,7 +36,7 @@ class Embeddings(nn.Module):
         self.dropout: Dropout = Dropout(config.dropout)
 
     def forward(self, ids: Tensor, position: int | None = None, segments: Tensor | None = None) -> Tensor:
-        """Ids (B, L) -> (B, L, D); they stand at 0, 1, 2 ..., or, as hypotheses side by side, all at one `position`.
+        """Ids (B, L) -> (B, L, D); they stand at 0, 1, 2 ..., or in a step of decoding all at one `position`.
 
         `segments` (B, L) says which kind of segment each is part of; None: all of the first.
 
@@ -47,7 +47,7 @@ class Embeddings(nn.Module):
         check_embedded(ids, self.name, segments, position, self.max_positions, self.segments)
         x = look_up(self.tokens, ids, self.name) * self.scale  # (B, L, D)
         if self.positions is not None:
-            x = x + self.positions(start, end)
+            x = x + self.positions(start, end)  # (B, L, D)
         if self.segments is not None:
             x = x + look_up(self.segments, torch.zeros_like(ids) if segments is None else segments, "segments")
         return self.dropout(x if self.norm is None else self.norm(x))  # (B, L, D)

@@ -24,7 +24,8 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
 class FeedForward(nn.Module):
     """activation(x W1 + b1) W2 + b2, equation 2 of the paper; gated: (activation(x Wg + bg) * (x W1 + b1)) W2 + b2.
 
-    W1 is `up_proj`, W2 `down_proj` and Wg `gate_proj`.
+    W1 is `up_proj`, W2 `down_proj` and Wg `gate_proj`. `dropout` falls on what the activation gives; the paper has none
+    there.
     """
 
     def __init__(

@@ -18,8 +18,8 @@ def initialise(model: nn.Module, config: ModelConfig) -> None:
     That gives embeddings unit variance after the scale of section 3.4, and tied logits too. Without that scale, a
     pre-norm sublayer adds less, by the root of the number of sums in its stack (Radford et al. 2019, section 2.3).
 
-    It sets every `Linear` of Pellucid's and the tables of its embeddings and positions. All else, which only parts of
-    your own have, keeps what its constructor gave it.
+    It sets every `Linear` of Pellucid's and the tables of its embeddings and positions. All else, as norms
+    and what parts of your own hold, keeps what its constructor gave it.
     """
     # Projections packed in one matrix are matrices of their own.
     attentions = [module for module in model.modules() if isinstance(module, MultiHeadAttention)]

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from pellucid.config import ModelConfig
 from pellucid.model.attention import MultiHeadAttention
 from pellucid.model.cache import DecoderCache, LayerCache
+from pellucid.model.checks import check_memory
 from pellucid.model.fast.dropout import Dropout
 from pellucid.model.feed_forward import FeedForward
 from pellucid.model.norm import make_norm
@@ -23,7 +24,7 @@ from pellucid.model.relative import Distances, make_distances, positions_of
 
 
 class Encoder(nn.Module):
-    """The left stack: N layers, and a final norm where there is one."""
+    """The left stack: N layers, and with `norm = "pre"` a final norm, which the paper does not have."""
 
     def __init__(self, config: ModelConfig, parts: Parts = OURS) -> None:
         super().__init__()
@@ -44,7 +45,10 @@ class Encoder(nn.Module):
 
 
 class Decoder(nn.Module):
-    """The right stack: N layers, and a final norm where there is one; without a memory, it has no cross-attention."""
+    """The right stack: N layers, and a final norm as the encoder's.
+
+    Built with `has_memory=False`, its layers have no cross-attention; else each call needs a memory.
+    """
 
     def __init__(self, config: ModelConfig, parts: Parts = OURS, has_memory: bool = True) -> None:
         super().__init__()
@@ -63,7 +67,10 @@ class Decoder(nn.Module):
         memory_mask: Tensor | None,
         cache: DecoderCache | None = None,
     ) -> Tensor:
-        """(B, T, D), (B, S, D) -> (B, T, D). `mask` is broadcastable to (B, H, T, T), `memory_mask` to (B, H, T, S)."""
+        """(B, T, D), (B, S, D) -> (B, T, D). `mask` is broadcastable to (B, H, T, T), `memory_mask` to (B, H, T, S).
+
+        With a `cache`, in a step of decoding, T is the W hypotheses, and `mask` is that of the cache, (B, 1, W, M).
+        """
         distances = None if self.relative is None else self.relative(*positions_of(x, cache))
         for index, layer in enumerate(self.layers):
             x = layer(x, memory, mask, memory_mask, None if cache is None else cache.layers[index], distances)
@@ -71,7 +78,7 @@ class Decoder(nn.Module):
 
 
 class ResidualSums(nn.Module):
-    """The residual sum around each sublayer, with dropout (section 5.4), and the norm before it or behind."""
+    """The residual sum around a sublayer, dropout (section 5.4), and a norm before the sublayer or behind the sum."""
 
     def __init__(self, dropout: float, norm_first: bool) -> None:
         super().__init__()
@@ -116,7 +123,7 @@ class EncoderLayer(ResidualSums):
 
     def forward(self, x: Tensor, mask: Tensor | None, distances: Distances | None = None) -> Tensor:
         """(B, S, D) -> (B, S, D). `mask` is broadcastable to (B, H, S, S)."""
-        # As Parts.attention says, with all arguments: an attention of your own need not have defaults.
+        # None: no memory, `x` attends to itself. All arguments, since an attention of your own need not have defaults.
         x = self.add(
             x, self.self_attn_norm, lambda x: self.self_attn(x, None, mask=mask, cache=None, distances=distances)
         )
@@ -165,10 +172,14 @@ class DecoderLayer(ResidualSums):
         cache: LayerCache | None = None,
         distances: Distances | None = None,
     ) -> Tensor:
-        """(B, T, D), (B, S, D) -> (B, T, D). `mask` is broadcastable to (B, H, T, T), `memory_mask` to (B, H, T, S)."""
+        """(B, T, D), (B, S, D) -> (B, T, D), with masks as the Decoder takes them.
+
+        Raises DataError for cross-attention without a memory.
+        """
         x = self.add(
             x, self.self_attn_norm, lambda x: self.self_attn(x, None, mask=mask, cache=cache, distances=distances)
         )
+        check_memory(memory, self.cross_attn)
         cross_attn, cross_attn_norm = self.cross_attn, self.cross_attn_norm
         if cross_attn is not None and cross_attn_norm is not None:  # both or neither; as locals, mypy knows them below
             x = self.add(

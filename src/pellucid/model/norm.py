@@ -12,7 +12,7 @@ def make_norm(config: ModelConfig, parts: Parts = OURS) -> nn.Module:
 
 
 def norm_of_width(config: ModelConfig, width: int) -> nn.Module:
-    """Returns a norm over a last dimension of `width`, as queries and keys may have it, too.
+    """Returns a norm of ours over a last dimension of `width`; attention takes it for queries and keys.
 
     "rms" neither subtracts the mean nor adds a bias.
     """

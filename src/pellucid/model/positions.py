@@ -61,7 +61,8 @@ def sinusoids(length: int, d_model: int) -> Tensor:
 
 def make_added_positions(config: ModelConfig, parts: Parts = OURS) -> AddedPositions | None:
     """Returns the positions that are added to the embeddings; None where positions act within attention."""
-    if parts.positions is not None:  # in make_distances as well: only what is made tells where it belongs
+    # Yours may be added here or act within attention, as its type tells: make_distances makes one, too.
+    if parts.positions is not None:
         made = parts.make("positions", config, parts.positions)
         return made if isinstance(made, AddedPositions) else None
     if config.positions == "sinusoidal":

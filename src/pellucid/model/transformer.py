@@ -103,12 +103,13 @@ class Transformer(StepByStep):
     ) -> Tensor:
         """Returns logits (B, T, V) for target ids (B, T), given the memory (B, S, D) of `src` (B, S).
 
-        Of `src`, only its shape and its padding are used: the padding of the memory is not attended to.
+        Of `src`, its shape is checked, and its padding is not attended to where no `src_mask` is given.
         """
         return self.output_projection(self.states(src, tgt, src_mask, tgt_mask, memory))  # (B, T, V)
 
     def start(self, ids: Tensor, beam_size: int = 1) -> DecoderCache:
         """Encodes the source `ids` (B, S), and returns the cache from which `step` continues."""
+        check_ids(ids)
         src_mask = padding_mask(ids, self.config.pad_id)
         memory, num_layers = self.encode(ids, src_mask), self.config.num_decoder_layers
         return DecoderCache(ids.size(0), num_layers, ids.device, beam_size, memory, src_mask)

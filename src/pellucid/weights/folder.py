@@ -39,7 +39,7 @@ DESCRIPTION = "pellucid.json"
 CONFIG = "config.json"
 WEIGHTS = "model.safetensors"
 CONVERSION = "conversion.json"
-"""What a conversion found, in the folder that it wrote."""
+"""The report of a conversion, in the folder that it wrote."""
 OWN_TYPE = "pellucid"
 """Pellucid's `model_type` in a config.json."""
 SECTIONS = ("model", "tokenizer", "decode")

@@ -6,7 +6,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from pellucid.model.layers import DecoderLayer, EncoderLayer, ResidualSums
+from pellucid.errors import DataError
+from pellucid.model.layers import Decoder, DecoderLayer, EncoderLayer, ResidualSums
 from pellucid.model.masks import causal_mask
 from tests.tiny_model import tiny_config
 
@@ -89,3 +90,11 @@ def test_the_norms_follow_the_biases_and_the_epsilon(layer_class: type[EncoderLa
     norms = [module for module in layer.modules() if isinstance(module, nn.LayerNorm)]
     assert len(norms) == (2 if layer_class is EncoderLayer else 3)
     assert {(norm.eps, norm.bias) for norm in norms} == {(0.125, None)}
+
+
+def test_cross_attention_without_a_memory_is_refused() -> None:
+    decoder = Decoder(tiny_config())
+    with pytest.raises(DataError, match="`memory` is None, but this decoder has cross-attention") as caught:
+        decoder(torch.randn(2, 4, D), None, causal_mask(4), None)
+    assert "has_memory=False" in caught.value.hint
+    assert Decoder(tiny_config(), has_memory=False)(torch.randn(2, 4, D), None, causal_mask(4), None).shape == (2, 4, D)
