@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from pellucid.cli.main import main
-from tests.properties.test_resume import STOPPED, metrics
-from tests.toy_task import SMALL, write_pairs
+from tests.properties.test_resume import STOPPED
+from tests.toy_task import SMALL, metrics, write_pairs
 from tests.unit.text.subword_models import CORPUS
 
 LINES = CORPUS[7:107]
@@ -50,7 +50,7 @@ def test_stopped_in_another_process_it_ends_in_the_same_bytes(kind: str, tmp_pat
     assert main(broken) == 0
     weights = [(tmp_path / name / "run" / "model.safetensors").read_bytes() for name in ("broken", "unbroken")]
     assert weights[0] == weights[1]
-    assert metrics(tmp_path / "broken") == metrics(tmp_path / "unbroken")
+    assert metrics(tmp_path / "broken" / "run") == metrics(tmp_path / "unbroken" / "run")
 
 
 def test_both_are_what_was_trained_with(tmp_path: Path) -> None:
@@ -59,7 +59,7 @@ def test_both_are_what_was_trained_with(tmp_path: Path) -> None:
     for kind, settings in {"neither": ("data.tokenizer=bpe",), **WAYS}.items():
         if kind != "unigram":
             assert main(command(tmp_path / kind, *settings)) == 0
-            found[kind] = metrics(tmp_path / kind)[0]
+            found[kind] = metrics(tmp_path / kind / "run")[0]
     assert found["bpe"]["tokens"] > 1.2 * found["neither"]["tokens"]
     assert found["joined pairs"]["loss"] != found["neither"]["loss"]
     assert found["both"]["loss"] != found["bpe"]["loss"]

@@ -2,16 +2,14 @@
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from pellucid.cli.main import main
 from pellucid.weights.tensors import load_tensors
-from tests.toy_task import reversed_letters, small_arguments, write_pairs
+from tests.toy_task import metrics, reversed_letters, small_arguments, write_pairs
 from tests.unit.run.test_run import at_step, interrupt
 
-TIMING = ("seconds", "tokens_per_second")
 PLAIN = ("train.steps=8", "train.validate_every=2", "train.save_every=4")
 WAYS = {
     "moving average": ("train.ema_decay=0.9",),
@@ -33,11 +31,6 @@ def command(folder: Path, *settings: str) -> list[str]:
     return [*small_arguments(src, tgt, folder / "run", *PLAIN, *settings), "--device", "cpu"]
 
 
-def metrics(folder: Path) -> list[dict[str, Any]]:
-    lines = (folder / "run" / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
-    return [{key: value for key, value in json.loads(line).items() if key not in TIMING} for line in lines]
-
-
 @pytest.mark.parametrize("way", WAYS)
 def test_stopped_and_gone_on_with_it_ends_in_the_same_bytes(
     tmp_path: Path, way: str, monkeypatch: pytest.MonkeyPatch
@@ -54,7 +47,7 @@ def test_stopped_and_gone_on_with_it_ends_in_the_same_bytes(
     assert main(broken) == 0
     files = [(tmp_path / name / "run" / "model.safetensors").read_bytes() for name in ("broken", "unbroken")]
     assert files[0] == files[1]
-    assert metrics(tmp_path / "broken") == metrics(tmp_path / "unbroken")
+    assert metrics(tmp_path / "broken" / "run") == metrics(tmp_path / "unbroken" / "run")
 
 
 def test_each_way_is_a_way_of_its_own(tmp_path: Path) -> None:
@@ -63,8 +56,8 @@ def test_each_way_is_a_way_of_its_own(tmp_path: Path) -> None:
     for way, settings in ways.items():
         assert main(command(tmp_path / way, *settings)) == 0
     # Two ways may choose the same weights at the end; what they chose from is not the same.
-    found = {(tmp_path / way / "run" / "model.safetensors", json.dumps(metrics(tmp_path / way))) for way in ways}
-    assert len({(path.read_bytes(), told) for path, told in found}) == len(ways)
+    runs = [tmp_path / way / "run" for way in ways]
+    assert len({((run / "model.safetensors").read_bytes(), json.dumps(metrics(run))) for run in runs}) == len(ways)
     sizes = {
         way: sum(t.numel() for t in load_tensors(tmp_path / way / "run" / "model.safetensors").values()) for way in ways
     }
