@@ -7,6 +7,8 @@ import os
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ["PELLUCID_OFFLINE"] = "1"  # no test fetches anything by accident
 
+import gc
+
 import pytest
 import torch
 from hypothesis import settings
@@ -23,3 +25,8 @@ def _seed() -> None:
     torch.default_generator.manual_seed(0)
     if torch.cuda.is_initialized():
         torch.cuda.manual_seed_all(0)
+
+
+def pytest_collection_finish() -> None:
+    """Collected tests and imported modules stay: the garbage collector need not look through them again and again."""
+    gc.freeze()

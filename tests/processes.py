@@ -2,12 +2,9 @@
 
 The first call starts a server, which imports what Pellucid needs and then forks a process for each call: one that has
 its own files, folder, environment and signals, and that dies alone. It is what `subprocess.run([sys.executable, ...])`
-would start, but for three things that were settled when the server started: the seed of hashes, the standard streams'
-encodings, and modules that are loaded already. Where these matter, and where systems do not fork, a test starts Python.
-
-    python tests/processes.py call SOCKET ARGUMENT...
-
-is for shell scripts: a small client, which passes on its own streams, folder, environment and signals.
+would start, but for what was settled when the server started: the seed of hashes, the encoding and the buffering of the
+standard streams, and modules that are loaded already. Where these matter, a test starts Python itself; where a system
+does not fork, all do.
 """
 
 import atexit
@@ -54,11 +51,9 @@ def run_python(
     return subprocess.CompletedProcess(words, status, *texts)
 
 
-def shell_function(name: str, *arguments: str) -> str:
-    """Returns a definition for bash of a function that runs `python ARGUMENTS` and what it is called with."""
-    words = [sys.executable, *([__file__, "call", _server()] if FORKS else []), *arguments]
-    quoted = " ".join(f"'{word}'" for word in words)
-    return f'{name}() {{ {quoted} "$@"; }}\n'
+def python() -> str:
+    """Returns a program to start in place of Python: a small one, which passes on all that is its own to the server."""
+    return str(Path(_server()).with_name("python")) if FORKS else sys.executable
 
 
 class _Call:
@@ -69,6 +64,8 @@ class _Call:
         self.connection = socket.socket(socket.AF_UNIX)
         self.connection.connect(server)
         self.pid = 0
+        self.early: list[int] = []
+        """Signals that came before the process's number."""
 
     def begin(self, streams: list[int], timeout: float | None = None) -> int:
         """Starts the process with those streams, waits for its end and returns its status."""
@@ -77,6 +74,8 @@ class _Call:
         self.connection.sendall(self.asked)
         answers = self.connection.makefile("r", encoding="ascii")
         self.pid = int(answers.readline())
+        for number in self.early:
+            self.send(number)
         try:
             return int(answers.readline())
         except TimeoutError:
@@ -87,6 +86,8 @@ class _Call:
         """Sends the process a signal."""
         if self.pid:
             os.kill(self.pid, number)
+        else:
+            self.early.append(number)
 
     def close(self) -> None:
         self.connection.close()
@@ -97,9 +98,14 @@ def _server() -> str:
     """Starts the server of this process, which ends with it; returns its socket."""
     folder = tempfile.TemporaryDirectory(prefix="pellucid-")  # a socket's path may be a hundred letters long
     path = os.path.join(folder.name, "socket")
+    client = Path(folder.name, "python")
+    client.write_text(f'#!/bin/sh\nexec "{sys.executable}" -S "{__file__}" call "{path}" "$@"\n', encoding="utf-8")
+    client.chmod(0o755)
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
     process = subprocess.Popen(
-        [sys.executable, __file__, "serve", path], stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=ROOT
-    )
+        [sys.executable, __file__, "serve", path],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=ROOT, env=environment,
+    )  # fmt: skip
     assert process.stdin is not None
     assert process.stdout is not None
     assert process.stdout.readline() == b"ready\n"
@@ -207,7 +213,7 @@ def _become(asked: dict[str, object]) -> None:
         exec(compile(words[1], "<string>", "exec"), {"__name__": "__main__"})
     else:
         sys.argv = words
-        sys.path.insert(0, str(Path(words[0]).parent))
+        sys.path.insert(0, os.path.dirname(os.path.abspath(words[0])))
         runpy.run_path(words[0], run_name="__main__")
 
 

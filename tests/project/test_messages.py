@@ -3,9 +3,8 @@
 import ast
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
-
-import pytest
 
 PACKAGE = Path(__file__).parents[2] / "src" / "pellucid"
 MODULES = sorted(path for path in PACKAGE.rglob("*.py") if path.parent.name != "cli")
@@ -17,12 +16,15 @@ COMMAND = re.compile(r"`(?:pellucid|sacrebleu)\b[^`]*`")
 """A whole command in backticks may have its options."""
 
 
+@cache
+def tree_of(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
 def parameters() -> set[str]:
     """The names of all parameters of functions, those of verbs included, and of the fields of their options."""
     found: set[str] = set()
-    for node in (
-        node for path in PACKAGE.rglob("*.py") for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-    ):
+    for node in (node for path in PACKAGE.rglob("*.py") for node in ast.walk(tree_of(path))):
         if isinstance(node, ast.arguments):
             found |= {argument.arg for argument in [*node.posonlyargs, *node.args, *node.kwonlyargs]}
         elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
@@ -32,7 +34,7 @@ def parameters() -> set[str]:
 
 def strings(path: Path) -> Iterator[tuple[int, str]]:
     """The line and the text of each string of a module that is not a docstring; of an f-string what stands between."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
+    tree = tree_of(path)
     below = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
     for node in ast.walk(tree):
         if isinstance(node, ast.JoinedStr):
@@ -42,9 +44,13 @@ def strings(path: Path) -> Iterator[tuple[int, str]]:
             yield node.lineno, node.value
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda path: path.relative_to(PACKAGE).as_posix())
-def test_no_option_of_the_command_line_is_named(path: Path) -> None:
-    found = [f"{path.name}:{line}: {text}" for line, text in strings(path) if OPTION.search(COMMAND.sub("", text))]
+def test_no_option_of_the_command_line_is_named() -> None:
+    found = [
+        f"{path.relative_to(PACKAGE)}:{line}: {text}"
+        for path in MODULES
+        for line, text in strings(path)
+        if OPTION.search(COMMAND.sub("", text))
+    ]
     assert found == [], "write `name=` or `name=value`: the command line turns it into its option"
 
 
@@ -52,7 +58,7 @@ def test_what_messages_name_are_parameters() -> None:
     known = parameters() | OTHERS
     named = {(name, path) for path in MODULES for _, text in strings(path) for name in NAMED.findall(text)}
     for path in MODULES:
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in ast.walk(tree_of(path)):
             is_call = isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "argument"
             if is_call and isinstance(node.args[0], ast.Constant):  # type: ignore[attr-defined]
                 named.add((str(node.args[0].value), path))  # type: ignore[attr-defined]

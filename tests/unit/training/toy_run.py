@@ -82,6 +82,11 @@ class ToyRun:
         """A copy of the model's parameters."""
         return {name: p.detach().clone() for name, p in self.model.named_parameters()}
 
+    def has_the_weights_of(self, other: "ToyRun") -> bool:
+        """Returns whether all parameters are equal, bit for bit."""
+        found, expected = (dict(run.model.named_parameters()) for run in (self, other))
+        return found.keys() == expected.keys() and all(torch.equal(found[name], expected[name]) for name in expected)
+
     @property
     def metrics(self) -> list[dict[str, Any]]:
         """The metrics log but for what the clock says."""
