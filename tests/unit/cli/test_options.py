@@ -5,15 +5,10 @@ from pathlib import Path
 import pytest
 
 from pellucid.errors import CheckpointError, shown
-from tests.toy_task import reversed_letters, write_pairs
+from tests.toy_task import reversed_letters
 from tests.unit.cli.command_line import CommandLine
 
 PAIRS = [*reversed_letters(6, seed=9), ("", "a")]
-
-
-@pytest.fixture
-def texts(tmp_path: Path) -> tuple[str, str]:
-    return write_pairs(tmp_path, PAIRS, "test")
 
 
 @pytest.mark.parametrize(("verb", "side"), [("score", "--tgt"), ("evaluate", "--ref")])
