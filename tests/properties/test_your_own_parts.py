@@ -262,7 +262,7 @@ def test_to_the_end(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     case = CASES[name]
     resumed = train(case, tmp_path, monkeypatch)
     translator = opened(resumed)
-    trained = pellucid.Translator(resumed["run"].model, resumed["run"].tokenizers)
+    trained = pellucid.Translator(resumed["run"].model, resumed["run"].tokenizers, translator.decode)
     assert translator.score(LINES, LINES[::-1]) == trained.score(LINES, LINES[::-1])
     options = {"beam_size": 3, "n_best": 3, "search": eval(case.search, resumed) if case.search else None}
     translations = translator.translate(LINES, **options)

@@ -13,7 +13,7 @@ from pellucid.training.interrupts import Interrupted
 from pellucid.training.schedule import SETTLED, Clock, learning_rate
 from tests.unit.training.toy_run import ToyRun
 
-BUDGET = 120.0
+BUDGET = 90.0
 SETTINGS: dict[str, Any] = {
     "steps": 1000, "schedule": "stable", "decay_fraction": 0.4, "budget": BUDGET, "accumulate": 1,
     "validate_every": 10, "save_every": 10, "log_every": 5,
