@@ -1,7 +1,6 @@
 """The guide from a tutorial to a translator runs from top to bottom: where the reader trained, then the commands."""
 
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -10,6 +9,7 @@ from pellucid.conversion.tutorial import USUAL_NAMES
 from pellucid.weights.tutorials.layouts import LAYOUT_NAMES
 from tests.docs.pages import ROOT, Page
 from tests.parity.tutorials.seq2seq import Seq2Seq
+from tests.processes import python
 
 GUIDE = Page(ROOT / "docs" / "guides" / "from-a-tutorial.md")
 SPECIAL = ["<unk>", "<pad>", "<sos>", "<eos>"]
@@ -28,7 +28,7 @@ def test_the_guide_runs_from_top_to_bottom(tmp_path: Path, monkeypatch: pytest.M
     for code in (save, write):
         run(code, tmp_path, {"model": model, "src_vocab": src_vocab, "tgt_vocab": tgt_vocab})
     script = "set -euo pipefail\n" + "".join(code for code in GUIDE.fences("sh") if "--to ct2" not in code)
-    script = f'pellucid() {{ "{sys.executable}" -m pellucid "$@"; }}\n{script}'
+    script = f'pellucid() {{ "{python()}" -m pellucid "$@"; }}\n{script}'
     done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert "encoder.layers.0.self_attn" in done.stdout

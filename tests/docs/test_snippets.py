@@ -3,7 +3,6 @@
 import re
 import shutil
 import subprocess
-import sys
 import tomllib
 from pathlib import Path
 
@@ -13,6 +12,7 @@ import pellucid
 from pellucid.config import Recipe
 from pellucid.data.dates import split_dates, write_parallel
 from tests.docs.pages import CURRENT, ROOT, Page
+from tests.processes import python
 
 SNIPPETS = [(page, code) for page in CURRENT for code in page.fences("python")]
 TOML = [(page, code) for page in CURRENT for code in page.fences("toml")]
@@ -40,6 +40,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize(("page", "code"), SNIPPETS, ids=[f"{p} {i}" for i, (p, _) in enumerate(SNIPPETS)])
 def test_python_runs(page: Page, code: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(folder)
+    monkeypatch.setattr("sys.executable", python())
     exec(compile(code, str(page), "exec"), {"__name__": "__main__"})
 
 
@@ -71,7 +72,7 @@ def test_the_guide_runs_from_top_to_bottom(folder: Path, monkeypatch: pytest.Mon
     program = here / "bin" / "pellucid"
     program.parent.mkdir()
     short = " ".join(f"--set {setting}" for setting in SHORT)
-    program.write_text(PELLUCID.format(python=sys.executable, short=short), encoding="utf-8")
+    program.write_text(PELLUCID.format(python=python(), short=short), encoding="utf-8")
     program.chmod(0o755)
     for name, code in re.findall(r"<!-- file: (\S+) -->\n```toml\n(.*?)^```$", GUIDE.text, re.MULTILINE | re.DOTALL):
         (here / name).write_text(code, encoding="utf-8")

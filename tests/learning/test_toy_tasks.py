@@ -31,8 +31,10 @@ def reverse(text: str) -> str:
 
 @pytest.mark.parametrize(
     ("task", "separator", "tokenizer"),
-    [(str, "", "characters"), (reverse, " ", "spaces")],
-    ids=["copy", "reverse"],
+    [
+        pytest.param(str, "", "characters", id="copy", marks=pytest.mark.slow),
+        pytest.param(reverse, " ", "spaces", id="reverse"),
+    ],
 )
 def test_a_toy_task_is_learnt(tmp_path: Path, task: Callable[[str], str], separator: str, tokenizer: str) -> None:
     pairs = [(text, task(text)) for text in numbers(separator)]

@@ -3,9 +3,8 @@
 import ast
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
-
-import pytest
 
 from pellucid.cli.verbs import VERBS
 
@@ -23,12 +22,15 @@ COMMANDS = {"config/tasks.py", "weights/card.py"}
 """Where commands are told by design: how a model is used, in Python and on the command line."""
 
 
+@cache
+def tree_of(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
 def parameters() -> set[str]:
     """The names of all parameters of functions, those of verbs included, and of the fields of their options."""
     found: set[str] = set()
-    for node in (
-        node for path in PACKAGE.rglob("*.py") for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-    ):
+    for node in (node for path in PACKAGE.rglob("*.py") for node in ast.walk(tree_of(path))):
         if isinstance(node, ast.arguments):
             found |= {argument.arg for argument in [*node.posonlyargs, *node.args, *node.kwonlyargs]}
         elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
@@ -38,7 +40,7 @@ def parameters() -> set[str]:
 
 def strings(path: Path) -> Iterator[tuple[int, str]]:
     """The line and the text of each string of a module that is not a docstring; of an f-string what stands between."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
+    tree = tree_of(path)
     below = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
     for node in ast.walk(tree):
         if isinstance(node, ast.JoinedStr):
@@ -48,27 +50,31 @@ def strings(path: Path) -> Iterator[tuple[int, str]]:
             yield node.lineno, node.value
 
 
-def _name(path: Path) -> str:
-    return path.relative_to(PACKAGE).as_posix()
+def _found(pattern: re.Pattern[str], without: re.Pattern[str]) -> list[str]:
+    """Returns where the messages of modules, but those that tell commands by design, hold `pattern`."""
+    names = {path: path.relative_to(PACKAGE).as_posix() for path in MODULES}
+    return [
+        f"{name}:{line}: {text}"
+        for path, name in names.items()
+        if name not in COMMANDS
+        for line, text in strings(path)
+        if pattern.search(without.sub("", text))
+    ]
 
 
-@pytest.mark.parametrize("path", MODULES, ids=_name)
-def test_no_option_of_the_command_line_is_named(path: Path) -> None:
-    found = [f"{path.name}:{line}: {text}" for line, text in strings(path) if OPTION.search(COMMAND.sub("", text))]
-    assert found == [] or _name(path) in COMMANDS, "write `name=` or `name=value`, which becomes an option"
+def test_no_option_of_the_command_line_is_named() -> None:
+    assert _found(OPTION, COMMAND) == [], "write `name=` or `name=value`, which becomes an option"
 
 
-@pytest.mark.parametrize("path", MODULES, ids=_name)
-def test_no_command_is_named(path: Path) -> None:
-    found = [f"{path.name}:{line}: {text}" for line, text in strings(path) if VERB.search(text)]
-    assert found == [] or _name(path) in COMMANDS, "name the function, or its parameter"
+def test_no_command_is_named() -> None:
+    assert _found(VERB, COMMAND) == [], "name the function, or its parameter"
 
 
 def test_what_messages_name_are_parameters() -> None:
     known = parameters() | OTHERS
     named = {(name, path) for path in MODULES for _, text in strings(path) for name in NAMED.findall(text)}
     for path in MODULES:
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in ast.walk(tree_of(path)):
             is_call = isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "argument"
             if is_call and isinstance(node.args[0], ast.Constant):  # type: ignore[attr-defined]
                 named.add((str(node.args[0].value), path))  # type: ignore[attr-defined]

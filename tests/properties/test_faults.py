@@ -3,8 +3,6 @@
 import json
 import os
 import re
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,6 +10,7 @@ from typing import Any
 import pytest
 
 from pellucid.data.dates import split_dates, write_parallel
+from tests.processes import run_python
 from tests.toy_task import SMALL, reversed_letters, small_arguments, write_pairs
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs processes that are forked")
@@ -46,21 +45,9 @@ def sampled(folder: Path) -> list[str]:
 
 def outcomes(mode: str, folder: Path, places: str, arguments: list[str]) -> Iterator[dict[str, Any]]:
     """What tests/properties/faults.py tells."""
-    command = [
-        sys.executable,
-        "-m",
-        "tests.properties.faults",
-        mode,
-        str(folder),
-        places,
-        *arguments,
-        "--device",
-        "cpu",
-    ]
-    paths = [str(ROOT), *os.environ.get("PYTHONPATH", "").split(os.pathsep)]
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, paths)), "OMP_NUM_THREADS": "1"}
-    done = subprocess.run(
-        command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=TIME_LIMIT, check=False
+    options = ("--device", "cpu")
+    done = run_python(
+        "-m", "tests.properties.faults", mode, folder, places, *arguments, *options, cwd=ROOT, timeout=TIME_LIMIT
     )
     assert done.returncode == 0, done.stderr[-3000:]
     yield from map(json.loads, done.stdout.splitlines())

@@ -5,15 +5,15 @@ import os
 import re
 import signal
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from pellucid.tasks.translator import Translator
-from tests.properties.test_resume import assert_same_run, metrics
-from tests.toy_task import reversed_letters, small_arguments, write_pairs
+from tests.processes import run_python
+from tests.properties.test_resume import assert_same_run
+from tests.toy_task import metrics, reversed_letters, small_arguments, write_pairs
 
 pytestmark = pytest.mark.slow
 
@@ -78,10 +78,7 @@ def disk(tmp_path: Path) -> Iterator[Path]:
 def run(folder: Path, acts: str = "{}") -> subprocess.CompletedProcess[str]:
     """The same command each time."""
     arguments = small_arguments("train.src", "train.tgt", Path("run"), *SETTINGS)
-    return subprocess.run(
-        [sys.executable, "-c", WATCHED, acts, *arguments, "--device", "cpu"],
-        cwd=folder, env=os.environ | {"OMP_NUM_THREADS": "1"}, capture_output=True, text=True, check=False, timeout=600,
-    )  # fmt: skip
+    return run_python("-c", WATCHED, acts, *arguments, "--device", "cpu", cwd=folder)
 
 
 @pytest.fixture(scope="module")
@@ -147,4 +144,4 @@ def test_a_signal_on_a_full_disk_says_what_is_not_saved(disk: Path, undisturbed:
     (disk / "filler").unlink()
     assert run(disk).returncode == 0
     assert_same_run(disk, undisturbed)
-    assert metrics(disk)[-1]["event"] == "candidate"
+    assert metrics(disk / "run")[-1]["event"] == "candidate"

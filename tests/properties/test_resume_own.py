@@ -7,14 +7,13 @@ files of a checkpoint.
 import json
 import os
 import signal
-import subprocess
-import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-TIMING = ("seconds", "tokens_per_second")
+from tests.processes import run_python
+from tests.toy_task import metrics
+
 SCRIPT = '''
 import os, signal, sys
 from dataclasses import replace
@@ -138,18 +137,10 @@ def go(folder: Path, moment: str = "", step: int = 0) -> int:
     folder.mkdir(exist_ok=True)
     (folder / "script.py").write_text(SCRIPT, encoding="utf-8")
     root = str(Path(__file__).parents[2])
-    path = os.pathsep.join([root, str(Path(root, "src")), os.environ.get("PYTHONPATH", "")])
-    done = subprocess.run(
-        [sys.executable, "script.py", moment, str(step)], cwd=folder, capture_output=True, text=True, check=False,
-        env=os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": path},
-    )  # fmt: skip
+    path = os.pathsep.join([root, os.environ.get("PYTHONPATH", "")])
+    done = run_python("script.py", moment, step, cwd=folder, env=os.environ | {"PYTHONPATH": path})
     assert done.returncode in (0, -signal.SIGKILL), done.stderr
     return done.returncode
-
-
-def metrics(folder: Path) -> list[dict[str, Any]]:
-    lines = (folder / "run" / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
-    return [{key: value for key, value in json.loads(line).items() if key not in TIMING} for line in lines]
 
 
 @pytest.fixture(scope="module")
@@ -163,7 +154,7 @@ def test_the_script_trains_what_is_its_own(unbroken: Path) -> None:
     """Else the tests below would pass without it."""
     table = json.loads((unbroken / "run" / "pellucid.json").read_text(encoding="utf-8"))
     assert set(table["parts"]) == {"attention", "feed_forward"}
-    lines = metrics(unbroken)
+    lines = metrics(unbroken / "run")
     assert [line["odd"] for line in lines if "odd" in line] == [1, 0, 1, 0, 1]
     rates = {line["step"]: line["learning_rate"] for line in lines if line["event"] == "train"}
     assert rates[4] == pytest.approx(0.3 / 7)
@@ -173,7 +164,7 @@ def test_the_script_trains_what_is_its_own(unbroken: Path) -> None:
 def assert_same(found: Path, expected: Path) -> None:
     for name in ("model.safetensors", "pellucid.json", "README.md", "recipe.toml", "corpus.json"):
         assert (found / "run" / name).read_bytes() == (expected / "run" / name).read_bytes(), name
-    assert metrics(found) == metrics(expected)
+    assert metrics(found / "run") == metrics(expected / "run")
 
 
 @pytest.mark.slow

@@ -1,17 +1,17 @@
 """Each way to train resumes to the same bytes: through the command line, with a signal in the middle."""
 
 import json
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from pellucid.cli.main import main
 from pellucid.weights.tensors import load_tensors
-from tests.toy_task import reversed_letters, small_arguments, write_pairs
+from tests.toy_task import metrics, reversed_letters, small_arguments, write_pairs
 from tests.unit.run.test_run import at_step, interrupt
 
-TIMING = ("seconds", "tokens_per_second")
 PLAIN = ("train.steps=8", "train.validate_every=2", "train.save_every=4")
 WAYS = {
     "moving average": ("train.ema_decay=0.9",),
@@ -33,17 +33,24 @@ def command(folder: Path, *settings: str) -> list[str]:
     return [*small_arguments(src, tgt, folder / "run", *PLAIN, *settings), "--device", "cpu"]
 
 
-def metrics(folder: Path) -> list[dict[str, Any]]:
-    lines = (folder / "run" / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
-    return [{key: value for key, value in json.loads(line).items() if key not in TIMING} for line in lines]
+@pytest.fixture(scope="module")
+def unbroken(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """The run without an interruption of each way, made when it is first asked for."""
+
+    @cache
+    def trained(way: str) -> Path:
+        folder = tmp_path_factory.mktemp("unbroken")
+        assert main(command(folder, *WAYS.get(way, ()))) == 0
+        return folder / "run"
+
+    return trained
 
 
 @pytest.mark.parametrize("way", WAYS)
 def test_stopped_and_gone_on_with_it_ends_in_the_same_bytes(
-    tmp_path: Path, way: str, monkeypatch: pytest.MonkeyPatch
+    unbroken: Callable[[str], Path], tmp_path: Path, way: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert main(command(tmp_path / "unbroken", *WAYS[way])) == 0
-    broken = command(tmp_path / "broken", *WAYS[way])
+    broken = command(tmp_path, *WAYS[way])
     for step in (1, 3, 6):
         with monkeypatch.context() as patch:
             at_step(step, interrupt, patch)
@@ -52,20 +59,16 @@ def test_stopped_and_gone_on_with_it_ends_in_the_same_bytes(
             "a run that has come to its end cannot be stopped any more"
         )
     assert main(broken) == 0
-    files = [(tmp_path / name / "run" / "model.safetensors").read_bytes() for name in ("broken", "unbroken")]
-    assert files[0] == files[1]
-    assert metrics(tmp_path / "broken") == metrics(tmp_path / "unbroken")
+    expected = unbroken(way)
+    assert (tmp_path / "run" / "model.safetensors").read_bytes() == (expected / "model.safetensors").read_bytes()
+    assert metrics(tmp_path / "run") == metrics(expected)
 
 
-def test_each_way_is_a_way_of_its_own(tmp_path: Path) -> None:
+def test_each_way_is_a_way_of_its_own(unbroken: Callable[[str], Path]) -> None:
     """Else a setting that nobody reads would pass the test above."""
-    ways = {"plain": (), **WAYS}
-    for way, settings in ways.items():
-        assert main(command(tmp_path / way, *settings)) == 0
+    ways = ("plain", *WAYS)
     # Two ways may choose the same weights at the end; what they chose from is not the same.
-    found = {(tmp_path / way / "run" / "model.safetensors", json.dumps(metrics(tmp_path / way))) for way in ways}
-    assert len({(path.read_bytes(), told) for path, told in found}) == len(ways)
-    sizes = {
-        way: sum(t.numel() for t in load_tensors(tmp_path / way / "run" / "model.safetensors").values()) for way in ways
-    }
-    assert len(set(sizes.values())) == 1
+    runs = [unbroken(way) for way in ways]
+    assert len({((run / "model.safetensors").read_bytes(), json.dumps(metrics(run))) for run in runs}) == len(ways)
+    sizes = [sum(t.numel() for t in load_tensors(run / "model.safetensors").values()) for run in runs]
+    assert len(set(sizes)) == 1

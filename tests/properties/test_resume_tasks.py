@@ -18,9 +18,9 @@ from tests.other_tasks import (
     write_alphabet,
     write_labelled,
 )
+from tests.toy_task import metrics
 
 SETTINGS = ("train.steps=15", "train.accumulate=2", "train.save_every=4", "train.validate_every=5", "train.log_every=2")
-TIMING = ("seconds", "tokens_per_second")
 TASKS = {"classify": CLASSIFY, "generate": GENERATE, "running": RUNNING}
 
 
@@ -32,11 +32,6 @@ def recipe_for(name: str, folder: Path) -> Recipe:
     if name == "classify":
         return small_recipe_for(CLASSIFY, *write_labelled(folder, labelled_letters(60)), *SETTINGS)
     return small_recipe_for(TASKS[name], write_alphabet(folder, 40), "", *SETTINGS)
-
-
-def metrics(run: Path) -> list[dict[str, Any]]:
-    lines = (run / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
-    return [{key: value for key, value in json.loads(line).items() if key not in TIMING} for line in lines]
 
 
 @pytest.mark.parametrize("name", TASKS)

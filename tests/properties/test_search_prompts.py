@@ -70,9 +70,22 @@ def test_an_exhaustive_beam_finds_the_optimum(positions: str, limit: int, max_po
             assert [h.score for h in found] == pytest.approx([h.score for h in ranked[:n_best]], abs=NETWORK)
 
 
-@pytest.mark.parametrize("positions", ["learned", "sinusoidal", "rotary", "relative"])
-@pytest.mark.parametrize(("width", "n_best"), [(2, 1), (3, 2)])
-@pytest.mark.parametrize("max_positions", [40, 6])
+OFTEN = {("learned", 3, 40), ("sinusoidal", 2, 40), ("rotary", 2, 40), ("relative", 3, 40),
+         ("learned", 2, 6), ("sinusoidal", 3, 6), ("rotary", 3, 6), ("relative", 2, 6)}  # fmt: skip
+"""Of the cases below those that `make test` runs: half of them, with each pair of two settings."""
+
+
+@pytest.mark.parametrize(
+    ("positions", "width", "n_best", "max_positions"),
+    [
+        pytest.param(
+            positions, width, n_best, room, marks=() if (positions, width, room) in OFTEN else pytest.mark.slow
+        )
+        for positions in ("learned", "sinusoidal", "rotary", "relative")
+        for width, n_best in ((2, 1), (3, 2))
+        for room in (40, 6)
+    ],
+)
 def test_beam_search_is_as_defined(positions: str, width: int, n_best: int, max_positions: int) -> None:
     """Beyond the positions as well, where hypotheses part and each goes on with its own last part."""
     cut_off = ended = 0

@@ -5,14 +5,11 @@ model is refused without what is its own, opened by the line in the message, tra
 Deaths between the files of a checkpoint, and all eight in one script, are in test_resume_own.
 """
 
-import json
 import os
 import re
 import signal
 import subprocess
-import sys
 import textwrap
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,15 +19,14 @@ import torch
 
 import pellucid
 from tests.docs.pages import ROOT, Page
-from tests.toy_task import SMALL, reversed_letters, write_pairs
+from tests.processes import run_python
+from tests.toy_task import SMALL, metrics, reversed_letters, write_pairs
 
 GUIDE = Page(ROOT / "docs" / "guides" / "your-own-parts.md").fences("python")
 SETTINGS = (*SMALL, "train.steps=7", "train.save_every=3", "train.validate_every=4")
 DEATH = 5
 """The step in which a script dies, after checkpoints of the steps 3 and 4."""
-TIMING = ("seconds", "tokens_per_second")
 LINES = ["a b c", "d", "h g f e d c"]
-Kill = Callable[[Path, int], int]
 
 
 @dataclass(frozen=True)
@@ -172,59 +168,31 @@ FAST = (
     "data", "tokenizer", "search",
 )  # fmt: skip
 
-SERVER = """
-import os, signal, sys, traceback
+DYING = """
+import os, runpy, signal, sys
 import torch
-import torch._dynamo  # as the first optimizer does
 import pellucid.run.run
 
 torch.cuda.is_available = torch.backends.mps.is_available = lambda: False
 train = pellucid.Run.train
 
-def dying(step):
-    def dies(event):
-        if event.step == step:
-            os.kill(os.getpid(), signal.SIGKILL)
-    def dying_train(run):
-        run.on_step(dies)
-        return train(run)
-    return dying_train
+def dies(event):
+    if event.step == int(sys.argv[2]):
+        os.kill(os.getpid(), signal.SIGKILL)
 
-for order in sys.stdin:
-    script, step = order.rstrip("\\n").split("\\t")
-    child = os.fork()
-    if not child:
-        os.chdir(os.path.dirname(script))
-        sys.stdout = sys.stderr = open("said.txt", "a")
-        pellucid.Run.train = dying(int(step))
-        try:
-            exec(compile(open(script).read(), script, "exec"), {"__name__": "__main__"})
-        except BaseException:
-            traceback.print_exc()
-        sys.stderr.flush()
-        os._exit(1)
-    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+def dying_train(run):
+    run.on_step(dies)
+    return train(run)
+
+pellucid.Run.train = dying_train
+runpy.run_path(sys.argv[1], run_name="__main__")
 """
-"""Has each script die in a process of its own, which need not import torch again."""
 
 
-@pytest.fixture(scope="module")
-def kill() -> Iterator[Kill]:
-    """Runs a script up to a step, in which it is killed; returns how it ended."""
-    path = os.pathsep.join([str(ROOT), str(ROOT / "src"), os.environ.get("PYTHONPATH", "")])
-    environment = os.environ | {"PYTHONPATH": path}
-    with subprocess.Popen(
-        [sys.executable, "-c", SERVER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
-    ) as server:
-        assert server.stdin is not None
-        assert server.stdout is not None
-
-        def killed(script: Path, step: int) -> int:
-            print(script, step, sep="\t", file=server.stdin, flush=True)
-            return int(server.stdout.readline())
-
-        yield killed
-        server.stdin.close()
+def kill(script: Path, step: int) -> subprocess.CompletedProcess[str]:
+    """Runs a script in its folder up to a step, in which it is killed; returns how it ended."""
+    path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
+    return run_python("-c", DYING, script, step, cwd=script.parent, env=os.environ | {"PYTHONPATH": path})
 
 
 @pytest.fixture(autouse=True)
@@ -242,11 +210,6 @@ def prepare(folder: Path) -> Path:
     recipe = pellucid.Recipe.load("default", [*SETTINGS, *texts])
     (folder / "pellucid-demo" / "run" / "recipe.toml").write_text(recipe.to_toml(), encoding="utf-8")
     return folder
-
-
-def metrics(run: Path) -> list[dict[str, Any]]:
-    lines = (run / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
-    return [{key: value for key, value in json.loads(line).items() if key not in TIMING} for line in lines]
 
 
 def go(case: Case, folder: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
@@ -276,7 +239,7 @@ def opened(made: dict[str, Any]) -> pellucid.Translator:
     return found
 
 
-def train(case: Case, kill: Kill, folder: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+def train(case: Case, folder: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     """Trains undisturbed, and killed and gone on with; returns what the latter made, which is the same to the byte."""
     unbroken = go(case, prepare(folder / "unbroken"), monkeypatch)
     broken = prepare(folder / "broken")
@@ -284,7 +247,7 @@ def train(case: Case, kill: Kill, folder: Path, monkeypatch: pytest.MonkeyPatch)
     run = unbroken["run"].folder.path
     expected, found = (folder / name / run for name in ("unbroken", "broken"))
     ended = kill(broken / "script.py", DEATH)
-    assert ended == -signal.SIGKILL, (broken / "said.txt").read_text(encoding="utf-8")
+    assert ended.returncode == -signal.SIGKILL, ended.stderr
     assert sorted(os.listdir(found / "checkpoints")) == ["step-00000003", "step-00000004"]
     resumed = go(case, broken, monkeypatch)
     for file in ("model.safetensors", "pellucid.json", "README.md", "recipe.toml", "corpus.json"):
@@ -295,11 +258,11 @@ def train(case: Case, kill: Kill, folder: Path, monkeypatch: pytest.MonkeyPatch)
 
 
 @pytest.mark.parametrize("name", [pytest.param(name, marks=() if name in FAST else pytest.mark.slow) for name in CASES])
-def test_to_the_end(name: str, kill: Kill, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_to_the_end(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     case = CASES[name]
-    resumed = train(case, kill, tmp_path, monkeypatch)
+    resumed = train(case, tmp_path, monkeypatch)
     translator = opened(resumed)
-    trained = pellucid.Translator(resumed["run"].model, resumed["run"].tokenizers)
+    trained = pellucid.Translator(resumed["run"].model, resumed["run"].tokenizers, translator.decode)
     assert translator.score(LINES, LINES[::-1]) == trained.score(LINES, LINES[::-1])
     options = {"beam_size": 3, "n_best": 3, "search": eval(case.search, resumed) if case.search else None}
     translations = translator.translate(LINES, **options)
@@ -350,11 +313,11 @@ run.train()
     ],
 )
 def test_a_language_model_to_the_end(
-    line: str, parts: str, without_weights: dict[str, Any], kill: Kill, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    line: str, parts: str, without_weights: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     data = "[source for source, _ in labelled_letters(80)]"
     script = OTHER_TASKS.format(parts=parts, data=data, task="GENERATE")
-    made = train(Case(line, script), kill, tmp_path, monkeypatch)
+    made = train(Case(line, script), tmp_path, monkeypatch)
     with pytest.raises(pellucid.CheckpointError) as caught:
         pellucid.LanguageModel.load("run", "cpu")
     model = eval(caught.value.hint.removeprefix("write "), made)
@@ -366,9 +329,9 @@ def test_a_language_model_to_the_end(
 
 
 @pytest.mark.slow
-def test_a_classifier_to_the_end(kill: Kill, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_classifier_to_the_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     script = OTHER_TASKS.format(parts="attention=Averaging", data="labelled_letters(80)", task="CLASSIFY")
-    made = train(Case("class Averaging", script), kill, tmp_path, monkeypatch)
+    made = train(Case("class Averaging", script), tmp_path, monkeypatch)
     with pytest.raises(pellucid.CheckpointError) as caught:
         pellucid.Classifier.load("run", "cpu")
     model = eval(caught.value.hint.removeprefix("write "), made)

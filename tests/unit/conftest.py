@@ -1,11 +1,13 @@
-"""A trained run, made once for all tests that only read it."""
+"""A trained run, made once for all tests that only read it, and what many of them open."""
 
 from pathlib import Path
 
 import pytest
 
 from pellucid.run.run import train
+from pellucid.tasks.translator import Translator
 from tests.toy_task import reversed_letters, small_recipe, write_pairs
+from tests.unit.conversion.tutorial_models import write_vocabularies
 
 
 @pytest.fixture(scope="session")
@@ -14,3 +16,15 @@ def finished_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("finished")
     train(small_recipe(*write_pairs(folder, reversed_letters(200))), folder / "run", quiet=True)
     return folder / "run"
+
+
+@pytest.fixture(scope="module")
+def translator(finished_run: Path) -> Translator:
+    """The model of `finished_run`."""
+    return Translator.load(finished_run, "cpu")
+
+
+@pytest.fixture
+def vocabularies(tmp_path: Path) -> dict[str, str]:
+    """The options that name a tutorial's vocabularies."""
+    return write_vocabularies(tmp_path)

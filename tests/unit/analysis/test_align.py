@@ -15,11 +15,6 @@ PAIRS = [*reversed_letters(6, seed=9), ("", "a"), ("b", "")]
 SOURCES, TARGETS = ([pair[side] for pair in PAIRS] for side in (0, 1))
 
 
-@pytest.fixture(scope="module")
-def translator(finished_run: Path) -> Translator:
-    return Translator.load(finished_run, "cpu")
-
-
 def test_a_set_of_links_a_pair_by_a_given_head(translator: Translator) -> None:
     found = pellucid.align(translator, SOURCES, TARGETS, layer=0, head=1)
     assert (found.layer, found.head, found.row, found.reason, found.agreement) == (0, 1, "writes", "", None)

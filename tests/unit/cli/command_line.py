@@ -1,14 +1,13 @@
 """The command line as a test calls it: within this process, or as one of its own where signals and pipes matter."""
 
-import os
 import subprocess
-import sys
 from dataclasses import dataclass
 from typing import Any
 
 import pytest
 
 from pellucid.cli.main import main
+from tests.processes import python
 
 
 @dataclass(frozen=True)
@@ -49,6 +48,5 @@ class CommandLine:
 
 def start(*arguments: object, **options: Any) -> subprocess.Popen[bytes]:
     """Starts `pellucid ARGUMENTS` as a process of its own, whose output is buffered as usual."""
-    command = [sys.executable, "-m", "pellucid", *map(str, arguments)]
-    environment = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment, **options)
+    command = [python(), "-m", "pellucid", *map(str, arguments)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options)

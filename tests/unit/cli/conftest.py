@@ -1,7 +1,10 @@
-"""The command line for the tests of its verbs."""
+"""The command line for the tests of its verbs, and texts for it."""
+
+from pathlib import Path
 
 import pytest
 
+from tests.toy_task import write_pairs
 from tests.unit.cli.command_line import CommandLine
 
 
@@ -9,3 +12,9 @@ from tests.unit.cli.command_line import CommandLine
 def pellucid(capsys: pytest.CaptureFixture[str]) -> CommandLine:
     """Runs `pellucid ARGUMENTS` and returns its status, output and complaint."""
     return CommandLine(capsys)
+
+
+@pytest.fixture
+def texts(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[str, str]:
+    """The test module's PAIRS as two files."""
+    return write_pairs(tmp_path, request.module.PAIRS, "test")

@@ -8,22 +8,16 @@ from typing import Any
 import pytest
 import torch
 
+import pellucid.conversion.convert as conversion
 from pellucid.config import DecodeConfig
-from pellucid.conversion import convert as workflow
 from pellucid.conversion.proof import Proof
 from pellucid.text.tokenizers import Tokenizers
 from pellucid.weights.folder import SavedModel, save_description, save_weights
 from tests.parity.tutorials.seq2seq import Seq2Seq
 from tests.tiny_model import tiny_model
 from tests.unit.cli.command_line import CommandLine
-from tests.unit.conversion.tutorial_models import SIZES, SOURCE, TARGET, tutorial, write_vocabularies
+from tests.unit.conversion.tutorial_models import SIZES, SOURCE, TARGET, tutorial
 from tests.unit.text.subword_models import subwords
-
-
-@pytest.fixture
-def vocabularies(tmp_path: Path) -> dict[str, str]:
-    """The options that name a tutorial's vocabularies."""
-    return write_vocabularies(tmp_path)
 
 
 @pytest.fixture
@@ -65,8 +59,8 @@ def test_what_is_not_equal_fails(
             return replace(found, decides=not rounded_to)
         return replace(found, tolerance=compared_on[2])
 
-    monkeypatch.setattr(workflow, "_proof", proof)
-    monkeypatch.setattr(workflow, "_write", lambda *_: None)
+    monkeypatch.setattr(conversion, "_proof", proof)
+    monkeypatch.setattr(conversion, "_write", lambda *_: None)
     done = pellucid(*arguments, *more)
     assert done.status == status
     assert ("NOT equal within" in done.out) == (status == 1)
@@ -161,14 +155,14 @@ def test_a_weight_that_came_out_wrong(
     target: str, pellucid: CommandLine, translator: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One number among thousands, changed between reading and writing."""
-    write = workflow._write
+    write = conversion._write
 
     def spoil_and_write(saved: SavedModel, *rest: Any) -> None:
         with torch.no_grad():
             saved.model.get_parameter("encoder.layers.0.feed_forward.up_proj.bias")[3] += 3.0
         write(saved, *rest)
 
-    monkeypatch.setattr(workflow, "_write", spoil_and_write)
+    monkeypatch.setattr(conversion, "_write", spoil_and_write)
     done = pellucid("convert", translator, tmp_path / "out", "--to", target)
     assert done.status == 1
     assert "NOT equal within a tolerance of 0.0001" in done.out

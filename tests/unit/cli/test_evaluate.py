@@ -21,11 +21,6 @@ OTHER = ["a b c d e f g h", *REFERENCES[1:]]
 
 
 @pytest.fixture
-def texts(tmp_path: Path) -> tuple[str, str]:
-    return write_pairs(tmp_path, PAIRS, "test")
-
-
-@pytest.fixture
 def other(tmp_path: Path) -> Path:
     """Finished translations."""
     return write(tmp_path / "other.txt", OTHER)

@@ -29,11 +29,6 @@ from tests.unit.cli.command_line import CommandLine
 PAIRS = reversed_letters(12, seed=9)
 
 
-@pytest.fixture
-def texts(tmp_path: Path) -> tuple[str, str]:
-    return write_pairs(tmp_path, PAIRS, "test")
-
-
 @pytest.fixture(scope="module")
 def classifier(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("classifier")

@@ -13,7 +13,7 @@ from pellucid.text.tokenizers import Tokenizers
 from pellucid.weights.folder import save_model
 from tests.own_parts import Windowed
 from tests.tiny_model import tiny_config
-from tests.toy_task import reversed_letters, write_pairs
+from tests.toy_task import reversed_letters
 from tests.unit.cli.command_line import CommandLine
 from tests.unit.text.test_own_tokenizer import Letters
 
@@ -21,11 +21,6 @@ PARTS = Parts(attention=Windowed.from_config)
 CLASSIFIER = {"num_decoder_layers": 0, "num_classes": 2, "tie_embeddings": "none"}
 LANGUAGE_MODEL = {"num_encoder_layers": 0}
 PAIRS = [*reversed_letters(6, seed=9), ("", "a")]
-
-
-@pytest.fixture
-def texts(tmp_path: Path) -> tuple[str, str]:
-    return write_pairs(tmp_path, PAIRS, "test")
 
 
 @pytest.mark.parametrize(("verb", "side"), [("score", "--tgt"), ("evaluate", "--ref")])

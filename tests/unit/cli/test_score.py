@@ -20,11 +20,6 @@ from tests.unit.cli.command_line import CommandLine
 PAIRS = [*reversed_letters(6, seed=9), ("", "a")]
 
 
-@pytest.fixture
-def texts(tmp_path: Path) -> tuple[str, str]:
-    return write_pairs(tmp_path, PAIRS, "test")
-
-
 def test_score_prints_a_number_a_line(pellucid: CommandLine, finished_run: Path, texts: tuple[str, str]) -> None:
     outcome = pellucid("score", finished_run, "--src", texts[0], "--tgt", texts[1])
     assert (outcome.status, outcome.err) == (0, "")

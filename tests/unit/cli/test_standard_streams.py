@@ -9,14 +9,15 @@ from pathlib import Path
 import pytest
 
 from pellucid.cli.main import main
-from tests.unit.cli.command_line import start
 
 
-def run(*arguments: object, closed: tuple[int, ...] = (), **options: object) -> tuple[int, bytes, bytes]:
+def run(*arguments: object, closed: tuple[int, ...] = ()) -> tuple[int, bytes, bytes]:
     """Runs `pellucid ARGUMENTS` with some of its standard streams closed; returns status, output and complaint."""
-    process = start(*arguments, preexec_fn=lambda: [os.close(number) for number in closed], **options)
-    out, err = process.communicate(timeout=120)
-    return process.returncode, out, err
+    done = subprocess.run(
+        [sys.executable, "-m", "pellucid", *map(str, arguments)], capture_output=True, timeout=120, check=False,
+        preexec_fn=lambda: [os.close(number) for number in closed],
+    )  # fmt: skip
+    return done.returncode, done.stdout, done.stderr
 
 
 def test_no_warning_gets_among_the_lines_where_standard_error_is_closed(finished_run: Path, tmp_path: Path) -> None:

@@ -10,8 +10,8 @@ import pytest
 import safetensors.torch
 import torch
 
+import pellucid.conversion.convert as conversion
 from pellucid.config import DecodeConfig
-from pellucid.conversion import convert as workflow
 from pellucid.conversion.convert import Target, convert, find_kind
 from pellucid.conversion.proof import Proof, not_compared
 from pellucid.conversion.tutorial import TutorialOptions
@@ -21,19 +21,13 @@ from pellucid.text.tokenizers import Tokenizers
 from pellucid.weights import to_hugging_face
 from pellucid.weights.folder import save_model
 from tests.tiny_model import tiny_model
-from tests.unit.conversion.tutorial_models import LINES, tutorial, write_vocabularies
+from tests.unit.conversion.tutorial_models import LINES, tutorial
 from tests.unit.text.subword_models import subwords
 from tests.unit.text.test_own_tokenizer import Letters
 
 LAYOUT = "pytorch-seq2seq"
 without_tokenizer = pytest.mark.filterwarnings("ignore:no tokenizer is written")  # Marian has none that cuts at spaces
 Calls = list[tuple[Any, ...]]
-
-
-@pytest.fixture
-def vocabularies(tmp_path: Path) -> dict[str, str]:
-    """The options that name a tutorial's vocabularies."""
-    return write_vocabularies(tmp_path)
 
 
 @pytest.fixture
@@ -45,7 +39,7 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> Calls:
         made.append((*arguments, [sorted(path.name for path in folder.iterdir()) for folder in arguments[:2]]))
         return not_compared("a test")
 
-    monkeypatch.setattr(workflow, "prove", prove)
+    monkeypatch.setattr(conversion, "prove", prove)
     return made
 
 
@@ -171,7 +165,7 @@ def test_nothing_half_written_stays(place: str, foreign: Path, tmp_path: Path, m
     def full(*_: object) -> None:
         raise OSError("no space left")
 
-    monkeypatch.setattr(workflow, place, full)
+    monkeypatch.setattr(conversion, place, full)
     before = beside(tmp_path)
     with pytest.raises(OSError, match="no space left"):
         convert(foreign, tmp_path / "ours")
@@ -180,7 +174,7 @@ def test_nothing_half_written_stays(place: str, foreign: Path, tmp_path: Path, m
 
 def test_what_is_not_equal_stays_for_a_look(foreign: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     wrong = Proof(compared=True, largest_difference=0.3, sentences=1, greedy_equal=0)
-    monkeypatch.setattr(workflow, "prove", lambda *_: wrong)
+    monkeypatch.setattr(conversion, "prove", lambda *_: wrong)
     assert not convert(foreign, tmp_path / "ours").passed
     assert json.loads((tmp_path / "ours" / "conversion.json").read_text())["passed"] is False
 

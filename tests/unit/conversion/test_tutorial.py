@@ -23,14 +23,7 @@ from tests.unit.conversion.tutorial_models import (
     Logits,
     tutorial,
     write,
-    write_vocabularies,
 )
-
-
-@pytest.fixture
-def vocabularies(tmp_path: Path) -> dict[str, str]:
-    """The options that name both files."""
-    return write_vocabularies(tmp_path)
 
 
 def written(logits: Logits, line: str, start: bool = True, end: bool = True) -> list[str]:

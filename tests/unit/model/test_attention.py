@@ -2,7 +2,6 @@
 
 import asyncio
 import math
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -18,16 +17,10 @@ from pellucid.model.masks import causal_mask
 from pellucid.model.observing import observing
 from tests.rounding import DOUBLE_NETWORK, gamma
 
+pytestmark = pytest.mark.usefixtures("double_precision")
+
 B, H, L, M, K = 3, 2, 5, 7, 4
 MASK_SHAPES = [(B, H, L, M), (B, 1, 1, M), (1, 1, L, M), (B, 1, L, M), (L, M), (B, H, L, 1)]
-
-
-@pytest.fixture(autouse=True)
-def _double_precision() -> Iterator[None]:
-    """What holds here holds in any precision; in this one rounding is far below any fault."""
-    torch.set_default_dtype(torch.float64)
-    yield
-    torch.set_default_dtype(torch.float32)
 
 
 def heads(length: int, width: int = K) -> Tensor:

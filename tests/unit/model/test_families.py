@@ -1,7 +1,5 @@
 """Encoders and decoders alone: they are the two halves, and the options that other families need."""
 
-from collections.abc import Iterator
-
 import pytest
 import torch
 from torch import Tensor
@@ -14,15 +12,9 @@ from pellucid.model.relative import rotate, rotation
 from pellucid.model.transformer import Transformer
 from tests.rounding import DOUBLE_NETWORK, NETWORK
 
+pytestmark = pytest.mark.usefixtures("double_precision")
+
 SHAPE = {"d_model": 16, "d_ff": 24, "num_heads": 4, "num_layers": 2, "vocab_size": 30, "max_positions": 40}
-
-
-@pytest.fixture(autouse=True)
-def _double_precision() -> Iterator[None]:
-    """What holds here holds in any precision; in this one rounding is far below any fault."""
-    torch.set_default_dtype(torch.float64)
-    yield
-    torch.set_default_dtype(torch.float32)
 
 
 def encoder(**fields: object) -> EncoderOnly:

@@ -1,7 +1,7 @@
 """Parts of one's own: they stand where they should, learn, decode with a cache, or are refused."""
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 
 import pytest
@@ -18,16 +18,10 @@ from tests.own_parts import Alibi, Averaging, Ramp, Reversed, ScaleNorm, Squared
 from tests.rounding import DOUBLE_NETWORK
 from tests.tiny_model import SRC_VOCAB_SIZE, TGT_VOCAB_SIZE, padded, tiny_config, words
 
+pytestmark = pytest.mark.usefixtures("double_precision")
+
 SIZES = {"d_model": 12, "d_ff": 20, "num_heads": 3, "max_positions": 64, "dropout": 0.0}
 each_part = pytest.mark.parametrize("name", own_parts.ALL)
-
-
-@pytest.fixture(autouse=True)
-def _double_precision() -> Iterator[None]:
-    """What holds here holds in any precision; in this one rounding is far below any fault."""
-    torch.set_default_dtype(torch.float64)
-    yield
-    torch.set_default_dtype(torch.float32)
 
 
 def transformer(parts: pellucid.Parts | None, **fields: object) -> Transformer:

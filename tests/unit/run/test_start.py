@@ -351,7 +351,8 @@ def test_a_run_that_began_at_the_full_rate_goes_on_with_it(
 
 def test_what_can_only_get_worse_stays_as_it_was(texts: tuple[str, str], base: Path, tmp_path: Path) -> None:
     """With means to choose from, too: a model that has learned its text by heart, and a rate that spoils it."""
-    learned = tuned(texts, base, tmp_path / "learned", "train.steps=150", "train.learning_rate=3e-3", "model.dropout=0")
+    by_heart = ("train.steps=150", "train.learning_rate=3e-3", "model.dropout=0", "train.validate_every=50")
+    learned = tuned(texts, base, tmp_path / "learned", *by_heart, "train.save_every=50")
     spoilt = tuned(texts, learned, tmp_path / "spoilt", "train.learning_rate=30", "train.average=2")
     assert (spoilt / "model.safetensors").read_bytes() == (learned / "model.safetensors").read_bytes()
     result = json.loads((spoilt / "result.json").read_text(encoding="utf-8"))

@@ -24,7 +24,7 @@ from tests.other_tasks import (
 )
 
 LEARNING = ("train.steps=150", "train.learning_rate=2e-2", "model.dropout=0", "model.d_model=32", "model.d_ff=64",
-            "train.label_smoothing=0", "train.validate_every=50", "train.average=1")  # fmt: skip
+            "train.label_smoothing=0", "train.validate_every=50", "train.save_every=50", "train.average=1")  # fmt: skip
 
 
 def _validations(run: Path) -> list[dict[str, Any]]:

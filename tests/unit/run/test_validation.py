@@ -19,11 +19,6 @@ from pellucid.training.validation import Validation
 
 
 @pytest.fixture(scope="module")
-def translator(finished_run: Path) -> Translator:
-    return Translator.load(finished_run, "cpu")
-
-
-@pytest.fixture(scope="module")
 def prepared(finished_run: Path, translator: Translator, tmp_path_factory: pytest.TempPathFactory) -> TrainingData:
     folder = tmp_path_factory.mktemp("prepared")
     corpus = open_corpus(Recipe.load(finished_run / "recipe.toml").data)

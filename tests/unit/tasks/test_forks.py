@@ -14,7 +14,7 @@ from pellucid.tasks.translator import Translator
 
 torch.set_num_threads(2)
 translator = Translator.load(sys.argv[1], "cpu")
-lines = ["a b c d e f g h"] * 200
+lines = ["a b c d e f g h"] * 40
 before = [t.text for t in translator.translate(lines)]
 (torch.randn(600, 600) @ torch.randn(600, 600)).sum()  # surely in both threads
 child = os.fork()

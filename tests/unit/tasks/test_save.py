@@ -28,6 +28,7 @@ from tests.other_tasks import (
     write_labelled,
 )
 from tests.unit.decoding.models import random_model
+from tests.unit.run.test_run import contents
 from tests.unit.tracing.models import classifier, decoder
 
 LETTERS = Vocabulary("characters", tuple("abcdefghijklmnopqrs"))
@@ -36,14 +37,9 @@ PAIR = Tokenizers(LETTERS, LETTERS)
 MODEL_FILES = {"pellucid.json", "config.json", "model.safetensors", "README.md"}
 
 
-def files(folder: Path) -> dict[str, bytes]:
-    """The content of each file of a folder."""
-    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-
-
 def check_as_the_run(run: Path, new: Path) -> None:
     """Compares what was saved with the run that it was loaded from, byte by byte."""
-    saved = files(new)
+    saved = contents(new)
     assert set(saved) > MODEL_FILES
     assert saved == {name: (run / name).read_bytes() for name in saved}
 
@@ -96,7 +92,7 @@ def test_what_was_put_together_by_hand(name: str, tmp_path: Path) -> None:
     for (_, one), (_, other) in zip(parameters(made.model).items(), parameters(found.model).items(), strict=True):
         assert torch.equal(one, other)
     found.save(str(tmp_path / "two"))
-    assert files(tmp_path / "two") == files(tmp_path / "one")
+    assert contents(tmp_path / "two") == contents(tmp_path / "one")
     card = (tmp_path / "one" / "README.md").read_text(encoding="utf-8")
     assert f"print(pellucid.{type(made).__name__}.load(" in card
     assert str(tmp_path) not in card

@@ -1,6 +1,5 @@
 """Traces of models and tasks: what they hold, and that tracing changes nothing."""
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -347,11 +346,6 @@ def test_no_rows_are_lost_and_none_are_made_up() -> None:
     np.testing.assert_allclose(found.weights(0, 1)[:1], steps[0][1][:1].numpy(), atol=max(bounds))
     np.testing.assert_allclose(found.weights(0, 1)[1:4], steps[1][1].numpy(), atol=max(bounds))
     assert found.size[0] == 1 + sum(step.size(1) for step in steps[1:])
-
-
-@pytest.fixture(scope="module")
-def translator(finished_run: Path) -> Translator:
-    return Translator.load(finished_run, "cpu")
 
 
 @pytest.mark.parametrize("beam_size", [1, 4])

@@ -7,14 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
 
 from pellucid.data.batching import Batch
 from pellucid.training.interrupts import Interrupted
 from pellucid.training.schedule import SETTLED, Clock, learning_rate
 from tests.unit.training.toy_run import ToyRun
 
-BUDGET = 120.0
+BUDGET = 90.0
 SETTINGS: dict[str, Any] = {
     "steps": 1000, "schedule": "stable", "decay_fraction": 0.4, "budget": BUDGET, "accumulate": 1,
     "validate_every": 10, "save_every": 10, "log_every": 5,
@@ -102,7 +101,7 @@ def test_resumed_after_the_decision_it_is_the_same_run(unbroken: ToyRun, tmp_pat
     second = budgeted(tmp_path, seconds=10.0)
     second.trainer.train()
     assert (second.trainer.state.falls_at, second.trainer.state.last_step) == (decided, last)
-    assert all(torch.equal(second.weights[name], weight) for name, weight in unbroken.weights.items())
+    assert second.has_the_weights_of(unbroken)
 
 
 def test_resumed_before_the_decision_it_has_the_time_that_is_left(tmp_path: Path) -> None:

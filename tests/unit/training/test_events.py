@@ -65,7 +65,7 @@ def test_hooks_change_nothing(tmp_path: Path) -> None:
     run = ToyRun(tmp_path / "run", parts={"hooks": Hooks(*([careless] for _ in range(4)))})
     run.trainer.train()
     assert run.metrics == plain.metrics
-    assert all(torch.equal(run.weights[name], weights) for name, weights in plain.weights.items())
+    assert run.has_the_weights_of(plain)
 
 
 def test_their_numbers_are_in_the_line_of_the_step(tmp_path: Path) -> None:
@@ -151,7 +151,7 @@ def test_a_scaled_rate_is_part_of_the_state(tmp_path: Path) -> None:
     last = make("broken", {})
     last.trainer.train()
     assert last.metrics == unbroken.metrics
-    assert all(torch.equal(last.weights[name], weights) for name, weights in unbroken.weights.items())
+    assert last.has_the_weights_of(unbroken)
     table = json.loads((tmp_path / "broken/checkpoints/step-00000012/state.json").read_text(encoding="utf-8"))
     assert table["rate_factor"] == 0.25
 

@@ -263,7 +263,7 @@ def test_a_run_that_was_killed_goes_on_from_its_last_checkpoint(tmp_path: Path) 
     last.trainer.train()
     assert "resuming after step 6 of 12" in last.said
     assert last.metrics == unbroken.metrics
-    assert all(torch.equal(last.weights[name], weights) for name, weights in unbroken.weights.items())
+    assert last.has_the_weights_of(unbroken)
 
 
 def test_an_interruption_at_the_last_step_finishes_the_run(tmp_path: Path) -> None:

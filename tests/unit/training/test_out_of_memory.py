@@ -142,4 +142,4 @@ def test_a_run_stays_in_parts_and_resumes_exactly(tmp_path: Path, monkeypatch: p
     last.trainer.train()
     assert last.trainer.state.parts == 2
     assert last.metrics == unbroken.metrics
-    assert all(torch.equal(last.weights[name], weights) for name, weights in unbroken.weights.items())
+    assert last.has_the_weights_of(unbroken)

@@ -148,7 +148,7 @@ def test_a_resumed_run_is_the_unbroken_one(tmp_path: Path, make: Callable[[], An
     last = ToyRun(tmp_path / "broken", parts={"loss": make()})
     last.trainer.train()
     assert last.metrics == unbroken.metrics
-    assert all(torch.equal(last.weights[name], weights) for name, weights in unbroken.weights.items())
+    assert last.has_the_weights_of(unbroken)
 
 
 def test_a_module_is_trained_and_saved_with_its_buffers(tmp_path: Path) -> None:

@@ -45,7 +45,7 @@ def test_each_step_has_its_rate_and_a_resumed_run_is_the_unbroken_one(tmp_path: 
     last = ToyRun(tmp_path / "broken", parts=parts, settings=settings)
     last.trainer.train()
     assert last.metrics == unbroken.metrics
-    assert all(torch.equal(last.weights[name], weights) for name, weights in unbroken.weights.items())
+    assert last.has_the_weights_of(unbroken)
 
 
 @pytest.mark.parametrize("rate", [-0.1, math.nan, math.inf, None, "0.1", torch.ones(2)])

@@ -1,6 +1,5 @@
 """A training run small enough for many tests: a few pairs of ids, a tiny model, a validation that is counted."""
 
-import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,12 +16,12 @@ from pellucid.training.loop import Trainer
 from pellucid.training.state import Checkpoints
 from pellucid.training.validation import Validation
 from tests.tiny_model import SRC_VOCAB_SIZE, TGT_VOCAB_SIZE, tiny_config
+from tests.toy_task import metrics
 
 SETTINGS: dict[str, Any] = {
     "steps": 12, "batch_tokens": 40, "accumulate": 2, "learning_rate": 1e-2, "schedule": "linear", "warmup_steps": 3,
     "validate_every": 4, "save_every": 3, "log_every": 2, "average": 2,
 }  # fmt: skip
-TIMING = ("seconds", "tokens_per_second")
 
 
 def sentences(lengths: list[int], vocab_size: int, generator: np.random.Generator) -> Sentences:
@@ -56,7 +55,7 @@ class ToyRun:
 
     def __post_init__(self) -> None:
         torch.manual_seed(5)
-        self.model = Transformer(tiny_config(dropout=self.dropout))
+        self.model = Transformer(tiny_config(dropout=self.dropout, num_encoder_layers=1, num_decoder_layers=1))
         self.published: list[dict[str, torch.Tensor]] = []
         self.said: list[str] = []
         self.config = TrainConfig(**SETTINGS | self.settings)
@@ -83,11 +82,15 @@ class ToyRun:
         """A copy of the model's parameters."""
         return {name: p.detach().clone() for name, p in self.model.named_parameters()}
 
+    def has_the_weights_of(self, other: "ToyRun") -> bool:
+        """Returns whether all parameters are equal, bit for bit."""
+        found, expected = (dict(run.model.named_parameters()) for run in (self, other))
+        return found.keys() == expected.keys() and all(torch.equal(found[name], expected[name]) for name in expected)
+
     @property
     def metrics(self) -> list[dict[str, Any]]:
         """The metrics log but for what the clock says."""
-        lines = (self.folder / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
-        return [{key: v for key, v in json.loads(line).items() if key not in TIMING} for line in lines]
+        return metrics(self.folder)
 
     @property
     def checkpoints(self) -> list[str]:

@@ -2,8 +2,6 @@
 
 import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -16,6 +14,7 @@ from pellucid.tasks.translator import Translator
 from pellucid.text.tokenizers import Tokenizers
 from pellucid.weights.folder import save_description, save_weights
 from pellucid.weights.opening import open_folder
+from tests.processes import run_python
 from tests.unit.decoding.models import random_model
 from tests.unit.text.test_own_tokenizer import Letters
 
@@ -69,7 +68,5 @@ pellucid.Translator.load({str(tmp_path)!r}, device="cpu").translate(["bad"], max
 families = ["bart", "bert", "gpt2", "llama", "t5", "opening"]
 print(*[name for name in families if f"pellucid.weights.hugging_face.{{name}}" in sys.modules])
 """
-    source = str(Path(pellucid.__file__).parents[1])
-    environment = {**os.environ, "PYTHONPATH": source}
-    done = subprocess.run([sys.executable, "-c", program], env=environment, check=True, capture_output=True, text=True)
-    assert done.stdout == "\n"
+    done = run_python("-c", program)
+    assert (done.stdout, done.stderr) == ("\n", "")

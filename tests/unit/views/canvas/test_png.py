@@ -1,4 +1,3 @@
-import subprocess
 import sys
 import warnings
 from io import BytesIO
@@ -11,6 +10,7 @@ from pellucid.errors import ConfigError, DataError, install
 from pellucid.views.canvas.drawing import Drawing
 from pellucid.views.canvas.png import _learn_new_fonts, installed_fonts
 from pellucid.views.canvas.shapes import Box, Dot, Label, Line, Raster
+from tests.processes import run_python
 
 RED = np.array([[[255, 0, 0], [0, 0, 255]]], np.uint8)
 
@@ -101,11 +101,12 @@ def test_without_matplotlib_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) 
 def test_svg_needs_no_matplotlib(tmp_path: Path) -> None:
     code = f"""
 import sys
-sys.modules["matplotlib"] = None
 import pellucid
+assert "matplotlib" not in sys.modules
+sys.modules["matplotlib"] = None
 pellucid.plot_masks([2, 1]).svg({str(tmp_path / "a.svg")!r})
 """
-    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    result = run_python("-c", code)
     assert result.returncode == 0, result.stderr
     assert (tmp_path / "a.svg").read_text(encoding="utf-8").endswith("</svg>\n")
 
