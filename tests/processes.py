@@ -24,7 +24,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-FORKS = hasattr(os, "fork") and hasattr(socket, "send_fds")
+FORKS = sys.platform == "linux"  # a Mac forks as well, but not what its libraries have started
 PASSED_ON = (signal.SIGINT, signal.SIGTERM)
 
 
