@@ -84,6 +84,7 @@ def test_wrong_arguments_are_told(
         ("time_budget", "--budget soon --data-dir NOWHERE"),
         ("tiny_shakespeare", "--data-dir NOWHERE"),
         ("training_speed", "--data-dir NOWHERE"),
+        ("two_trees", "--before NOWHERE --data-dir NOWHERE"),
     ],
 )
 def test_files_that_are_not_there_are_told(
@@ -477,3 +478,19 @@ def test_kill_and_resume_tells_its_phases_in_order(script: Callable[[str], Modul
     module = script("kill_and_resume")
     assert len(set(module.PHASES)) == len(module.PHASES) == 10
     assert json.dumps(module.SETTINGS | module.QUICK)
+
+
+@pytest.mark.slow
+def test_two_trees(run_script: Run, data_dir: Path, translator_folder: Path) -> None:
+    small = ["--rounds", 1, "--steps", 2, "--searches", 1, "--set", "model.d_model=16", "--set", "model.num_heads=2"]
+    small += ["--set", "data.vocab_size=300", "--set", "data.max_length=50"]
+    table, lines = run_script(
+        "two_trees", "--before", SCRIPTS.parent, "--data-dir", data_dir, "--model", translator_folder, *small
+    )
+    assert is_spread(table["training"]["times as fast"])
+    assert [*table["training"]["tokens a second"]] == ["before", "now"]
+    assert len(table["translating"]) == 4
+    for row in table["translating"].values():
+        assert is_spread(row["times as fast"])
+        assert row["equal translations"] <= row["sentences"]
+    assert len(lines) == 5
