@@ -102,6 +102,7 @@ def _server() -> str:
     client.write_text(f'#!/bin/sh\nexec "{sys.executable}" -S "{__file__}" call "{path}" "$@"\n', encoding="utf-8")
     client.chmod(0o755)
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+    environment["PYTHONHASHSEED"] = "5"  # not this process's: nothing may follow from the order of a set
     process = subprocess.Popen(
         [sys.executable, __file__, "serve", path],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=ROOT, env=environment,

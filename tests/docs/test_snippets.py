@@ -18,8 +18,8 @@ SNIPPETS = [(page, code) for page in CURRENT for code in page.fences("python")]
 TOML = [(page, code) for page in CURRENT for code in page.fences("toml")]
 GUIDE = Page(ROOT / "docs" / "guides" / "first-model.md")
 
-SHORT = ["train.steps=3", "train.save_every=1", "train.validate_decode=4"]
-"""What makes a training one of seconds."""
+SHORT = ["train.steps=3", "train.save_every=1", "train.validate_decode=4", "decode.max_length=12"]
+"""What makes a training one of seconds, and a translation by its model short."""
 
 
 @pytest.fixture(scope="module")

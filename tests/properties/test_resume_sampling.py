@@ -1,9 +1,6 @@
 """A run that cuts its sentences anew, or joins some, resumes to the same bytes, in another process and in mid-epoch."""
 
-import os
 import signal
-import subprocess
-import sys
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -11,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from pellucid.cli.main import main
+from tests.processes import run_python
 from tests.properties.test_resume import STOPPED
 from tests.toy_task import SMALL, metrics, write_pairs
 from tests.unit.text.subword_models import CORPUS
@@ -58,10 +56,7 @@ def test_stopped_in_another_process_it_ends_in_the_same_bytes(
     unbroken: Callable[[str], Path], kind: str, tmp_path: Path
 ) -> None:
     broken = command(tmp_path, *WAYS[kind])
-    stopped = subprocess.run(
-        [sys.executable, "-c", STOPPED, "2", str(int(signal.SIGINT)), *broken],
-        env=os.environ | {"PYTHONHASHSEED": "5"}, capture_output=True, text=True, check=False,
-    )  # fmt: skip
+    stopped = run_python("-c", STOPPED, 2, int(signal.SIGINT), *broken)
     assert stopped.returncode == 130, stopped.stderr
     assert main(broken) == 0
     expected = unbroken(kind)

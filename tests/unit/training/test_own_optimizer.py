@@ -110,10 +110,10 @@ def flat(value: Any, path: str = "") -> Iterable[tuple[str, Any]]:
 
 @pytest.mark.parametrize("name", OPTIMIZERS)
 def test_a_resumed_run_is_the_unbroken_one(tmp_path: Path, name: str) -> None:
-    options: dict[str, Any] = {"parts": {"optimizer": OPTIMIZERS[name]}, "settings": {"steps": 7}}
+    options: dict[str, Any] = {"parts": {"optimizer": OPTIMIZERS[name]}, "settings": {"steps": 8}}
     unbroken = ToyRun(tmp_path / "unbroken", **options)
     unbroken.trainer.train()
-    for step in (2, 5):
+    for step in (2, 6):
         with pytest.raises(Interrupted):
             ToyRun(tmp_path / "broken", at_step=stop_at({step: signal.SIGINT}), **options).trainer.train()
     last = ToyRun(tmp_path / "broken", **options)
