@@ -10,7 +10,6 @@ alone. Ratios are of neighbours in time, with the order changed each round: abov
 """
 
 import argparse
-import gzip
 import json
 import os
 import statistics
@@ -23,6 +22,8 @@ from typing import Any
 
 import torch
 from report import circumstances, in_words, positive, print_json, spread
+
+import pellucid
 
 HERE = Path(__file__).resolve().parents[1]
 RECIPE = "multi30k-de-en"
@@ -133,8 +134,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     try:
         table: dict[str, Any] = {"training": _training(sides, args)}
         if args.model:
-            with gzip.open(source, "rt", encoding="utf-8") as lines:
-                texts = lines.read().splitlines()
+            texts = list(pellucid.read_lines(source))
             table["translating"] = {case: _translating(sides, args, case, texts) for case in CASES}
     finally:
         for side in sides.values():
