@@ -6,7 +6,8 @@
 Each side is a process of its own that imports its checkout's `src`, and only one computes at a time. Training is
 `pellucid train multi30k-de-en` for some steps, by the speed that its metrics tell of all but the first of them.
 Translating is `Translator.translate` of the first sentences of test 2016 with the weights of `--model`, in batches and
-alone. Ratios are of neighbours in time, with the order changed each round: above 1, this checkout is the faster one.
+alone; processes that do equal work differ by some percent for as long as they live, so each round starts new ones.
+Ratios are of neighbours in time, with the order changed each round: above 1, this checkout is the faster one.
 """
 
 import argparse
@@ -17,6 +18,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -94,9 +96,10 @@ class Side:
         return taken, found
 
     def close(self) -> None:
-        """Ends the process that translates."""
+        """Ends the process that translates; the next call starts another."""
         if self.translator is not None:
             self.translator.communicate()
+            self.translator = None
 
 
 def compare(call: Callable[[Side], float], sides: dict[str, Side], rounds: int) -> list[dict[str, float]]:
@@ -115,9 +118,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--before", type=Path, required=True, help="the other checkout")
     parser.add_argument("--data-dir", type=Path, required=True, help="holds multi30k/")
     parser.add_argument("--model", type=Path, help="a translator's folder; without it, only training is compared")
-    parser.add_argument("--rounds", type=positive, default=6, help="of training")
+    parser.add_argument("--rounds", type=positive, default=6, help="of training, and twice as many of translating")
     parser.add_argument("--steps", type=positive, default=60, help="of a round of training")
-    parser.add_argument("--searches", type=positive, default=30, help="rounds of translating")
+    parser.add_argument("--searches", type=positive, default=6, help="in a round of translating")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="as for `pellucid train`")
     parser.add_argument("--threads", type=positive, default=1)
     args = parser.parse_args(argv)
@@ -134,8 +137,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     try:
         table: dict[str, Any] = {"training": _training(sides, args)}
         if args.model:
-            texts = list(pellucid.read_lines(source))
-            table["translating"] = {case: _translating(sides, args, case, texts) for case in CASES}
+            table["translating"] = _translating(sides, args, list(pellucid.read_lines(source)))
     finally:
         for side in sides.values():
             side.close()
@@ -150,16 +152,35 @@ def _training(sides: dict[str, Side], args: argparse.Namespace) -> dict[str, Any
     return {"times as fast": ratios, "tokens a second": speeds}
 
 
-def _translating(sides: dict[str, Side], args: argparse.Namespace, case: str, texts: list[str]) -> dict[str, Any]:
-    beam_size, count, batch_tokens = CASES[case]
-    options = {"beam_size": beam_size, "batch_tokens": batch_tokens}
-    before, now = (side.translate(args.model, texts[:count], **options)[1] for side in sides.values())
-    rows = compare(lambda side: side.translate(args.model, texts[:count], **options)[0], sides, args.searches)
-    ratios = spread([row["before"] / row["now"] for row in rows])
-    equal = sum(one == other for one, other in zip(before, now, strict=True))
-    print(f"{case}: {in_words(ratios)} times as fast, {equal} of {count} translations equal", file=sys.stderr)
-    seconds = {name: spread([row[name] for row in rows]) for name in sides}
-    return {"times as fast": ratios, "seconds": seconds, "sentences": count, "equal translations": equal}
+def _ask(model: Path, texts: list[str], side: Side, **options: int) -> tuple[float, list[str]]:
+    return side.translate(model, texts, **options)
+
+
+def _seconds(ask: Callable[[Side], tuple[float, list[str]]], side: Side) -> float:
+    return ask(side)[0]
+
+
+def _translating(sides: dict[str, Side], args: argparse.Namespace, texts: list[str]) -> dict[str, Any]:
+    rows: dict[str, list[dict[str, float]]] = {case: [] for case in CASES}
+    equal: dict[str, int] = {}
+    for _ in range(2 * args.rounds):
+        for case, (beam_size, count, batch_tokens) in CASES.items():
+            ask = partial(_ask, args.model, texts[:count], beam_size=beam_size, batch_tokens=batch_tokens)
+            before, now = (ask(side)[1] for side in sides.values())  # which warms both up
+            equal[case] = sum(one == other for one, other in zip(before, now, strict=True))
+            found = compare(partial(_seconds, ask), sides, args.searches)
+            rows[case].append({name: statistics.median(row[name] for row in found) for name in sides})
+        for side in sides.values():
+            side.close()
+    table = {}
+    for case, (_, count, _) in CASES.items():
+        ratios = spread([row["before"] / row["now"] for row in rows[case]])
+        print(f"{case}: {in_words(ratios)} times as fast, {equal[case]} of {count} translations equal", file=sys.stderr)
+        seconds = {name: spread([row[name] for row in rows[case]]) for name in sides}
+        table[case] = {
+            "times as fast": ratios, "seconds": seconds, "sentences": count, "equal translations": equal[case]
+        }  # fmt: skip
+    return table
 
 
 if __name__ == "__main__":

@@ -117,14 +117,15 @@ def check_attended(x: Tensor, memory: Tensor | None, others: tuple[Tensor, ...],
 
 def check_attention(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> None:
     """Raises DataError unless keys and values fit the queries, and the mask all of them."""
-    if q.size(-1) != k.size(-1) or q.size(1) % k.size(1) or k.size(2) != v.size(2):
+    queries, keys = q.shape, k.shape  # taken once: each look costs, and each step of a search comes here
+    if len(queries) != 4 or len(keys) != 4 or queries[3] != keys[3] or queries[1] % keys[1] or keys[2] != v.size(2):
         raise DataError(
             f"queries of shape {tuple(q.shape)}, keys {tuple(k.shape)} and values {tuple(v.shape)} do not fit: they "
             "are (B, H, L, K), (B, H, M, K) and (B, H, M, K)",
             "queries and keys have one width, keys and values one length; the heads of keys divide those of queries",
         )
     if mask is not None:
-        check_mask(mask, q.size(0), q.size(1), q.size(2), k.size(2))
+        check_mask(mask, queries[0], queries[1], queries[2], keys[2])
 
 
 def check_mask(mask: Tensor, B: int, H: int, L: int, M: int) -> None:
