@@ -108,13 +108,14 @@ class Steps:
             self._given = given[:, -config.max_positions :]
             self._begin = self._given
             never = {*decode.suppress, *([] if config.pad_id is None else [config.pad_id])}
-            self._never = sorted(i for i in never if i < config.tgt_vocab_size)
+            never_written = sorted(i for i in never if i < config.tgt_vocab_size)
             self.prefix_length: int = 0
         else:
             self._given = given
             self._begin = given.new_tensor([config.bos_id, *decode.target_prefix]).expand(len(given), -1)
-            self._never = suppressed_ids(config, decode.suppress)
+            never_written = suppressed_ids(config, decode.suppress)
             self.prefix_length = len(decode.target_prefix)
+        self._never: Tensor = torch.tensor(never_written, dtype=torch.long, device=self.device)
         self._model = model
 
     def start(self, width: int) -> None:
@@ -163,7 +164,7 @@ class Steps:
             if self.cuts and self._cache.length == config.max_positions:
                 self._go_on_with_the_last_part(config.max_positions)
             log_probs = log_probs_of(self._model.step(self._read[:, :, -1], self._cache))  # (B, W, V)
-        log_probs[..., self._never] = -torch.inf
+        log_probs.index_fill_(2, self._never, -torch.inf)
         if at_limit is not None and at_limit.any():
             end = torch.zeros_like(log_probs[at_limit, :, 0]) if self.cuts else log_probs[at_limit, :, self.eos_id]
             log_probs[at_limit] = -torch.inf

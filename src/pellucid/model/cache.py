@@ -18,8 +18,8 @@ from torch import Tensor, nn
 from pellucid.errors import DataError
 from pellucid.model.masks import causal_mask
 
-LEAST_ROOM = 64
-"""Keys that a cache has room for at first."""
+FIRST_STEPS, MOST_AT_FIRST = 16, 64
+"""Steps that a cache has room for at first, and keys at most: letting sentences go copies the room, empty or not."""
 
 
 class LayerCache:
@@ -165,8 +165,8 @@ class DecoderCache:
 
 def _grown(old: Tensor | None, like: Tensor, needed: int) -> Tensor:
     """Returns room for at least `needed` keys, doubled each time, with the old ones in front."""
-    batch, heads, _, width = like.shape
-    capacity = max(needed, LEAST_ROOM if old is None else 2 * old.size(2))
+    batch, heads, step, width = like.shape
+    capacity = max(needed, min(FIRST_STEPS * step, MOST_AT_FIRST) if old is None else 2 * old.size(2))
     new = like.new_empty(batch, heads, capacity, width)
     if old is not None:
         new[:, :, : old.size(2)] = old
