@@ -232,7 +232,7 @@ def opened(made: dict[str, Any]) -> pellucid.Translator:
     if tokenizers:
         assert caught.value.hint.endswith("`load(folder, tokenizer=Bytes(...))`")
         return pellucid.Translator.load(folder, "cpu", tokenizer=tokenizers())
-    line = re.fullmatch(r"write (pellucid\.Translator\.load\(.*\))", caught.value.hint)
+    line = re.fullmatch(r"from Python: import pellucid; (pellucid\.Translator\.load\(.*\))", caught.value.hint)
     assert line, caught.value.hint
     found = eval(line[1], made)
     assert isinstance(found, pellucid.Translator)
@@ -320,7 +320,7 @@ def test_a_language_model_to_the_end(
     made = train(Case(line, script), tmp_path, monkeypatch)
     with pytest.raises(pellucid.CheckpointError) as caught:
         pellucid.LanguageModel.load("run", "cpu")
-    model = eval(caught.value.hint.removeprefix("write "), made)
+    model = eval(caught.value.hint.removeprefix("from Python: import pellucid; "), made)
     trained = pellucid.LanguageModel(made["run"].model, made["run"].tokenizers, model.decode)
     for options in ({}, {"beam_size": 3}, {"seed": 5}, {"search": pellucid.beam_search, "beam_size": 2}):
         texts, expected = (each.generate(["a b", "c"], max_new_tokens=9, **options) for each in (model, trained))
@@ -334,7 +334,7 @@ def test_a_classifier_to_the_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     made = train(Case("class Averaging", script), tmp_path, monkeypatch)
     with pytest.raises(pellucid.CheckpointError) as caught:
         pellucid.Classifier.load("run", "cpu")
-    model = eval(caught.value.hint.removeprefix("write "), made)
+    model = eval(caught.value.hint.removeprefix("from Python: import pellucid; "), made)
     trained = pellucid.Classifier(made["run"].model, made["run"].tokenizers, ("early", "late"))
     found, expected = (each.classify(LINES) for each in (model, trained))
     assert [one.probabilities for one in found] == [one.probabilities for one in expected]

@@ -4,6 +4,7 @@ import argparse
 import json
 import re
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -458,7 +459,8 @@ def test_sst2_from_a_checkpoint(run_script: Run, data_dir: Path, tmp_path: Path,
 @pytest.mark.browser
 def test_viewer(run_script: Run) -> None:
     sizes = ["--layers", 2, "--heads", 2, "--width", 4, "--lengths", "6,9", "--repeats", 2]
-    table, lines = run_script("viewer", *sizes)
+    with ThreadPoolExecutor(1) as beside:  # Playwright takes one browser a thread, and this one's tests may have theirs
+        table, lines = beside.submit(lambda: run_script("viewer", *sizes)).result()
     assert [page["length"] for page in table["pages"]] == [6] * 3 + [9] * 3
     assert len(lines) == 6
     for page in table["pages"]:
