@@ -53,7 +53,9 @@ def test_what_is_not_equal_fails(
 ) -> None:
     """Unless the difference was allowed, or is that of a smaller type."""
 
-    def proof(source: Path, folder: Path, kind: str, target: str, compared_on: Any, rounded_to: str | None) -> Proof:
+    def proof(
+        source: Path, folder: Path, kind: str, target: str, compared_on: Any, rounded_to: str | None, *_: Any
+    ) -> Proof:
         found = Proof(compared=True, largest_difference=0.1, rounded_to=rounded_to or "")
         if compared_on[2] is None:
             return replace(found, decides=not rounded_to)

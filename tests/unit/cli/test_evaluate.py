@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from sacrebleu.metrics.bleu import BLEU
 
+from pellucid.errors import shown
 from pellucid.evaluation.comparison import compare_outputs
 from pellucid.evaluation.scores import score_corpus
 from pellucid.tasks.translator import Translator
@@ -283,8 +284,8 @@ def test_a_second_name_behind_a_reference_is_refused(
     for given in ([option, texts[1]], [f"{option}={texts[1]}"]):
         outcome = pellucid("evaluate", finished_run, "--src", texts[0], *given, "second.en")
         assert (outcome.status, outcome.out) == (2, "")
-        assert outcome.error == f"`second.en` stands behind `{option} {texts[1]}`, which is one file"
-        again = f"{option} {texts[1]} {option} second.en"
+        assert outcome.error == f"`second.en` stands behind `{option} {shown(texts[1])}`, which is one file"
+        again = f"{option} {shown(texts[1])} {option} second.en"
         assert outcome.hint == f"for another one, write `{again}`; for another system, `--against second.en`"
 
 

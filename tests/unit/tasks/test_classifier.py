@@ -113,4 +113,4 @@ def test_a_folder_opens_as_what_it_is(tmp_path: Path) -> None:
     save_weights(tmp_path / "e", encoder)
     with pytest.raises(CheckpointError, match=r"e` holds an encoder without a head, not a classifier$") as error:
         Classifier.load(tmp_path / "e", "cpu")
-    assert "--init-from" in error.value.hint
+    assert "`init_from=`" in error.value.hint

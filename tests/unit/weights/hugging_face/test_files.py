@@ -37,7 +37,7 @@ def test_a_pickle_of_tensors(zipped: bool, tmp_path: Path) -> None:
     tensors = bert_tensors()
     folder = write(tmp_path / "pickle", BERT)
     torch.save(tensors, folder / "pytorch_model.bin", _use_new_zipfile_serialization=zipped)
-    with pytest.warns(UserWarning, match=r"pytorch_model\.bin` is a pickle; .* runs nothing \(`pellucid convert"):
+    with pytest.warns(UserWarning, match=r"pytorch_model\.bin` is a pickle; .* runs nothing \(`convert` writes"):
         read = state(folder)
     assert same(read, state(write(tmp_path / "whole", BERT, tensors)))
 
