@@ -3,8 +3,8 @@
 The first call starts a server, which imports what Pellucid needs and then forks a process for each call: one that has
 its own files, folder, environment and signals, and that dies alone. It is what `subprocess.run([sys.executable, ...])`
 would start, but for what was settled when the server started: the seed of hashes, the encoding and the buffering of the
-standard streams, and modules that are loaded already. Where these matter, a test starts Python itself; where a system
-does not fork, all do.
+standard streams, and modules that are loaded already. Where these matter, a test starts Python itself; on other
+systems than Linux, and with several threads, all do.
 """
 
 import atexit
@@ -24,7 +24,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-FORKS = sys.platform == "linux"  # a Mac forks as well, but not what its libraries have started
+# A Mac forks as well, but not what its libraries have started; and what is forked adds up in one thread.
+FORKS = sys.platform == "linux" and os.environ.get("OMP_NUM_THREADS") == "1"
 PASSED_ON = (signal.SIGINT, signal.SIGTERM)
 
 
