@@ -140,7 +140,9 @@ def choose_continuations(log_probs: Tensor, scores: Tensor, steps: Steps, watch:
     width, vocab_size = log_probs.shape[1:]
     # What a hypothesis has, beside the best one, keeps its digits in single precision however long the outputs are.
     highest = scores.amax(dim=1, keepdim=True)  # (B, 1)
-    totals = ((scores - highest).float()[:, :, None] + log_probs).flatten(1)  # (B, W * V)
+    # In place, as a tensor of this size is dear to make; somebody who watches is told of the log-probabilities below.
+    totals = log_probs if watch is None else log_probs.clone()
+    totals = totals.add_((scores - highest).float()[:, :, None]).flatten(1)  # (B, W * V)
     # One more than the 2W tells how near the choice was.
     best, places = top_by_place(totals, min(2 * width + 1, totals.size(1)))
     parents, tokens = places // vocab_size, places % vocab_size
