@@ -135,7 +135,7 @@ def choose_continuations(log_probs: Tensor, scores: Tensor, steps: Steps, watch:
     """Chooses among the 2W best continuations of each output.
 
     Those among the first W that end are finished; the first W that do not end live on. 2W are enough: at most W end,
-    one of each hypothesis.
+    one of each hypothesis. Unless somebody watches, `log_probs` is overwritten.
     """
     width, vocab_size = log_probs.shape[1:]
     # What a hypothesis has, beside the best one, keeps its digits in single precision however long the outputs are.

@@ -1,6 +1,6 @@
 """Refuses what a model cannot take, in the words that its caller reads: ids, sizes, masks.
 
-None of it is of the paper, and nothing here computes.
+None of it is of the paper; of what it computes there is the lookup of ids alone, whose error it puts into words.
 """
 
 import warnings
@@ -157,7 +157,7 @@ def check_mask(mask: Tensor, B: int, H: int, L: int, M: int) -> None:
             f"a mask of shape {shape} is read as {'(L, M)' if len(shape) == 2 else '(H, L, M)'}, the same for all {B} "
             f"sentences; if it is one for each sentence, write {for_each_sentence[shape]}, else "
             f"{'mask[None, None]' if len(shape) == 2 else 'mask[None]'}",
-            stacklevel=3,
+            stacklevel=4,  # whoever calls attention(), by way of check_attention()
         )
 
 

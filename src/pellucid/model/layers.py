@@ -24,7 +24,7 @@ from pellucid.model.relative import Distances, make_distances, positions_of
 
 
 class Encoder(nn.Module):
-    """The left stack: N layers, and with `norm = "pre"` a final norm, which the paper does not have."""
+    """The left stack: N layers, and a final norm where the config has one (`norm = "pre"`); the paper has none."""
 
     def __init__(self, config: ModelConfig, parts: Parts = OURS) -> None:
         super().__init__()

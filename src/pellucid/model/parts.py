@@ -25,7 +25,7 @@ CALLED_WITH = {
     "attention": "x, memory, mask=, cache=, distances=",
     "feed_forward": "x",
     "norm": "x",
-    "positions": "queries, keys",
+    "positions": "query_positions, key_positions",
     "encoder_layer": "x, mask, distances",
     "decoder_layer": "x, memory, mask, memory_mask, cache, distances",
 }

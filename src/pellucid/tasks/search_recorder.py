@@ -40,7 +40,7 @@ class SearchRecorder:
 
         recorder = SearchRecorder(model, config)
         with watched(model, recorder.observe) as copied:
-            found = search(copied, [ids], config, recorder.watch)[0]
+            found = search(copied, [ids], config, watch=recorder.watch)[0]
 
     A step has as many rows as live hypotheses; a forced beginning of the output counts as steps of a single one.
     """

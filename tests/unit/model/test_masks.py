@@ -74,8 +74,9 @@ def test_a_padding_mask_that_passes_for_one_of_queries_is_told() -> None:
     message = r"^a mask of shape \(4, 4\) is read as \(L, M\), the same for all 4 sentences; if it is one for each "
     with pytest.warns(
         UserWarning, match=message + r"sentence, write mask\[:, None, None, :\], else mask\[None, None\]$"
-    ):
+    ) as caught:
         attention(q, q, q, torch.ones(4, 4, dtype=torch.bool))
+    assert [warning.filename for warning in caught] == [__file__]
     with pytest.warns(UserWarning, match=r"shape \(2, 4, 4\) is read as \(H, L, M\), the .* else mask\[None\]$"):
         attention(q[:2], q[:2], q[:2], torch.ones(2, 4, 4, dtype=torch.bool))
     attention(q, q, q, torch.ones(4, 4, dtype=torch.bool).tril())  # causal: for all
