@@ -1,0 +1,29 @@
+// The language of the page's own texts: English as it stands in the source, Korean by a dictionary.
+
+import { ko } from "./ko.js";
+
+/** @typedef {"en" | "ko"} Language */
+
+/** @type {Record<Language, Record<string, string>>} */
+const DICTIONARIES = { en: {}, ko };
+
+/** @type {Language} */
+let chosen = "en";
+
+/** @param {Language} language */
+export function speak(language) {
+  chosen = language in DICTIONARIES ? language : "en";
+}
+
+/** @returns {Language} */
+export function spoken() { return chosen; }
+
+/**
+ * A text in the language that is chosen. The English text is its name; `{name}` in it is filled from `values`.
+ * @param {string} english
+ * @param {Record<string, string | number>} [values]
+ */
+export function t(english, values = {}) {
+  const text = DICTIONARIES[chosen][english] ?? english;
+  return text.replace(/\{(\w+)\}/g, (whole, name) => (name in values ? String(values[name]) : whole));
+}
