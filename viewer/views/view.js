@@ -1,0 +1,13 @@
+// What a view is. A page names those that it has, and carries no other: see README.md, "How a view joins".
+
+/**
+ * @typedef {Object} View
+ * @property {string} name as Python and the address spell it
+ * @property {string} title
+ * @property {Record<string, string>} [korean] its texts in Korean, by the English ones
+ * @property {(attention: import("../data/attention.js").Attention) => boolean} [shows] which attentions it can show; by default those with weights
+ * @property {(app: import("../shell/app.js").App) => string} [variant] what of the state makes it open anew, since its controls differ
+ * @property {(app: import("../shell/app.js").App, stage: HTMLElement) => any} open see README.md
+ */
+
+export {};
