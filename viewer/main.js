@@ -9,12 +9,13 @@ import { surface } from "./surface.js";
 /**
  * What script.py calls once all modules of a page are there. The loader hands the promise on as `pellucid`.
  * @param {import("./views/view.js").View[]} views
+ * @param {typeof import("./live/client.js").Live | null} Live what asks the page's model, where it carries one
  */
-export async function start(views) {
+export async function start(views, Live) {
   const root = /** @type {HTMLElement} */ (document.getElementById("app"));
   try {
     for (const view of views) learn(view.korean ?? {});
-    const app = new App(root, await read(), views);
+    const app = new App(root, { ...(await read()), live: Live && new Live() }, views);
     const made = surface(app);
     app.busy = app.open();
     await app.busy;

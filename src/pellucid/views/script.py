@@ -11,16 +11,26 @@ from functools import cache
 from importlib.resources import files
 
 SHIPPED = files("pellucid.views") / "viewer"
-MAIN = "main.js"
+MAIN, CLIENT, WORKER = "main.js", "live/client.js", "worker/worker.js"
 STYLE = "viewer.css"
 _IMPORT = re.compile(r'import(?:\{(?P<names>[^{}]*)\}from|\*as (?P<all>[\w$]+) from)?"(?P<path>[^"]+)";?')
 _EXPORT = re.compile(r"export\{(?P<names>[^{}]*)\};?\s*$")
 
 
 @cache
-def page_script(views: tuple[str, ...]) -> str:
-    """Returns the script of a page with these views: it starts by itself."""
-    return linked([MAIN, *map(view_module, views)], _starting(views))
+def page_script(views: tuple[str, ...], live: bool = False) -> str:
+    """Returns the script of a page with these views: it starts by itself. `live`: the page has a model to ask."""
+    client = [CLIENT] if live else []
+    listed = ",".join(f"{{{view_module(view)}}}.{view}" for view in views)
+    asked = f"{{{CLIENT}}}.Live" if live else "null"
+    starting = f"document.currentScript.started={{{MAIN}}}.start([{listed}],{asked});"
+    return linked([MAIN, *client, *map(view_module, views)], starting)
+
+
+@cache
+def worker_script() -> str:
+    """Returns the script of the worker that holds a page's model."""
+    return linked([WORKER])
 
 
 @cache
@@ -34,12 +44,6 @@ def page_style(views: tuple[str, ...]) -> str:
 def view_module(view: str) -> str:
     """Names the module of a view, which exports a constant of the same name."""
     return f"views/{view}.js"
-
-
-def _starting(views: Sequence[str]) -> str:
-    """Returns the statement that starts a page; {NAME} in it stands for what a module exports."""
-    listed = ",".join(f"{{{view_module(view)}}}.{view}" for view in views)
-    return f"document.currentScript.started={{{MAIN}}}.start([{listed}]);"
 
 
 def linked(roots: Sequence[str], last: str = "") -> str:

@@ -21,7 +21,7 @@ def test_a_page_of_one_view_carries_no_other(view: str) -> None:
     text = page_script((view,))
     offered = re.findall(r'\{name:"(\w+)",title:', text)
     assert offered == [view]
-    assert re.search(r"\.start\(\[\$\$\d+\." + view + r"\]\);\}\)\(\);$", text)
+    assert re.search(r"\.start\(\[\$\$\d+\." + view + r"\],null\);\}\)\(\);$", text)
 
 
 def test_all_views_make_one_script_of_each_module_once() -> None:
