@@ -30,9 +30,6 @@ LIBRARIES: dict[Kind, str] = {"hf": "transformers", "ct2": "ctranslate2", "onnx"
 class Counterpart(Protocol):
     """The other side of a comparison: all that it can be asked."""
 
-    def close(self) -> None:
-        """Ends what runs for it."""
-
     def token_ids(self, texts: Sequence[str]) -> list[list[int]] | None:
         """Returns each text's tokens without start and end, by the folder's own tokenizer; None where it has none."""
 
@@ -68,9 +65,6 @@ def library(kind: Kind) -> str:
 
 class HuggingFace:
     """Runs a folder by `from_pretrained` of its class, without a head that ours lacks, and by its `generate`."""
-
-    def close(self) -> None:
-        """Nothing runs beside this process."""
 
     def __init__(self, folder: Path, config: ModelConfig) -> None:
         import transformers
@@ -137,9 +131,6 @@ class HuggingFace:
 class CTranslate2:
     """Runs a folder by `ctranslate2.Translator`, or `Generator` for a decoder alone, in the type that it has."""
 
-    def close(self) -> None:
-        """Nothing runs beside this process."""
-
     def __init__(self, folder: Path, config: ModelConfig) -> None:
         import ctranslate2
 
@@ -196,9 +187,6 @@ class CTranslate2:
 
 class Onnx:
     """Runs a folder by ONNX Runtime: a target's tokens at once, or one by one with what was kept of those before."""
-
-    def close(self) -> None:
-        """Nothing runs beside this process."""
 
     def __init__(self, folder: Path, config: ModelConfig) -> None:
         import onnxruntime

@@ -1,7 +1,6 @@
 """The proof of a conversion: both sides are given the same sentences, and what they say is compared."""
 
 from collections.abc import Mapping, Sequence
-from contextlib import closing
 from dataclasses import asdict, dataclass, replace
 from importlib.resources import files
 from pathlib import Path
@@ -220,7 +219,7 @@ def prove(
     compare = _compare_translations if isinstance(saved.model, Transformer) else (
         _compare_continuations if isinstance(saved.model, DecoderOnly) else _compare_outputs
     )  # fmt: skip
-    with closing(theirs), torch.inference_mode():
+    with torch.inference_mode():
         found = compare(saved, theirs, ids, tolerance)
         cut_alike, blank_tokens = _cut_alike(saved, theirs, sentences), _written_for_nothing(saved, theirs)
     proof = Proof(
