@@ -9,6 +9,7 @@ import { heads } from "./heads.js";
 import { matrix } from "./matrix.js";
 import { model } from "./model.js";
 import { neuron } from "./neuron.js";
+import { text } from "./text.js";
 
 /**
  * @typedef {Object} View
@@ -20,4 +21,4 @@ import { neuron } from "./neuron.js";
  */
 
 /** @type {View[]} */
-export const VIEWS = [heads, matrix, model, neuron, beam, alignment, compare, evolution, flow];
+export const VIEWS = [heads, matrix, model, neuron, beam, alignment, compare, evolution, flow, text];
