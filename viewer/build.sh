@@ -6,5 +6,6 @@ to="${1:-../src/pellucid/views/viewer}"
 mkdir -p "$to"
 options=(--minify --charset=utf8 --legal-comments=none --log-level=warning)
 esbuild main.js --bundle --format=iife --target=es2022 "${options[@]}" --outfile="$to/viewer.js"
+esbuild worker/worker.js --bundle --format=iife --target=es2022 "${options[@]}" --outfile="$to/worker.js"
 esbuild loader.js "${options[@]}" --outfile="$to/loader.js"
 esbuild viewer.css "${options[@]}" --outfile="$to/viewer.css"

@@ -2,6 +2,7 @@
 
 import { read } from "./data/trace.js";
 import { el, write } from "./dom.js";
+import { Live } from "./live/client.js";
 import { App } from "./shell/app.js";
 import { surface } from "./surface.js";
 import { VIEWS } from "./views/all.js";
@@ -9,7 +10,8 @@ import { VIEWS } from "./views/all.js";
 async function start() {
   const root = /** @type {HTMLElement} */ (document.getElementById("app"));
   try {
-    const app = new App(root, await read(), VIEWS);
+    const live = document.getElementById("data-model.about") ? new Live() : null;
+    const app = new App(root, { ...(await read()), live }, VIEWS);
     const made = surface(app);
     app.busy = app.open();
     await app.busy;

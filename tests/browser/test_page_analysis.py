@@ -151,7 +151,7 @@ def test_occlusion_is_what_is_lost_when_a_word_is_hidden(model: Any) -> None:
     ]
     script = (
         'const { occlusion } = await viewer("analysis/occlusion.js");'
-        "return [occlusion(model, a.given, a.tokens), occlusion(model, a.given, a.tokens, { row: 0 })];"
+        "return [await occlusion(model, a.given, a.tokens), await occlusion(model, a.given, a.tokens, { row: 0 })];"
     )
     of_all, of_one = asked(model, script, tokens=tokens)
     whole = logits_of(model)

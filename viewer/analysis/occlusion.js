@@ -11,18 +11,21 @@ import { logitsOf, logSoftmax, written } from "./passes.js";
  * @param {any} model
  * @param {import("./passes.js").Given} given
  * @param {Token[]} read the tokens that the source, or a decoder alone, reads
- * @param {{how?: import("./passes.js").How, row?: number | null}} [options] a row alone, or all together
- * @returns {Occlusion}
+ * @param {{how?: import("./passes.js").How, row?: number | null, pause?: () => Promise<void> | void}} [options] `row`: one alone,
+ *   null: all together; `pause` lets others in between two words
+ * @returns {Promise<Occlusion>}
  */
-export function occlusion(model, given, read, { how = {}, row = null } = {}) {
+export async function occlusion(model, given, read, { how = {}, row = null, pause } = {}) {
   const logits = logitsOf(model, given, how), rows = written(given, logits);
   const whole = logProbsOf(logits, rows);
-  const words = wordsOf(read).map(({ places, text }) => {
+  const words = [];
+  for (const { places, text } of wordsOf(read)) {
     const hidden = new Set([...(how.hidden ?? []), ...places]);
     const without = logProbsOf(logitsOf(model, given, { ...how, hidden }), rows);
     const changes = whole.map((one, i) => one - without[i]);
-    return { places, text, change: row === null ? changes.reduce((a, b) => a + b, 0) : changes[row] };
-  });
+    words.push({ places, text, change: row === null ? changes.reduce((a, b) => a + b, 0) : changes[row] });
+    await pause?.();
+  }
   return { row, words };
 }
 

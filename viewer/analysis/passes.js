@@ -60,15 +60,16 @@ export function logitsOf(model, { src, tgt, segments }, how = PLAIN) {
 }
 
 /**
- * What each row wrote: the words that are given, or a classifier's most probable class.
+ * What each row wrote: the words that are given, where one is unknown (-1) the most probable one, or a classifier's most
+ * probable class.
  * @param {Given} given
  * @param {Float32Array} logits
  * @returns {number[]}
  */
 export function written({ out, tgt }, logits) {
-  if (tgt && out) return out;
-  if (tgt) throw new Error("a pass of a decoder needs the words that it wrote");
-  return [logits.indexOf(logits.reduce((a, b) => Math.max(a, b)))];
+  if (tgt && !out) throw new Error("a pass of a decoder needs the words that it wrote");
+  const rows = tgt && out ? out : [-1], width = logits.length / rows.length;
+  return rows.map((id, row) => (id < 0 ? topOf(logits.subarray(row * width, (row + 1) * width), 1)[0] : id));
 }
 
 /**

@@ -13,6 +13,9 @@ import { Tip } from "./tip.js";
 
 /** @typedef {{row: number, column: number}} Cell */
 
+/** What a page shows whose model has computed nothing yet. */
+const NOTHING = /** @type {any} */ ({ model: {}, sequences: {}, attentions: new Map(), faithfulness: null, search: null, predictions: null, classes: null });
+
 export class App {
   /**
    * @param {HTMLElement} root
@@ -23,6 +26,8 @@ export class App {
     this.page = page;
     /** @type {import("../data/trace.js").Trace[]} */
     this.traces = page.traces;
+    /** @type {import("../live/client.js").Live | null} the model that the page carries */
+    this.live = page.live ?? null;
     /** @type {Record<string, any>} what Python computed for single views */
     this.extras = page.extras;
     this.state = new State({ view: page.view, layer: "0", head: "0", heads: "all", scale: "linear", ...page.state }, (keys) => this.change(keys));
@@ -55,7 +60,17 @@ export class App {
   }
 
   /** The trace that is looked at. */
-  get trace() { return this.traces[Math.min(this.state.number("trace"), this.traces.length - 1)]; }
+  get trace() { return this.traces[Math.min(this.state.number("trace"), this.traces.length - 1)] ?? NOTHING; }
+
+  /**
+   * Shows a trace that the page's model has computed in place of the one that is looked at.
+   * @param {import("../data/trace.js").Trace} trace
+   */
+  show(trace) {
+    this.traces[Math.max(0, Math.min(this.state.number("trace"), this.traces.length - 1))] = trace;
+    this.busy = this.view.steady ? this.draw() : this.open();
+    return this.busy;
+  }
 
   /** What a trace is called where there are several. @param {number} number */
   nameOf(number) { return shorten(plain(String(this.extras.names?.[number] ?? this.traces[number].model.name ?? "")), 24); }

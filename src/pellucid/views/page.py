@@ -27,6 +27,7 @@ def page(
     state: Mapping[str, Any] | None = None,
     extras: Mapping[str, Any] | None = None,
     title: str = "Attention",
+    model: Mapping[str, bytes] | None = None,
 ) -> str:
     """Returns the HTML of a page that opens with `view` and offers `views`; it carries what these need, and no more.
 
@@ -41,22 +42,26 @@ def page(
         state: what is chosen at first, as the page's address spells it: attention, layer, head, heads, scale, ...
         extras: what single views show beside the traces, by view: JSON, with numpy arrays where there are many numbers.
         title: what the page is called, for instance the sentence.
+        model: the islands of a model that the page runs (model_page.py); its views need no trace beforehand.
 
-    Raises ConfigError for unknown views, or without any trace.
+    Raises ConfigError for unknown views, or with neither trace nor model.
     """
     offered = tuple(name for name in VIEWS if name in {view, *(views or ())})
     for name in (view, *(views or ())):
         if name not in VIEWS:
             raise ConfigError(f"there is no view `{name}`", f"choose among {', '.join(VIEWS)}")
-    if not traces:
+    if not traces and model is None:
         raise ConfigError("a page needs at least one trace; `traces` is empty")
-    islands = payload(traces, view=view, views=offered, state=state or {}, extras=extras or {}, title=title)
+    islands = dict(model or {}) | payload(traces, view=view, views=offered, state=state or {}, extras=extras or {}, title=title)
+    if model is not None:
+        islands["worker"] = _shipped("worker.js").encode("utf-8")
     loader, script, style = (_shipped(name) for name in ("loader.js", "viewer.js", "viewer.css"))
     return Template(_shipped("page.html")).substitute(
         title=html.escape(_in_one_line(title)),
         loader_hash=_hash(loader),
         script_hash=_hash(script),
         style_hash=_hash(style),
+        worker_policy="; worker-src blob:" if model is not None else "",
         loader=loader,
         script=_packed(script.encode("utf-8")),
         style=style,
