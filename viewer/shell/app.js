@@ -20,7 +20,7 @@ export class App {
   /**
    * @param {HTMLElement} root
    * @param {any} page what trace.js read
-   * @param {import("../views/all.js").View[]} views
+   * @param {import("../views/view.js").View[]} views
    */
   constructor(root, page, views) {
     this.page = page;

@@ -41,7 +41,7 @@ export class Controls {
     if (again) /** @type {HTMLElement} */ (again).focus({ preventScroll: true });
   }
 
-  /** @param {import("../views/all.js").View} view */
+  /** @param {import("../views/view.js").View} view */
   tab(view) {
     const { app } = this, here = view === app.view;
     return button(view.title, () => app.state.set({ view: view.name }), { "aria-current": here ? "page" : null });

@@ -14,7 +14,7 @@ const NUMBERED = 6, LEAST_NUMBERED = 0.1;
 /** So many words of a side are in the page at a time: those around the one that is chosen. */
 const MOST_WORDS = 1000;
 
-/** @type {import("./all.js").View} */
+/** @type {import("./view.js").View} */
 export const text = {
   name: "text",
   title: "Text",

@@ -7,8 +7,6 @@ import os
 import unicodedata
 import zlib
 from collections.abc import Mapping, Sequence
-from functools import cache
-from importlib.resources import files
 from string import Template
 from typing import Any
 
@@ -17,6 +15,7 @@ from pellucid.files.writing import write_output
 from pellucid.tracing.trace import Trace
 from pellucid.views import VIEWS
 from pellucid.views.payload import payload
+from pellucid.views.script import page_script, page_style, shipped, worker_script
 
 
 def page(
@@ -32,8 +31,9 @@ def page(
     """Returns the HTML of a page that opens with `view` and offers `views`; it carries what these need, and no more.
 
     Scripts and style are named by their SHA-256 in a policy that allows nothing else: no network, no frames, no other
-    script. All data, tokens included, is base64 of deflated bytes, whose alphabet cannot end an element. So is the
-    viewer, to save room: a loader of one statement inflates it, and the policy's hash says what it may be.
+    script. All data, tokens included, is base64 of deflated bytes, whose alphabet cannot end an element. So are the
+    viewer, to save room, of which there are the parts that `views` need, and its style: a loader of one statement
+    inflates them, and the policy's hashes say what they may be.
 
     Args:
         traces: what is shown; several can be chosen between.
@@ -52,11 +52,13 @@ def page(
             raise ConfigError(f"there is no view `{name}`", f"choose among {', '.join(VIEWS)}")
     if not traces and model is None:
         raise ConfigError("a page needs at least one trace; `traces` is empty")
-    islands = dict(model or {}) | payload(traces, view=view, views=offered, state=state or {}, extras=extras or {}, title=title)
+    islands = dict(model or {}) | payload(
+        traces, view=view, views=offered, state=state or {}, extras=extras or {}, title=title
+    )
     if model is not None:
-        islands["worker"] = _shipped("worker.js").encode("utf-8")
-    loader, script, style = (_shipped(name) for name in ("loader.js", "viewer.js", "viewer.css"))
-    return Template(_shipped("page.html")).substitute(
+        islands["worker"] = worker_script().encode("utf-8")
+    loader, script, style = shipped("loader.js"), page_script(offered, model is not None), page_style(offered)
+    return Template(shipped("page.html")).substitute(
         title=html.escape(_in_one_line(title)),
         loader_hash=_hash(loader),
         script_hash=_hash(script),
@@ -64,7 +66,7 @@ def page(
         worker_policy="; worker-src blob:" if model is not None else "",
         loader=loader,
         script=_packed(script.encode("utf-8")),
-        style=style,
+        style=_packed(style.encode("utf-8")),
         data="\n".join(_island(name, content) for name, content in islands.items()),
     )
 
@@ -84,11 +86,6 @@ def write_page(
     Raises what page() raises, and DataError where nothing can be written.
     """
     write_output(os.fspath(path), page(traces, view=view, views=views, state=state, extras=extras, title=title))
-
-
-@cache
-def _shipped(name: str) -> str:
-    return (files("pellucid.views") / "viewer" / name).read_text(encoding="utf-8").rstrip("\n")
 
 
 def _hash(text: str) -> str:

@@ -1,20 +1,10 @@
-// All views, in the order in which the page offers them.
-
-import { alignment } from "./alignment.js";
-import { beam } from "./beam.js";
-import { compare } from "./compare.js";
-import { evolution } from "./evolution.js";
-import { flow } from "./flow.js";
-import { heads } from "./heads.js";
-import { matrix } from "./matrix.js";
-import { model } from "./model.js";
-import { neuron } from "./neuron.js";
-import { text } from "./text.js";
+// What a view is. A page names those that it has, and carries no other: see README.md, "How a view joins".
 
 /**
  * @typedef {Object} View
  * @property {string} name as Python and the address spell it
  * @property {string} title
+ * @property {Record<string, string>} [korean] its texts in Korean, by the English ones
  * @property {(attention: import("../data/attention.js").Attention) => boolean} [shows] which attentions it can show; by default those with weights
  * @property {(app: import("../shell/app.js").App) => string} [variant] what of the state makes it open anew, since its controls differ
  * @property {boolean} [steady] it stays open when the page's model has computed another trace: what is typed in it stays
@@ -22,5 +12,4 @@ import { text } from "./text.js";
  * @property {(app: import("../shell/app.js").App, stage: HTMLElement) => any} open see README.md
  */
 
-/** @type {View[]} */
-export const VIEWS = [heads, matrix, model, neuron, beam, alignment, compare, evolution, flow, text];
+export {};

@@ -1,0 +1,1 @@
+import{ko as i}from"./ko/viewing.js";const n={en:{},ko:{...i}};let o="en";function f(t){Object.assign(n.ko,t)}function k(t){o=t in n?t:"en"}function s(){return o}function u(t,e={}){return(n[o][t]??t).replace(/\{(\w+)\}/g,(c,r)=>r in e?String(e[r]):c)}export{f as learn,k as speak,s as spoken,u as t};
