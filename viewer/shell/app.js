@@ -25,7 +25,7 @@ export class App {
   constructor(root, page, views) {
     this.page = page;
     /** @type {import("../data/trace.js").Trace[]} */
-    this.traces = page.traces;
+    this.traces = page.traces.length ? page.traces : [NOTHING];
     /** @type {import("../live/client.js").Live | null} the model that the page carries */
     this.live = page.live ?? null;
     /** @type {Record<string, any>} what Python computed for single views */
@@ -51,23 +51,23 @@ export class App {
     this.stage = el("div", { class: "stage" });
     this.readout = new Readout(this);
     this.tip = new Tip(root);
-    this.live = el("div", { class: "mirror", "aria-live": "polite", role: "status" });
+    this.region = el("div", { class: "mirror", "aria-live": "polite", role: "status" });
     this.listing = el("div", { class: "listing" });
     this.note = el("p", { class: "note" });
     const main = el("main", {}, this.controls.bar, this.readout.root, this.stage, this.note, this.listing);
     this.grid = new Grid(main, (row, column) => this.moveTo({ row, column }));
-    root.append(this.controls.header, main, this.live);
+    root.append(this.controls.header, main, this.region);
   }
 
   /** The trace that is looked at. */
-  get trace() { return this.traces[Math.min(this.state.number("trace"), this.traces.length - 1)] ?? NOTHING; }
+  get trace() { return this.traces[Math.min(this.state.number("trace"), this.traces.length - 1)]; }
 
   /**
    * Shows a trace that the page's model has computed in place of the one that is looked at.
    * @param {import("../data/trace.js").Trace} trace
    */
   show(trace) {
-    this.traces[Math.max(0, Math.min(this.state.number("trace"), this.traces.length - 1))] = trace;
+    this.traces[this.traces.indexOf(this.trace)] = trace;
     this.busy = this.view.steady ? this.draw() : this.open();
     return this.busy;
   }
@@ -125,7 +125,7 @@ export class App {
   get cell() { return this.cursor ?? this.pin; }
 
   /** What a view is opened for: when it changes, the view is opened anew. */
-  get opening() { return [this.view.name, this.state.get("trace"), this.attention.name, this.view.variant?.(this)].join(" "); }
+  get opening() { return [this.view.name, this.state.get("trace"), this.attention?.name, this.view.variant?.(this)].join(" "); }
 
   async open() {
     this.shown?.close?.();
@@ -176,7 +176,9 @@ export class App {
 
   /** Decodes the layers beside this one while nothing else is to do. */
   prefetch() {
-    const { attention, layer, shown } = this;
+    const { attention, shown } = this;
+    if (!attention) return;
+    const { layer } = this;
     for (const one of [layer + 1, layer - 1]) {
       if (!attention.hasWeights || one < 0 || one >= attention.numLayers) continue;
       requestIdleCallback(async () => {
@@ -259,7 +261,7 @@ export class App {
    */
   say(text) {
     clearTimeout(this.saying);
-    this.saying = setTimeout(() => write(this.live, text), 120);
+    this.saying = setTimeout(() => write(this.region, text), 120);
   }
 
   recolour() {
