@@ -35,6 +35,8 @@ export class App {
     this.colours = new Colours();
     /** @type {Cell | null} where the pointer or the keyboard is */
     this.cursor = null;
+    /** @type {number | null} a head that is shown while its picture is pointed at */
+    this.previewed = null;
     this.drawn = 0;
     this.build(root);
     listen(this);
@@ -85,10 +87,16 @@ export class App {
 
   get layer() { return Math.max(0, Math.min(this.state.number("layer"), this.attention.numLayers - 1)); }
 
-  get head() { return Math.max(0, Math.min(this.state.number("head"), this.attention.numHeads - 1)); }
+  /** The head that is looked at: the one that was chosen, or one that is pointed at for a while. */
+  get head() { return this.previewed ?? this.chosenHead; }
+
+  get chosenHead() { return Math.max(0, Math.min(this.state.number("head"), this.attention.numHeads - 1)); }
 
   /** The heads that a view of several shows, in order. @returns {number[]} */
-  get heads() {
+  get heads() { return this.previewed === null ? this.chosenHeads : [this.previewed]; }
+
+  /** @returns {number[]} */
+  get chosenHeads() {
     const all = Array.from({ length: this.attention.numHeads }, (_, head) => head), chosen = this.state.get("heads");
     if (chosen === "all") return all;
     const numbers = new Set(chosen.split(",").filter(Boolean).map(Number));
@@ -122,7 +130,7 @@ export class App {
   async open() {
     this.shown?.close?.();
     this.stage.replaceChildren();
-    this.cursor = null;
+    this.cursor = this.previewed = null;
     this.shown = this.choices.length ? this.view.open(this, this.stage) : this.nothing();
     this.opened = this.opening;
     this.controls.rebuild();
@@ -133,6 +141,16 @@ export class App {
   nothing() {
     this.stage.append(el("p", {}, `This trace has nothing that the view “${this.view.title}” can show.`));
     return { controls: ["trace"], size: { rows: 0, columns: 0 }, draw() {}, hint: "" };
+  }
+
+  /**
+   * Shows a head without choosing it; null: shows again what is chosen.
+   * @param {number | null} head
+   */
+  preview(head) {
+    if (this.previewed === head) return;
+    this.previewed = head;
+    this.busy = this.draw();
   }
 
   /** Draws anew; of calls that overlap the last one counts. */
