@@ -7,4 +7,4 @@ mkdir -p "$to"
 options=(--minify --charset=utf8 --legal-comments=none --log-level=warning)
 esbuild main.js --bundle --format=iife --target=es2022 "${options[@]}" --outfile="$to/viewer.js"
 esbuild loader.js "${options[@]}" --outfile="$to/loader.js"
-esbuild viewer.css "${options[@]}" --outfile="$to/viewer.css"
+esbuild viewer.css --bundle "${options[@]}" --outfile="$to/viewer.css"
