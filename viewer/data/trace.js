@@ -23,6 +23,22 @@ import { json } from "./islands.js";
  * @property {number} faithfulness
  * @property {any} search the tree of a search, or null: {beam_size, length_penalty, nodes}
  * @property {Record<string, string>} provenance
+ * @property {Predictions | null} predictions what the model thought of each token that was written; null: not known
+ * @property {{label: string, probability: number}[] | null} classes
+ */
+
+/**
+ * @typedef {Object} Predictions
+ * @property {string} sequence the sequence that was written
+ * @property {{chosen: Guess, top: Guess[]}[]} rows
+ */
+
+/**
+ * @typedef {Object} Guess
+ * @property {string} text
+ * @property {string} piece
+ * @property {number} id
+ * @property {number} probability
  */
 
 /** Everything that Python put into the page. */
@@ -32,16 +48,17 @@ export async function read() {
 }
 
 /**
+ * A trace as Python or the page's model wrote it, with attentions that are decoded when they are looked at.
  * @param {any} written
  * @returns {Trace}
  */
-function trace(written) {
+export function trace(written) {
   /** @type {Record<string, Token[]>} */
   const sequences = {};
   for (const [name, columns] of Object.entries(written.sequences)) sequences[name] = tokens(columns);
   const attentions = new Map(written.attentions.map((/** @type {any} */ one) =>
     [one.name, new Attention(one, sequences[one.queries], sequences[one.keys])]));
-  return { ...written, sequences, attentions };
+  return { predictions: null, classes: null, ...written, sequences, attentions };
 }
 
 /**
@@ -49,6 +66,7 @@ function trace(written) {
  * @returns {Token[]}
  */
 function tokens(columns) {
+  if (Array.isArray(columns)) return columns;
   return columns.text.map((/** @type {string} */ text, /** @type {number} */ i) => ({
     text,
     piece: columns.piece[i],

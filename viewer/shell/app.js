@@ -14,16 +14,21 @@ import { Tip } from "./tip.js";
 
 /** @typedef {{row: number, column: number}} Cell */
 
+/** What a page shows whose model has computed nothing yet. */
+const NOTHING = /** @type {any} */ ({ model: {}, sequences: {}, attentions: new Map(), faithfulness: null, search: null, predictions: null, classes: null });
+
 export class App {
   /**
    * @param {HTMLElement} root
    * @param {any} page what trace.js read
-   * @param {import("../views/all.js").View[]} views
+   * @param {import("../views/view.js").View[]} views
    */
   constructor(root, page, views) {
     this.page = page;
     /** @type {import("../data/trace.js").Trace[]} */
-    this.traces = page.traces;
+    this.traces = page.traces.length ? page.traces : [NOTHING];
+    /** @type {import("../live/client.js").Live | null} the model that the page carries */
+    this.live = page.live ?? null;
     /** @type {Record<string, any>} what Python computed for single views */
     this.extras = page.extras;
     this.state = new State({ view: page.view, layer: "0", head: "0", heads: "all", scale: "linear", language: preferred(), ...page.state }, (keys) => this.change(keys));
@@ -52,16 +57,26 @@ export class App {
     this.stage = el("div", { class: "stage" });
     this.readout = new Readout(this);
     this.tip = new Tip(root);
-    this.live = el("div", { class: "mirror", "aria-live": "polite", role: "status" });
+    this.region = el("div", { class: "mirror", "aria-live": "polite", role: "status" });
     this.listing = el("div", { class: "listing" });
     this.note = el("p", { class: "note" });
     const main = el("main", {}, this.controls.bar, this.readout.root, this.stage, this.note, this.listing);
     this.grid = new Grid(main, (row, column) => this.moveTo({ row, column }));
-    root.append(this.controls.header, main, this.live);
+    root.append(this.controls.header, main, this.region);
   }
 
   /** The trace that is looked at. */
   get trace() { return this.traces[Math.min(this.state.number("trace"), this.traces.length - 1)]; }
+
+  /**
+   * Shows a trace that the page's model has computed in place of the one that is looked at.
+   * @param {import("../data/trace.js").Trace} trace
+   */
+  show(trace) {
+    this.traces[this.traces.indexOf(this.trace)] = trace;
+    this.busy = this.view.steady ? this.draw() : this.open();
+    return this.busy;
+  }
 
   /** What a trace is called where there are several. @param {number} number */
   nameOf(number) { return shorten(plain(String(this.extras.names?.[number] ?? this.traces[number].model.name ?? "")), 24); }
@@ -119,6 +134,7 @@ export class App {
     this.shown = this.view.alone || this.choices.length ? this.view.open(this, this.stage) : this.nothing();
     this.readout.root.hidden = Boolean(this.view.alone);
     this.opened = this.opening;
+    this.grid.root.hidden = Boolean(this.view.alone);
     this.controls.rebuild();
     await this.draw();
   }
@@ -152,8 +168,9 @@ export class App {
 
   /** Decodes the layers beside this one while nothing else is to do. */
   prefetch() {
-    const { attention, layer, shown } = this;
+    const { attention, shown } = this;
     if (!attention || this.view.alone) return;
+    const { layer } = this;
     for (const one of [layer + 1, layer - 1]) {
       if (!attention.hasWeights || one < 0 || one >= attention.numLayers) continue;
       requestIdleCallback(async () => {
@@ -240,7 +257,7 @@ export class App {
    */
   say(text) {
     clearTimeout(this.saying);
-    this.saying = setTimeout(() => write(this.live, text), 120);
+    this.saying = setTimeout(() => write(this.region, text), 120);
   }
 
   recolour() {

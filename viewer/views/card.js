@@ -5,14 +5,17 @@ import { plain } from "../show/labels.js";
 import { spoken, t } from "../shell/language.js";
 import { languageOf } from "../writing/box.js";
 import { parted, rendered, table } from "../writing/markdown.js";
+import { ko } from "../shell/ko/translating.js";
+import { whenOpen } from "../writing/opening.js";
 
-/** @type {any} */
+/** @type {import("./view.js").View} */
 export const card = {
   name: "card",
   title: "What it is",
   alone: true,
-  offered: (/** @type {any} */ app) => Boolean(app.live),
-  open: (/** @type {any} */ app, /** @type {HTMLElement} */ stage) => new Card(app, stage),
+  live: true,
+  korean: ko,
+  open: (app, stage) => whenOpen(app, stage, () => new Card(app, stage)),
 };
 
 /** What the model was made for, in a sentence. @type {Record<string, string>} */

@@ -8,14 +8,16 @@ import { following, ofClasses, ofHeads, ofMost, ofOcclusion, ofSureness } from "
 import { sketch, thumbnails } from "../writing/glance.js";
 import { legend, Output } from "../writing/output.js";
 import { words } from "../writing/words.js";
+import { ko } from "../shell/ko/translating.js";
 
-/** @type {any} */
+/** @type {import("./view.js").View} */
 export const overview = {
   name: "overview",
   title: "Overview",
   alone: true,
-  variant: (/** @type {any} */ app) => app.state.get("trace"),
-  open: (/** @type {any} */ app, /** @type {HTMLElement} */ stage) => new Overview(app, stage),
+  variant: (app) => app.state.get("trace"),
+  korean: ko,
+  open: (app, stage) => new Overview(app, stage),
 };
 
 class Overview {

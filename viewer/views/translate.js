@@ -11,20 +11,25 @@ import { button, el, select, tick, write } from "../dom.js";
 import { plain, shorten } from "../show/labels.js";
 import { copy } from "../shell/dialogs.js";
 import { t } from "../shell/language.js";
+import { ko } from "../shell/ko/translating.js";
+import { whenOpen } from "../writing/opening.js";
 
 /** What the view is called, by what the model does. @type {Record<string, string>} */
 const TITLES = { translate: "Translate", classify: "Classify", generate: "Write on", encode: "Write" };
 
-/** @type {any} */
+/** @type {import("./view.js").View} */
 export const translate = {
   name: "translate",
   title: "Translate",
   alone: true,
-  titled: (/** @type {any} */ app) => TITLES[app.live?.about.task] ?? TITLES.translate,
-  open: (/** @type {any} */ app, /** @type {HTMLElement} */ stage) => {
-    const task = app.live.about.task;
+  live: true,
+  steady: true,
+  korean: ko,
+  titled: (app) => TITLES[app.live?.about?.task] ?? TITLES.translate,
+  open: (app, stage) => whenOpen(app, stage, () => {
+    const { task } = /** @type {import("../live/client.js").Live} */ (app.live).about;
     return task === "translate" ? new Translate(app, stage) : task === "generate" ? new Continuing(app, stage) : new Classes(app, stage);
-  },
+  }),
 };
 
 class Translate {

@@ -8,14 +8,17 @@ import { legend, Output } from "../writing/output.js";
 import { asked } from "../writing/session.js";
 import { Switches } from "../writing/switches.js";
 import { changes, percent, sureness, words } from "../writing/words.js";
+import { ko } from "../shell/ko/translating.js";
+import { whenOpen } from "../writing/opening.js";
 
-/** @type {any} */
+/** @type {import("./view.js").View} */
 export const what_if = {
   name: "what_if",
   title: "What if",
   alone: true,
-  offered: (/** @type {any} */ app) => Boolean(app.live) && app.live.about.task !== "encode",
-  open: (/** @type {any} */ app, /** @type {HTMLElement} */ stage) => new WhatIf(app, stage),
+  live: true,
+  korean: ko,
+  open: (app, stage) => whenOpen(app, stage, () => new WhatIf(app, stage)),
 };
 
 /** How many tokens a language model goes on, to compare. */
