@@ -84,16 +84,20 @@ export async function translate(opened, line, asked, { onWord, pause }) {
   const pieces = segments.flatMap((segment) => segment.pieces), prefixes = prefixesOf(asked.prefix);
   /** @type {Hypothesis[][]} */
   const found = [];
+  /** @type {number[]} how near each piece came to another outcome */
+  const margins = [];
   for (const [place, ids] of pieces.entries()) {
     const prefer = sampling && drawing(sampling, (asked.place ?? 0) + place * 2 ** 20);
     const steps = new Steps(opened.model, wholeSource(opened, ids), decode, { prefix: prefixes[place] ?? [], how: howOf(asked), pause });
-    found.push((await search(steps, decode, { prefer, watch: watching(opened, steps, found, segments, place, onWord) })).hypotheses);
+    const { hypotheses, margin } = await search(steps, decode, { prefer, watch: watching(opened, steps, found, segments, place, onWord) });
+    found.push(hypotheses);
+    margins.push(margin);
   }
   const ranks = found.map((hypotheses) => hypotheses.map((one) => rank(one.score, one.length, decode.length_penalty)));
   const ways = pieces.length ? rankedTogether(ranks, Math.max(...found.map((one) => one.length))) : [[]];
   const alternatives = ways.map((way) => translation(opened, segments, way.map((choice, place) => found[place][choice])));
   const best = ways[0].map((choice, place) => found[place][choice]);
-  const parts = pieces.map((ids, place) => part(opened, ids, best[place], asked));
+  const parts = pieces.map((ids, place) => ({ ...part(opened, ids, best[place], asked), margin: margins[place] }));
   return {
     ...alternatives[0], alternatives, parts,
     probabilities: parts.flatMap((one) => one.probabilities),
