@@ -7,6 +7,7 @@ import { logSoftmax, Steps } from "../search/steps.js";
 import { joined, rankedTogether, segmentsOf } from "../text/segments.js";
 import { labels } from "../text/labels.js";
 import { howOf } from "./how.js";
+import { specialIds } from "./special.js";
 import { told } from "./words.js";
 
 /** @typedef {import("./opening.js").Opened} Opened */
@@ -197,9 +198,6 @@ export function score(opened, source, ids, asked, ended = true) {
     labels: labels(tokenizers.target, after, specialIds(config)),
   };
 }
-
-/** @param {any} config */
-export function specialIds(config) { return [config.pad_id, config.bos_id, config.eos_id].filter((id) => id !== null); }
 
 /** @param {number[]} ids @param {any} config @param {string} what */
 export function checkLength(ids, config, what) {
