@@ -4,7 +4,7 @@ import { button, el } from "../dom.js";
 import { figure, label, plain, shorten } from "../show/labels.js";
 import { t } from "../shell/language.js";
 import { formula, frac, root, row, sub, sum, sup, words } from "./formula.js";
-import { heading, indexed, lines, two } from "./kit.js";
+import { heading, indexed, lines, plus, two } from "./kit.js";
 
 /** @typedef {import("./shown.js").Scene} Scene */
 
@@ -28,7 +28,7 @@ function normed(scene) {
   return [
     lines(kit.strip(t("before"), x, { space: "model", symbol: "x" }), kit.strip(t("after"), y, { space: "model", symbol: "y" })),
     el("p", { class: "sum" }, ...(config.norm_type === "rms" ? [] : [el("i", {}, "μ"), ` = ${two(mean)}, `]), el("i", {}, "σ"), ` = ${two(deviation)}`),
-    gain === undefined ? null : el("p", { class: "sum" }, indexed("y", d), ` = ${centred} / ${two(deviation)} · ${two(gain)}${bias === undefined ? "" : ` + ${bias < 0 ? `(${two(bias)})` : two(bias)}`} = `, el("b", {}, two(y[d]))),
+    gain === undefined ? null : el("p", { class: "sum" }, indexed("y", d), ` = ${centred} / ${two(deviation)} · ${two(gain)}${plus(bias)} = `, el("b", {}, two(y[d]))),
   ];
 }
 
@@ -65,7 +65,7 @@ function probabilityBars(scene) {
   const whole = total * Math.exp(most);
   return [
     kit.bars(known.ids.map((id) => ({ name: wordOf(scene, id), value: figure(p(id), 3), share: p(id), chosen: id === chosen, choose: choose(id) }))),
-    el("p", { class: "sum" }, el("i", {}, "p"), t("of “{word}”", { word: wordOf(scene, chosen) }), " = ", el("i", {}, "e"), el("sup", {}, two(logits[chosen])), ` / ${whole < 1e15 ? figure(whole, whole < 100 ? 2 : 0) : t("sum of all")} = `, el("b", {}, figure(p(chosen), 3))),
+    el("p", { class: "sum" }, el("i", {}, "p"), " ", t("of “{word}”", { word: wordOf(scene, chosen) }), " = ", el("i", {}, "e"), el("sup", {}, two(logits[chosen])), ` / ${whole < 1e15 ? figure(whole, whole < 100 ? 2 : 0) : t("sum of all")} = `, el("b", {}, figure(p(chosen), 3))),
   ];
 }
 
@@ -74,7 +74,8 @@ export const AROUND = {
   embedding: {
     formula: ({ config }) => (config.scale_embeddings ? formula("x", "=", sub("E", "id"), "·", root(sub("d", "model"))) : formula("x", "=", sub("E", "id"))),
     says: ({ config }) => t("The tokenizer gives every piece of the sentence a number; the number picks a row of a learned table. That row is the word's vector.")
-      + (config.scale_embeddings ? " " + t("It is multiplied by √{width}, so that the positions added next do not drown it.", { width: config.d_model }) : ""),
+      + (!config.scale_embeddings ? "" : " " + (["sinusoidal", "learned"].includes(config.positions) ? t("It is multiplied by √{width}, so that the positions added next do not drown it.", { width: config.d_model })
+        : t("It is multiplied by √{width}.", { width: config.d_model }))),
     shows: (scene) => {
       const { kit, record, D, config, token } = scene, x = at(scene, record.tokens, D), scale = config.scale_embeddings ? Math.sqrt(config.d_model) : 1, row = x.map((/** @type {number} */ one) => one / scale), d = kit.dimension("model", D);
       return [
@@ -86,13 +87,13 @@ export const AROUND = {
   },
   positions: {
     formula: ({ config }) => (config.positions === "learned" ? formula("x", "←", "x", "+", sub("P", "pos"))
-      : formula(sub("PE", row("(", "pos", ",", "2i", ")")), "=", "sin", "(", "pos", "/", sup("10000", row("2i", "/", sub("d", "model"))), ")", words(",  "), sub("PE", row("(", "pos", ",", "2i+1", ")")), "=", "cos", "(", "…", ")")),
+      : formula(sub("PE", row("(", "pos", ",", "2i", ")")), "=", "sin", "(", "pos", "/", sup("10000", row("2i", "/", sub("d", "model"))), ")", words(",\u2003"), sub("PE", row("(", "pos", ",", "2i+1", ")")), "=", "cos", "(", "…", ")")),
     says: ({ config }) => (config.positions === "learned"
       ? t("Attention by itself does not know the order of words. So each place has a learned vector, which is added to the word's.")
       : t("Attention by itself does not know the order of words. So each place has a pattern of sines and cosines, fast at the left and slow at the right, which is added to the word's vector.")),
     shows: (scene) => {
       const { kit, record, D, config, place } = scene, x = at(scene, record.tokens, D), p = at(scene, record.positions, D), after = x.map((/** @type {number} */ one, /** @type {number} */ i) => one + p[i]), d = kit.dimension("model", D);
-      const wave = config.positions === "learned" ? null : el("p", { class: "sum" }, el("span", {}, indexed("PE", d)), ` = ${d % 2 ? "cos" : "sin"}(${place} / 10000^(${d - (d % 2)}/${D})) = `, el("b", {}, two(p[d])));
+      const wave = config.positions === "learned" ? null : el("p", { class: "sum" }, el("span", {}, indexed("PE", d)), ` = ${d % 2 ? "cos" : "sin"}(${place} / 10000`, el("sup", {}, `${d - (d % 2)}/${D}`), ") = ", el("b", {}, two(p[d])));
       return [
         lines(kit.strip(t("the word"), x, { space: "model", symbol: "x" }), kit.strip(t("its position, {place}", { place }), p, { space: "model", symbol: "PE" }), kit.strip(t("together"), after, { space: "model", symbol: "x" })),
         wave, kit.sum(indexed("x", d), [two(x[d]), two(p[d])], two(after[d])),
@@ -106,7 +107,8 @@ export const AROUND = {
   },
   norm: {
     formula: normFormula, needs: ofNorm, shows: normed,
-    says: ({ config, step }) => t("The vector is shifted and scaled so that its numbers have mean 0 and deviation 1, then scaled by learned numbers. That keeps vectors of one size through all layers.") + " "
+    says: ({ config, step }) => (config.norm_type === "rms" ? t("The vector is scaled so that the mean of its squares is 1, then multiplied by learned numbers. That keeps vectors of one size through all layers.")
+      : t("The vector is shifted and scaled so that its numbers have mean 0 and deviation 1, then multiplied by learned numbers. That keeps vectors of one size through all layers.")) + " "
       + (step.sublayer === "embedding" ? "" : config.norm === "pre"
         ? t("The paper has it behind the residual sum; this model, as most today, before the sublayer.") : t("It stands behind the residual sum, as in the paper: LayerNorm(x + Sublayer(x)).")),
   },
@@ -142,7 +144,7 @@ export const AROUND = {
         lines(kit.strip(t("x, what comes in"), x, { space: "model", symbol: "x" }), record.gate ? kit.strip(t("the gate"), at(scene, record.gate, F), { space: "inner", symbol: "g" }) : null,
           kit.strip(record.gate ? "x W₁ + b₁" : t("before the activation"), up, { space: "inner", symbol: "u" }), kit.strip(t("after the activation"), h, { space: "inner", symbol: "h" })),
         el("p", { class: "note" }, t("{active} of {all} units are above 0 here.", { active, all: F })),
-        W ? kit.sum(indexed("u", d), Array.from(x, (one, i) => [two(one), two(W.data[d * D + i])]), two(up[d]), { after: bias ? ` + b ${two(bias)}` : "" }) : null,
+        W ? kit.sum(indexed("u", d), Array.from(x, (one, i) => [two(one), two(W.data[d * D + i])]), two(up[d]), { after: plus(bias) }) : null,
         record.gate ? null : el("p", { class: "sum" }, indexed("h", d), scene.config.activation === "relu" ? ` = max(0, ${two(up[d])}) = ` : ` = ${scene.config.activation}(${two(up[d])}) = `, el("b", {}, two(h[d]))),
       ];
     },
@@ -158,7 +160,7 @@ export const AROUND = {
       const order = W ? Array.from({ length: F }, (_, f) => f).filter((f) => h[f] !== 0).sort((a, b) => Math.abs(h[b] * W.data[d * F + b]) - Math.abs(h[a] * W.data[d * F + a])) : [];
       return [
         lines(kit.strip(t("h, the inner layer"), h, { space: "inner", symbol: "h" }), kit.strip(t("what feed-forward adds"), y, { space: "model", symbol: "y" })),
-        W ? kit.sum(indexed("y", d), order.map((f) => [two(h[f]), two(W.data[d * F + f])]), two(y[d]), { after: bias ? ` + b ${two(bias)}` : "", labels: order.map((f) => `h${f + 1}`) }) : null,
+        W ? kit.sum(indexed("y", d), order.map((f) => [two(h[f]), two(W.data[d * F + f])]), two(y[d]), { after: plus(bias), labels: order.map((f) => `h${f + 1}`) }) : null,
       ];
     },
   },
@@ -181,7 +183,7 @@ export const AROUND = {
       return [
         lines(kit.strip(t("x, the last vector"), x, { space: "model", symbol: "x" }), vector ? kit.strip(t("vector of “{word}”", { word: wordOf(scene, chosen) }), vector, { space: "model", symbol: "E" }) : null),
         heading(t("The words with the largest logits")), logitBars(scene),
-        vector ? kit.sum(el("span", {}, el("i", {}, "z"), " ", t("of “{word}”", { word: wordOf(scene, chosen) })), Array.from(x, (one, i) => [two(one), two(vector[i])]), two(logits[chosen]), { after: bias ? ` + b ${two(bias)}` : "" }) : null,
+        vector ? kit.sum(el("span", {}, el("i", {}, "z"), " ", t("of “{word}”", { word: wordOf(scene, chosen) })), Array.from(x, (one, i) => [two(one), two(vector[i])]), two(logits[chosen]), { after: plus(bias) }) : null,
       ];
     },
   },

@@ -5,7 +5,7 @@ import { largest } from "../data/numbers.js";
 import { label } from "../show/labels.js";
 import { t } from "../shell/language.js";
 import { both, formula, frac, root, row, sub, sum, sup, words } from "./formula.js";
-import { heading, indexed, lines, two } from "./kit.js";
+import { heading, indexed, lines, plus, two } from "./kit.js";
 
 /** @typedef {import("./shown.js").Scene} Scene */
 
@@ -39,7 +39,7 @@ export const ATTENDING = {
   project: {
     formula: ({ step }) => {
       const from = step.sublayer === "cross_attn" ? "m" : "x";
-      return formula("q", "=", "x", both("W", "i", "Q"), "+", "b", words(",  "), "k", "=", from, both("W", "i", "K"), "+", "b", words(",  "), "v", "=", from, both("W", "i", "V"), "+", "b");
+      return formula("q", "=", "x", both("W", "i", "Q"), "+", "b", words(",\u2003"), "k", "=", from, both("W", "i", "K"), "+", "b", words(",\u2003"), "v", "=", from, both("W", "i", "V"), "+", "b");
     },
     says: ({ step }) => (step.sublayer === "cross_attn"
       ? t("The word being written asks (query); every word of the source answers with a key, and offers a value. Queries come from the decoder, keys and values from the encoder's output m.")
@@ -53,7 +53,7 @@ export const ATTENDING = {
       const column = whole && W.data.subarray((head * K + d) * D, (head * K + d + 1) * D), bias = tensors.get(step.place + ".qkv_proj.bias")?.data[head * K + d] ?? 0;
       return [
         lines(kit.strip(t("x, the word's vector"), x, { space: "model", symbol: "x" }), kit.strip(t("q, its query"), q, { space: "head", most, symbol: "q" })),
-        column ? kit.sum(indexed("q", d), products(x, column), two(q[d]), { after: bias ? ` + b ${two(bias)}` : "" }) : null,
+        column ? kit.sum(indexed("q", d), products(x, column), two(q[d]), { after: plus(bias) }) : null,
         heading(t("Keys k and values v of the words that can be looked at")),
         el("div", { class: "pairs" }, ...places.map((j) => el("div", { class: "pair" }, el("span", { class: "name" }, el("bdi", {}, label(keys[j], 14))),
           kit.strip("k", k(j), { space: "head", most }), kit.strip("v", v(j), { space: "head", most: mostV })))),
@@ -78,24 +78,23 @@ export const ATTENDING = {
       const plain = q.reduce((total, one, d) => total + one * k(j)[d], 0) / Math.sqrt(K), bias = scores[j] - plain;
       const rows = places.map((at) => kit.row(keys[at], { chosen: at === j, choose: choose(scene, at), middle: kit.strip("", k(at), { space: "head", most }).querySelector(".strip"), value: two(scores[at]) }));
       return [
-        lines(kit.strip(t("q of “{word}”", { word: label(scene.token, 16) }), q, { space: "head", most, symbol: "q" })),
-        heading(t("The key of each word, and its score")), lines(...rows), kit.left(places.length, keys.length),
+        lines(kit.strip(t("q of “{word}”", { word: label(scene.token, 16) }), q, { space: "head", most, symbol: "q" }), kit.strip(t("k of “{word}”", { word: label(keys[j], 16) }), k(j), { space: "head", most, symbol: "k" })),
         kit.sum(el("span", {}, t("score of “{word}”", { word: label(keys[j], 16) })), products(q, k(j)), two(scores[j]), { before: "(", after: `) / √${K}` + (Math.abs(bias) > 5e-4 ? ` + ${t("bias of the distance")} ${two(bias)}` : "") }),
+        heading(t("The key of each word, and its score; click a word for its sum")), lines(...rows), kit.left(places.length, keys.length),
       ];
     },
   },
   mask: {
-    formula: () => formula(sub("score", "j"), "=", row("−", "∞"), words("  "), words(t("where j must not be seen"))),
+    formula: () => formula(sub("score", "j"), "=", row("−", "∞"), words("\u2003"), words(t("where j must not be seen"))),
     says: ({ step }) => (step.stack === "decoder" && step.sublayer === "self_attn"
       ? t("A word that is being written may not see the words behind it: they are not there yet when the model writes for itself. Their scores become −∞, and −∞ becomes the weight 0.")
       : t("These words are hidden: their scores become −∞, so that nobody looks at them.")),
     shows: (scene) => {
       const { kit, record, place, tokens, step } = scene, { keys, scores, weights, allowed } = seen(scene), places = kit.places(weights.map((one, j) => one + (allowed(j) ? 0 : 0.5)));
       const rows = tokens[step.stack === "encoder" ? "src" : "tgt"];
-      return [
-        lines(...places.map((j) => kit.row(keys[j], { chosen: false, choose: null, middle: null, value: allowed(j) ? two(scores[j]) : "−∞", struck: !allowed(j) }))),
-        kit.left(places.length, keys.length),
-        heading(t("Who may see whom: a row looks, a column is looked at")), scene.triangle(record, rows, keys, place),
+      return [el("div", { class: "beside" },
+        el("div", {}, heading(t("The scores of “{word}”", { word: label(scene.token, 16) })), lines(...places.map((j) => kit.row(keys[j], { chosen: false, choose: null, middle: null, value: allowed(j) ? two(scores[j]) : `${two(scores[j])} → −∞`, struck: !allowed(j) }))), kit.left(places.length, keys.length)),
+        el("div", {}, heading(t("Who may see whom: a row looks, a column is looked at")), scene.triangle(record, rows, keys, place))),
       ];
     },
   },
@@ -124,11 +123,11 @@ export const ATTENDING = {
       const open = Array.from(weights, (_, j) => j).filter(allowed), order = open.sort((a, b) => weights[b] - weights[a]);
       const off = out.every((/** @type {number} */ one) => one === 0);
       return [
+        heading(t("What the head gives: the sum")), lines(kit.strip(t("head {head}", { head }), out, { space: "head", most, symbol: "z" })),
+        off ? el("p", { class: "note" }, t("This head is switched off: it gives zeros.")) : kit.sum(indexed("z", d), order.map((j) => /** @type {[string, string]} */ ([weights[j].toFixed(2), two(v(j)[d])])), two(out[d]), { labels: order.map((j) => label(keys[j], 12)) }),
         heading(t("Weight times value, word by word")),
         lines(...places.map((j, i) => kit.row(keys[j], { chosen: false, choose: null, middle: kit.strip("", scaled[i], { space: "head", most }).querySelector(".strip"), value: weights[j].toFixed(3), struck: !allowed(j) }))),
         kit.left(places.length, keys.length),
-        heading(t("Their sum: what the head gives")), lines(kit.strip(t("head {head}", { head }), out, { space: "head", most, symbol: "z" })),
-        off ? el("p", { class: "note" }, t("This head is switched off: it gives zeros.")) : kit.sum(indexed("z", d), order.map((j) => /** @type {[string, string]} */ ([weights[j].toFixed(2), two(v(j)[d])])), two(out[d]), { labels: order.map((j) => label(keys[j], 12)) }),
       ];
     },
   },
@@ -141,7 +140,7 @@ export const ATTENDING = {
       const out = record.output.subarray(place * D, (place + 1) * D), d = kit.dimension("model", D), W = tensors.get(step.place + ".out_proj.weight"), bias = tensors.get(step.place + ".out_proj.bias")?.data[d] ?? 0;
       return [
         lines(kit.strip(t("all heads, side by side"), joined, { space: "joined", cut: K, symbol: "z" }), kit.strip(t("what attention adds"), out, { space: "model", symbol: "y" })),
-        W ? kit.sum(indexed("y", d), products(joined, W.data.subarray(d * H * K, (d + 1) * H * K)), two(out[d]), { after: bias ? ` + b ${two(bias)}` : "" }) : null,
+        W ? kit.sum(indexed("y", d), products(joined, W.data.subarray(d * H * K, (d + 1) * H * K)), two(out[d]), { after: plus(bias) }) : null,
       ];
     },
   },

@@ -87,14 +87,14 @@ export class Kit {
   /**
    * A row of a list of tokens: its name, something in the middle, a number; a click chooses the token.
    * @param {Token} token
-   * @param {{chosen: boolean, choose: (() => void) | null, middle: Node | null, value: string, bar?: number | null, struck?: boolean}} how
+   * @param {{chosen: boolean, choose: (() => void) | null, middle: Element | null, value: string, bar?: number | null, struck?: boolean}} how
    *   `bar`: a share from 0 to 1
    */
   row(token, { chosen, choose, middle, value, bar = null, struck = false }) {
     const name = write(el(choose ? "button" : "span", choose ? { type: "button", class: "name", "aria-pressed": String(chosen), onclick: choose } : { class: "name" }), label(token, 16));
     const share = bar === null ? null : el("span", { class: "share" }, el("i", {}));
     if (share) /** @type {HTMLElement} */ (share.firstChild).style.width = `${100 * Math.min(1, Math.max(0, /** @type {number} */ (bar)))}%`;
-    return el("div", { class: `line${struck ? " struck" : ""}${chosen ? " at" : ""}` }, name, middle ?? el("span", {}), share, el("b", { class: "value" }, value));
+    return el("div", { class: `line${struck ? " struck" : ""}${chosen ? " at" : ""}` }, name, middle ?? (share ? null : el("span", {})), share, el("b", { class: "value" }, value));
   }
 
   /**
@@ -137,7 +137,10 @@ export function indexed(name, place) { return el("span", { class: "symbol" }, el
 function bracketed(number) { return number.startsWith("−") ? `(${number})` : number; }
 
 /** A number as sums have it. @param {number} value */
-export const two = (value) => figure(value, 2);
+export const two = (value) => (Math.abs(value) < 0.005 ? "0.00" : figure(value, 2));
+
+/** A bias at the end of a sum. @param {number | undefined} bias */
+export const plus = (bias) => (bias ? ` + ${bracketed(two(bias))}` : "");
 
 /** @param {...(Node | null)} lines */
 export const lines = (...lines) => el("div", { class: "lines" }, ...lines);

@@ -6,7 +6,7 @@ import { span, text } from "../show/axis.js";
 import { figure, plain, shorten } from "../show/labels.js";
 import { named } from "../show/panels.js";
 import { Picture } from "../show/picture.js";
-import { ko } from "../shell/ko/steps.js";
+import { ko } from "../shell/ko/texts.js";
 import { t } from "../shell/language.js";
 
 /** @typedef {import("../analysis/contributions.js").Part} Part */

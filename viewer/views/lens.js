@@ -4,7 +4,7 @@ import { canExplain, carried, explained } from "../data/explained.js";
 import { span, text } from "../show/axis.js";
 import { figure, label, plain, quoted, shorten } from "../show/labels.js";
 import { Picture } from "../show/picture.js";
-import { ko } from "../shell/ko/steps.js";
+import { ko } from "../shell/ko/texts.js";
 import { t } from "../shell/language.js";
 import { named } from "../show/panels.js";
 

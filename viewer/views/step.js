@@ -111,7 +111,8 @@ class Walk {
   #place(step, tokens) {
     const encoder = step.stack === "encoder", own = tokens[encoder ? "src" : "tgt"], asked = this.app.state.get(encoder ? "step.read" : "step.write");
     if (step.kind === "pooled" || step.kind === "classes") return 0;
-    const first = Math.max(0, own.findIndex((token) => !token.special));
+    // The second word rather than the first: at place 0 positions and the mask show little.
+    const whole = own.flatMap((token, i) => (token.special ? [] : [i])), first = whole[1] ?? whole[0] ?? 0;
     return Math.max(0, Math.min(asked === "" ? first : Number(asked) || 0, own.length - 1));
   }
 
@@ -149,6 +150,8 @@ class Walk {
     this.#sentence(scene);
     this.map.replaceChildren(stepMap(this.#steps, step, (to) => app.state.set({ "step.at": to.id })));
     refocus(app.stage, focused);
+    const here = /** @type {HTMLElement | null} */ (this.map.querySelector("[aria-current]"));
+    if (here && (here.offsetTop < this.map.scrollTop || here.offsetTop + 40 > this.map.scrollTop + this.map.clientHeight)) this.map.scrollTop = here.offsetTop - this.map.clientHeight / 2;
     if (this.told !== step.id) app.say(`${t(source.title)}. ${shown.says(scene)}`);
     this.told = step.id;
   }
@@ -157,7 +160,7 @@ class Walk {
   #sentence({ step, tokens, place }) {
     const encoder = step.stack === "encoder", own = tokens[encoder ? "src" : "tgt"], key = encoder ? "step.read" : "step.write";
     const all = own.length > 120, shown = own.slice(all ? Math.max(0, place - 40) : 0, all ? place + 40 : own.length), from = own.indexOf(shown[0]);
-    const chips = shown.map((/** @type {any} */ token, /** @type {number} */ i) => write(button("", () => this.app.state.set({ [key]: from + i, "step.key": "", "step.word": "" }), { class: "token", "aria-pressed": String(from + i === place) }), label(token, 16)));
+    const chips = shown.map((/** @type {any} */ token, /** @type {number} */ i) => write(button("", () => this.app.state.set({ [key]: from + i, "step.key": "", "step.word": "" }), { class: !encoder && from + i > place ? "token later" : "token", "aria-pressed": String(from + i === place) }), label(token, 16)));
     const writes = !encoder && tokens.out?.[place] ? el("span", { class: "writes" }, t("writes"), " → ", write(el("bdi"), label(tokens.out[place], 16))) : null;
     this.sentence.replaceChildren(el("span", { class: "what" }, encoder ? t("The encoder reads") : t("The decoder has read")), ...(from ? ["…"] : []), ...chips, ...(from + shown.length < own.length ? ["…"] : []), ...(writes ? [writes] : []));
   }
