@@ -7,6 +7,7 @@ import { Grid } from "../show/grid.js";
 import { plain, shorten } from "../show/labels.js";
 import { Controls } from "./controls.js";
 import { listen } from "./keys.js";
+import { preferred, speak, spoken, t } from "./language.js";
 import { Readout } from "./readout.js";
 import { table } from "./table.js";
 import { Tip } from "./tip.js";
@@ -30,7 +31,7 @@ export class App {
     this.live = page.live ?? null;
     /** @type {Record<string, any>} what Python computed for single views */
     this.extras = page.extras;
-    this.state = new State({ view: page.view, layer: "0", head: "0", heads: "all", scale: "linear", ...page.state }, (keys) => this.change(keys));
+    this.state = new State({ view: page.view, layer: "0", head: "0", heads: "all", scale: "linear", language: preferred(), ...page.state }, (keys) => this.change(keys));
     this.views = page.views.map((/** @type {string} */ name) => views.find((view) => view.name === name)).filter(Boolean);
     this.colours = new Colours();
     /** @type {Cell | null} where the pointer or the keyboard is */
@@ -38,11 +39,18 @@ export class App {
     /** @type {number | null} a head that is shown while its picture is pointed at */
     this.previewed = null;
     this.drawn = 0;
+    this.speak();
     this.build(root);
     listen(this);
     for (const query of ["(prefers-color-scheme: dark)", "(forced-colors: active)"]) {
       matchMedia(query).addEventListener("change", () => this.recolour());
     }
+  }
+
+  /** Takes the language that is chosen for all texts of the page. */
+  speak() {
+    speak(/** @type {any} */ (this.state.get("language")));
+    document.documentElement.lang = spoken();
   }
 
   /** @param {HTMLElement} root */
@@ -77,20 +85,20 @@ export class App {
 
   /** The attentions of the trace that the view can show. */
   get choices() {
-    return [...this.trace.attentions.values()].filter((attention) => this.view.shows?.(attention) ?? attention.hasWeights);
+    return [...(this.trace?.attentions.values() ?? [])].filter((attention) => this.view.shows?.(attention) ?? attention.hasWeights);
   }
 
   /** The attention that is looked at. */
   get attention() {
-    return this.choices.find((one) => one.name === this.state.get("attention")) ?? this.choices[0] ?? [...this.trace.attentions.values()][0];
+    return this.choices.find((one) => one.name === this.state.get("attention")) ?? this.choices[0] ?? [...(this.trace?.attentions.values() ?? [])][0];
   }
 
-  get layer() { return Math.max(0, Math.min(this.state.number("layer"), this.attention.numLayers - 1)); }
+  get layer() { return Math.max(0, Math.min(this.state.number("layer"), (this.attention?.numLayers ?? 1) - 1)); }
 
   /** The head that is looked at: the one that was chosen, or one that is pointed at for a while. */
   get head() { return this.previewed ?? this.chosenHead; }
 
-  get chosenHead() { return Math.max(0, Math.min(this.state.number("head"), this.attention.numHeads - 1)); }
+  get chosenHead() { return Math.max(0, Math.min(this.state.number("head"), (this.attention?.numHeads ?? 1) - 1)); }
 
   /** The heads that a view of several shows, in order. @returns {number[]} */
   get heads() { return this.previewed === null ? this.chosenHeads : [this.previewed]; }
@@ -110,7 +118,7 @@ export class App {
   }
 
   /** Whether the input is two texts. */
-  get hasPair() { return this.attention.rows.some((token) => token.segment > 0) && this.attention.columns.some((token) => token.segment > 0); }
+  get hasPair() { return Boolean(this.attention) && this.attention.rows.some((token) => token.segment > 0) && this.attention.columns.some((token) => token.segment > 0); }
 
   get view() { return this.views.find((/** @type {any} */ view) => view.name === this.state.get("view")) ?? this.views[0]; }
 
@@ -125,21 +133,23 @@ export class App {
   get cell() { return this.cursor ?? this.pin; }
 
   /** What a view is opened for: when it changes, the view is opened anew. */
-  get opening() { return [this.view.name, this.state.get("trace"), this.attention?.name, this.view.variant?.(this)].join(" "); }
+  get opening() { return [this.view.name, this.state.get("language"), ...(this.view.alone ? [] : [this.state.get("trace"), this.attention?.name]), this.view.variant?.(this)].join(" "); }
 
   async open() {
     this.shown?.close?.();
     this.stage.replaceChildren();
     this.cursor = this.previewed = null;
-    this.shown = this.choices.length ? this.view.open(this, this.stage) : this.nothing();
+    this.shown = this.view.alone || this.choices.length ? this.view.open(this, this.stage) : this.nothing();
+    this.readout.root.hidden = Boolean(this.view.alone);
     this.opened = this.opening;
+    this.grid.root.hidden = Boolean(this.view.alone);
     this.controls.rebuild();
     await this.draw();
   }
 
   /** In place of a view that can show nothing of this trace. */
   nothing() {
-    this.stage.append(el("p", {}, `This trace has nothing that the view “${this.view.title}” can show.`));
+    this.stage.append(el("p", {}, t("This trace has nothing that the view “{view}” can show.", { view: t(this.view.title) })));
     return { controls: ["trace"], size: { rows: 0, columns: 0 }, draw() {}, hint: "" };
   }
 
@@ -177,7 +187,7 @@ export class App {
   /** Decodes the layers beside this one while nothing else is to do. */
   prefetch() {
     const { attention, shown } = this;
-    if (!attention) return;
+    if (!attention || this.view.alone) return;
     const { layer } = this;
     for (const one of [layer + 1, layer - 1]) {
       if (!attention.hasWeights || one < 0 || one >= attention.numLayers) continue;
@@ -190,7 +200,7 @@ export class App {
 
   /** @param {any} error */
   fail(error) {
-    write(this.note, `This cannot be shown: ${error.message}`);
+    write(this.note, t("This cannot be shown: {why}", { why: error.message }));
   }
 
   /** @param {Set<string>} keys what was chosen */
@@ -200,6 +210,10 @@ export class App {
       this.state.set({ pin: "" });
     }
     if (this.opening === this.opened && keys.size === 1 && keys.has("pin")) return this.refresh();
+    if (keys.has("language")) {
+      this.speak();
+      this.controls.head();
+    }
     this.busy = this.opening === this.opened ? this.draw() : this.open();
     return this.busy;
   }

@@ -1,11 +1,10 @@
 """A page that holds a model, run by Node: what a proof asks of it."""
 
-import base64
 import json
 import re
 import shutil
 import subprocess
-import zlib
+import weakref
 from collections.abc import Sequence
 from importlib.resources import files
 from pathlib import Path
@@ -17,8 +16,9 @@ import numpy as np
 from pellucid.config import ModelConfig
 from pellucid.conversion.numbers import Numbers, log_probs_of
 from pellucid.errors import DataError, shown
+from pellucid.views.page import unpacked
 
-_ISLAND = re.compile(r'<script type="application/octet-stream" id="data-([^"]+)">([A-Za-z0-9+/=]*)</script>')
+_ISLAND = re.compile(r'<script type="application/octet-stream(;base85)?" id="data-([^"]+)">([^<]*)</script>')
 _SECONDS = 5
 
 
@@ -32,15 +32,15 @@ def node() -> str:
 
 
 class Page:
-    """Runs the very worker that a page carries, with the model that it carries. Its process ends with it."""
+    """Runs the very worker that a page carries, with the model that it carries; its process ends with this object."""
 
     def __init__(self, path: Path, config: ModelConfig) -> None:
         """Starts the worker of the page at `path`. Raises DataError for a page without a model, or a damaged one."""
         self.config = config
         self._folder = TemporaryDirectory(prefix="pellucid-")
-        for name, packed in _ISLAND.findall(path.read_text(encoding="utf-8")):
+        for dense, name, packed in _ISLAND.findall(path.read_text(encoding="utf-8")):
             if name == "worker" or name.startswith("model."):
-                (Path(self._folder.name) / name).write_bytes(zlib.decompress(base64.b64decode(packed)))
+                (Path(self._folder.name) / name).write_bytes(unpacked(packed, bool(dense)))
         if not (Path(self._folder.name) / "worker").exists():
             raise DataError(f"`{path}` is not a page with a model in it", "write one: `pellucid convert MODEL PAGE.html`")
         node = shutil.which("node")
@@ -50,6 +50,7 @@ class Page:
             [node, "--stack-size=4000", str(runner), self._folder.name],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, encoding="utf-8",
         )  # fmt: skip
+        weakref.finalize(self, _end, self._process, self._folder)
         self._answer()
 
     def ask(self, method: str, *args: Any) -> Any:
@@ -69,19 +70,6 @@ class Page:
             raise DataError(f"the page's model refuses: {shown(found['error'])}", "write the page again")
         return found["result"]
 
-    def close(self) -> None:
-        """Ends the worker."""
-        assert self._process.stdin is not None
-        self._process.stdin.close()
-        try:
-            self._process.wait(_SECONDS)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
-        assert self._process.stdout is not None
-        self._process.stdout.close()
-        self._folder.cleanup()
-
     def token_ids(self, texts: Sequence[str]) -> list[list[int]] | None:
         return [self.ask("encode", text, "target" if self.config.family == "decoder" else "source") for text in texts]
 
@@ -97,3 +85,17 @@ class Page:
         src = [] if self.config.family == "decoder" else list(ids)
         found: list[int] = self.ask("greedy", src, list(tgt_in), list(suppressed), max_new)
         return found
+
+
+def _end(process: "subprocess.Popen[str]", folder: "TemporaryDirectory[str]") -> None:
+    """Ends the worker, which has nothing more to read then."""
+    assert process.stdin is not None
+    assert process.stdout is not None
+    process.stdin.close()
+    try:
+        process.wait(_SECONDS)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+    process.stdout.close()
+    folder.cleanup()

@@ -12,6 +12,7 @@ from pellucid.errors import ConfigError, did_you_mean
 from pellucid.files.writing import write_output
 from pellucid.tasks.task import TextModel, open_task
 from pellucid.tracing.trace import Trace
+from pellucid.views import VIEWS
 from pellucid.views.page import page
 from pellucid.weights.card import CARD
 from pellucid.weights.export.own_parts import refuse_parts
@@ -61,7 +62,9 @@ def to_page(
 
 def model_page(opened: TextModel[Any], islands: Mapping[str, bytes], traces: Sequence[Trace] = ()) -> str:
     """Returns the HTML of a page with the islands of a model, and traces that are there from the beginning."""
-    return page(traces, view="translate", views=None, model=islands, title=_title(opened))
+    left_out = {"compare", "evolution"} | (set() if opened.task.name == "translate" else {"alignment", "beam"})
+    views = [name for name in VIEWS if name not in left_out]
+    return page(traces, view="translate", views=views, model=islands, title=_title(opened))
 
 
 def model_islands(
