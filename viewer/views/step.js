@@ -26,7 +26,8 @@ export const step = {
   name: "step",
   title: "Step",
   live: true,
-  shows: () => true,
+  alone: true,
+  steady: true,
   open: (app, stage) => new Walk(app, stage),
   korean: ko,
 };
@@ -49,7 +50,7 @@ class Walk {
   constructor(app, stage) {
     this.app = app;
     this.kit = new Kit(app);
-    this.hint = t("← and → go from step to step, ↑ and ↓ from word to word, [ and ] from layer to layer. Click a strip to look at another number.");
+    this.hint = matchMedia("(pointer: coarse)").matches ? t("Tap a strip to look at another number of the vectors.") : t("← and → go from step to step, ↑ and ↓ from word to word, [ and ] from layer to layer. Click a strip to look at another number.");
     this.controls = ["trace", tick(t("write numbers out"), app.state.flag("step.numbers"), (numbers) => app.state.set({ "step.numbers": numbers }))];
     this.back = button("←", () => this.#go(-1), { "aria-label": t("step back"), class: "pace" });
     this.forward = button("→", () => this.#go(1), { "aria-label": t("step forward"), class: "pace forward" });
@@ -72,6 +73,8 @@ class Walk {
     const { app } = this, live = /** @type {any} */ (app.live);
     await live.ready;
     const config = live.about.model, { trace } = app, { src, tgt } = trace.sequences;
+    this.#scene = null;
+    if (!src && !tgt) return;
     const few = Math.max(src?.length ?? 0, tgt?.length ?? 0) ** 2 <= FEW_CELLS;
     const first = await explained(app, "pass", few ? {} : { places: [] });
     this.#steps = walkOf(new Set(first.told), config, Boolean(/** @type {any} */ (trace).how?.hidden?.length));
@@ -132,7 +135,10 @@ class Walk {
   }
 
   draw() {
-    const { app } = this, scene = this.#scene, { step } = scene, shown = SHOWN[step.kind], at = this.#at;
+    const { app } = this, scene = this.#scene;
+    this.map.hidden = this.paces.hidden = this.sentence.hidden = !scene;
+    if (!scene) return this.card.replaceChildren(el("p", { class: "says" }, t("There is no sentence yet: write one in the first view.")));
+    const { step } = scene, shown = SHOWN[step.kind], at = this.#at;
     const focused = focus(app.stage);
     const source = SOURCES[step.kind === "positions" && scene.config.positions === "learned" ? "learned" : step.kind];
     const section = source.section ? `“Attention Is All You Need”, ${t("section {number}", { number: source.section })}${source.equation ? `, ${t("equation {number}", { number: source.equation })}` : ""}` : t("not in the paper");

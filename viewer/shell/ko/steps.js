@@ -5,6 +5,8 @@ export const ko = {
   Step: "한 걸음씩",
   "← and → go from step to step, ↑ and ↓ from word to word, [ and ] from layer to layer. Click a strip to look at another number.":
     "← →는 앞뒤 단계로, ↑ ↓는 다른 단어로, [ ]는 다른 층으로 갑니다. 색 띠를 누르면 벡터의 다른 숫자를 볼 수 있습니다.",
+  "Tap a strip to look at another number of the vectors.": "색 띠를 누르면 벡터의 다른 숫자를 볼 수 있습니다.",
+  "There is no sentence yet: write one in the first view.": "아직 문장이 없습니다. 첫 화면에서 문장을 써 보세요.",
   "write numbers out": "숫자로 쓰기", "step back": "이전 단계", "step forward": "다음 단계", "same step, layer before": "앞 층의 같은 단계", "same step, next layer": "다음 층의 같은 단계",
   "section {number}": "{number}절", "equation {number}": "식 {number}", "not in the paper": "논문에는 없음", "{at} of {count}": "{count}단계 중 {at}", writes: "쓸 단어",
   "The encoder reads": "인코더가 읽는 글", "The decoder has read": "디코더가 읽은 글", "head {head}": "헤드 {head}", head: "헤드", Head: "헤드",
