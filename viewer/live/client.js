@@ -42,13 +42,13 @@ export class Live {
     return this.about;
   }
 
-  /** @param {{id: number, word?: any, result?: any, error?: {name: string, message: string}}} data */
+  /** @param {{id: number, word?: any, result?: any, error?: {name: string, message: string, text?: string, values?: Record<string, any>}}} data */
   #told({ id, word, result, error }) {
     const waiting = this.waiting.get(id);
     if (!waiting) return;
     if (word) return waiting.onWord?.(word);
     this.waiting.delete(id);
-    if (error) waiting.reject(Object.assign(new Error(error.message), { name: error.name }));
+    if (error) waiting.reject(Object.assign(new Error(error.message), error));
     else waiting.resolve(result);
   }
 

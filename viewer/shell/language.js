@@ -7,6 +7,14 @@ import { ko } from "./ko/viewing.js";
 /** @type {Record<Language, Record<string, string>>} */
 const DICTIONARIES = { en: {}, ko: { ...ko } };
 
+/** Each language, its name in itself, and how a narrow button names it. @type {[Language, string, string][]} */
+export const LANGUAGES = [["en", "English", "EN"], ["ko", "한국어", "한국어"]];
+
+/** What the reader's browser asks for. @returns {Language} */
+export function preferred() {
+  return navigator.languages?.map((one) => one.slice(0, 2)).find((one) => one in DICTIONARIES) === "ko" ? "ko" : "en";
+}
+
 /** @type {Language} */
 let chosen = "en";
 

@@ -38,8 +38,8 @@ async function handled({ id, method, args }) {
     const { result, transfer } = await answer(opened, method, args, { onWord, pause });
     postMessage({ id, result }, transfer);
   } catch (error) {
-    const { name, message } = /** @type {Error} */ (error);
-    postMessage({ id, error: { name, message } });
+    const { name, message, text, values } = /** @type {any} */ (error);
+    postMessage({ id, error: { name, message, text, values } });
   } finally {
     cancelled.delete(id);
   }

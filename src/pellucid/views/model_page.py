@@ -6,19 +6,20 @@ from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
 from pellucid.errors import ConfigError, did_you_mean
 from pellucid.files.writing import write_output
 from pellucid.tasks.task import TextModel, open_task
 from pellucid.tracing.trace import Trace
+from pellucid.views import VIEWS
 from pellucid.views.page import page
 from pellucid.weights.card import CARD
 from pellucid.weights.export.own_parts import refuse_parts
-from pellucid.weights.export.page_weights import Precision, page_weights
+from pellucid.weights.export.page_weights import PageWeights, page_weights
 from pellucid.weights.folder import DESCRIPTION
 
-PRECISIONS: tuple[Precision, ...] = get_args(Precision)
+TYPES: tuple[PageWeights, ...] = get_args(PageWeights)
 WARNED_OF = 64_000_000
 """Bytes of weights beyond which a page takes long to open, and its model long for a word."""
 MOST_BYTES = 512_000_000
@@ -28,7 +29,7 @@ MOST_BYTES = 512_000_000
 def to_page(
     model: TextModel[Any] | str | Path,
     path: str | os.PathLike[str],
-    weights: Precision = "int8",
+    weights: PageWeights = "int8",
     *,
     examples: Sequence[str] = (),
     proof: Mapping[str, Any] | None = None,
@@ -49,9 +50,9 @@ def to_page(
     Raises ConfigError for another type of weights, parts or tokenizers of one's own, which a page cannot run, and a
     model that is too large for a page.
     """
-    if weights not in PRECISIONS:
+    if weights not in TYPES:
         raise ConfigError(
-            f"unknown `weights` `{weights}`{did_you_mean(str(weights), PRECISIONS)}", f"choose {', '.join(PRECISIONS)}"
+            f"unknown `weights` `{weights}`{did_you_mean(str(weights), TYPES)}", f"choose {', '.join(TYPES)}"
         )
     opened = model if isinstance(model, TextModel) else open_task(model, "cpu")
     html = model_page(opened, model_islands(opened, weights, examples=examples, proof=proof))
@@ -61,12 +62,13 @@ def to_page(
 
 def model_page(opened: TextModel[Any], islands: Mapping[str, bytes], traces: Sequence[Trace] = ()) -> str:
     """Returns the HTML of a page with the islands of a model, and traces that are there from the beginning."""
-    return page(traces, view="translate", views=None, model=islands, title=_title(opened))
+    first = "translate" if "translate" in VIEWS else "heads"
+    return page(traces, view=first, views=VIEWS, model=islands, title=_title(opened))
 
 
 def model_islands(
     opened: TextModel[Any],
-    weights: Precision,
+    weights: PageWeights,
     *,
     examples: Sequence[str] = (),
     proof: Mapping[str, Any] | None = None,

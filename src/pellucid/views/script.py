@@ -13,6 +13,8 @@ from importlib.resources import files
 SHIPPED = files("pellucid.views") / "viewer"
 MAIN, CLIENT, WORKER = "main.js", "live/client.js", "worker/worker.js"
 STYLE = "viewer.css"
+WRITING = {"translate", "overview", "what_if", "card"}
+"""The views that show text as it is written, and share a style for it."""
 _IMPORT = re.compile(r'import(?:\{(?P<names>[^{}]*)\}from|\*as (?P<all>[\w$]+) from)?"(?P<path>[^"]+)";?')
 _EXPORT = re.compile(r"export\{(?P<names>[^{}]*)\};?\s*$")
 
@@ -38,7 +40,8 @@ def page_style(views: tuple[str, ...]) -> str:
     """Returns the style of a page with these views: that of all pages, and those that views have of their own."""
     own = (f"views/{view}.css" for view in views)
     there = (path for path in own if (SHIPPED / "styles" / path).is_file())
-    return "\n".join(shipped(f"styles/{path}") for path in (STYLE, *there))
+    shared = ["writing/writing.css"] if WRITING & set(views) else []
+    return "\n".join(shipped(f"styles/{path}") for path in (STYLE, *shared, *there))
 
 
 def view_module(view: str) -> str:

@@ -1,0 +1,1 @@
+function r(u,n,l=[],o=[]){return u.tokens(n).map((t,e)=>({text:t.replace("▁"," "),piece:t,id:n[e],word:l.includes(n[e])?null:e,special:l.includes(n[e]),segment:o[e]??0,continues:!1}))}export{r as labels};

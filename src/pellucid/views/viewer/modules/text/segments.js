@@ -1,0 +1,1 @@
+function i(e,n,t,o){return e.map(r=>r.trim()?[{source:r,pieces:[n.encode(r).slice(0,t)],behind:""}]:[])}function c(e,n){return n.length<2?e[0]:e.join(" ")}function u(e,n){return Array.from({length:n},(t,o)=>e.map(r=>Math.min(o,r.length-1)))}export{c as joined,u as rankedTogether,i as segmentsOf};
