@@ -7,7 +7,7 @@ import torch
 
 from pellucid.config import ModelConfig
 from tests.browser.node import in_node
-from tests.browser.page_models import OPENING, carried, random_model
+from tests.browser.explained_models import OPENING, carried, random_model
 
 pytestmark = pytest.mark.browser
 

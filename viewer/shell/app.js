@@ -95,14 +95,10 @@ export class App {
 
   get layer() { return Math.max(0, Math.min(this.state.number("layer"), (this.attention?.numLayers ?? 1) - 1)); }
 
-<<<<<<< HEAD
   /** The head that is looked at: the one that was chosen, or one that is pointed at for a while. */
   get head() { return this.previewed ?? this.chosenHead; }
 
-  get chosenHead() { return Math.max(0, Math.min(this.state.number("head"), this.attention.numHeads - 1)); }
-=======
-  get head() { return Math.max(0, Math.min(this.state.number("head"), (this.attention?.numHeads ?? 1) - 1)); }
->>>>>>> p-ui
+  get chosenHead() { return Math.max(0, Math.min(this.state.number("head"), (this.attention?.numHeads ?? 1) - 1)); }
 
   /** The heads that a view of several shows, in order. @returns {number[]} */
   get heads() { return this.previewed === null ? this.chosenHeads : [this.previewed]; }
@@ -142,14 +138,9 @@ export class App {
   async open() {
     this.shown?.close?.();
     this.stage.replaceChildren();
-<<<<<<< HEAD
     this.cursor = this.previewed = null;
-    this.shown = this.choices.length ? this.view.open(this, this.stage) : this.nothing();
-=======
-    this.cursor = null;
     this.shown = this.view.alone || this.choices.length ? this.view.open(this, this.stage) : this.nothing();
     this.readout.root.hidden = Boolean(this.view.alone);
->>>>>>> p-ui
     this.opened = this.opening;
     this.grid.root.hidden = Boolean(this.view.alone);
     this.controls.rebuild();

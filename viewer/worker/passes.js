@@ -20,39 +20,17 @@ import { checkLength, framed, settings, specialIds, wholeSource } from "./transl
  */
 
 /**
- * The sequences of a pass whose ids are known: what the encoder read, or a prompt; and what was written.
- * @param {Opened} opened
- * @param {number[]} read
- * @param {number[]} written
- * @returns {Omit<Pass, "outputs">}
- */
-function sequencesOfIds({ config }, read, written) {
-  if (!config.num_decoder_layers) return { src: read, tgt: [], out: [], segments: segmentsOf(read, config) };
-  if (config.num_encoder_layers) return { src: read, tgt: [config.bos_id, ...written].slice(0, written.length), out: written, segments: null };
-  const whole = [...read, ...written];
-  return { src: [], tgt: whole.slice(0, -1), out: whole.slice(1), segments: null };
-}
-
-/**
  * The ids of a text that a pass reads: of a translator its source and a given translation, or its own best.
  * @param {Opened} opened
-<<<<<<< HEAD
- * @param {string | number[]} text or its ids as a trace has them: then `ids` are all that was written, with the end token
-=======
  * @param {string | {src?: number[] | null, tgt?: number[] | null, out?: number[] | null, segments?: number[] | null}} text or the ids of
  *   a pass that was, as a trace has them
->>>>>>> p-step
  * @param {number[] | null} ids what is written: of a translator its translation, of a language model what follows `text`
  * @param {any} asked
  * @returns {Promise<Omit<Pass, "outputs">>}
  */
 export async function sequencesOf(opened, text, ids, asked) {
   const { config, tokenizers, model } = opened;
-<<<<<<< HEAD
-  if (Array.isArray(text)) return sequencesOfIds(opened, text, ids ?? []);
-=======
   if (typeof text !== "string") return { src: text.src ?? [], tgt: text.tgt ?? [], out: text.out ?? [], segments: text.segments ?? null };
->>>>>>> p-step
   if (config.num_decoder_layers === 0) {
     const src = classifierInput(opened, text, asked.second ?? null);
     return { src, tgt: [], out: [], segments: segmentsOf(src, config) };

@@ -1,13 +1,9 @@
 """Shows attention as pages and pictures, and draws masks, positions, schedules and runs."""
 
-<<<<<<< HEAD
-VIEWS = ("heads", "matrix", "model", "neuron", "beam", "alignment", "compare", "evolution", "flow", "text", "step", "lens", "contributions")
-=======
 VIEWS = (
-    "translate", "overview", "heads", "matrix", "model", "neuron", "beam", "alignment", "compare", "evolution", "flow",
-    "what_if", "card",
+    "translate", "overview", "text", "heads", "matrix", "model", "neuron", "beam", "alignment", "compare", "evolution",
+    "flow", "lens", "contributions", "what_if", "card",
 )  # fmt: skip
->>>>>>> p-ui
 """All views, in the order in which a page offers them. Here, so that a shell completes them without what draws them."""
 
 ASKING = ("translate", "what_if", "card")

@@ -62,8 +62,9 @@ def to_page(
 
 def model_page(opened: TextModel[Any], islands: Mapping[str, bytes], traces: Sequence[Trace] = ()) -> str:
     """Returns the HTML of a page with the islands of a model, and traces that are there from the beginning."""
-    first = "translate" if "translate" in VIEWS else "heads"
-    return page(traces, view=first, views=VIEWS, model=islands, title=_title(opened))
+    left_out = {"compare", "evolution"} | (set() if opened.task.name == "translate" else {"alignment", "beam"})
+    views = [name for name in VIEWS if name not in left_out]
+    return page(traces, view="translate", views=views, model=islands, title=_title(opened))
 
 
 def model_islands(
