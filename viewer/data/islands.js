@@ -3,12 +3,27 @@
 /** @type {Map<string, Promise<Uint8Array>>} */
 const inflated = new Map();
 
+/** What was computed in the page, by the same names. @type {Map<string, Uint8Array>} */
+const computed = new Map();
+
+/** Adds what was computed in the page. @param {Record<string, Uint8Array>} named */
+export function keep(named) {
+  for (const [name, bytes] of Object.entries(named)) computed.set(name, bytes);
+}
+
+/** Lets go of what was computed in the page. @param {string[]} names */
+export function forget(names) {
+  for (const name of names) computed.delete(name);
+}
+
 /**
  * The bytes of an island, inflated when first asked for. At most `KEPT` stay, the latest used.
  * @param {string} name
  * @returns {Promise<Uint8Array>}
  */
 export function island(name) {
+  const ready = computed.get(name);
+  if (ready) return Promise.resolve(ready);
   const found = inflated.get(name) ?? inflate(name);
   inflated.delete(name);
   inflated.set(name, found);

@@ -1,11 +1,14 @@
 // The header with the views, and the bar in which a trace, an attention, a layer and heads are chosen.
 
 import { button, el, select, tick, write } from "../dom.js";
+import { written } from "../data/trace.js";
 import { figure, plain, shorten } from "../show/labels.js";
 import { exporting, help } from "./dialogs.js";
 import { Find } from "./find.js";
 import { headChips } from "./heads.js";
 import { KEYS } from "./keys.js";
+import { LANGUAGES, spoken, t } from "./language.js";
+import { tabs } from "./tabs.js";
 
 /** @type {Record<string, string>} */
 export const NAMES = {
@@ -19,32 +22,41 @@ export class Controls {
     /** @type {(() => void)[]} what brings the controls up to date */
     this.synced = [];
     this.find = new Find(app);
-    this.tabs = el("nav", { "aria-label": "views", class: "tabs" });
-    this.bar = el("div", { class: "bar", role: "group", "aria-label": "what is shown" });
+    this.tabs = el("nav", { class: "tabs" });
+    this.bar = el("div", { class: "bar", role: "group" });
+    this.header = el("header", { class: "top" });
+    this.head();
+  }
+
+  /** Writes the header, in the language that is chosen. */
+  head() {
+    const { app } = this;
     const about = el("div", { class: "about" }, write(el("h1"), shorten(plain(app.page.title), 120)), write(el("p"), described(app)));
-    const tools = el("div", { class: "tools" }, this.find.root,
-      button("Save", () => exporting(app), { title: "save or copy (e)" }), button("?", () => help(app, KEYS), { title: "keys (?)", "aria-label": "keys" }));
-    this.header = el("header", { class: "top" }, about, tools, this.tabs);
+    const tools = el("div", { class: "tools" }, this.find.root, this.languages(),
+      button(t("Save"), () => exporting(app), { title: t("save or copy (e)") }), button("?", () => help(app, KEYS), { title: t("keys (?)"), "aria-label": t("keys") }));
+    this.tabs.setAttribute("aria-label", t("views"));
+    this.bar.setAttribute("aria-label", t("what is shown"));
+    this.header.replaceChildren(about, tools, this.tabs);
+  }
+
+  /** One button a language, each named in its own. */
+  languages() {
+    const buttons = LANGUAGES.map(([language, name, short]) => write(button("", () => this.app.state.set({ language }), { lang: language, title: name, "aria-label": name, "aria-pressed": String(language === spoken()) }), short));
+    return el("div", { class: "segments languages", role: "group", "aria-label": t("language") }, ...buttons);
   }
 
   /** Builds the controls of the view that is open. */
   rebuild() {
-    const { app } = this, { controls } = app.shown, focused = [this.tabs, this.bar].find((one) => one.querySelector(":focus-visible"));
+    const { app } = this, { controls } = app.shown, focused = [this.header, this.bar].find((one) => one.querySelector(":focus-visible"));
     const name = focused && called(/** @type {Element} */ (document.activeElement));
     this.synced = [];
-    this.tabs.replaceChildren(...app.views.map((/** @type {any} */ view) => this.tab(view)));
+    this.tabs.replaceChildren(...tabs(app));
     const built = controls.map((/** @type {string | Node} */ one) => (typeof one === "string" ? BUILD[one](app, this) : one));
     this.bar.replaceChildren(...built.filter(Boolean));
     this.sync();
     // What the keyboard was on is there no more: what stands for it now gets the focus.
     const again = focused && [...focused.querySelectorAll("button, input, select")].find((one) => called(one) === name);
     if (again) /** @type {HTMLElement} */ (again).focus({ preventScroll: true });
-  }
-
-  /** @param {import("../views/all.js").View} view */
-  tab(view) {
-    const { app } = this, here = view === app.view;
-    return button(view.title, () => app.state.set({ view: view.name }), { "aria-current": here ? "page" : null });
   }
 
   sync() {
@@ -60,6 +72,7 @@ function called(control) {
 
 /** @param {import("./app.js").App} app */
 function described(app) {
+  if (!app.traces.length) return "";
   const { model, faithfulness } = app.traces[0];
   const parts = [model.name, model.family, model.d_model && `d_model ${model.d_model}`];
   if (faithfulness !== null) parts.push(`recorded attention differs from what ran by at most ${faithfulness ? figure(faithfulness) : "0"}`);
@@ -115,6 +128,6 @@ const BUILD = {
  */
 function traceName(app, number) {
   const first = Object.values(app.traces[number].sequences)[0] ?? [];
-  const text = first.filter((token) => !token.special).map((token) => (token.continues ? "" : " ") + token.text).join("").replace(/\s+/g, " ").trim();
+  const text = first.filter((token) => !token.special).map((token) => (token.continues ? "" : " ") + written(token)).join("").replace(/\s+/g, " ").trim();
   return `${number + 1} · ${app.nameOf(number)} · ${shorten(plain(text), 40)}`;
 }

@@ -11,7 +11,7 @@ import { MatrixPicture } from "../show/matrix.js";
 const BY = { head: "one head", layer: "mean of the layer", all: "mean of all" };
 const METHODS = { argmax: "most weight", mutual: "most from both sides", threshold: "threshold" };
 
-/** @type {import("./all.js").View} */
+/** @type {import("./view.js").View} */
 export const alignment = {
   name: "alignment",
   title: "Alignment",

@@ -15,7 +15,7 @@ const MARKS = { best: "★", finished: "■", live: "●", pruned: "×" };
 const WORDS = { best: "the result", finished: "ended", live: "continued", pruned: "dropped" };
 const PACE = 700;
 
-/** @type {import("./all.js").View} */
+/** @type {import("./view.js").View} */
 export const beam = {
   name: "beam",
   title: "Beam",

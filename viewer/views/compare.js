@@ -7,7 +7,7 @@ import { MatrixPicture } from "../show/matrix.js";
 import { aside, named, panels } from "../show/panels.js";
 import { axes, note, shown } from "../show/shown.js";
 
-/** @type {import("./all.js").View} */
+/** @type {import("./view.js").View} */
 export const compare = {
   name: "compare",
   title: "Compare",

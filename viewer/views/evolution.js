@@ -11,7 +11,7 @@ const STATISTICS = {
   previous: "weight on the token before", sink: "weight on first and special tokens",
 };
 
-/** @type {import("./all.js").View} */
+/** @type {import("./view.js").View} */
 export const evolution = {
   name: "evolution",
   title: "Evolution",

@@ -11,7 +11,7 @@ const KINDS = /** @type {const} */ (["raw", "rollout", "norm"]);
 const NOTES = { raw: "", rollout: "Each row's colours end at its largest value.", norm: "Rows scaled to one." };
 const NAMES = { raw: "Weights", rollout: "Rollout", norm: "Norm-weighted" };
 
-/** @type {import("./all.js").View} */
+/** @type {import("./view.js").View} */
 export const flow = {
   name: "flow",
   title: "Flow",

@@ -16,7 +16,7 @@ const MINIMAP = 28;
 /** Nobody sees an arc of less weight. */
 const FAINTEST = 0.008;
 
-/** @type {import("./all.js").View} */
+/** @type {import("./view.js").View} */
 export const heads = { name: "heads", title: "Heads", open: (app, stage) => new Heads(app, stage) };
 
 class Heads {

@@ -10,7 +10,7 @@ import { axes, note, shown } from "../show/shown.js";
 const MIXES = { "": "one head", mean: "mean of heads", max: "largest of heads" };
 const ZOOMS = [2, 4, 9, 14, 20, 30, 44];
 
-/** @type {import("./all.js").View} */
+/** @type {import("./view.js").View} */
 export const matrix = {
   name: "matrix",
   title: "Matrix",

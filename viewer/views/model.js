@@ -18,7 +18,7 @@ const ORDERS = {
 
 /** @typedef {{attention: import("../data/attention.js").Attention, layer: number, head: number, row: number, column: number, x: number, y: number}} Item */
 
-/** @type {import("./all.js").View} */
+/** @type {import("./view.js").View} */
 export const model = {
   name: "model",
   title: "Model",

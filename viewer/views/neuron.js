@@ -12,7 +12,7 @@ const STEP = 24;
 const TOP = 72;
 const TOPMOST = 8;
 
-/** @type {import("./all.js").View} */
+/** @type {import("./view.js").View} */
 export const neuron = {
   name: "neuron",
   title: "Neuron",

@@ -15,7 +15,7 @@ from pellucid.errors import ConfigError, DataError, did_you_mean
 from pellucid.tracing.ready import trace_from_weights
 from pellucid.tracing.tokens import Token
 from pellucid.tracing.trace import Trace, load_trace
-from pellucid.views import VIEWS
+from pellucid.views import ASKING, VIEWS
 from pellucid.views.canvas.drawing import Drawing
 from pellucid.views.choice import Choice, Heads, Pair
 from pellucid.views.page import page, write_page
@@ -273,6 +273,9 @@ def can_serve(name: str, trace: Trace, choice: Choice) -> bool:
         "alignment": "cross" in trace.attentions,
         "compare": choice.other is not None,
         "evolution": choice.evolution is not None,
+        "lens": False,
+        "contributions": False,
+        **dict.fromkeys(ASKING, False),
     }
     return needs.get(name, bool(trace.attentions))
 

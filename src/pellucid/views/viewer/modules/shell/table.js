@@ -1,0 +1,1 @@
+import{el as t,write as n}from"../dom.js";const c=100;function h({caption:a,columns:i,rows:e}){const l=e.length>c?` (the first ${c} of ${e.length})`:"";return t("table",{},n(t("caption"),a+l),t("thead",{},t("tr",{},...i.map(o=>t("th",{scope:"col"},o)))),t("tbody",{},...e.slice(0,c).map(o=>t("tr",{},...o.map(p=>t("td",{},n(t("bdi"),p)))))))}export{h as table};

@@ -1,0 +1,1 @@
+import{top as r}from"../search/beam.js";function s(t,i,a){const n=r(t,i).filter(e=>t[e]>-1/0);return{ids:n,tokens:a.tokens(n),probabilities:n.map(e=>Math.exp(t[e]))}}function m(t,i,a,n){const e=t.length/i.length;return{probabilities:i.map((o,p)=>Math.exp(t[p*e+o])),top:i.map((o,p)=>s(t.subarray(p*e,(p+1)*e),a,n))}}export{s as likeliest,m as told};
