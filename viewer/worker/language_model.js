@@ -5,7 +5,8 @@ import { drawing } from "../search/sampling.js";
 import { logSoftmax, Steps } from "../search/steps.js";
 import { labels } from "../text/labels.js";
 import { howOf } from "./how.js";
-import { samplingOf, settings, specialIds } from "./translator.js";
+import { specialIds } from "./special.js";
+import { samplingOf, settings } from "./translator.js";
 import { likeliest, told } from "./words.js";
 
 /** @typedef {import("./opening.js").Opened} Opened */

@@ -7,7 +7,8 @@ import { contributionsOf, lensOf, occlusionOf } from "./explaining.js";
 import { generate, score as scoreText, started } from "./language_model.js";
 import { run, sequencesOf, tokensOf } from "./passes.js";
 import { traceOf } from "./traces.js";
-import { score, specialIds, translate } from "./translator.js";
+import { specialIds } from "./special.js";
+import { score, translate } from "./translator.js";
 
 /** @typedef {import("./opening.js").Opened} Opened */
 /** @typedef {{onWord: (word: any) => void, pause: () => Promise<void> | void}} Telling */
