@@ -237,7 +237,7 @@ def test_input_that_a_model_cannot_read_is_told() -> None:
 
 def test_each_refusal_has_its_sentence_in_korean() -> None:
     sources = "".join(path.read_text(encoding="utf-8") for path in sorted((VIEWER / "model").glob("*.js")))
-    written = set(re.findall(r'(?:new Refusal\(\s*|checkIds\([^"]*)"([^"]*)"', sources))
+    written = set(re.findall(r'(?:new Refusal\(\s*|checkIds\([^"\n]*)"([^"]*)"', sources))
     korean = in_node('return (await viewer("shell/ko/refusals.js")).ko')
     assert len(written) > 20
     assert korean.keys() == written
