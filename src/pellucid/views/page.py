@@ -21,7 +21,6 @@ DENSE_FROM = 100_000
 """Bytes from which an island is packed densely: decoding that takes the page longer than base64, which it has built in."""
 _WITHOUT_MARKUP, _WITH_MARKUP = bytes.maketrans(b"<>&", b".,:"), bytes.maketrans(b".,:", b"<>&")
 
-
 def page(
     traces: Sequence[Trace],
     *,

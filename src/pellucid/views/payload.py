@@ -26,7 +26,7 @@ Store = Literal["weights", "vectors"]
 Digits = Literal["u8", "u16", "f16", "f32"]
 
 SEARCH = "search.cross"
-WITH_WEIGHTS = {"heads", "matrix", "beam", "alignment", "compare", "evolution", "flow", "text"}
+WITH_WEIGHTS = {"overview", "heads", "matrix", "beam", "alignment", "compare", "evolution", "flow", "text"}
 FEW_WEIGHTS = 100_000
 LARGEST_ERROR = 1e-3
 """The largest error of a weight rebuilt from half-precision queries and keys; beyond it a layer keeps all digits."""
@@ -151,9 +151,7 @@ def pack_weights(attention: AttentionTrace, layer: int) -> tuple[bytes, Digits, 
     most = 255 if many else 65535
     coded = np.rint(most * np.sqrt(weights.clip(0, 1)))
     error = float(np.abs((coded / most) ** 2 - weights).max(initial=0))
-    return (
-        (coded.astype(np.uint8).tobytes(), "u8", error) if many else (_byte_planes(coded.astype("<u2")), "u16", error)
-    )
+    return (coded.astype(np.uint8).tobytes(), "u8", error) if many else (_byte_planes(coded.astype("<u2")), "u16", error)
 
 
 def pack_vectors(attention: AttentionTrace, layer: int, exact: bool = False) -> tuple[bytes, Digits, float]:
