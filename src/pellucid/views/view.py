@@ -15,7 +15,7 @@ from pellucid.errors import ConfigError, DataError, did_you_mean
 from pellucid.tracing.ready import trace_from_weights
 from pellucid.tracing.tokens import Token
 from pellucid.tracing.trace import Trace, load_trace
-from pellucid.views import VIEWS
+from pellucid.views import ASKING, VIEWS
 from pellucid.views.canvas.drawing import Drawing
 from pellucid.views.choice import Choice, Heads, Pair
 from pellucid.views.page import page, write_page
@@ -31,6 +31,7 @@ from pellucid.views.pictures.model import show_model
 from pellucid.views.pictures.neuron import show_neuron
 
 PICTURES: Mapping[str, Callable[[Trace, Choice], Drawing]] = {
+    "overview": show_model,
     "heads": show_heads,
     "matrix": show_matrix,
     "model": show_model,
@@ -44,6 +45,7 @@ PICTURES: Mapping[str, Callable[[Trace, Choice], Drawing]] = {
 LARGEST_CELL = 8_000_000
 """The most characters of a notebook cell's output: beyond it notebooks become slow to open and to save."""
 FRAME_HEIGHT = 640
+OF_TRACES = tuple(name for name in VIEWS if name not in ASKING)
 LONGEST_TITLE = 160
 """The most characters of a text that a page is called by; what follows is left out."""
 
@@ -260,9 +262,14 @@ def view(
 
 
 def check_view(name: str) -> None:
-    """Raises ConfigError for an unknown view."""
+    """Raises ConfigError for an unknown view, and for one that only a page with a model has."""
+    if name in ASKING:
+        raise ConfigError(
+            f"the view `{name}` asks a model, and a trace holds none",
+            'make a page that holds the model: `pellucid.weights.to_page(model, "page.html")`',
+        )
     if name not in VIEWS:
-        raise ConfigError(f"unknown view `{name}`{did_you_mean(name, VIEWS)}", f"views: {', '.join(VIEWS)}")
+        raise ConfigError(f"unknown view `{name}`{did_you_mean(name, OF_TRACES)}", f"views: {', '.join(OF_TRACES)}")
 
 
 def can_serve(name: str, trace: Trace, choice: Choice) -> bool:
@@ -274,7 +281,7 @@ def can_serve(name: str, trace: Trace, choice: Choice) -> bool:
         "compare": choice.other is not None,
         "evolution": choice.evolution is not None,
     }
-    return needs.get(name, bool(trace.attentions))
+    return name not in ASKING and needs.get(name, bool(trace.attentions))
 
 
 def text_of(trace: Trace) -> str:
