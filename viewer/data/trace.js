@@ -11,6 +11,7 @@ import { json } from "./islands.js";
  * @property {number | null} word
  * @property {boolean} special
  * @property {number} segment
+ * @property {string | null} [adds] the text that it adds to its word, where that differs from `text`: a character spelled in bytes is added by the first of them
  * @property {boolean} continues whether it belongs to the same word as the token before it
  * @property {boolean} [plain] whether it is no token, but a name that is shown as it stands
  */
@@ -40,6 +41,12 @@ import { json } from "./islands.js";
  * @property {number} id
  * @property {number} probability
  */
+
+/**
+ * A token's part of the text that the tokens of a word make up together.
+ * @param {Token} token
+ */
+export const written = (token) => token.adds ?? token.text;
 
 /** Everything that Python put into the page. */
 export async function read() {
@@ -74,6 +81,7 @@ function tokens(columns) {
     word: columns.word[i],
     special: columns.special[i],
     segment: columns.segment[i],
+    adds: columns.adds?.[i] ?? null,
     continues: i > 0 && columns.word[i] !== null && columns.word[i] === columns.word[i - 1]
       && columns.segment[i] === columns.segment[i - 1],
   }));

@@ -76,7 +76,7 @@ const WHOLE = {
   num_segments: [0, 2 ** 16], pad_id: [0, 2 ** 22 - 1], bos_id: [0, 2 ** 22 - 1], eos_id: [0, 2 ** 22 - 1],
 };
 
-/** The same of other numbers. @type {Record<string, [number, number]>} */
+/** The same of other numbers; of rotary positions they count only where a model has those. @type {Record<string, [number, number]>} */
 const REAL = { norm_eps: [0, 1], rotary_base: [Number.MIN_VALUE, 1e15], rotary_factor: [1, Number.MAX_VALUE] };
 
 /** Those that may be left to others, by null. */
@@ -88,13 +88,16 @@ const OPEN = ["num_kv_heads", "head_dim", "final_norm", "qkv_bias", "pad_id"];
  * @returns {Config}
  */
 export function readConfig(given) {
+  if (typeof given !== "object" || given === null || Array.isArray(given)) throw new Refusal("The page does not describe its model.");
   for (const name of Object.keys(given)) {
     if (!Object.hasOwn(DEFAULTS, name) && !OF_TRAINING.includes(name) && name !== "head_width") {
       throw new Refusal("This page knows no setting `{name}` of a model.", { name: shown(name) });
     }
   }
   const settings = { ...DEFAULTS, ...given };
-  for (const name of Object.keys(DEFAULTS)) check(name, /** @type {any} */ (settings)[name]);
+  for (const name of Object.keys(DEFAULTS)) {
+    if (settings.positions === "rotary" || !name.startsWith("rotary_")) check(name, /** @type {any} */ (settings)[name]);
+  }
   const { d_model, num_heads, head_dim, qkv_bias, bias, final_norm, norm, num_kv_heads } = settings;
   const config = {
     ...settings,

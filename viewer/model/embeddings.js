@@ -58,22 +58,23 @@ export class Embeddings {
     if (end > this.maxPositions) {
       throw new Refusal("A text of {length} tokens is longer than the model's {most}.", { length: end, most: this.maxPositions });
     }
-    checkIds(ids, this.vocabSize);
+    checkIds(ids, this.vocabSize, "There is no token {id}; the model's are 0 to {most}.");
     if (!this.segments || !how.segments) return;
-    if (how.segments.length !== ids.length) throw new Refusal("{found} segments are given for {needed} tokens.", { found: how.segments.length, needed: ids.length });
-    checkIds(how.segments, this.numSegments);
+    if (how.segments.length !== ids.length) {
+      throw new Refusal("{found} segments are given for {needed} tokens.", { found: how.segments.length, needed: ids.length });
+    }
+    checkIds(how.segments, this.numSegments, "There is no segment {id}; the model's are 0 to {most}.");
   }
 }
 
 /**
  * @param {ArrayLike<number>} ids
- * @param {number} size
+ * @param {number} size of the table that they are rows of
+ * @param {string} text what to say of one that is not
  */
-function checkIds(ids, size) {
+function checkIds(ids, size, text) {
   for (let i = 0; i < ids.length; i++) {
-    if (!Number.isInteger(ids[i]) || ids[i] < 0 || ids[i] >= size) {
-      throw new Refusal("There is no token {id}; the model's are 0 to {most}.", { id: String(ids[i]), most: size - 1 });
-    }
+    if (!Number.isInteger(ids[i]) || ids[i] < 0 || ids[i] >= size) throw new Refusal(text, { id: String(ids[i]), most: size - 1 });
   }
 }
 

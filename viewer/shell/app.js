@@ -36,6 +36,8 @@ export class App {
     this.colours = new Colours();
     /** @type {Cell | null} where the pointer or the keyboard is */
     this.cursor = null;
+    /** @type {number | null} a head that is shown while its picture is pointed at */
+    this.previewed = null;
     this.drawn = 0;
     this.speak();
     this.build(root);
@@ -94,10 +96,16 @@ export class App {
 
   get layer() { return Math.max(0, Math.min(this.state.number("layer"), (this.attention?.numLayers ?? 1) - 1)); }
 
-  get head() { return Math.max(0, Math.min(this.state.number("head"), (this.attention?.numHeads ?? 1) - 1)); }
+  /** The head that is looked at: the one that was chosen, or one that is pointed at for a while. */
+  get head() { return this.previewed ?? this.chosenHead; }
+
+  get chosenHead() { return Math.max(0, Math.min(this.state.number("head"), (this.attention?.numHeads ?? 1) - 1)); }
 
   /** The heads that a view of several shows, in order. @returns {number[]} */
-  get heads() {
+  get heads() { return this.previewed === null ? this.chosenHeads : [this.previewed]; }
+
+  /** @returns {number[]} */
+  get chosenHeads() {
     const all = Array.from({ length: this.attention.numHeads }, (_, head) => head), chosen = this.state.get("heads");
     if (chosen === "all") return all;
     const numbers = new Set(chosen.split(",").filter(Boolean).map(Number));
@@ -131,7 +139,7 @@ export class App {
   async open() {
     this.shown?.close?.();
     this.stage.replaceChildren();
-    this.cursor = null;
+    this.cursor = this.previewed = null;
     this.shown = this.view.alone || this.choices.length ? this.view.open(this, this.stage) : this.nothing();
     this.readout.root.hidden = Boolean(this.view.alone);
     this.opened = this.opening;
@@ -144,6 +152,16 @@ export class App {
   nothing() {
     this.stage.append(el("p", {}, t("This trace has nothing that the view “{view}” can show.", { view: t(this.view.title) })));
     return { controls: ["trace"], size: { rows: 0, columns: 0 }, draw() {}, hint: "" };
+  }
+
+  /**
+   * Shows a head without choosing it; null: shows again what is chosen.
+   * @param {number | null} head
+   */
+  preview(head) {
+    if (this.previewed === head) return;
+    this.previewed = head;
+    this.busy = this.draw();
   }
 
   /** Draws anew; of calls that overlap the last one counts. */

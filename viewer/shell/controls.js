@@ -1,6 +1,7 @@
 // The header with the views, and the bar in which a trace, an attention, a layer and heads are chosen.
 
 import { button, el, select, tick, write } from "../dom.js";
+import { written } from "../data/trace.js";
 import { figure, plain, shorten } from "../show/labels.js";
 import { exporting, help } from "./dialogs.js";
 import { Find } from "./find.js";
@@ -134,6 +135,6 @@ const BUILD = {
  */
 function traceName(app, number) {
   const first = Object.values(app.traces[number].sequences)[0] ?? [];
-  const text = first.filter((token) => !token.special).map((token) => (token.continues ? "" : " ") + token.text).join("").replace(/\s+/g, " ").trim();
+  const text = first.filter((token) => !token.special).map((token) => (token.continues ? "" : " ") + written(token)).join("").replace(/\s+/g, " ").trim();
   return `${number + 1} · ${app.nameOf(number)} · ${shorten(plain(text), 40)}`;
 }

@@ -1,5 +1,6 @@
 // Weights as a view shows them: hidden tokens left out, rows scaled to one again, pieces merged into words.
 
+import { written } from "../data/trace.js";
 import { visible, shorten } from "./labels.js";
 
 /** @typedef {import("../data/trace.js").Token} Token */
@@ -61,8 +62,8 @@ const hides = (token, place, options) => Boolean((options.special && token.speci
  */
 function joined(group, options) {
   if (group.length === 1) return options.words ? { ...group[0], continues: false } : group[0];
-  const text = group.map((token) => token.text).join(""), piece = group.map((token) => token.piece).join("");
-  return { ...group[0], text, piece, id: null, continues: false };
+  const text = group.map(written).join(""), piece = group.map((token) => token.piece).join("");
+  return { ...group[0], text, adds: null, piece, id: null, continues: false };
 }
 
 /**

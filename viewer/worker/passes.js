@@ -22,13 +22,15 @@ import { checkLength, framed, settings, specialIds, wholeSource } from "./transl
 /**
  * The ids of a text that a pass reads: of a translator its source and a given translation, or its own best.
  * @param {Opened} opened
- * @param {string} text
+ * @param {string | {src?: number[] | null, tgt?: number[] | null, out?: number[] | null, segments?: number[] | null}} text or the ids of
+ *   a pass that was, as a trace has them
  * @param {number[] | null} ids what is written: of a translator its translation, of a language model what follows `text`
  * @param {any} asked
  * @returns {Promise<Omit<Pass, "outputs">>}
  */
 export async function sequencesOf(opened, text, ids, asked) {
   const { config, tokenizers, model } = opened;
+  if (typeof text !== "string") return { src: text.src ?? [], tgt: text.tgt ?? [], out: text.out ?? [], segments: text.segments ?? null };
   if (config.num_decoder_layers === 0) {
     const src = classifierInput(opened, text, asked.second ?? null);
     return { src, tgt: [], out: [], segments: segmentsOf(src, config) };

@@ -1,11 +1,9 @@
 // What the page may ask of its model, by name.
 
-import { contributions } from "../analysis/contributions.js";
-import { lens } from "../analysis/lens.js";
-import { occlusion } from "../analysis/occlusion.js";
 import { top } from "../search/beam.js";
 import { labels } from "../text/labels.js";
 import { classify } from "./classifier.js";
+import { contributionsOf, lensOf, occlusionOf } from "./explaining.js";
 import { generate, score as scoreText, started } from "./language_model.js";
 import { run, sequencesOf, tokensOf } from "./passes.js";
 import { traceOf } from "./traces.js";
@@ -63,9 +61,9 @@ const METHODS = {
     });
     return { records, sequences: tokensOf(opened, pass), ids: { src: pass.src, tgt: pass.tgt, out: pass.out } };
   },
-  lens: async (opened, [text, ids = null, asked = {}]) => lens(opened, await sequencesOf(opened, text, ids, asked), asked),
-  contributions: async (opened, [text, ids = null, asked = {}]) => contributions(opened, await sequencesOf(opened, text, ids, asked), asked),
-  occlusion: async (opened, [text, ids = null, asked = {}], { pause }) => occlusion(opened, await sequencesOf(opened, text, ids, asked), asked, pause),
+  lens: async (opened, [text, ids = null, asked = {}]) => lensOf(opened, await sequencesOf(opened, text, ids, asked), asked),
+  contributions: async (opened, [text, ids = null, asked = {}]) => contributionsOf(opened, await sequencesOf(opened, text, ids, asked), asked),
+  occlusion: async (opened, [text, ids = null, asked = {}], { pause }) => occlusionOf(opened, await sequencesOf(opened, text, ids, asked), asked, pause),
 };
 
 /**

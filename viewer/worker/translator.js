@@ -80,7 +80,7 @@ export async function translate(opened, line, asked, { onWord, pause }) {
   const decode = settings(opened.decode, asked), sampling = samplingOf(asked);
   if (sampling) Object.assign(decode, { beam_size: 1, n_best: 1 });
   const room = Math.max(1, Math.min(decode.max_source_length, config.max_positions - wholeSource(opened, []).length));
-  const segments = segmentsOf([line], tokenizers.source, room, decode.segment === "auto" ? text : null)[0];
+  const segments = segmentsOf(line, tokenizers.source, room, decode.segment === "auto" ? text : null);
   const pieces = segments.flatMap((segment) => segment.pieces), prefixes = prefixesOf(asked.prefix);
   /** @type {Hypothesis[][]} */
   const found = [];

@@ -5,6 +5,7 @@ import json
 import re
 import shutil
 import subprocess
+import weakref
 import zlib
 from collections.abc import Sequence
 from importlib.resources import files
@@ -32,7 +33,7 @@ def node() -> str:
 
 
 class Page:
-    """Runs the very worker that a page carries, with the model that it carries. Its process ends with it."""
+    """Runs the very worker that a page carries, with the model that it carries; its process ends with this object."""
 
     def __init__(self, path: Path, config: ModelConfig) -> None:
         """Starts the worker of the page at `path`. Raises DataError for a page without a model, or a damaged one."""
@@ -50,6 +51,7 @@ class Page:
             [node, "--stack-size=4000", str(runner), self._folder.name],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, encoding="utf-8",
         )  # fmt: skip
+        weakref.finalize(self, _end, self._process, self._folder)
         self._answer()
 
     def ask(self, method: str, *args: Any) -> Any:
@@ -69,19 +71,6 @@ class Page:
             raise DataError(f"the page's model refuses: {shown(found['error'])}", "write the page again")
         return found["result"]
 
-    def close(self) -> None:
-        """Ends the worker."""
-        assert self._process.stdin is not None
-        self._process.stdin.close()
-        try:
-            self._process.wait(_SECONDS)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
-        assert self._process.stdout is not None
-        self._process.stdout.close()
-        self._folder.cleanup()
-
     def token_ids(self, texts: Sequence[str]) -> list[list[int]] | None:
         return [self.ask("encode", text, "target" if self.config.family == "decoder" else "source") for text in texts]
 
@@ -97,3 +86,17 @@ class Page:
         src = [] if self.config.family == "decoder" else list(ids)
         found: list[int] = self.ask("greedy", src, list(tgt_in), list(suppressed), max_new)
         return found
+
+
+def _end(process: "subprocess.Popen[str]", folder: "TemporaryDirectory[str]") -> None:
+    """Ends the worker, which has nothing more to read then."""
+    assert process.stdin is not None
+    assert process.stdout is not None
+    process.stdin.close()
+    try:
+        process.wait(_SECONDS)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+    process.stdout.close()
+    folder.cleanup()

@@ -221,11 +221,12 @@ def prove(
     )  # fmt: skip
     with torch.inference_mode():
         found = compare(saved, theirs, ids, tolerance)
+        cut_alike, blank_tokens = _cut_alike(saved, theirs, sentences), _written_for_nothing(saved, theirs)
     proof = Proof(
         compared=True, engine=name, tolerance=tolerance, sentences=len(sentences),
-        languages=spoken, tokenized_equal=_cut_alike(saved, theirs, sentences), **found.results,
+        languages=spoken, tokenized_equal=cut_alike, **found.results,
         lacks_tokenizer=saved.tokenizers is not None and not has_tokenizer(other),
-        blank_tokens=_written_for_nothing(saved, theirs), rounded_to=rounded_to, decides=decides,
+        blank_tokens=0 if kind == "page" else blank_tokens, rounded_to=rounded_to, decides=decides,
         megabytes=[_megabytes(model_folder), _megabytes(other)],
     )  # fmt: skip
     if references is not None and saved.tokenizers and found.written and len(sentences) >= BLEU_SENTENCES:

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from pellucid.errors import DataError
 from pellucid.model.attention import MultiHeadAttention
 from pellucid.model.families import DecoderOnly, EncoderOnly, Model
-from pellucid.model.observing import observing
+from pellucid.model.observing import observing, observing_sums
 from pellucid.model.transformer import Transformer
 from pellucid.tracing.apart import apart
 from pellucid.tracing.attention import Array, AttentionTrace
@@ -43,11 +43,14 @@ def sites_of(model: Model) -> list[Site]:
 
 
 @contextmanager
-def watched(model: M, see: Callable[..., None]) -> Iterator[M]:
+def watched(model: M, see: Callable[..., None], see_sum: Callable[..., None] | None = None) -> Iterator[M]:
     """Gives a copy of the model in evaluation mode, each of whose calls of attention() is told to `see`.
 
     `see(name, layer, block, q, k, v, mask, bias, output)`: the kind of attention, the number of its layer there, the
     module whose call it is, and what an observer sees. Attention that does not call attention() is not told.
+
+    `see_sum(place, norm, before, added, after)` is told of each residual sum: the sublayer's place in the model, as
+    "decoder.layers.0.cross_attn", and what an observer of sums sees.
     """
     copied = apart(model)
     copied.eval()
@@ -63,8 +66,19 @@ def watched(model: M, see: Callable[..., None]) -> Iterator[M]:
         if running:
             see(*running[-1], *seen)
 
-    with observing(observe, copied):
-        yield copied
+    if see_sum is None:
+        with observing(observe, copied):
+            yield copied
+    else:
+        with observing(observe, copied), observing_sums(partial(_see_sum, copied, see_sum), copied):
+            yield copied
+
+
+def _see_sum(model: nn.Module, see: Callable[..., None], layer: nn.Module, norm: nn.Module, *seen: Tensor) -> None:
+    """Finds the place of the sublayer that a norm of a layer belongs to: `self_attn_norm` is that of `self_attn`."""
+    stack = next(name for name, module in model.named_modules() if module is layer)
+    sublayer = next((name for name, module in layer.named_children() if module is norm), "sublayer")
+    see(f"{stack}.{sublayer.removesuffix('_norm')}", norm, *seen)
 
 
 def _begin(running: list[tuple[str, int, nn.Module]], site: tuple[str, int, nn.Module], *_: object) -> None:

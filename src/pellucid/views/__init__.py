@@ -1,8 +1,8 @@
 """Shows attention as pages and pictures, and draws masks, positions, schedules and runs."""
 
 VIEWS = (
-    "translate", "overview", "heads", "matrix", "model", "neuron", "beam", "alignment", "compare", "evolution", "flow",
-    "what_if", "card",
+    "translate", "overview", "text", "heads", "matrix", "model", "neuron", "beam", "alignment", "compare", "evolution",
+    "flow", "lens", "contributions", "what_if", "card",
 )  # fmt: skip
 """All views, in the order in which a page offers them. Here, so that a shell completes them without what draws them."""
 

@@ -22,8 +22,6 @@ from pellucid.weights.folder import DESCRIPTION
 TYPES: tuple[PageWeights, ...] = get_args(PageWeights)
 WARNED_OF = 64_000_000
 """Bytes of weights beyond which a page takes long to open, and its model long for a word."""
-OFFERED = tuple(name for name in VIEWS if name not in {"compare", "evolution"})
-"""The views of a page that holds a model; the others need several traces, or a run's checkpoints."""
 MOST_BYTES = 512_000_000
 """Bytes of weights beyond which browsers refuse a page: its text is one string, of at most about a billion characters."""
 
@@ -64,7 +62,9 @@ def to_page(
 
 def model_page(opened: TextModel[Any], islands: Mapping[str, bytes], traces: Sequence[Trace] = ()) -> str:
     """Returns the HTML of a page with the islands of a model, and traces that are there from the beginning."""
-    return page(traces, view="translate", views=OFFERED, model=islands, title=_title(opened))
+    left_out = {"compare", "evolution"} | (set() if opened.task.name == "translate" else {"alignment", "beam"})
+    views = [name for name in VIEWS if name not in left_out]
+    return page(traces, view="translate", views=views, model=islands, title=_title(opened))
 
 
 def model_islands(

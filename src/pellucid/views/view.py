@@ -280,6 +280,9 @@ def can_serve(name: str, trace: Trace, choice: Choice) -> bool:
         "alignment": "cross" in trace.attentions,
         "compare": choice.other is not None,
         "evolution": choice.evolution is not None,
+        "lens": False,
+        "contributions": False,
+        **dict.fromkeys(ASKING, False),
     }
     return name not in ASKING and needs.get(name, bool(trace.attentions))
 
