@@ -45,6 +45,7 @@ export class App {
     this.speak();
     this.build(root);
     listen(this);
+    for (const view of this.views) view.begin?.(this);
     for (const query of ["(prefers-color-scheme: dark)", "(forced-colors: active)"]) {
       matchMedia(query).addEventListener("change", () => this.recolour());
     }

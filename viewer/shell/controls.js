@@ -7,7 +7,7 @@ import { exporting, help } from "./dialogs.js";
 import { Find } from "./find.js";
 import { headChips } from "./heads.js";
 import { KEYS } from "./keys.js";
-import { LANGUAGES, spoken, t } from "./language.js";
+import { LANGUAGES, languageName, spoken, t } from "./language.js";
 import { tabs } from "./tabs.js";
 
 /** @type {Record<string, string>} */
@@ -32,7 +32,7 @@ export class Controls {
   head() {
     const { app } = this;
     this.find.name();
-    const about = el("div", { class: "about" }, write(el("h1"), shorten(plain(app.page.title), 120)), write(el("p"), described(app)));
+    const about = el("div", { class: "about" }, write(el("h1"), shorten(plain(titleOf(app)), 120)), write(el("p"), described(app)));
     const tools = el("div", { class: "tools" }, this.find.root, this.languages(),
       button(t("Save"), () => exporting(app), { title: t("save or copy (e)") }), button("?", () => help(app, KEYS), { title: t("keys (?)"), "aria-label": t("keys") }));
     this.tabs.setAttribute("aria-label", t("views"));
@@ -42,7 +42,7 @@ export class Controls {
 
   /** One button a language, each named in its own. */
   languages() {
-    const buttons = LANGUAGES.map(([language, name, short]) => write(button("", () => this.app.state.set({ language }), { lang: language, title: name, "aria-label": name, "aria-pressed": String(language === spoken()) }), short));
+    const buttons = LANGUAGES.map(([language, name, short]) => write(button("", () => this.app.state.set({ language }), { lang: language, title: name, "aria-pressed": String(language === spoken()) }), short));
     return el("div", { class: "segments languages", role: "group", "aria-label": t("language") }, ...buttons);
   }
 
@@ -51,6 +51,7 @@ export class Controls {
     const { app } = this, { controls } = app.shown, focused = [this.header, this.bar].find((one) => one.querySelector(":focus-visible"));
     const name = focused && called(/** @type {Element} */ (document.activeElement));
     this.synced = [];
+    this.find.root.hidden = Boolean(app.view.alone);
     this.tabs.replaceChildren(...tabs(app));
     const built = controls.map((/** @type {string | Node} */ one) => (typeof one === "string" ? BUILD[one](app, this) : one));
     this.bar.replaceChildren(...built.filter(Boolean));
@@ -71,14 +72,20 @@ function called(control) {
   return control.getAttribute("aria-label") ?? (label?.querySelector("span") ?? label ?? control).textContent;
 }
 
-/** @param {import("./app.js").App} app */
+/** A translator is called by its languages, where its card says them. @param {import("./app.js").App} app */
+function titleOf(app) {
+  const pair = app.live?.about?.pair;
+  return pair ? t("{source} to {target}", { source: languageName(pair[0]), target: languageName(pair[1]) }) : app.page.title;
+}
+
+/** What is said of the model below the title. @param {import("./app.js").App} app */
 function described(app) {
-  if (!app.traces.length) return "";
-  const { model, faithfulness, attentions } = app.traces[0];
-  const parts = [model.name, model.family, model.d_model && `d_model ${model.d_model}`];
+  const about = app.live?.about, { model, faithfulness, attentions } = app.traces[0];
+  const parts = about ? [t("{count} parameters", { count: about.parameters.toLocaleString(spoken()) }), t("runs in this page, without a network")]
+    : [model.name, model.family, model.d_model && `d_model ${model.d_model}`];
   // What a page shows is off by the error of what was recorded, and by its own rounding.
   const rounding = Math.max(0, ...[...attentions.values()].map((one) => one.error));
-  if (faithfulness !== null) parts.push(t("the weights shown differ from those that ran by at most {error}", { error: bound(faithfulness + rounding) }));
+  if (!about && faithfulness !== null) parts.push(t("the weights shown differ from those that ran by at most {error}", { error: bound(faithfulness + rounding) }));
   return parts.filter(Boolean).map((part) => plain(String(part))).join(" · ");
 }
 

@@ -35,6 +35,7 @@ from pellucid.views.pictures.model import show_model
 from pellucid.views.pictures.neuron import show_neuron
 
 PICTURES: Mapping[str, Callable[[Trace, Choice], Drawing]] = {
+    "overview": show_model,
     "heads": show_heads,
     "matrix": show_matrix,
     "model": show_model,
@@ -49,6 +50,7 @@ LARGEST_PAGE = 8_000_000
 """The most characters of a page that has every view unasked, and of a notebook's cell, which becomes slow beyond it."""
 FRAME_AROUND, TALLEST_FRAME = 360, 1000
 """Pixels that a page in a notebook has around its picture, and the most that it takes in all."""
+OF_TRACES = tuple(name for name in VIEWS if name not in ASKING)
 LONGEST_TITLE = 160
 """The most characters of a text that a page is called by; what follows is left out."""
 
@@ -298,9 +300,14 @@ def view(
 
 
 def check_view(name: str) -> None:
-    """Raises ConfigError for an unknown view."""
+    """Raises ConfigError for an unknown view, and for one that only a page with a model has."""
+    if name in ASKING:
+        raise ConfigError(
+            f"the view `{name}` asks a model, and a trace holds none",
+            'make a page that holds the model: `pellucid.weights.to_page(model, "page.html")`',
+        )
     if name not in VIEWS:
-        raise ConfigError(f"unknown view `{name}`{did_you_mean(name, VIEWS)}", f"views: {', '.join(VIEWS)}")
+        raise ConfigError(f"unknown view `{name}`{did_you_mean(name, OF_TRACES)}", f"views: {', '.join(OF_TRACES)}")
 
 
 def can_serve(name: str, trace: Trace, choice: Choice) -> bool:
@@ -315,7 +322,7 @@ def can_serve(name: str, trace: Trace, choice: Choice) -> bool:
         "contributions": False,
         **dict.fromkeys(ASKING, False),
     }
-    return needs.get(name, bool(trace.attentions))
+    return name not in ASKING and needs.get(name, bool(trace.attentions))
 
 
 def text_of(trace: Trace) -> str:
