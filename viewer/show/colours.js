@@ -42,6 +42,18 @@ function ramp(stops) {
 }
 
 export class Colours {
+  /** @type {string} */ paper;
+  /** @type {string} */ ink;
+  /** @type {string} */ faint;
+  /** @type {string} */ line;
+  /** @type {string} */ accent;
+  /** @type {string} */ mark;
+  /** @type {string} */ font;
+  /** @type {boolean} */ dark;
+  /** @type {number[][]} */ sequential;
+  /** @type {number[][]} */ diverging;
+  /** @type {string[]} */ heads;
+
   constructor() {
     this.probe = document.createElement("i");
     this.probe.hidden = true;

@@ -26,6 +26,15 @@ export const contributions = {
 };
 
 class Contributions {
+  offered = "";
+  /** @type {Part[]} */ parts;
+  /** @type {string[]} */ names;
+  /** @type {number} */ most;
+  /** @type {{rows: {tokens: import("../data/trace.js").Token[]}, columns: {tokens: import("../data/trace.js").Token[]}}} */ axes;
+  /** @type {number[]} */ values;
+  /** @type {number} */ left;
+  /** @type {number} */ bar;
+
   /** @type {import("../analysis/contributions.js").Contributions | null} */
   #found = null;
 
@@ -182,7 +191,7 @@ class Contributions {
 
   /** Opens a head where one sees what it looks at. @param {number} row */
   enter(row) {
-    const { attention, layer, head } = this.parts[row], to = ["text", "matrix", "heads"].find((name) => this.app.views.some((view) => view.name === name));
+    const { attention, layer, head } = this.parts[row], to = ["text", "matrix", "heads"].find((name) => this.app.views.some((/** @type {import("./view.js").View} */ view) => view.name === name));
     if (!attention || head === undefined || !to) return;
     this.app.state.set({ view: to, attention, layer: layer ?? 0, head, heads: String(head), ...(to === "text" ? { "text.by": "head" } : {}) });
   }

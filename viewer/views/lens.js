@@ -25,6 +25,13 @@ export const lens = {
 };
 
 class Lens {
+  /** @type {import("../data/trace.js").Token[]} */ tokens;
+  /** @type {string[]} */ stages;
+  /** @type {{rows: {tokens: import("../data/trace.js").Token[]}, columns: {tokens: import("../data/trace.js").Token[]}}} */ axes;
+  /** @type {number[]} */ values;
+  /** @type {number} */ left;
+  /** @type {number} */ width;
+
   /** @type {import("../analysis/lens.js").Lens} */
   #lens = { sequence: "out", stages: [], cells: [] };
 
@@ -140,7 +147,7 @@ class Lens {
   #point(x, y, event) {
     const cell = event && this.size.rows ? this.#at(x, y) : null;
     this.app.hover(cell);
-    if (!cell) return this.app.tip.hide();
+    if (!cell || !event) return this.app.tip.hide();
     this.app.tip.show(event, [this.stages[cell.row], ...this.#cell(cell.row, cell.column).top.map((one) => `${percent(one.probability)}  ${word(one)}`)]);
   }
 

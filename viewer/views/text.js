@@ -25,6 +25,16 @@ export const text = {
 };
 
 class Text {
+  /** @type {import("../data/attention.js").Layer} */ layer;
+  /** @type {Float32Array} */ weights;
+  /** @type {{rows: import("../show/shown.js").Axis, columns: import("../show/shown.js").Axis, hidden: string[]}} */ axes;
+  /** @type {Float32Array} */ values;
+  /** @type {number} */ share;
+  written = "";
+  /** @type {Partial<Record<Side, HTMLElement[]>>} */ spans = {};
+  /** @type {{rows: number, columns: number}} */ size;
+  /** @type {{row: number, column: number}} */ from;
+
   /**
    * @param {import("../shell/app.js").App} app
    * @param {HTMLElement} stage
@@ -121,11 +131,11 @@ class Text {
     });
     if (from + MOST_WORDS < tokens.length) parts.push(" …");
     this.texts[side].replaceChildren(...parts);
-    (this.spans ??= {})[side] = /** @type {HTMLElement[]} */ ([...this.texts[side].querySelectorAll(".word")]);
+    this.spans[side] = /** @type {HTMLElement[]} */ ([...this.texts[side].querySelectorAll(".word")]);
   }
 
   /** @param {Side} side */
-  #spans(side) { return /** @type {Record<Side, HTMLElement[]>} */ (this.spans)[this.single ? "row" : side]; }
+  #spans(side) { return this.spans[this.single ? "row" : side] ?? []; }
 
   /** The chosen word's place, and what the others are shaded by; before anything is chosen it is the first word. */
   #chosen() {
