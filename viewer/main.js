@@ -14,6 +14,7 @@ import { surface } from "./surface.js";
 export async function start(views, Live) {
   const root = /** @type {HTMLElement} */ (document.getElementById("app"));
   try {
+    root.replaceChildren(); // what a page says that was cut off before its script
     for (const view of views) learn(view.korean ?? {});
     const app = new App(root, { ...(await read()), live: Live && new Live() }, views);
     const made = surface(app);
