@@ -13,6 +13,8 @@ THREADED := $(addprefix tests/,parity unit/decoding unit/model unit/tracing)
 LOCK ?=
 # What the tests run exported models in, under Node.
 TRANSFORMERS_JS ?= @huggingface/transformers@4.3.1
+# What reads the types in the viewer's comments.
+TYPESCRIPT ?= typescript@5.9.3
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -107,6 +109,8 @@ $(VENV)/.foreign: $(VENV)/.dev
 $(VENV)/.browser: $(VENV)/.dev
 	@echo "installing what drives a browser into $(VENV)"
 	@$(PIP) --group browser
+	@command -v npm >/dev/null || { echo "error: npm is missing (Debian: apt-get install nodejs npm)" >&2; exit 1; }
+	@npm install --silent --no-audit --no-fund --ignore-scripts --prefix $(VENV)/js $(TYPESCRIPT)
 	@touch $@
 
 $(VENV)/.bench: $(VENV)/.dev

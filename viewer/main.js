@@ -3,13 +3,19 @@
 import { read } from "./data/trace.js";
 import { el, write } from "./dom.js";
 import { App } from "./shell/app.js";
+import { learn } from "./shell/language.js";
 import { surface } from "./surface.js";
-import { VIEWS } from "./views/all.js";
 
-async function start() {
+/**
+ * What script.py calls once all modules of a page are there. The loader hands the promise on as `pellucid`.
+ * @param {import("./views/view.js").View[]} views
+ * @param {typeof import("./live/client.js").Live | null} Live what asks the page's model, where it carries one
+ */
+export async function start(views, Live) {
   const root = /** @type {HTMLElement} */ (document.getElementById("app"));
   try {
-    const app = new App(root, await read(), VIEWS);
+    for (const view of views) learn(view.korean ?? {});
+    const app = new App(root, { ...(await read()), live: Live && new Live() }, views);
     const made = surface(app);
     app.busy = app.open();
     await app.busy;
@@ -20,6 +26,3 @@ async function start() {
     throw error;
   }
 }
-
-// The loader hands it on as `pellucid`.
-/** @type {any} */ (document.currentScript).started = start();

@@ -11,6 +11,7 @@ export function surface(app) {
   };
   return {
     app,
+    live: app.live,
     /** All weights of a head, row after row. */
     weights: async (/** @type {string} */ name, /** @type {number} */ layer, /** @type {number} */ head, trace = 0) =>
       Array.from((await attention(name, trace).load(layer)).weights(head)),

@@ -21,7 +21,13 @@ if TYPE_CHECKING:
     from pellucid.analysis.ablation import Ablation as Ablation
     from pellucid.analysis.align import Alignments as Alignments
     from pellucid.analysis.align import align as align
+    from pellucid.analysis.contributions import Contributions as Contributions
+    from pellucid.analysis.contributions import contributions as contributions
     from pellucid.analysis.heads import ablate as ablate
+    from pellucid.analysis.lens import Lens as Lens
+    from pellucid.analysis.lens import lens as lens
+    from pellucid.analysis.occlusion import Attribution as Attribution
+    from pellucid.analysis.occlusion import attribute as attribute
     from pellucid.config import DataConfig as DataConfig
     from pellucid.config import DecodeConfig as DecodeConfig
     from pellucid.config import ModelConfig as ModelConfig
@@ -130,27 +136,28 @@ if TYPE_CHECKING:
     __version__: str
 
 __all__ = [
-    "Ablation", "AddedPositions", "Alignments", "Batch", "BatchOrder", "Check", "CheckpointError", "CheckpointEvent",
-    "Classification", "Classifier", "ConfigError", "CrossEntropy", "DataConfig", "DataError", "DecodeConfig",
-    "Decoder", "DecoderCache", "DecoderLayer", "DecoderOnly", "DecodingError", "Distances", "Dropout", "Embeddings",
-    "Encoder", "EncoderLayer", "EncoderOnly", "EndEvent", "FeedForward", "Found", "Generation", "Hypothesis",
-    "Interrupted", "LabelScores", "LanguageModel", "LayerCache", "LearnedPositions", "Linear", "Losses", "ModelConfig",
-    "MultiHeadAttention", "Parts", "PellucidError", "Plan", "Proof", "RDrop", "Recipe", "RelativePositions",
-    "RotaryPositions", "Run", "RunResult", "SamplingConfig", "Scored", "Scores", "Search", "Sentence",
-    "SequenceClassifier", "SinusoidalPositions", "StepEvent", "StepModel", "Steps", "TextModel", "TextScores", "Token",
-    "Tokenizer", "Tokenizers", "Trace", "TrainConfig", "Transformer", "Translation", "Translator", "TutorialOptions",
-    "ValidationEvent", "View", "ablate", "align", "attention", "attention_weights", "beam_search", "build_model",
-    "causal_mask", "convert", "doctor", "evaluate", "greedy_search", "learning_rate", "load_trace", "make_batch",
-    "padding_mask", "plan", "plot_masks", "plot_positions", "plot_run", "plot_schedule", "plot_smoothing",
-    "positions_of", "projected_cross_entropy", "read_lines", "read_pairs", "rotate", "rotation", "sinusoids",
-    "smoothed_cross_entropy", "trace", "trace_from_weights", "trace_hugging_face", "train", "train_tokenizer", "view",
-    "weights",
+    "Ablation", "AddedPositions", "Alignments", "Attribution", "Batch", "BatchOrder", "Check", "CheckpointError",
+    "CheckpointEvent", "Classification", "Classifier", "ConfigError", "Contributions", "CrossEntropy", "DataConfig",
+    "DataError", "DecodeConfig", "Decoder", "DecoderCache", "DecoderLayer", "DecoderOnly", "DecodingError", "Distances",
+    "Dropout", "Embeddings", "Encoder", "EncoderLayer", "EncoderOnly", "EndEvent", "FeedForward", "Found", "Generation",
+    "Hypothesis", "Interrupted", "LabelScores", "LanguageModel", "LayerCache", "LearnedPositions", "Lens", "Linear",
+    "Losses", "ModelConfig", "MultiHeadAttention", "Parts", "PellucidError", "Plan", "Proof", "RDrop", "Recipe",
+    "RelativePositions", "RotaryPositions", "Run", "RunResult", "SamplingConfig", "Scored", "Scores", "Search",
+    "Sentence", "SequenceClassifier", "SinusoidalPositions", "StepEvent", "StepModel", "Steps", "TextModel",
+    "TextScores", "Token", "Tokenizer", "Tokenizers", "Trace", "TrainConfig", "Transformer", "Translation",
+    "Translator", "TutorialOptions", "ValidationEvent", "View", "ablate", "align", "attention", "attention_weights",
+    "attribute", "beam_search", "build_model", "causal_mask", "contributions", "convert", "doctor", "evaluate",
+    "greedy_search", "learning_rate", "lens", "load_trace", "make_batch", "padding_mask", "plan", "plot_masks",
+    "plot_positions", "plot_run", "plot_schedule", "plot_smoothing", "positions_of", "projected_cross_entropy",
+    "read_lines", "read_pairs", "rotate", "rotation", "sinusoids", "smoothed_cross_entropy", "trace",
+    "trace_from_weights", "trace_hugging_face", "train", "train_tokenizer", "view", "weights",
 ]  # fmt: skip
 
 _HOMES = {
     "Ablation": "pellucid.analysis.ablation",
     "AddedPositions": "pellucid.model.positions",
     "Alignments": "pellucid.analysis.align",
+    "Attribution": "pellucid.analysis.occlusion",
     "Batch": "pellucid.data.batching",
     "BatchOrder": "pellucid.data.batching",
     "Check": "pellucid.data.doctor",
@@ -159,6 +166,7 @@ _HOMES = {
     "Classification": "pellucid.tasks.classifier",
     "Classifier": "pellucid.tasks.classifier",
     "ConfigError": "pellucid.errors",
+    "Contributions": "pellucid.analysis.contributions",
     "CrossEntropy": "pellucid.training.loss",
     "DataConfig": "pellucid.config",
     "DataError": "pellucid.errors",
@@ -184,6 +192,7 @@ _HOMES = {
     "LanguageModel": "pellucid.tasks.language_model",
     "LayerCache": "pellucid.model.cache",
     "LearnedPositions": "pellucid.model.positions",
+    "Lens": "pellucid.analysis.lens",
     "Linear": "pellucid.model.fast.linear",
     "Losses": "pellucid.training.loss",
     "ModelConfig": "pellucid.config",
@@ -225,14 +234,17 @@ _HOMES = {
     "align": "pellucid.analysis.align",
     "attention": "pellucid.model.attention",
     "attention_weights": "pellucid.model.attention",
+    "attribute": "pellucid.analysis.occlusion",
     "beam_search": "pellucid.decoding.beam",
     "build_model": "pellucid.model.families",
     "causal_mask": "pellucid.model.masks",
+    "contributions": "pellucid.analysis.contributions",
     "convert": "pellucid.conversion.convert",
     "doctor": "pellucid.data.doctor",
     "evaluate": "pellucid.tasks.evaluate",
     "greedy_search": "pellucid.decoding.beam",
     "learning_rate": "pellucid.training.schedule",
+    "lens": "pellucid.analysis.lens",
     "load_trace": "pellucid.tracing.trace",
     "make_batch": "pellucid.data.batching",
     "padding_mask": "pellucid.model.masks",

@@ -12,6 +12,7 @@ import pytest
 import pellucid.views.page as page_module
 from pellucid.tracing.tokens import Token
 from pellucid.tracing.trace import Trace
+from pellucid.views import script
 from pellucid.views.page import page, write_page
 from tests.browser.conftest import Open, Opened
 from tests.browser.traces import made
@@ -127,7 +128,9 @@ def test_the_test_sees_tokens_as_markup(browser: Any, tmp_path: Path, monkeypatc
         dom.replace("element.textContent = text", "element.innerHTML = text"), encoding="utf-8"
     )
     subprocess.run([sources / "build.sh", tmp_path / "built"], check=True)
-    monkeypatch.setattr(page_module, "_shipped", lambda name: _read(tmp_path / "built", name))
+    modules = tmp_path / "built" / "modules"
+    monkeypatch.setattr(script, "_module", lambda path: (modules / path).read_text(encoding="utf-8").rstrip("\n"))
+    monkeypatch.setattr(page_module, "page_script", script.page_script.__wrapped__)
     write_page(tmp_path / "page.html", [hostile()], view="heads", views=VIEWS)
     context = browser.new_context(offline=True)
     opened = Opened(context.new_page()).go((tmp_path / "page.html").as_uri())
@@ -135,12 +138,6 @@ def test_the_test_sees_tokens_as_markup(browser: Any, tmp_path: Path, monkeypatc
     found = strange(opened)
     context.close()
     assert {"img", "svg"} <= set(found)
-
-
-def _read(folder: Path, name: str) -> str:
-    path = folder / name
-    kept = ROOT / "src" / "pellucid" / "views" / "viewer" / name
-    return (path if path.exists() else kept).read_text(encoding="utf-8").rstrip("\n")
 
 
 def test_a_frame_without_origin_reaches_nobody(browser: Any, tmp_path: Path) -> None:

@@ -1,5 +1,7 @@
 // Word alignments out of cross-attention, as analysis/alignment.py has them.
 
+import { written } from "./trace.js";
+
 /** @typedef {import("./trace.js").Token} Token */
 /** @typedef {{method: string, threshold: number, reads: boolean, tokens: boolean}} How */
 /** @typedef {{number: number, places: number[], token: Token}} Unit a word, or a token, with its number in its sentence */
@@ -19,7 +21,7 @@ export function units(sequence, tokens) {
     if (!known) found.set(number, { number, places: [place], token: { ...token, continues: false } });
     else {
       known.places.push(place);
-      known.token = { ...known.token, text: known.token.text + token.text, id: null };
+      known.token = { ...known.token, text: written(known.token) + written(token), adds: null, id: null };
     }
   });
   return [...found.values()];

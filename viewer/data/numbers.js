@@ -1,6 +1,6 @@
 // Numbers as Python stored them, and what is computed from them.
 
-const HALVES = halves();
+export const HALVES = halves();
 
 /** The value of each of the 65,536 half-precision numbers. */
 function halves() {

@@ -11,6 +11,7 @@ import { json } from "./islands.js";
  * @property {number | null} word
  * @property {boolean} special
  * @property {number} segment
+ * @property {string | null} [adds] the text that it adds to its word, where that differs from `text`: a character spelled in bytes is added by the first of them
  * @property {boolean} continues whether it belongs to the same word as the token before it
  * @property {boolean} [plain] whether it is no token, but a name that is shown as it stands
  */
@@ -23,7 +24,29 @@ import { json } from "./islands.js";
  * @property {number} faithfulness
  * @property {any} search the tree of a search, or null: {beam_size, length_penalty, nodes}
  * @property {Record<string, string>} provenance
+ * @property {Predictions | null} predictions what the model thought of each token that was written; null: not known
+ * @property {{label: string, probability: number}[] | null} classes
  */
+
+/**
+ * @typedef {Object} Predictions
+ * @property {string} sequence the sequence that was written
+ * @property {{chosen: Guess, top: Guess[]}[]} rows
+ */
+
+/**
+ * @typedef {Object} Guess
+ * @property {string} text
+ * @property {string} piece
+ * @property {number} id
+ * @property {number} probability
+ */
+
+/**
+ * A token's part of the text that the tokens of a word make up together.
+ * @param {Token} token
+ */
+export const written = (token) => token.adds ?? token.text;
 
 /** Everything that Python put into the page. */
 export async function read() {
@@ -32,16 +55,17 @@ export async function read() {
 }
 
 /**
+ * A trace as Python or the page's model wrote it, with attentions that are decoded when they are looked at.
  * @param {any} written
  * @returns {Trace}
  */
-function trace(written) {
+export function trace(written) {
   /** @type {Record<string, Token[]>} */
   const sequences = {};
   for (const [name, columns] of Object.entries(written.sequences)) sequences[name] = tokens(columns);
   const attentions = new Map(written.attentions.map((/** @type {any} */ one) =>
     [one.name, new Attention(one, sequences[one.queries], sequences[one.keys])]));
-  return { ...written, sequences, attentions };
+  return { predictions: null, classes: null, ...written, sequences, attentions };
 }
 
 /**
@@ -49,6 +73,7 @@ function trace(written) {
  * @returns {Token[]}
  */
 function tokens(columns) {
+  if (Array.isArray(columns)) return columns;
   return columns.text.map((/** @type {string} */ text, /** @type {number} */ i) => ({
     text,
     piece: columns.piece[i],
@@ -56,6 +81,7 @@ function tokens(columns) {
     word: columns.word[i],
     special: columns.special[i],
     segment: columns.segment[i],
+    adds: columns.adds?.[i] ?? null,
     continues: i > 0 && columns.word[i] !== null && columns.word[i] === columns.word[i - 1]
       && columns.segment[i] === columns.segment[i - 1],
   }));

@@ -5,37 +5,56 @@ import { State } from "../state.js";
 import { Colours } from "../show/colours.js";
 import { Grid } from "../show/grid.js";
 import { plain, shorten } from "../show/labels.js";
+import { legend } from "../show/legend.js";
 import { Controls } from "./controls.js";
 import { listen } from "./keys.js";
+import { preferred, speak, spoken, t } from "./language.js";
+import { openingHeads } from "./opening.js";
 import { Readout } from "./readout.js";
 import { table } from "./table.js";
 import { Tip } from "./tip.js";
+import { cellOf, wordOf } from "./word.js";
 
 /** @typedef {{row: number, column: number}} Cell */
+
+/** What a page shows whose model has computed nothing yet. */
+const NOTHING = /** @type {any} */ ({ model: {}, sequences: {}, attentions: new Map(), faithfulness: null, search: null, predictions: null, classes: null });
 
 export class App {
   /**
    * @param {HTMLElement} root
    * @param {any} page what trace.js read
-   * @param {import("../views/all.js").View[]} views
+   * @param {import("../views/view.js").View[]} views
    */
   constructor(root, page, views) {
     this.page = page;
     /** @type {import("../data/trace.js").Trace[]} */
-    this.traces = page.traces;
+    this.traces = page.traces.length ? page.traces : [NOTHING];
+    /** @type {import("../live/client.js").Live | null} the model that the page carries */
+    this.live = page.live ?? null;
     /** @type {Record<string, any>} what Python computed for single views */
     this.extras = page.extras;
-    this.state = new State({ view: page.view, layer: "0", head: "0", heads: "all", scale: "linear", ...page.state }, (keys) => this.change(keys));
+    this.state = new State({ view: page.view, layer: "", head: "", heads: page.extras.opening || page.live ? "own" : "all", scale: "linear", language: preferred(), ...page.state }, (keys) => this.change(keys));
     this.views = page.views.map((/** @type {string} */ name) => views.find((view) => view.name === name)).filter(Boolean);
     this.colours = new Colours();
     /** @type {Cell | null} where the pointer or the keyboard is */
     this.cursor = null;
+    /** @type {number | null} a head that is shown while its picture is pointed at */
+    this.previewed = null;
     this.drawn = 0;
+    this.speak();
     this.build(root);
     listen(this);
+    for (const view of this.views) view.begin?.(this);
     for (const query of ["(prefers-color-scheme: dark)", "(forced-colors: active)"]) {
       matchMedia(query).addEventListener("change", () => this.recolour());
     }
+  }
+
+  /** Takes the language that is chosen for all texts of the page. */
+  speak() {
+    speak(/** @type {any} */ (this.state.get("language")));
+    document.documentElement.lang = spoken();
   }
 
   /** @param {HTMLElement} root */
@@ -44,38 +63,73 @@ export class App {
     this.stage = el("div", { class: "stage" });
     this.readout = new Readout(this);
     this.tip = new Tip(root);
-    this.live = el("div", { class: "mirror", "aria-live": "polite", role: "status" });
+    this.region = el("div", { class: "mirror", "aria-live": "polite", role: "status" });
     this.listing = el("div", { class: "listing" });
     this.note = el("p", { class: "note" });
-    const main = el("main", {}, this.controls.bar, this.readout.root, this.stage, this.note, this.listing);
+    this.key = el("div", { class: "legend" });
+    const main = el("main", {}, this.controls.bar, this.readout.root, this.stage, this.key, this.note, this.listing);
     this.grid = new Grid(main, (row, column) => this.moveTo({ row, column }));
-    root.append(this.controls.header, main, this.live);
+    root.append(this.controls.header, main, this.region);
   }
 
   /** The trace that is looked at. */
   get trace() { return this.traces[Math.min(this.state.number("trace"), this.traces.length - 1)]; }
+
+  /**
+   * Shows a trace that the page's model has computed in place of the one that is looked at.
+   * @param {import("../data/trace.js").Trace} trace
+   */
+  show(trace) {
+    /** @type {any} */ (trace).opening ??= openingHeads(trace);
+    this.traces[this.traces.indexOf(this.trace)] = trace;
+    this.busy = this.view.steady ? this.draw() : this.open();
+    return this.busy;
+  }
 
   /** What a trace is called where there are several. @param {number} number */
   nameOf(number) { return shorten(plain(String(this.extras.names?.[number] ?? this.traces[number].model.name ?? "")), 24); }
 
   /** The attentions of the trace that the view can show. */
   get choices() {
-    return [...this.trace.attentions.values()].filter((attention) => this.view.shows?.(attention) ?? attention.hasWeights);
+    return [...(this.trace?.attentions.values() ?? [])].filter((attention) => this.view.shows?.(attention) ?? attention.hasWeights);
   }
 
   /** The attention that is looked at. */
   get attention() {
-    return this.choices.find((one) => one.name === this.state.get("attention")) ?? this.choices[0] ?? [...this.trace.attentions.values()][0];
+    return this.choices.find((one) => one.name === this.state.get("attention")) ?? this.choices[0] ?? [...(this.trace?.attentions.values() ?? [])][0];
   }
 
-  get layer() { return Math.max(0, Math.min(this.state.number("layer"), this.attention.numLayers - 1)); }
+  /**
+   * The layer and the head that an attention shows until somebody chooses: the head that aligns, or the sharpest that
+   * is no sink, as Python or the page's model found them.
+   * @returns {number[]}
+   */
+  get first() {
+    const { attention, trace } = this;
+    return (trace && /** @type {any} */ (trace).opening?.[attention?.name]) ?? this.extras.opening?.[this.traces.indexOf(trace)]?.[attention?.name] ?? [0, 0];
+  }
 
-  get head() { return Math.max(0, Math.min(this.state.number("head"), this.attention.numHeads - 1)); }
+  get layer() {
+    const chosen = this.state.get("layer") === "" ? this.first[0] : this.state.number("layer");
+    return Math.max(0, Math.min(chosen, (this.attention?.numLayers ?? 1) - 1));
+  }
+
+  /** The head that is looked at: the one that was chosen, or one that is pointed at for a while. */
+  get head() { return this.previewed ?? this.chosenHead; }
+
+  get chosenHead() {
+    const chosen = this.state.get("head") === "" ? this.first[1] : this.state.number("head");
+    return Math.max(0, Math.min(chosen, (this.attention?.numHeads ?? 1) - 1));
+  }
 
   /** The heads that a view of several shows, in order. @returns {number[]} */
-  get heads() {
+  get heads() { return this.previewed === null ? this.chosenHeads : [this.previewed]; }
+
+  /** @returns {number[]} */
+  get chosenHeads() {
     const all = Array.from({ length: this.attention.numHeads }, (_, head) => head), chosen = this.state.get("heads");
     if (chosen === "all") return all;
+    if (chosen === "own") return [this.chosenHead];
     const numbers = new Set(chosen.split(",").filter(Boolean).map(Number));
     return all.filter((head) => numbers.has(head));
   }
@@ -87,37 +141,53 @@ export class App {
   }
 
   /** Whether the input is two texts. */
-  get hasPair() { return this.attention.rows.some((token) => token.segment > 0) && this.attention.columns.some((token) => token.segment > 0); }
+  get hasPair() { return Boolean(this.attention) && this.attention.rows.some((token) => token.segment > 0) && this.attention.columns.some((token) => token.segment > 0); }
 
   get view() { return this.views.find((/** @type {any} */ view) => view.name === this.state.get("view")) ?? this.views[0]; }
 
-  /** The cell that was clicked or entered. @returns {Cell | null} */
+  /** The cell that was clicked or entered; in another view than that one, the cell of the same word. @returns {Cell | null} */
   get pin() {
     const [row, column] = this.state.get("pin").split(",").map(Number);
     const size = this.shown?.size;
-    return size && row < size.rows && column < size.columns ? { row, column } : null;
+    if (this.state.get("pin")) return size && row < size.rows && column < size.columns ? { row, column } : null;
+    return size ? cellOf(this, this.state.get("word")) : null;
   }
+
+  /** The word that is pointed at or pinned, as "sequence:place"; "" is none. Views and strips of words follow it. */
+  get word() { return this.cursor ? wordOf(this, this.cursor) : this.state.get("word"); }
 
   /** The cell that is told about. */
   get cell() { return this.cursor ?? this.pin; }
 
   /** What a view is opened for: when it changes, the view is opened anew. */
-  get opening() { return [this.view.name, this.state.get("trace"), this.attention.name, this.view.variant?.(this)].join(" "); }
+  get opening() { return [this.view.name, this.state.get("language"), ...(this.view.alone ? [] : [this.state.get("trace"), this.attention?.name]), this.view.variant?.(this)].join(" "); }
 
   async open() {
     this.shown?.close?.();
     this.stage.replaceChildren();
-    this.cursor = null;
-    this.shown = this.choices.length ? this.view.open(this, this.stage) : this.nothing();
+    this.cursor = this.previewed = null;
+    this.shown = this.view.alone || this.choices.length ? this.view.open(this, this.stage) : this.nothing();
+    this.readout.root.hidden = Boolean(this.view.alone);
     this.opened = this.opening;
+    this.grid.root.hidden = Boolean(this.view.alone);
     this.controls.rebuild();
     await this.draw();
   }
 
   /** In place of a view that can show nothing of this trace. */
   nothing() {
-    this.stage.append(el("p", {}, `This trace has nothing that the view “${this.view.title}” can show.`));
+    this.stage.append(el("p", {}, t("This trace has nothing that the view “{view}” can show.", { view: t(this.view.title) })));
     return { controls: ["trace"], size: { rows: 0, columns: 0 }, draw() {}, hint: "" };
+  }
+
+  /**
+   * Shows a head without choosing it; null: shows again what is chosen.
+   * @param {number | null} head
+   */
+  preview(head) {
+    if (this.previewed === head) return;
+    this.previewed = head;
+    this.busy = this.draw();
   }
 
   /** Draws anew; of calls that overlap the last one counts. */
@@ -129,6 +199,7 @@ export class App {
       shown.draw();
       this.controls.sync();
       write(this.note, shown.note?.() ?? "");
+      this.key.replaceChildren(...legend(shown.legend?.() ?? [], this.colours));
       this.mirror();
       this.refresh();
       this.listing.replaceChildren(...(this.state.flag("table") && shown.table ? [table(shown.table())] : []));
@@ -143,7 +214,9 @@ export class App {
 
   /** Decodes the layers beside this one while nothing else is to do. */
   prefetch() {
-    const { attention, layer, shown } = this;
+    const { attention, shown } = this;
+    if (!attention || this.view.alone) return;
+    const { layer } = this;
     for (const one of [layer + 1, layer - 1]) {
       if (!attention.hasWeights || one < 0 || one >= attention.numLayers) continue;
       requestIdleCallback(async () => {
@@ -155,7 +228,7 @@ export class App {
 
   /** @param {any} error */
   fail(error) {
-    write(this.note, `This cannot be shown: ${error.message}`);
+    write(this.note, t("This cannot be shown: {why}", { why: error.message }));
   }
 
   /** @param {Set<string>} keys what was chosen */
@@ -164,9 +237,21 @@ export class App {
       this.cursor = null;
       this.state.set({ pin: "" });
     }
-    if (this.opening === this.opened && keys.size === 1 && keys.has("pin")) return this.refresh();
+    if (this.opening === this.opened && [...keys].every((key) => key === "pin" || key === "word")) return this.refresh();
+    if (keys.has("language")) {
+      this.speak();
+      this.controls.head();
+    }
     this.busy = this.opening === this.opened ? this.draw() : this.open();
+    if (keys.has("layer") || keys.has("head")) this.busy = this.busy.then(() => this.tellPlace());
     return this.busy;
+  }
+
+  /** Says which layer and head are shown now, and what the cell that was looked at has there. */
+  tellPlace() {
+    if (!this.attention || this.view.alone || document.activeElement?.matches("input")) return;
+    const { cell } = this, told = cell && this.shown.read?.(cell.row, cell.column)?.text;
+    this.say([t("layer {layer}, head {head}", { layer: this.layer, head: this.head }), told].filter(Boolean).join(": "));
   }
 
   /** Fills the grid that screen readers and the keyboard use. */
@@ -216,8 +301,8 @@ export class App {
    */
   setPin(cell) {
     const same = cell && this.pin?.row === cell.row && this.pin?.column === cell.column;
-    this.state.set({ pin: cell && !same ? `${cell.row},${cell.column}` : "" });
-    if (cell) this.say(same ? "let go" : "pinned");
+    this.state.set({ pin: cell && !same ? `${cell.row},${cell.column}` : "", word: cell && !same ? wordOf(this, cell) : "" });
+    if (cell) this.say(same ? t("let go") : t("pinned"));
   }
 
   /**
@@ -226,7 +311,7 @@ export class App {
    */
   say(text) {
     clearTimeout(this.saying);
-    this.saying = setTimeout(() => write(this.live, text), 120);
+    this.saying = setTimeout(() => write(this.region, text), 120);
   }
 
   recolour() {

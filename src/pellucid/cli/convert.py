@@ -17,7 +17,7 @@ def convert(
             metavar="SRC", help="a model folder of Pellucid or Hugging Face, a hub name, or a saved state dict"
         ),
     ],
-    dst: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="DST", help="the folder to write; a new one")],
+    dst: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="DST", help="the folder or page to write; a new one")],
     /,
     *,
     from_: Annotated[
@@ -27,11 +27,16 @@ def convert(
     ] = None,
     to: Annotated[
         str,
-        tyro.conf.arg(metavar="KIND", help="pellucid, hf, ct2 (CTranslate2) or onnx"),
-        Choices.of("pellucid", "hf", "ct2", "onnx"),
+        tyro.conf.arg(metavar="KIND", help="pellucid, hf, ct2 (CTranslate2), onnx, or page (an HTML file that runs it)"),
+        Choices.of("pellucid", "hf", "ct2", "onnx", "page"),
     ] = "pellucid",
     quantization: Annotated[
         str | None, optional("TYPE", "int8; with --to ct2 also float16 and so on", "float32")
+    ] = None,
+    weights: Annotated[
+        str | None,
+        optional("TYPE", "of a page: int8, float16 or float32", "int8"),
+        Choices.of("int8", "float16", "float32"),
     ] = None,
     revision: Revision = None,
     num_heads: Annotated[int | None, optional("N", "a tutorial's number of heads", "what the tensors tell")] = None,
@@ -82,6 +87,7 @@ def convert(
     example: pellucid convert opus-mt-de-en translator
     example: pellucid convert model.pt translator --num-heads 8 --src-vocab src.txt --tgt-vocab tgt.txt
     example: pellucid convert run for-ctranslate2 --to ct2 --quantization int8
+    example: pellucid convert run translator.html --to page
     """
     from typing import Any
 
@@ -101,7 +107,8 @@ def convert(
     lines, translations = (list(read_lines(path)) if path else None for path in (sentences, references))
     target: Any = to  # another word than those that there are is refused with the nearest one
     proof = convert_model(
-        at_revision(src, revision), dst, from_=from_, to=target, quantization=quantization, tutorial=tutorial,
+        at_revision(src, revision), dst, from_=from_, to=target, quantization=quantization, weights=weights,
+        tutorial=tutorial,
         sentences=lines, references=translations, tolerance=tolerance,
         source_language=src_lang, target_language=tgt_lang,
     )  # fmt: skip

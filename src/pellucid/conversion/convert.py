@@ -14,14 +14,17 @@ from pellucid.conversion.counterparts import Kind
 from pellucid.conversion.proof import Languages, Proof, not_compared, prove
 from pellucid.conversion.tutorial import TutorialOptions, open_tutorial
 from pellucid.errors import ConfigError, DataError, argument, did_you_mean
-from pellucid.files.writing import flush, refusals_in_words, temporary_folder, write_text
+from pellucid.files.writing import flush, refusals_in_words, temporary_folder, write_json, write_text
 from pellucid.model.parts import Parts
-from pellucid.tasks.task import model_folder, tokenizers_of
+from pellucid.tasks.task import model_folder, open_task, tokenizers_of
 from pellucid.text.tokenizers import GivenTokenizers
+from pellucid.views.model_page import to_page
 from pellucid.weights.card import CARD, card, kept, parted
 from pellucid.weights.export import ctranslate2, onnx
 from pellucid.weights.export.card import KEPT, export_card
+from pellucid.weights.export.page_weights import PageWeights
 from pellucid.weights.folder import (
+    CONVERSION,
     DESCRIPTION,
     SavedModel,
     description_of,
@@ -36,9 +39,9 @@ from pellucid.weights.tutorials.files import load_state_dict
 from pellucid.weights.tutorials.layouts import LAYOUT_NAMES, find_layout
 from pellucid.weights.tutorials.source import read_state_dict
 
-OURS, HUGGING_FACE = "pellucid", "hf"
+OURS, HUGGING_FACE, PAGE = "pellucid", "hf", "page"
 SOURCES = (OURS, HUGGING_FACE, *LAYOUT_NAMES)
-Target = Literal["pellucid", "hf", "ct2", "onnx"]
+Target = Literal["pellucid", "hf", "ct2", "onnx", "page"]
 TARGETS: tuple[Target, ...] = get_args(Target)
 QUANTIZATIONS = {"ct2": get_args(ctranslate2.Quantization), "onnx": get_args(onnx.Quantization)}
 """The types in which each target's matrices may be stored."""
@@ -48,6 +51,7 @@ OTHER_NAMES = {
     "huggingface": HUGGING_FACE,
     "hugging-face": HUGGING_FACE,
     "transformers": HUGGING_FACE,
+    "html": PAGE,
 }
 """Our name of a kind, by other names that people have for it."""
 
@@ -63,6 +67,7 @@ def convert(
     from_: str | None = None,
     to: Target = "pellucid",
     quantization: str | None = None,
+    weights: str | None = None,
     revision: str | None = None,
     tutorial: TutorialOptions | None = None,
     sentences: Sequence[str] | None = None,
@@ -78,11 +83,15 @@ def convert(
         proof = pellucid.convert("run", "for-ctranslate2", to="ct2", quantization="int8")
         proof.passed
 
+    A page is one file, `dst`; what the comparison found stands in it, and beside it in a file whose name ends in
+    `.conversion.json`.
+
     Args:
         src: a model folder of ours or of Hugging Face's, a name on its hub, or a file with a tutorial's state dict.
         from_: pellucid, hf, or a tutorial's layout; None: what `src` looks like.
-        to: pellucid, hf, ct2 (CTranslate2) or onnx.
+        to: pellucid, hf, ct2 (CTranslate2), onnx, or page (an HTML file that runs the model).
         quantization: of CTranslate2 and ONNX the type of their matrices: int8, float16 and so on; None: float32.
+        weights: of a page the type of its matrices: int8, float16 or float32; None: int8.
         revision: of a name on the hub a branch, a tag or a commit.
         tutorial: what no tensor of a tutorial's model tells.
         sentences: what both sides are compared on; None: twenty that come with the project.
@@ -99,10 +108,15 @@ def convert(
     """
     source, place = Path(src) if revision is None else model_folder(src, revision), Path(dst)
     if os.path.lexists(place):
-        raise ConfigError(f"`{place}` is there already", "name a folder that does not exist yet")
+        kind_of_place = "file" if to == PAGE else "folder"
+        raise ConfigError(f"`{place}` is there already", f"name a {kind_of_place} that does not exist yet")
     if references is not None and sentences is None:
         raise ConfigError("`references=` are given without what they translate", "give it as `sentences=`")
     _check_names(from_, to, quantization)
+    if weights is not None and to != PAGE:
+        raise ConfigError(
+            f"{argument('weights', weights)} means nothing to {argument('to', to)}", f"choose {argument('to', PAGE)}"
+        )
     kind = from_ or find_kind(source)
     if kind == to == OURS:
         raise ConfigError(f"`{source}` is a Pellucid model already", f"choose `to=` {', '.join(TARGETS[1:])}")
@@ -111,6 +125,13 @@ def convert(
     if kind == HUGGING_FACE:
         source = find_folder(source)
     compared_on: ComparedOn = sentences, references, tolerance, (source_language, target_language)
+    if to == PAGE:
+        with TemporaryDirectory(prefix="pellucid-") as workspace:
+            if kind in LAYOUT_NAMES:
+                saved = _opened(source, kind, tutorial or TutorialOptions(), parts, tokenizer)
+                _write_ours(saved, Path(workspace), kind, source)
+                source = Path(workspace)
+            return _page(source, place, weights or "int8", compared_on, parts, tokenizer)
     with _new_folder(place) as folder, TemporaryDirectory(prefix="pellucid-") as workspace:
         saved = _opened(source, kind, tutorial or TutorialOptions(), parts, tokenizer)
         if kind in LAYOUT_NAMES and to != OURS:  # what the other side is compared with must be a folder
@@ -124,6 +145,28 @@ def convert(
                 to, saved.model.config, tokenizers=saved.tokenizers, original=_card_of(source), proof=str(proof)
             )
             write_text(folder / CARD, text)
+    return proof
+
+
+def _page(
+    source: Path,
+    place: Path,
+    weights: str,
+    compared_on: ComparedOn,
+    parts: Parts | None,
+    tokenizer: GivenTokenizers | None,
+) -> Proof:
+    """Writes the page of a model folder with what its comparison found, and that beside it as well."""
+    opened = open_task(source, "cpu", parts=parts, tokenizer=tokenizer)
+    precision = cast(PageWeights, weights)  # another word is refused
+    with TemporaryDirectory(prefix="pellucid-") as workspace:
+        tried = to_page(opened, Path(workspace) / "tried.html", precision)
+        rounded_to = "" if weights == "float32" else weights
+        proof = prove(source, tried, PAGE, *compared_on, rounded_to, tokenizer)
+    with refusals_in_words(place):
+        place.parent.mkdir(parents=True, exist_ok=True)
+    to_page(opened, place, precision, proof=proof.to_dict() | {"said": str(proof)})
+    write_json(place.with_name(f"{place.stem}.{CONVERSION}"), proof.to_dict())
     return proof
 
 

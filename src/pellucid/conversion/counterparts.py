@@ -13,18 +13,18 @@ from pathlib import Path
 from typing import Any, Literal, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
 from pellucid.config import ModelConfig
+from pellucid.conversion.numbers import Numbers, log_probs_of
+from pellucid.conversion.pages import Page, node
 from pellucid.text.special_ids import SETTINGS
 
-Kind = Literal["hf", "ct2", "onnx"]
-Numbers = npt.NDArray[np.floating[Any]]
+Kind = Literal["hf", "ct2", "onnx", "page"]
 TOKENIZER_FILES = (
     "source.spm", "spiece.model", "tokenizer.model", "source.model", "sentencepiece.bpe.model", "vocab.txt",
     "merges.txt",
 )  # fmt: skip
-LIBRARIES: dict[Kind, str] = {"hf": "transformers", "ct2": "ctranslate2", "onnx": "onnxruntime"}
+LIBRARIES: dict[Kind, str] = {"hf": "transformers", "ct2": "ctranslate2", "onnx": "onnxruntime", "page": "node"}
 
 
 class Counterpart(Protocol):
@@ -47,6 +47,8 @@ class Counterpart(Protocol):
 
 def open_counterpart(kind: Kind, folder: Path, config: ModelConfig) -> Counterpart:
     """Returns the model of `folder` in its library. Raises ImportError where that is not installed."""
+    if kind == "page":
+        return Page(folder, config)
     if kind == "hf":
         return HuggingFace(folder, config)
     return CTranslate2(folder, config) if kind == "ct2" else Onnx(folder, config)
@@ -56,6 +58,8 @@ def library(kind: Kind) -> str:
     """Returns the other library and its version. Raises PackageNotFoundError, an ImportError, where it is not
     installed.
     """
+    if kind == "page":
+        return node()
     return f"{LIBRARIES[kind]} {version(LIBRARIES[kind])}"
 
 
@@ -101,7 +105,7 @@ class HuggingFace:
         return numbers
 
     def log_probs(self, ids: Sequence[int], tgt_in: Sequence[int], tgt_out: Sequence[int]) -> list[float]:
-        return _chosen(self.outputs(ids, tgt_in), tgt_out)
+        return log_probs_of(self.outputs(ids, tgt_in), tgt_out)
 
     def greedy(self, ids: Sequence[int], tgt_in: Sequence[int], suppressed: Sequence[int], max_new: int) -> list[int]:
         import torch
@@ -155,7 +159,7 @@ class CTranslate2:
 
     def log_probs(self, ids: Sequence[int], tgt_in: Sequence[int], tgt_out: Sequence[int]) -> list[float]:
         if self.config.family != "encoder-decoder":
-            return _chosen(self.outputs(ids, tgt_in), tgt_out)
+            return log_probs_of(self.outputs(ids, tgt_in), tgt_out)
         words = [self.target[i] for i in tgt_in[1:]]  # it adds start and end itself
         result = self.engine.score_batch([self.words(ids)], [words])[0]
         return list(result.log_probs)
@@ -210,7 +214,7 @@ class Onnx:
         return self._step(tgt_in, self._given(ids), {})[0]
 
     def log_probs(self, ids: Sequence[int], tgt_in: Sequence[int], tgt_out: Sequence[int]) -> list[float]:
-        return _chosen(self.outputs(ids, tgt_in), tgt_out)
+        return log_probs_of(self.outputs(ids, tgt_in), tgt_out)
 
     def greedy(self, ids: Sequence[int], tgt_in: Sequence[int], suppressed: Sequence[int], max_new: int) -> list[int]:
         given, past, tokens = self._given(ids), dict[str, Numbers](), list(tgt_in)
@@ -260,8 +264,8 @@ class Onnx:
 
 
 def has_tokenizer(folder: Path) -> bool:
-    """Tells whether a folder has files that cut text for its model."""
-    return any((folder / name).exists() for name in ("tokenizer.json", SETTINGS, *TOKENIZER_FILES))
+    """Tells whether a folder has files that cut text for its model; a page always has."""
+    return folder.is_file() or any((folder / name).exists() for name in ("tokenizer.json", SETTINGS, *TOKENIZER_FILES))
 
 
 def _fast_token_ids(folder: Path, texts: Sequence[str]) -> list[list[int]] | None:
@@ -280,15 +284,6 @@ def _fast_token_ids(folder: Path, texts: Sequence[str]) -> list[list[int]] | Non
 def _run(session: Any, feed: dict[str, Any]) -> dict[str, Numbers]:
     """Returns what a graph gives, by name."""
     return dict(zip([each.name for each in session.get_outputs()], session.run(None, feed), strict=True))
-
-
-def _chosen(logits: Numbers | None, tokens: Sequence[int]) -> list[float]:
-    """Returns the log-probabilities of tokens (T,) by logits (T, V)."""
-    assert logits is not None
-    wide = logits.astype(np.float64)
-    top = wide.max(axis=-1, keepdims=True)
-    log_probs = wide - top - np.log(np.exp(wide - top).sum(axis=-1, keepdims=True))
-    return [float(row[token]) for row, token in zip(log_probs, tokens, strict=True)]
 
 
 def _until_end(ids: list[int], eos_id: int) -> list[int]:

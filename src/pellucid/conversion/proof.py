@@ -214,20 +214,19 @@ def prove(
     try:
         name, theirs = library(kind), open_counterpart(kind, other, saved.model.config)
     except ImportError:
-        return not_compared(
-            f"{LIBRARIES[kind]} is not installed; it comes with the extra `{EXTRAS[kind]}`: {install(EXTRAS[kind])}"
-        )
+        return not_compared(f"{LIBRARIES[kind]} is not installed; {_comes_with(kind)}")
     ids = _ids_of(saved, sentences)
     compare = _compare_translations if isinstance(saved.model, Transformer) else (
         _compare_continuations if isinstance(saved.model, DecoderOnly) else _compare_outputs
     )  # fmt: skip
     with torch.inference_mode():
         found = compare(saved, theirs, ids, tolerance)
+        cut_alike, blank_tokens = _cut_alike(saved, theirs, sentences), _written_for_nothing(saved, theirs)
     proof = Proof(
         compared=True, engine=name, tolerance=tolerance, sentences=len(sentences),
-        languages=spoken, tokenized_equal=_cut_alike(saved, theirs, sentences), **found.results,
+        languages=spoken, tokenized_equal=cut_alike, **found.results,
         lacks_tokenizer=saved.tokenizers is not None and not has_tokenizer(other),
-        blank_tokens=_written_for_nothing(saved, theirs), rounded_to=rounded_to, decides=decides,
+        blank_tokens=0 if kind == "page" else blank_tokens, rounded_to=rounded_to, decides=decides,
         megabytes=[_megabytes(model_folder), _megabytes(other)],
     )  # fmt: skip
     if references is not None and saved.tokenizers and found.written and len(sentences) >= BLEU_SENTENCES:
@@ -245,8 +244,17 @@ def _written_for_nothing(saved: SavedModel, theirs: Counterpart) -> int:
     return len(theirs.greedy(src, start, suppressed_ids(config, decode.suppress), _limit(saved, 0))) if src else 0
 
 
+def _comes_with(kind: Kind) -> str:
+    """Says where the library of the other side comes from."""
+    if kind == "page":
+        return "it runs the page's script here: nodejs.org, or the package `nodejs` of a Linux distribution"
+    return f"it comes with the extra `{EXTRAS[kind]}`: {install(EXTRAS[kind])}"
+
+
 def _megabytes(folder: Path) -> float:
-    """Returns the size of a folder's weights."""
+    """Returns the size of a folder's weights, or of a page."""
+    if folder.is_file():
+        return round(folder.stat().st_size / 1e6, 1)
     files = (path for pattern in WEIGHTS for path in folder.glob(pattern))
     return round(sum(path.stat().st_size for path in files) / 1e6, 1)
 

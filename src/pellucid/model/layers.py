@@ -19,6 +19,7 @@ from pellucid.model.checks import check_memory
 from pellucid.model.fast.dropout import Dropout
 from pellucid.model.feed_forward import FeedForward
 from pellucid.model.norm import make_norm
+from pellucid.model.observing import tell_of_sum
 from pellucid.model.parts import OURS, Parts
 from pellucid.model.relative import Distances, make_distances, positions_of
 
@@ -88,8 +89,13 @@ class ResidualSums(nn.Module):
     def add(self, x: Tensor, norm: nn.Module, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
         """Returns LayerNorm(x + Sublayer(x)), or x + Sublayer(LayerNorm(x)): (B, L, D) -> (B, L, D)."""
         if self.norm_first:
-            return x + self.dropout(sublayer(norm(x)))
-        return norm(x + self.dropout(sublayer(x)))
+            added = self.dropout(sublayer(norm(x)))  # (B, L, D)
+            after = x + added
+        else:
+            added = self.dropout(sublayer(x))  # (B, L, D)
+            after = norm(x + added)
+        tell_of_sum(self, norm, x, added, after)
+        return after
 
 
 class EncoderLayer(ResidualSums):

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from pellucid.errors import DataError
 from pellucid.model.attention import MultiHeadAttention
 from pellucid.model.families import DecoderOnly, EncoderOnly, Model
-from pellucid.model.observing import observing
+from pellucid.model.observing import observing, observing_sums
 from pellucid.model.transformer import Transformer
 from pellucid.tracing.apart import apart
 from pellucid.tracing.attention import Array, AttentionTrace
@@ -43,11 +43,14 @@ def sites_of(model: Model) -> list[Site]:
 
 
 @contextmanager
-def watched(model: M, see: Callable[..., None]) -> Iterator[M]:
+def watched(model: M, see: Callable[..., None], see_sum: Callable[..., None] | None = None) -> Iterator[M]:
     """Gives a copy of the model in evaluation mode, each of whose calls of attention() is told to `see`.
 
     `see(name, layer, block, q, k, v, mask, bias, output)`: the kind of attention, the number of its layer there, the
     module whose call it is, and what an observer sees. Attention that does not call attention() is not told.
+
+    `see_sum(place, norm, before, added, after)` is told of each residual sum: the sublayer's place in the model, as
+    "decoder.layers.0.cross_attn", and what an observer of sums sees.
     """
     copied = apart(model)
     copied.eval()
@@ -63,8 +66,19 @@ def watched(model: M, see: Callable[..., None]) -> Iterator[M]:
         if running:
             see(*running[-1], *seen)
 
-    with observing(observe, copied):
-        yield copied
+    if see_sum is None:
+        with observing(observe, copied):
+            yield copied
+    else:
+        with observing(observe, copied), observing_sums(partial(_see_sum, copied, see_sum), copied):
+            yield copied
+
+
+def _see_sum(model: nn.Module, see: Callable[..., None], layer: nn.Module, norm: nn.Module, *seen: Tensor) -> None:
+    """Finds the place of the sublayer that a norm of a layer belongs to: `self_attn_norm` is that of `self_attn`."""
+    stack = next(name for name, module in model.named_modules() if module is layer)
+    sublayer = next((name for name, module in layer.named_children() if module is norm), "sublayer")
+    see(f"{stack}.{sublayer.removesuffix('_norm')}", norm, *seen)
 
 
 def _begin(running: list[tuple[str, int, nn.Module]], site: tuple[str, int, nn.Module], *_: object) -> None:
@@ -86,6 +100,7 @@ class Call:
     value_norms: Tensor | None  # (H, M)
     difference: Tensor
     """The largest, over all numbers of the output."""
+    v: Tensor | None = None  # (Hkv, M, K)
 
 
 class Recorder:
@@ -148,9 +163,12 @@ def record(
     bias: Tensor | None,
     output: Tensor,
     block: nn.Module,
-    with_norms: bool = True,
+    with_values: bool = True,
 ) -> Call:
-    """Records a call of `block` with a batch of one, shapes as attention() has them."""
+    """Records a call of `block` with a batch of one, shapes as attention() has them.
+
+    Without values, neither they nor their lengths are kept.
+    """
     ours = block if isinstance(block, MultiHeadAttention) else None
     heads_per_key = 1 if ours is None else ours.q_width // ours.kv_width
     size = q.size(2), k.size(2)
@@ -161,8 +179,9 @@ def record(
         kept_mask = kept_mask[0]  # (L, M)
     kept_bias = None if bias is None else _of_one(bias).float().expand(-1, *size)  # (1 or H, L, M)
     q, k, v, output = q[0].float(), k[0, ::heads_per_key].float(), v[0].float(), output[0].float()
-    norms = value_norms(v, ours.out_proj.weight) if with_norms and ours is not None else None
-    return Call(q, k, kept_mask, kept_bias, norms, difference(q, k, v, kept_mask, kept_bias, output))
+    norms = value_norms(v, ours.out_proj.weight) if with_values and ours is not None else None
+    kept_values = v[::heads_per_key] if with_values else None
+    return Call(q, k, kept_mask, kept_bias, norms, difference(q, k, v, kept_mask, kept_bias, output), kept_values)
 
 
 def _of_one(tensor: Tensor) -> Tensor:
@@ -221,12 +240,14 @@ def gather(
     if any((call.mask is None) != (mask is None) or not _equal(call.mask, mask) for call in calls):
         raise DataError(f"the layers of `{name}` have different masks", "a trace holds one for all of them")
     norms = [call.value_norms for call in calls if call.value_norms is not None]
+    values = [call.v for call in calls if call.v is not None]
     return AttentionTrace(
         name=name,
         queries=queries,
         keys=keys,
         q=_stacked([call.q for call in calls]),
         k=_stacked([call.k for call in calls]),
+        v=_stacked(values) if len(values) == len(calls) else None,
         mask=None if mask is None or bool(mask.all()) else mask.cpu().numpy().copy(),
         bias=_biases(calls),
         rotary_base=rotary_base,

@@ -14,18 +14,18 @@ from pellucid.analysis.statistics import sink_columns, statistics
 from pellucid.config import Task
 from pellucid.data.lines import origin, read_lines
 from pellucid.errors import ConfigError, DataError
-from pellucid.tasks.task import open_task, task_in
+from pellucid.tasks.task import TextModel, open_task, task_in
 from pellucid.tasks.translator import Translator
 from pellucid.tracing.trace import Trace, load_trace
+from pellucid.training.state import read_weights
 from pellucid.views.canvas.text import labels
 from pellucid.views.choice import Choice
 from pellucid.views.plot import check_suffix
-from pellucid.views.view import View, check_view
+from pellucid.views.view import LARGEST_PAGE, View, check_view
+from pellucid.weights.tensors import set_parameters
 
 SUFFIXES = (".html", ".svg", ".png", ".trace")
 TRACE = ".trace"
-LARGEST_PAGE = 8_000_000
-"""The most bytes of a page that has every view unasked."""
 OF_TRANSLATORS = ("target", "beam_size", "source_language", "target_language")
 
 
@@ -80,10 +80,26 @@ def record(model: str, reading: Reading) -> Recorded:
         return Recorded(load_trace(model))
     if reading.text is None:
         raise ConfigError(f"there is no text for the model `{model}`", "give one, or - for standard input")
-    task = task_in(model)
+    folder, checkpoint = _run_and_checkpoint(model)
+    task = task_in(folder)
     refused = () if task.targets == "translations" else OF_TRANSLATORS
     _refuse(model, task, reading, ("second", *refused) if task.family == "decoder" else refused)
-    return _by_task(task, model, reading, reading.text)
+    return _by_task(task, folder, checkpoint, reading, reading.text)
+
+
+def _run_and_checkpoint(model: str) -> tuple[str, Path | None]:
+    """Returns the run of a folder `run/checkpoints/step-...` and that folder; of any other model its name, and None."""
+    place = Path(model)
+    if place.parent.name == "checkpoints" and place.name.startswith("step-") and place.is_dir():
+        return str(place.parent.parent), place
+    return model, None
+
+
+def _at(checkpoint: Path | None, reader: TextModel[Any]) -> TextModel[Any]:
+    """Returns the reader, its model with the weights of a checkpoint where one is given."""
+    if checkpoint is not None:
+        set_parameters(reader.model, read_weights(checkpoint), f"`{checkpoint}`")
+    return reader
 
 
 def _refuse(model: str, task: Task, reading: Reading, names: Sequence[str]) -> None:
@@ -91,15 +107,16 @@ def _refuse(model: str, task: Task, reading: Reading, names: Sequence[str]) -> N
         raise ConfigError(f"{_spelled(name)} means nothing to `{model}`, which is for `{task.name}`", "leave it out")
 
 
-def _by_task(task: Task, model: str, reading: Reading, text: str) -> Recorded:
+def _by_task(task: Task, model: str, checkpoint: Path | None, reading: Reading, text: str) -> Recorded:
     place = (reading.device, reading.dtype)
     if task.targets != "translations":
         given = text if reading.second is None else (text, reading.second)
-        return Recorded(open_task(model, *place).trace(given))
+        return Recorded(_at(checkpoint, open_task(model, *place)).trace(given))
     if reading.target is not None and reading.beam_size is not None:
         raise ConfigError("`beam_size=` means nothing where `target=` is given: nothing is searched", "leave one out")
     translator = Translator.load(model, *place, reading.source_language, reading.target_language)
     _refuse(model, task, reading, ("second",))  # now that it is known to be a translator
+    _at(checkpoint, translator)
     options: dict[str, Any] = {} if reading.beam_size is None else {"beam_size": reading.beam_size}
     trace = translator.trace(text, reading.target, **options)
     ids = [token.id for token in trace.sequences["out"] if not token.special and token.id is not None]
@@ -172,9 +189,9 @@ def inspect_text(
         elif suffix == ".png":
             shown.png(output, scale)
         else:
-            shown.html(output, None if one_view else "all")
+            shown.html(output, [name] if one_view else "all")
             if not (one_view or all_views) and Path(output).stat().st_size > LARGEST_PAGE:
-                shown.html(output)
+                shown.html(output, [name])
                 warnings.warn(
                     f"all views would take more than {LARGEST_PAGE // 10**6} MB, so the page has one: "
                     "`all_views=True` writes them all",
@@ -224,7 +241,7 @@ def _same_text(recorded: Recorded, model: str, reading: Reading) -> Reading:
         return Reading(text=None)
     if recorded.written is None:
         return reading
-    if (task := task_in(model)).targets != "translations":
+    if (task := task_in(_run_and_checkpoint(model)[0])).targets != "translations":
         raise ConfigError(
             f"a translator cannot be compared with `{model}`, which is for `{task.name}`", "name another translator"
         )
@@ -242,11 +259,12 @@ def _gold(path: str) -> Gold:
 
 def summary(trace: Trace) -> Iterator[str]:
     """Tells what was recorded: texts, sizes, faithfulness, and the heads that stand out."""
-    for name, tokens in trace.sequences.items():
-        if name in ("src", "out") or (name == "tgt" and "src" not in trace.sequences and "out" not in trace.sequences):
-            text = " ".join(labels(tokens))
-            print_name = {"src": "read", "out": "wrote" if "src" in trace.sequences else "read", "tgt": "read"}[name]
-            yield f"{print_name} {len(tokens)} tokens: {text}"
+    # A decoder alone has no "src": it read "tgt", and its "out" is the same moved on by a place.
+    shown = {"src": "read", "out": "wrote"} if "src" in trace.sequences else {"tgt": "read"}
+    for name, did in shown.items():
+        if name in trace.sequences:
+            tokens = trace.sequences[name]
+            yield f"{did} {len(tokens)} tokens: {' '.join(labels(tokens))}"
     for attention in trace.attentions.values():
         layers, heads = f"{attention.num_layers} layers", f"{attention.num_heads} heads"
         rows, columns = attention.size

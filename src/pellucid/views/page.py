@@ -7,8 +7,6 @@ import os
 import unicodedata
 import zlib
 from collections.abc import Mapping, Sequence
-from functools import cache
-from importlib.resources import files
 from string import Template
 from typing import Any
 
@@ -17,7 +15,11 @@ from pellucid.files.writing import write_output
 from pellucid.tracing.trace import Trace
 from pellucid.views import VIEWS
 from pellucid.views.payload import payload
+from pellucid.views.script import page_script, page_style, shipped, worker_script
 
+DENSE_FROM = 100_000
+"""Bytes from which an island is packed densely: decoding that takes the page longer than base64, which it has built in."""
+_WITHOUT_MARKUP, _WITH_MARKUP = bytes.maketrans(b"<>&", b".,:"), bytes.maketrans(b".,:", b"<>&")
 
 def page(
     traces: Sequence[Trace],
@@ -27,12 +29,14 @@ def page(
     state: Mapping[str, Any] | None = None,
     extras: Mapping[str, Any] | None = None,
     title: str = "Attention",
+    model: Mapping[str, bytes] | None = None,
 ) -> str:
     """Returns the HTML of a page that opens with `view` and offers `views`; it carries what these need, and no more.
 
     Scripts and style are named by their SHA-256 in a policy that allows nothing else: no network, no frames, no other
-    script. All data, tokens included, is base64 of deflated bytes, whose alphabet cannot end an element. So is the
-    viewer, to save room: a loader of one statement inflates it, and the policy's hash says what it may be.
+    script. All data, tokens included, is base64 of deflated bytes, whose alphabet cannot end an element. So are the
+    viewer, to save room, of which there are the parts that `views` need, and its style: a loader of one statement
+    inflates them, and the policy's hashes say what they may be.
 
     Args:
         traces: what is shown; several can be chosen between.
@@ -41,25 +45,31 @@ def page(
         state: what is chosen at first, as the page's address spells it: attention, layer, head, heads, scale, ...
         extras: what single views show beside the traces, by view: JSON, with numpy arrays where there are many numbers.
         title: what the page is called, for instance the sentence.
+        model: the islands of a model that the page runs (model_page.py); its views need no trace beforehand.
 
-    Raises ConfigError for unknown views, or without any trace.
+    Raises ConfigError for unknown views, or with neither trace nor model.
     """
     offered = tuple(name for name in VIEWS if name in {view, *(views or ())})
     for name in (view, *(views or ())):
         if name not in VIEWS:
             raise ConfigError(f"there is no view `{name}`", f"choose among {', '.join(VIEWS)}")
-    if not traces:
+    if not traces and model is None:
         raise ConfigError("a page needs at least one trace; `traces` is empty")
-    islands = payload(traces, view=view, views=offered, state=state or {}, extras=extras or {}, title=title)
-    loader, script, style = (_shipped(name) for name in ("loader.js", "viewer.js", "viewer.css"))
-    return Template(_shipped("page.html")).substitute(
+    islands = dict(model or {}) | payload(
+        traces, view=view, views=offered, state=state or {}, extras=extras or {}, title=title
+    )
+    if model is not None:
+        islands["worker"] = worker_script().encode("utf-8")
+    loader, script, style = shipped("loader.js"), page_script(offered, model is not None), page_style(offered)
+    return Template(shipped("page.html")).substitute(
         title=html.escape(_in_one_line(title)),
         loader_hash=_hash(loader),
         script_hash=_hash(script),
         style_hash=_hash(style),
+        worker_policy="; worker-src blob:" if model is not None else "",
         loader=loader,
         script=_packed(script.encode("utf-8")),
-        style=style,
+        style=_packed(style.encode("utf-8")),
         data="\n".join(_island(name, content) for name, content in islands.items()),
     )
 
@@ -81,21 +91,30 @@ def write_page(
     write_output(os.fspath(path), page(traces, view=view, views=views, state=state, extras=extras, title=title))
 
 
-@cache
-def _shipped(name: str) -> str:
-    return (files("pellucid.views") / "viewer" / name).read_text(encoding="utf-8").rstrip("\n")
-
-
 def _hash(text: str) -> str:
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode("utf-8")).digest()).decode("ascii")
 
 
 def _island(name: str, content: bytes) -> str:
-    return f'<script type="application/octet-stream" id="data-{name}">{_packed(content)}</script>'
+    if len(content) < DENSE_FROM:
+        return f'<script type="application/octet-stream" id="data-{name}">{_packed(content)}</script>'
+    return f'<script type="application/octet-stream;base85" id="data-{name}">{packed_densely(content)}</script>'
 
 
 def _packed(content: bytes) -> str:
     return base64.b64encode(zlib.compress(content, 6)).decode("ascii")
+
+
+def packed_densely(content: bytes) -> str:
+    """Returns deflated bytes in base 85, which takes 6 % less than base64, without what could end an element."""
+    return base64.b85encode(zlib.compress(content, 9)).translate(_WITHOUT_MARKUP).decode("ascii")
+
+
+def unpacked(packed: str, dense: bool) -> bytes:
+    """Returns the bytes of an island: of packed_densely() where it is `dense`."""
+    if dense:
+        return zlib.decompress(base64.b85decode(packed.encode("ascii").translate(_WITH_MARKUP)))
+    return zlib.decompress(base64.b64decode(packed))
 
 
 def _in_one_line(text: str) -> str:

@@ -26,10 +26,12 @@ Store = Literal["weights", "vectors"]
 Digits = Literal["u8", "u16", "f16", "f32"]
 
 SEARCH = "search.cross"
-WITH_WEIGHTS = {"heads", "matrix", "beam", "alignment", "compare", "evolution", "flow"}
+WITH_WEIGHTS = {"overview", "heads", "matrix", "beam", "alignment", "compare", "evolution", "flow", "text"}
 FEW_WEIGHTS = 100_000
 LARGEST_ERROR = 1e-3
 """The largest error of a weight rebuilt from half-precision queries and keys; beyond it a layer keeps all digits."""
+FEW_VECTORS = 250_000
+"""The most numbers of all queries and keys of a page that it carries in single precision: a megabyte."""
 MOST_ROLLOUT = 200_000
 """The most numbers of a rollout: of a longer text its last layer alone is shown, which is the one that counts."""
 
@@ -48,19 +50,21 @@ def payload(
     What no view of the page needs is left out. Arrays in `extras` become islands, too.
     """
     islands: dict[str, bytes] = {}
+    of_vectors = [one for trace in traces for one in trace.attentions.values() if _store(one, set(views)) == "vectors"]
+    exact = sum(array.size for one in of_vectors for array in (one.q, one.k) if array is not None) <= FEW_VECTORS
     manifest = {
         "title": title,
         "view": view,
         "views": list(views),
         "state": {name: _state(value) for name, value in state.items()},
-        "traces": [_trace(trace, f"{number}", set(views), islands) for number, trace in enumerate(traces)],
+        "traces": [_trace(trace, f"{number}", set(views), islands, exact) for number, trace in enumerate(traces)],
         "extras": _with_islands(extras, "extras", islands),
     }
     islands["manifest"] = json.dumps(manifest, separators=(",", ":"), allow_nan=False).encode("ascii")
     return islands
 
 
-def _trace(trace: Trace, prefix: str, views: set[str], islands: dict[str, bytes]) -> dict[str, Any]:
+def _trace(trace: Trace, prefix: str, views: set[str], islands: dict[str, bytes], exact: bool) -> dict[str, Any]:
     wanted = [name for name in trace if name != SEARCH or "beam" in views]
     return {
         "model": dict(trace.model),
@@ -68,7 +72,8 @@ def _trace(trace: Trace, prefix: str, views: set[str], islands: dict[str, bytes]
         "faithfulness": trace.faithfulness if trace.is_recorded else None,
         "sequences": {name: _tokens(tokens) for name, tokens in trace.sequences.items()},
         "attentions": [
-            _attention(trace, trace[name], f"{prefix}.{number}", views, islands) for number, name in enumerate(wanted)
+            _attention(trace, trace[name], f"{prefix}.{number}", views, islands, exact)
+            for number, name in enumerate(wanted)
         ],
         "search": asdict(trace.search) if trace.search is not None and "beam" in views else None,
     }
@@ -81,7 +86,7 @@ def _tokens(tokens: Iterable[Token]) -> dict[str, list[Any]]:
 
 
 def _attention(
-    trace: Trace, attention: AttentionTrace, prefix: str, views: set[str], islands: dict[str, bytes]
+    trace: Trace, attention: AttentionTrace, prefix: str, views: set[str], islands: dict[str, bytes], exact: bool
 ) -> dict[str, Any]:
     store = _store(attention, views)
     described: dict[str, Any] = {
@@ -94,14 +99,18 @@ def _attention(
         "width": attention.head_width,
         "rotary_base": attention.rotary_base,
         "store": store,
+        "divided": trace.model.get("score_scale") != 1,
     }
     if store is not None:
-        described["stored"] = []
+        described["stored"], errors = [], []
         for layer in range(attention.num_layers):
-            pack = pack_vectors if store == "vectors" else pack_weights
-            packed, digits = pack(attention, layer)
+            packed, digits, error = (
+                pack_vectors(attention, layer, exact) if store == "vectors" else pack_weights(attention, layer)
+            )
             islands[f"{prefix}.{layer}"] = packed
             described["stored"].append({"island": f"{prefix}.{layer}", "digits": digits})
+            errors.append(error)
+        described["error"] = max(errors)  # of a weight of the page, against the trace's
         if attention.mask is not None and not attention.mask.all():
             islands[f"{prefix}.mask"] = np.packbits(attention.mask).tobytes()
             described["mask"] = f"{prefix}.mask"
@@ -130,25 +139,28 @@ def _store(attention: AttentionTrace, views: set[str]) -> Store | None:
     return "vectors" if vectors and attention.bias is None and of_vectors < L * M else "weights"
 
 
-def pack_weights(attention: AttentionTrace, layer: int) -> tuple[bytes, Digits]:
+def pack_weights(attention: AttentionTrace, layer: int) -> tuple[bytes, Digits, float]:
     """Packs a layer's weights as H x L x M whole numbers u = round(m sqrt(w)), so that (u / m)^2 is close to w.
 
     m is 255 for one byte, which is off by 0.004 at most; where there are few weights they have two bytes each, high
-    bytes first, m = 65535.
+    bytes first, m = 65535. Returns the bytes, what they hold, and by how much a weight is off at most.
     """
     L, M = attention.size
-    roots = np.sqrt(attention.layer_weights(layer).clip(0, 1))
-    if attention.num_layers * attention.num_heads * L * M > FEW_WEIGHTS:
-        return np.rint(255 * roots).astype(np.uint8).tobytes(), "u8"
-    return _byte_planes(np.rint(65535 * roots).astype("<u2")), "u16"
+    weights = attention.layer_weights(layer)
+    many = attention.num_layers * attention.num_heads * L * M > FEW_WEIGHTS
+    most = 255 if many else 65535
+    coded = np.rint(most * np.sqrt(weights.clip(0, 1)))
+    error = float(np.abs((coded / most) ** 2 - weights).max(initial=0))
+    return (coded.astype(np.uint8).tobytes(), "u8", error) if many else (_byte_planes(coded.astype("<u2")), "u16", error)
 
 
-def pack_vectors(attention: AttentionTrace, layer: int) -> tuple[bytes, Digits]:
+def pack_vectors(attention: AttentionTrace, layer: int, exact: bool = False) -> tuple[bytes, Digits, float]:
     """Packs a layer's queries, its keys less their mean over the positions, and that mean in single precision.
 
     Keys often have a few large coordinates that are the same everywhere. They change no weight, since the softmax does
     not see what is added to a whole row of scores, but would leave half precision few digits for the differences. Where
-    a weight would still be off by more than 0.001, all digits are kept.
+    a weight would still be off by more than 0.001, or `exact` asks for it, all digits are kept. Returns the bytes, what
+    they hold, and by how much a weight is off at most.
     """
     assert attention.q is not None
     assert attention.k is not None
@@ -156,12 +168,14 @@ def pack_vectors(attention: AttentionTrace, layer: int) -> tuple[bytes, Digits]:
     mean = k.mean(axis=1, keepdims=True)
     differences = k - mean
     tail = np.ascontiguousarray(mean, dtype="<f4").tobytes()
-    with np.errstate(over="ignore"):
-        halves = [values.astype("<f2") for values in (q, differences)]
-    if _error(attention, layer, *halves) <= LARGEST_ERROR:
-        return b"".join([*(_byte_planes(values) for values in halves), tail]), "f16"
+    if not exact:
+        with np.errstate(over="ignore"):
+            halves = [values.astype("<f2") for values in (q, differences)]
+        error = _error(attention, layer, *halves)
+        if error <= LARGEST_ERROR:
+            return b"".join([*(_byte_planes(values) for values in halves), tail]), "f16", error
     singles = (np.ascontiguousarray(values, dtype="<f4").tobytes() for values in (q, differences))
-    return b"".join([*singles, tail]), "f32"
+    return b"".join([*singles, tail]), "f32", _error(attention, layer, q, differences + mean)
 
 
 def _error(attention: AttentionTrace, layer: int, q: npt.NDArray[Any], k: npt.NDArray[Any]) -> float:
@@ -173,7 +187,7 @@ def _error(attention: AttentionTrace, layer: int, q: npt.NDArray[Any], k: npt.ND
         name=attention.name, queries=attention.queries, keys=attention.keys,
         q=q[None].astype(np.float32), k=k[None].astype(np.float32), mask=attention.mask, bias=bias,
     )  # fmt: skip
-    return float(np.abs(stored.layer_weights(0) - attention.layer_weights(layer)).max())
+    return float(np.abs(stored.layer_weights(0) - attention.layer_weights(layer)).max(initial=0))
 
 
 def _byte_planes(values: npt.NDArray[Any]) -> bytes:

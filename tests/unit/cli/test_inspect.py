@@ -5,10 +5,16 @@ import sys
 from pathlib import Path
 from xml.etree import ElementTree
 
+import numpy as np
 import pytest
 
 import pellucid as package
+from pellucid.tasks.language_model import LanguageModel
 from pellucid.tasks.translator import Translator
+from pellucid.tracing.trace import load_trace
+from pellucid.training.state import read_weights
+from pellucid.views.canvas.text import labels
+from pellucid.weights.tensors import set_parameters
 from tests.other_tasks import CLASSIFY, GENERATE, labelled_letters, small_recipe_for, write_alphabet, write_labelled
 from tests.unit.cli.command_line import CommandLine
 
@@ -120,6 +126,9 @@ def test_a_classifier_and_a_language_model(
     outcome = pellucid("inspect", language_model, "a b c", "--view", "matrix", "-o", tmp_path / "b.svg")
     assert outcome.status == 0, outcome.err
     assert "masked" in texts(tmp_path / "b.svg")
+    trace = LanguageModel.load(language_model).trace("a b c")
+    read = " ".join(labels(trace.sequences["tgt"]))
+    assert outcome.err.startswith(f"read {len(trace.sequences['tgt'])} tokens: {read}\n")
     outcome = pellucid("inspect", classifier, "a", "--target", "b", "-o", tmp_path / "a.svg")
     assert outcome.error == f"`--target` means nothing to `{classifier}`, which is for `classify`"
     outcome = pellucid("inspect", language_model, "a", "--second", "b", "-o", tmp_path / "a.svg")
@@ -140,6 +149,21 @@ def test_two_models_are_compared_on_one_translation(
     assert outcome.error == "`--compare` means nothing to the view `heads`"
     outcome = pellucid("inspect", finished_run, "a b", "--compare", classifier, "-o", tmp_path / "c.svg")
     assert outcome.error == f"a translator cannot be compared with `{classifier}`, which is for `classify`"
+
+
+def test_a_checkpoint_of_a_run_is_a_model_too(pellucid: CommandLine, finished_run: Path, tmp_path: Path) -> None:
+    checkpoint = sorted((finished_run / "checkpoints").iterdir())[0]
+    outcome = pellucid("inspect", finished_run, "a b", "--compare", checkpoint, "-o", tmp_path / "a.svg")
+    assert outcome.status == 0, outcome.err
+    assert {"A: run", f"B: {checkpoint.name}"} <= texts(tmp_path / "a.svg")
+    for name, model in (("of_run", finished_run), ("of_checkpoint", checkpoint)):
+        assert pellucid("inspect", model, "a b", "--target", "b a", "-o", tmp_path / f"{name}.trace").status == 0
+    kept, last = (load_trace(tmp_path / f"{name}.trace") for name in ("of_checkpoint", "of_run"))
+    translator = Translator.load(finished_run)
+    set_parameters(translator.model, read_weights(checkpoint), "its weights")
+    expected = translator.trace("a b", "b a")["cross"].weights(0, 0)
+    np.testing.assert_array_equal(kept["cross"].weights(0, 0), expected)
+    assert np.abs(last["cross"].weights(0, 0) - expected).max() > 0
 
 
 def test_gold_is_framed_and_scored(pellucid: CommandLine, finished_run: Path, tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from pellucid.errors import DataError
 from pellucid.model.layers import Decoder, DecoderLayer, EncoderLayer, ResidualSums
 from pellucid.model.masks import causal_mask
+from pellucid.model.observing import observing, observing_sums
 from tests.tiny_model import tiny_config
 
 D = 12
@@ -98,3 +99,49 @@ def test_cross_attention_without_a_memory_is_refused() -> None:
         decoder(torch.randn(2, 4, D), None, causal_mask(4), None)
     assert "has_memory=False" in caught.value.hint
     assert Decoder(tiny_config(), has_memory=False)(torch.randn(2, 4, D), None, causal_mask(4), None).shape == (2, 4, D)
+
+
+@pytest.mark.parametrize("norm", ["post", "pre"])
+def test_the_observer_sees_each_residual_sum(norm: str) -> None:
+    layer, inputs = DecoderLayer.from_config(tiny_config(norm=norm)), layer_inputs()
+    seen: list[tuple[nn.Module, nn.Module, Tensor, Tensor, Tensor]] = []
+    with observing_sums(lambda *told: seen.append(told)):
+        output = layer(*inputs)
+    assert [norm for _, norm, *_ in seen] == [layer.self_attn_norm, layer.cross_attn_norm, layer.feed_forward_norm]
+    assert {told[0] for told in seen} == {layer}
+    assert [told[2] for told in seen] == [inputs[0], seen[0][4], seen[1][4]]  # what goes on is what comes in
+    assert seen[-1][4] is output
+    for _, norm_module, before, added, after in seen:
+        assert torch.equal(after, before + added if norm == "pre" else norm_module(before + added))
+
+
+def test_residual_sums_are_as_they_were_with_and_without_an_observer() -> None:
+    layer, inputs = DecoderLayer.from_config(tiny_config(dropout=0.3)), layer_inputs()
+    torch.manual_seed(3)
+    expected = layer(*inputs)
+    torch.manual_seed(3)
+    with observing_sums(lambda *told: None):
+        assert torch.equal(layer(*inputs), expected)
+
+
+def test_the_observer_of_a_models_sums_sees_that_model_alone_and_attention_goes_to_its_own() -> None:
+    own, other = (DecoderLayer.from_config(tiny_config()) for _ in range(2))
+    calls: list[str] = []
+    with (
+        observing_sums(lambda *_: calls.append("all")),
+        observing(lambda *_: calls.append("attention")),
+        observing_sums(lambda *_: calls.append("own"), own),
+    ):
+        own(*layer_inputs())
+        other(*layer_inputs())
+    own(*layer_inputs())
+    assert calls == ["attention", "own"] * 2 + ["own"] + ["attention", "all"] * 2 + ["all"]
+
+
+def test_a_compiled_layer_has_no_break_and_is_not_observed() -> None:
+    layer, seen = DecoderLayer.from_config(tiny_config()).eval(), []
+    inputs = layer_inputs()
+    compiled = torch.compile(layer, backend="eager", fullgraph=True)
+    with observing_sums(lambda *told: seen.append(told)):
+        torch.testing.assert_close(compiled(*inputs), layer.forward(*inputs))
+    assert len(seen) == 3  # of the layer that was not compiled

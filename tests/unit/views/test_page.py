@@ -52,16 +52,16 @@ def test_the_policy_names_what_the_page_holds_and_allows_nothing_else() -> None:
     assert policy is not None
     rules = dict(rule.strip().split(" ", 1) for rule in policy[1].split(";"))
     loader = re.findall(r"<script>(.*?)</script>", html, flags=re.DOTALL)
-    style = re.findall(r"<style>(.*?)</style>", html, flags=re.DOTALL)
-    viewer = re.findall(r'id="viewer">(.*?)</script>', html)
-    inflated = zlib.decompress(base64.b64decode(viewer[0])).decode("utf-8")
+    packed = dict(re.findall(r'id="viewer-(script|style)">(.*?)</script>', html))
+    viewer, style = (zlib.decompress(base64.b64decode(packed[name])).decode("utf-8") for name in ("script", "style"))
 
     def hashes(*texts: str) -> str:
         return " ".join(f"'sha256-{base64.b64encode(hashlib.sha256(t.encode()).digest()).decode()}'" for t in texts)
 
-    assert (len(loader), len(style), len(viewer)) == (1, 1, 1)
+    assert len(loader) == 1
+    assert "<style" not in html
     assert rules == {
-        "default-src": "'none'", "script-src": hashes(loader[0], inflated), "style-src": hashes(style[0]),
+        "default-src": "'none'", "script-src": hashes(loader[0], viewer), "style-src": hashes(style),
         "img-src": "data: blob:", "connect-src": "'none'", "base-uri": "'none'", "form-action": "'none'",
     }  # fmt: skip
 
@@ -130,15 +130,29 @@ def test_long_texts_are_stored_as_queries_and_keys() -> None:
 def test_weights_in_one_byte_and_in_two() -> None:
     one = attention()
     exact = np.stack([one.weights(1, head) for head in range(2)])
-    packed, digits = pack_weights(one, 1)
+    packed, digits, error = pack_weights(one, 1)
     high, low = np.frombuffer(packed, np.uint8).reshape(2, *exact.shape).astype(float)
     assert digits == "u16"
-    assert np.abs(((256 * high + low) / 65535) ** 2 - exact).max() < 2e-5
+    assert np.abs(((256 * high + low) / 65535) ** 2 - exact).max() == pytest.approx(error, rel=0.02)
+    assert error < 2e-5
     many = attention(300, 300)
-    packed, digits = pack_weights(many, 0)
+    packed, digits, error = pack_weights(many, 0)
     assert digits == "u8"
     found = (np.frombuffer(packed, np.uint8).reshape(2, 300, 300) / 255.0) ** 2
-    assert np.abs(found - np.stack([many.weights(0, head) for head in range(2)])).max() <= 0.004
+    off = np.abs(found - np.stack([many.weights(0, head) for head in range(2)])).max()
+    assert off == pytest.approx(error, rel=0.02)
+    assert error <= 0.004
+
+
+@pytest.mark.parametrize(("length", "digits"), [(200, "f32"), (9_000, "f16")], ids=["few", "many"])
+def test_few_vectors_keep_all_digits_and_the_error_is_that_of_the_page(length: int, digits: str) -> None:
+    one = attention(length, 7, H=2, kv=2)
+    described = manifest(page([trace(one)], view="neuron"))["traces"][0]["attentions"][0]  # type: ignore[index]
+    assert {stored["digits"] for stored in described["stored"]} == {digits}
+    expected = [pack_vectors(one, layer, exact=digits == "f32")[2] for layer in range(2)]
+    assert described["error"] == max(expected)
+    assert described["error"] < (1e-6 if digits == "f32" else 1e-3)
+    assert digits == "f32" or described["error"] > 1e-6
 
 
 def test_grouped_keys_are_stored_once() -> None:

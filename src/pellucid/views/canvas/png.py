@@ -11,7 +11,7 @@ from typing import Any
 from pellucid.errors import ConfigError, DataError, install
 from pellucid.views.canvas.colours import PAPER
 from pellucid.views.canvas.shapes import Dot, Label, Line, Raster, Shape
-from pellucid.views.canvas.text import printable
+from pellucid.views.canvas.text import ISOLATES, printable
 
 DOTS_PER_INCH = 96
 POINTS_PER_PIXEL = 72 / DOTS_PER_INCH
@@ -107,7 +107,7 @@ def _paint(axes: Any, shape: Shape, order: int) -> None:
         axes.add_image(image)
     elif isinstance(shape, Label):
         axes.text(
-            shape.x, shape.y, printable(shape.text), color=shape.fill, zorder=order,
+            shape.x, shape.y, ISOLATES.sub("", printable(shape.text)), color=shape.fill, zorder=order,
             fontsize=shape.size * POINTS_PER_PIXEL,
             ha={"start": "left", "middle": "center", "end": "right"}[shape.anchor], va="baseline",
             rotation=-shape.turn, rotation_mode="anchor", parse_math=False,

@@ -13,22 +13,28 @@ CONTROL_PICTURES = {**{code: 0x2400 + code for code in range(0x20)}, 0x7F: 0x242
 NOT_XML = re.compile("[\ud800-\udfff\ufffe\uffff]")
 # Direction marks and what else leaves no trace; joiners stay, since emoji and scripts are made with them.
 INVISIBLE = re.compile(
-    "[\u0080-\u009f\u00ad\u061c\u115f\u1160\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff]"
+    "[\u0080-\u009f\u00ad\u061c\u115f\u1160\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u2067\u206a-\u206f\ufeff]"
 )
+ISOLATES = re.compile("[\u2068\u2069]")
+"""What isolated() puts around a token: a picture's text has it, a token of it has its name alone."""
 ZERO_WIDTH_JOINER = "\u200d"
 _NARROW, _WIDE = frozenset("iljtfrI|!.,:;'`()[]{}/\\ "), frozenset("mwMWOQGD@%&—…")
 
 
 def printable(text: str) -> str:
     """Writes control characters as ␀ to ␡ (tab ⇥, newline ↵), what turns the direction of a line or leaves no
-    trace as [U+202E], and what XML cannot hold as �."""
-    named = INVISIBLE.sub(lambda found: f"[U+{ord(found[0]):04X}]", text)
+    trace as [U+202E], and what XML cannot hold as �. What isolated() put there stays."""
+    named = INVISIBLE.sub(_named, text)
     return NOT_XML.sub("�", named.translate(CONTROL_PICTURES))
 
 
 def visible(token: str) -> str:
     """Returns the printable token with its spaces as ␣."""
-    return "".join("␣" if char.isspace() else char for char in printable(token))
+    return "".join("␣" if char.isspace() else char for char in printable(ISOLATES.sub(_named, token)))
+
+
+def _named(found: re.Match[str]) -> str:
+    return f"[U+{ord(found[0]):04X}]"
 
 
 def label(token: Token, continues: bool = False) -> str:

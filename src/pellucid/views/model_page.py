@@ -1,0 +1,118 @@
+"""Puts a model into a page: one HTML file that translates, classifies or writes, with no network and no Python."""
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from importlib.metadata import version
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, get_args
+
+from pellucid.errors import ConfigError, did_you_mean
+from pellucid.files.writing import write_output
+from pellucid.tasks.task import TextModel, open_task
+from pellucid.tracing.trace import Trace
+from pellucid.views import VIEWS
+from pellucid.views.page import page
+from pellucid.weights.card import CARD
+from pellucid.weights.export.own_parts import refuse_parts
+from pellucid.weights.export.page_weights import PageWeights, page_weights
+from pellucid.weights.folder import DESCRIPTION
+
+TYPES: tuple[PageWeights, ...] = get_args(PageWeights)
+WARNED_OF = 64_000_000
+"""Bytes of weights beyond which a page takes long to open, and its model long for a word."""
+MOST_BYTES = 512_000_000
+"""Bytes of weights beyond which browsers refuse a page: its text is one string, of at most about a billion characters."""
+
+
+def to_page(
+    model: TextModel[Any] | str | Path,
+    path: str | os.PathLike[str],
+    weights: PageWeights = "int8",
+    *,
+    examples: Sequence[str] = (),
+    proof: Mapping[str, Any] | None = None,
+) -> Path:
+    """Writes a page that holds `model` and everything to look at it with; returns its path.
+
+        pellucid.weights.to_page("run", "translator.html")
+
+    Whoever opens the file translates, classifies or goes on writing in it, without a network, a server or Python.
+    Scripts in the page ask `pellucid.translate(text)`, as docs/concepts/page.md says.
+
+    Args:
+        model: a Translator, Classifier, LanguageModel or encoder, or a folder with one.
+        weights: the type of its matrices: int8 (a scale a row), float16 or float32. Vectors stay in float32.
+        examples: texts that the page offers to be tried.
+        proof: the findings of a comparison with Python, which the page tells of.
+
+    Raises ConfigError for another type of weights, parts or tokenizers of one's own, which a page cannot run, and a
+    model that is too large for a page.
+    """
+    if weights not in TYPES:
+        raise ConfigError(
+            f"unknown `weights` `{weights}`{did_you_mean(str(weights), TYPES)}", f"choose {', '.join(TYPES)}"
+        )
+    opened = model if isinstance(model, TextModel) else open_task(model, "cpu")
+    html = model_page(opened, model_islands(opened, weights, examples=examples, proof=proof))
+    write_output(os.fspath(path), html)
+    return Path(path)
+
+
+def model_page(opened: TextModel[Any], islands: Mapping[str, bytes], traces: Sequence[Trace] = ()) -> str:
+    """Returns the HTML of a page with the islands of a model, and traces that are there from the beginning."""
+    left_out = {"compare", "evolution"} | (set() if opened.task.name == "translate" else {"alignment", "beam"})
+    views = [name for name in VIEWS if name not in left_out]
+    return page(traces, view="translate", views=views, model=islands, title=_title(opened))
+
+
+def model_islands(
+    opened: TextModel[Any],
+    weights: PageWeights,
+    *,
+    examples: Sequence[str] = (),
+    proof: Mapping[str, Any] | None = None,
+) -> dict[str, bytes]:
+    """Returns what a page carries of a model, by the names of its islands, not yet deflated.
+
+    Raises ConfigError for what a page cannot run, or not hold.
+    """
+    refuse_parts(opened.model, "a page")
+    stored = page_weights(opened.model, weights)
+    if len(stored) > MOST_BYTES:
+        smaller = "" if weights == "int8" else "; int8 takes least"
+        raise ConfigError(
+            f"the model takes {len(stored):,} bytes in {weights}, and browsers open pages of at most "
+            f"{MOST_BYTES:,}{smaller}",
+            "convert it for a program instead: `to=\"onnx\"` or `to=\"ct2\"`",
+        )
+    with TemporaryDirectory(prefix="pellucid-") as folder:
+        opened.save(Path(folder) / "model")
+        files = {path.name: path.read_bytes() for path in sorted((Path(folder) / "model").iterdir()) if path.is_file()}
+    description = json.loads(files[DESCRIPTION])
+    named = sorted(set(description["tokenizer"].get("files", {}).values()))
+    if missing := [name for name in named if name not in files]:
+        raise ConfigError(f"the model's tokenizer has no file `{missing[0]}` that a page could hold", "use one of ours")
+    about = {
+        "files": named,
+        "weights": weights,
+        "parameters": sum(parameter.numel() for parameter in opened.model.parameters()),
+        "bytes": len(stored),
+        "card": files.get(CARD, b"").decode("utf-8"),
+        "examples": list(examples),
+        "proof": proof,
+        "version": version("pellucid"),
+    }
+    return {
+        "model.about": json.dumps(about, separators=(",", ":")).encode("ascii"),
+        "model.description": files[DESCRIPTION],
+        "model.weights": stored,
+        **{f"model.file.{name}": files[name] for name in named},
+    }
+
+
+def _title(opened: TextModel[Any]) -> str:
+    return {"translate": "Translator", "classify": "Classifier", "generate": "Language model"}.get(
+        opened.task.name, "Model"
+    )

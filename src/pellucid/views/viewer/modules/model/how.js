@@ -1,0 +1,1 @@
+const e=Object.freeze({});export{e as PLAIN};

@@ -1,0 +1,1 @@
+class n extends Error{constructor(t,s={}){super(t.replace(/\{(\w+)\}/g,(i,e)=>e in s?String(s[e]):i)),this.name="Refusal",this.text=t,this.values=s}}function c(r){const t=typeof r=="string"?r:JSON.stringify(r)??String(r);return t.length>80?t.slice(0,79)+"…":t}export{n as Refusal,c as shown};

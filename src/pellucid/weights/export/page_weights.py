@@ -1,0 +1,79 @@
+"""A model's parameters as an HTML page carries them: safetensors in single or half precision, or in 8 bits.
+
+`viewer/model/tensors.js` reads them back, into single precision.
+"""
+
+import copy
+from typing import Literal, TypeVar, get_args
+
+import safetensors.torch
+import torch
+from torch import Tensor, nn
+
+from pellucid.errors import ConfigError, DataError
+from pellucid.weights.tensors import check_finite, parameters
+
+PageWeights = Literal["float32", "float16", "int8"]
+"""The types that a page's weights may have."""
+SCALE = ".scale"
+"""The ending of the name under which the scales of a matrix in 8 bits stand."""
+KEPT = "relative.bias.weight"
+"""The ending of a table's name that stays in single precision: it is small, and its numbers are scores themselves."""
+
+_Model = TypeVar("_Model", bound=nn.Module)
+
+
+def page_weights(model: nn.Module, weights: PageWeights = "int8") -> bytes:
+    """Returns the parameters of `model` as safetensors; one in several places stands there once.
+
+    Args:
+        weights: "float32"; "float16", in which vectors, of biases and norms, stay in single precision; "int8", in which
+            row r of a matrix `x` is `x.scale`[r] * `x`[r], and vectors and the table of relative positions stay.
+
+    Raises ConfigError for another word, and DataError for numbers that are not finite or that half precision cannot
+    hold.
+    """
+    packed: dict[str, Tensor] = {}
+    for name, parameter in parameters(model).items():
+        packed |= _packed(name, parameter, weights)
+    return safetensors.torch.save(packed)
+
+
+def dequantised(model: _Model, weights: PageWeights = "int8") -> _Model:
+    """Returns a copy of `model` in single precision, with the parameters that a page reads from `page_weights`.
+
+    Raises what `page_weights` raises.
+    """
+    copied = copy.deepcopy(model).float()
+    for name, parameter in parameters(copied).items():
+        packed = _packed(name, parameter, weights)
+        numbers = packed[name].float()
+        parameter.data.copy_(numbers * packed[name + SCALE][:, None] if name + SCALE in packed else numbers)
+    return copied
+
+
+def _packed(name: str, parameter: Tensor, weights: PageWeights) -> dict[str, Tensor]:
+    """Returns one parameter as a page has it, and its scales where it has some."""
+    if weights not in get_args(PageWeights):
+        raise ConfigError(f"`weights` is {weights!r}", f"choose one of {', '.join(get_args(PageWeights))}")
+    numbers = parameter.detach().to("cpu", torch.float32).contiguous()
+    check_finite(name, numbers, "the model")
+    if weights == "float32" or numbers.dim() != 2 or name.endswith(KEPT):
+        return {name: numbers}
+    if weights == "float16":
+        return {name: _halves(name, numbers)}
+    scale = numbers.abs().amax(dim=1) / 127  # (rows,)
+    # A row of zeros has the scale 0, by which nothing can be divided.
+    whole = (numbers / scale.where(scale > 0, 1.0)[:, None]).round().clamp(-127, 127)
+    return {name: whole.to(torch.int8), name + SCALE: scale}
+
+
+def _halves(name: str, numbers: Tensor) -> Tensor:
+    halves = numbers.half()
+    if not bool(halves.isfinite().all()):
+        largest = float(numbers.abs().max())
+        raise DataError(
+            f"`{name}` has a number of size {largest:g}; half precision holds at most 65,504",
+            'use `weights="float32"` or `weights="int8"`',
+        )
+    return halves

@@ -1,0 +1,36 @@
+// What was found out about a trace beyond its attention: by Python, which put it into the page, or by the page's model.
+
+import { given } from "../analysis/passes.js";
+import { t } from "../shell/language.js";
+
+/** @type {WeakMap<object, Map<string, Promise<any>>>} by trace what was asked of it */
+const found = new WeakMap();
+
+/**
+ * What Python put into the page of the trace that is looked at, or null.
+ * @param {import("../shell/app.js").App} app
+ * @param {string} name
+ */
+export function carried(app, name) {
+  return app.extras[name]?.traces?.[app.traces.indexOf(app.trace)] ?? null;
+}
+
+/**
+ * What the page's model says of the trace that is looked at; asked once for the same question.
+ * @param {import("../shell/app.js").App} app
+ * @param {"lens" | "contributions" | "pass"} name
+ * @param {Record<string, any>} [question]
+ * @returns {Promise<any>}
+ */
+export function explained(app, name, question = {}) {
+  const { trace, live } = app;
+  if (!live) throw new Error(t("the page has no model to ask"));
+  const of = found.get(trace) ?? new Map(), key = name + JSON.stringify(question);
+  found.set(trace, of);
+  if (!of.has(key)) {
+    const asked = /** @type {any} */ (live)[name](given(trace), null, { .../** @type {any} */ (trace).how, ...question });
+    asked.catch(() => of.delete(key));
+    of.set(key, asked);
+  }
+  return of.get(key);
+}

@@ -1,0 +1,81 @@
+// What the model is: its card, its sizes, and how to make one's own.
+
+import { el, write } from "../dom.js";
+import { plain } from "../show/labels.js";
+import { spoken, t } from "../shell/language.js";
+import { languageOf } from "../writing/box.js";
+import { parted, rendered, table } from "../writing/markdown.js";
+import { ko } from "../shell/ko/translating.js";
+import { whenOpen } from "../writing/opening.js";
+
+/** @type {import("./view.js").View} */
+export const card = {
+  name: "card",
+  title: "What it is",
+  alone: true,
+  live: true,
+  korean: ko,
+  open: (app, stage) => whenOpen(app, stage, () => new Card(app, stage)),
+};
+
+/** What the model was made for, in a sentence. @type {Record<string, string>} */
+const TASKS = {
+  translate: "a translator: it reads a sentence and writes it in another language",
+  classify: "a classifier: it reads a text and says which class it belongs to",
+  generate: "a language model: it goes on writing where a text stops",
+  encode: "an encoder: it turns a text into vectors",
+};
+
+class Card {
+  hint = "";
+  size = { rows: 0, columns: 0 };
+  controls = [];
+
+  /** @param {any} app @param {HTMLElement} stage */
+  constructor(app, stage) {
+    const { about } = app.live, { front, body } = parted(String(about.card ?? ""));
+    const shown = rendered(body);
+    stage.append(el("div", { class: "card" },
+      el("section", {}, el("h2", {}, t("This page")), el("p", {}, t("This page holds a whole Transformer: {what}. It runs in your browser; nothing that you write leaves the page, and no network is needed.", { what: t(TASKS[about.task] ?? TASKS.encode) })),
+        table(["", ""], sizes(about).filter(([, value]) => value).map(([name, value]) => [name, value]))),
+      el("section", {}, el("h2", {}, t("How to make your own")), el("p", {}, t("Two text files whose lines belong together, one a language, are enough. With Pellucid, which is free:")),
+        el("pre", { tabindex: 0 }, write(el("code"), MADE_BY[about.task] ?? MADE_BY.translate)),
+        el("p", { class: "faint" }, t("The first line trains within a budget of time, also on a laptop; the second makes a page like this one."))),
+      ...(shown.length ? [el("section", { class: "words", dir: "auto" }, el("h2", {}, t("What its makers say")), ...shown)] : []),
+      ...(front.length ? [el("section", {}, el("h2", {}, t("Facts of the card")), table(["", ""], front.map(([name, value]) => [plain(name), plain(value)])))] : [])));
+  }
+
+  draw() {}
+  close() {}
+}
+
+/** @type {Record<string, string>} */
+const MADE_BY = {
+  translate: "pellucid train --src here.txt --tgt there.txt --out run --budget 15m\npellucid convert run page.html --to page",
+  classify: "pellucid convert MODEL page.html --to page",
+  generate: "pellucid convert MODEL page.html --to page",
+  encode: "pellucid convert MODEL page.html --to page",
+};
+
+/** The model's sizes by name. @param {any} about @returns {[string, string][]} */
+export function sizes(about) {
+  const { model, tokenizers, parameters, bytes, weights, proof } = about, number = (/** @type {unknown} */ n) => (typeof n === "number" ? n.toLocaleString(spoken()) : "");
+  const { source, target } = languageOf(about), layers = [model.num_encoder_layers, model.num_decoder_layers].filter((one) => one !== undefined);
+  return [
+    [t("Languages"), [source.name, target.name].filter(Boolean).join(" → ")],
+    [t("Parameters"), number(parameters)],
+    [t("Layers"), layers.length === 2 ? t("{encoder} that read, {decoder} that write", { encoder: layers[0], decoder: layers[1] }) : number(model.num_layers ?? layers[0])],
+    [t("Heads in each attention"), number(model.num_heads)],
+    [t("Numbers for a token (d_model)"), number(model.d_model)],
+    [t("Numbers within the feed-forward (d_ff)"), number(model.d_ff)],
+    [t("Vocabulary"), [...new Set([tokenizers?.source, tokenizers?.target].filter(Boolean).map((/** @type {any} */ one) => `${number(one.size)} (${one.kind})`))].join(" / ")],
+    [t("Weights in the page"), [weights, bytes ? t("{size} MB", { size: (bytes / 1e6).toFixed(1) }) : ""].filter(Boolean).join(", ")],
+    [t("Checked against Pellucid"), proof ? proved(proof) : ""],
+  ];
+}
+
+/** What the conversion proved, as pairs in a row; whatever it holds. @param {any} proof */
+function proved(proof) {
+  if (typeof proof !== "object") return plain(String(proof));
+  return Object.entries(proof).filter(([, value]) => ["number", "string", "boolean"].includes(typeof value)).slice(0, 12).map(([name, value]) => `${plain(name)} ${plain(String(value))}`).join(" · ");
+}

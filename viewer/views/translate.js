@@ -1,0 +1,179 @@
+// Where one writes: a translator translates, a classifier judges, a language model goes on.
+
+import { Alternatives } from "../writing/alternatives.js";
+import { Box, languageOf } from "../writing/box.js";
+import { Classes } from "../writing/classes.js";
+import { Continuing } from "../writing/continuing.js";
+import { legend, Output } from "../writing/output.js";
+import { follow, MOST_CHARACTERS, session } from "../writing/session.js";
+import { changes, leastSure, percent, sureness } from "../writing/words.js";
+import { button, el, select, tick, write } from "../dom.js";
+import { plain, shorten } from "../show/labels.js";
+import { copy } from "../shell/dialogs.js";
+import { t } from "../shell/language.js";
+import { ko } from "../shell/ko/translating.js";
+import { whenOpen } from "../writing/opening.js";
+
+/** What the view is called, by what the model does. @type {Record<string, string>} */
+const TITLES = { translate: "Translate", classify: "Classify", generate: "Write on", encode: "Write" };
+
+/** @type {import("./view.js").View} */
+export const translate = {
+  name: "translate",
+  title: "Translate",
+  alone: true,
+  live: true,
+  steady: true,
+  korean: ko,
+  begin: (app) => { app.live?.ready.then(() => follow(app), () => {}); },
+  titled: (app) => TITLES[app.live?.about?.task] ?? TITLES.translate,
+  open: (app, stage) => whenOpen(app, stage, () => {
+    const { task } = /** @type {import("../live/client.js").Live} */ (app.live).about;
+    return task === "translate" ? new Translate(app, stage) : task === "generate" ? new Continuing(app, stage) : new Classes(app, stage);
+  }),
+};
+
+/** A text's words, as they stand between spaces. @param {string} text */
+const partsOf = (text) => text.split(/\s+/).filter(Boolean);
+
+class Translate {
+  hint = "";
+  size = { rows: 0, columns: 0 };
+
+  /**
+   * @param {import("../shell/app.js").App} app
+   * @param {HTMLElement} stage
+   */
+  constructor(app, stage) {
+    this.app = app;
+    this.session = session(app);
+    const { about } = this.session.live, { source, target } = languageOf(about);
+    this.alternatives = new Alternatives(app);
+    this.output = new Output(app, t("the translation"), { press: (line, word, element) => this.#ask(line, word, element) });
+    if (target.code) this.output.root.lang = target.code;
+    this.box = new Box(this.session, { label: source.name ? t("Text in {language}", { language: source.name }) : t("Text"), lang: source.code, most: MOST_CHARACTERS });
+    this.sure = el("p", { class: "sure" });
+    this.progress = el("span", { class: "progress", "aria-hidden": "true" });
+    const tools = el("div", { class: "row" }, button(t("Copy"), () => copy(app, this.session.written, t("the translation"))),
+      button(t("Save as text"), () => this.#save()), this.#numbers(), el("span", { class: "push" }), legend());
+    this.best = el("ol", { class: "best" });
+    this.searching = el("div", { class: "row" });
+    this.others = el("section", { class: "others" }, el("div", { class: "row" }, el("h2", {}, t("Other translations")), el("span", { class: "push" }), this.searching), this.best);
+    this.frame = el("div", { class: "writing" },
+      el("section", { class: "side" }, el("h2", {}, source.name || t("Text"), this.box.clear), this.box.root),
+      el("section", { class: "side" }, el("h2", {}, target.name || t("Translation"), this.progress), el("div", { class: "paper" }, this.output.root, this.sure), tools, this.alternatives.root));
+    stage.append(this.frame, this.others);
+    this.changed = () => this.#soon();
+    this.session.listeners.add(this.changed);
+    if (!this.session.lines.length) this.session.again();
+  }
+
+  controls = [];
+
+  /** How the model searches. */
+  #search() {
+    const { app } = this, { decode } = this.session.live.about, { beamSize, nBest } = this.session.options;
+    const set = (/** @type {string} */ key) => (/** @type {string} */ value) => { app.state.set({ [key]: value }); this.session.again(); };
+    const sizes = [...new Set([1, 2, 3, 5, 8, decode?.beam_size ?? 1])].sort((a, b) => a - b);
+    const numbers = Array.from({ length: Math.min(beamSize, 8) }, (_, i) => /** @type {[string, string]} */ ([String(i + 1), String(i + 1)]));
+    return [
+      select(t("Beam size"), sizes.map((size) => [String(size), size === 1 ? t("1 (greedy)") : String(size)]), String(beamSize), set("beam")),
+      ...(beamSize > 1 ? [select(t("How many translations"), numbers, String(nBest), set("nbest"))] : []),
+    ];
+  }
+
+  #numbers() {
+    const { state } = this.app;
+    return tick(t("numbers"), state.flag("numbers"), (numbers) => state.set({ numbers }), t("how sure the model was of each word"));
+  }
+
+  draw() {
+    this.output.root.classList.toggle("numbered", this.app.state.flag("numbers"));
+    const asked = JSON.stringify(this.session.options);
+    if (asked !== this.searched) this.searching.replaceChildren(...this.#search());
+    this.searched = asked;
+    this.#paint();
+  }
+
+  /** Paints once a frame, however many words have come. */
+  #soon() { this.frameAsked ??= requestAnimationFrame(() => { this.frameAsked = undefined; this.#paint(); }); }
+
+  #paint() {
+    const { lines, busy } = this.session;
+    this.output.show(lines.map((line) => ({ words: line.words, fresh: line.state === "done" ? undefined : line.fresh ?? 0, failure: line.failure })));
+    this.output.root.setAttribute("aria-busy", String(busy));
+    this.progress.classList.toggle("busy", busy);
+    const told = busy ? null : this.#told();
+    if (!busy) {
+      write(this.sure, told ?? "");
+      this.#others();
+    }
+    this.sure.classList.toggle("stale", busy);
+    // Somebody who types wants to type: the sentence is said once it has stood for a while.
+    clearTimeout(this.saying);
+    if (!busy && lines.some((line) => line.words.length)) this.saying = setTimeout(() => this.#say(), 900);
+  }
+
+  #say() {
+    const written = this.session.written;
+    if (written === this.said) return;
+    this.said = written;
+    this.app.say(shorten(plain(written), 300));
+  }
+
+  /** One sentence on how sure the model was. */
+  #told() {
+    const done = this.session.lines.filter((line) => line.result?.probabilities?.length), all = done.flatMap((line) => line.words), least = leastSure(all);
+    if (!least || least.probability === null) return "";
+    const chosen = done.some((line) => line.prefix.length) ? t("From the word that you chose on, the model went on by itself.") + " " : "";
+    const token = percent(sureness(done.flatMap((line) => line.result.probabilities)).token);
+    if (least.probability >= 0.9) return chosen + t("The model was sure of every word: {least} or more.", { least: percent(least.probability) });
+    return chosen + t("Least sure of “{word}”: {chance}. On average {token} a token.", { word: plain(least.text), chance: percent(least.probability), token });
+  }
+
+  /** The other translations that the search came to, of the line that one is at. */
+  #others() {
+    const { line } = this.session, others = line?.result?.alternatives?.slice(1) ?? [];
+    this.best.hidden = this.session.options.nBest < 2;
+    if (this.shownOf === line?.result && this.shownIn === this.app.state.get("language")) return;
+    this.shownOf = line?.result;
+    this.shownIn = this.app.state.get("language");
+    const best = partsOf(line?.result?.text ?? "");
+    this.best.replaceChildren(...others.slice(0, 8).map((/** @type {any} */ other) => {
+      const parts = partsOf(other.text), { after } = changes(best, parts);
+      const text = parts.flatMap((part, i) => [write(el(after[i] ? "mark" : "span"), plain(part)), " "]);
+      const choose = button("", () => this.session.choose(line, other.parts ?? [other.ids]), { class: "other", title: t("take this one") });
+      choose.append(el("span", { dir: "auto" }, ...text), write(el("span", { class: "chance" }), percent(Math.exp(other.score))));
+      return el("li", {}, choose);
+    }));
+  }
+
+  /** @param {number} number @param {number} place @param {HTMLElement} beside */
+  #ask(number, place, beside) {
+    const line = this.session.lines[number], word = line.words[place];
+    this.session.at = number;
+    this.session.remember();
+    if (!line.result || !word?.pieces.length) return;
+    this.alternatives.open({
+      line, word, beside, choose: (prefix) => this.session.choose(line, prefix), closed: () => this.#soon(),
+    });
+  }
+
+  #save() {
+    const address = URL.createObjectURL(new Blob([this.session.written + "\n"], { type: "text/plain;charset=utf-8" }));
+    el("a", { href: address, download: "translation.txt" }).click();
+    setTimeout(() => URL.revokeObjectURL(address), 10_000);
+  }
+
+  note() { return t("This model runs in the page itself: nothing that you write leaves it. It knows what it was trained on, and will be wrong elsewhere: see “What it is”."); }
+
+  close() {
+    cancelAnimationFrame(this.frameAsked ?? 0);
+    clearTimeout(this.saying);
+    this.session.listeners.delete(this.changed);
+    this.box.close();
+    this.alternatives.remove();
+    this.app.tip.hide();
+    setTimeout(() => follow(this.app));
+  }
+}

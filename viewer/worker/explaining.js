@@ -1,0 +1,59 @@
+// What a pass was made of, asked by the page: the analysis on the model that the worker holds.
+
+import { contributions } from "../analysis/contributions.js";
+import { lens } from "../analysis/lens.js";
+import { occlusion } from "../analysis/occlusion.js";
+import { labels } from "../text/labels.js";
+import { howOf } from "./how.js";
+import { tokensOf } from "./passes.js";
+import { specialIds } from "./special.js";
+
+/** @typedef {import("./opening.js").Opened} Opened */
+/** @typedef {Omit<import("./passes.js").Pass, "outputs">} Sequences */
+
+/**
+ * What each layer would write.
+ * @param {Opened} opened
+ * @param {Sequences} sequences
+ * @param {any} asked
+ */
+export function lensOf(opened, sequences, asked) {
+  return lens(opened.model, given(sequences), named(opened), { how: howOf(asked), top: asked.top ?? 5 });
+}
+
+/**
+ * What each part adds to the logit of a word, `asked.row`, against another one, `asked.against`.
+ * @param {Opened} opened
+ * @param {Sequences} sequences
+ * @param {any} asked
+ */
+export function contributionsOf(opened, sequences, asked) {
+  const { row = 0, word = null, against = null } = asked;
+  return contributions(opened.model, given(sequences), named(opened), { row, word, against, how: howOf(asked) });
+}
+
+/**
+ * How much what was written depends on each word that was read.
+ * @param {Opened} opened
+ * @param {Sequences} sequences
+ * @param {any} asked
+ * @param {() => Promise<void> | void} pause
+ */
+export function occlusionOf(opened, sequences, asked, pause) {
+  const tokens = tokensOf(opened, sequences);
+  return occlusion(opened.model, given(sequences), tokens.src ?? tokens.tgt ?? [], { how: howOf(asked), row: asked.row ?? null, pause });
+}
+
+/** @param {Sequences} sequences @returns {import("../analysis/passes.js").Given} */
+function given({ src, tgt, out, segments }) {
+  return { src: src.length ? src : null, tgt: tgt.length ? tgt : null, out: tgt.length ? out : null, ...(segments ? { segments } : {}) };
+}
+
+/** Names what a model writes: words, or a classifier's labels. @param {Opened} opened @returns {import("../analysis/passes.js").Name} */
+function named({ config, tokenizers, labels: names }) {
+  if (config.num_classes) return (id) => ({ text: names[id], piece: names[id] });
+  return (id) => {
+    const [{ text, piece }] = labels(tokenizers.target, [id], specialIds(config));
+    return { text, piece };
+  };
+}

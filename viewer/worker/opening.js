@@ -1,0 +1,43 @@
+// Opens the model that a page carries: its description, its weights, its tokenizers.
+
+import { buildModel } from "../model/families.js";
+import { readWeights } from "../model/tensors.js";
+import { openTokenizers } from "../text/tokenizers.js";
+
+/** What `pellucid.json` may leave out of `decode`, as config/decode.py has it. */
+const DECODE = {
+  beam_size: 5, length_penalty: 1, n_best: 1, max_length: null, max_source_length: 256, segment: "auto", source_prefix: [],
+  source_end: true, source_suffix: [], target_prefix: [], suppress: [],
+};
+
+/**
+ * @typedef {Object} Opened
+ * @property {any} description what `pellucid.json` says
+ * @property {any} config the model's
+ * @property {any} model
+ * @property {Map<string, any>} tensors the weights, by their names in the state dict
+ * @property {{source: any, target: any}} tokenizers
+ * @property {any} decode
+ * @property {any | null} text what a translator's training lines were
+ * @property {string[]} labels
+ */
+
+/**
+ * @param {{description: Uint8Array, weights: Uint8Array, files: Record<string, Uint8Array>}} carried
+ * @returns {Opened}
+ */
+export function openModel(carried) {
+  const description = JSON.parse(new TextDecoder().decode(carried.description));
+  const tensors = readWeights(carried.weights), model = buildModel(description.model, tensors);
+  const { config } = model;
+  const tokenizers = openTokenizers(description.tokenizer, new Map(Object.entries(carried.files)));
+  for (const [side, size] of /** @type {["source" | "target", number][]} */ ([["source", config.src_vocab_size], ["target", config.tgt_vocab_size]])) {
+    if (tokenizers[side].size > size) throw new Error(`the ${side} tokenizer has ${tokenizers[side].size} ids, the model ${size}`);
+  }
+  return {
+    description, config, model, tensors, tokenizers,
+    decode: { ...DECODE, ...description.decode },
+    text: description.text ?? null,
+    labels: description.labels ?? Array.from({ length: config.num_classes }, (_, i) => String(i)),
+  };
+}

@@ -1,0 +1,95 @@
+// What the page may ask of its model, by name.
+
+import { top } from "../search/beam.js";
+import { labels } from "../text/labels.js";
+import { classify } from "./classifier.js";
+import { contributionsOf, lensOf, occlusionOf } from "./explaining.js";
+import { generate, score as scoreText, started } from "./language_model.js";
+import { run, sequencesOf, tokensOf } from "./passes.js";
+import { traceOf } from "./traces.js";
+import { specialIds } from "./special.js";
+import { score, translate } from "./translator.js";
+
+/** @typedef {import("./opening.js").Opened} Opened */
+/** @typedef {{onWord: (word: any) => void, pause: () => Promise<void> | void}} Telling */
+
+let traced = 0;
+
+/** Of ids as the model reads them: what a proof of the page compares with Python. @type {Record<string, (opened: Opened, args: any[]) => any>} */
+const OF_IDS = {
+  /** Logits (T, V) of what follows each of `tgt`; of an encoder alone its states (S, D), or a classifier's logits (C,). */
+  outputs: ({ model, config }, [src, tgt = []]) => {
+    const found = src.length && tgt.length ? model.forward(src, tgt, {}) : model.forward(src.length ? src : tgt, {});
+    const width = tgt.length ? config.tgt_vocab_size : config.num_classes || config.d_model;
+    return Array.from({ length: found.length / width }, (_, row) => Array.from(found.subarray(row * width, (row + 1) * width)));
+  },
+  /** The most probable token again and again behind `tgt`, at most `most`, until the end token; without `suppressed`. */
+  greedy: ({ model, config }, [src, tgt, suppressed, most]) => {
+    const cache = model.start(src.length ? src : tgt, {}, 1), written = [];
+    let next = new Float32Array();
+    const begun = src.length ? tgt : tgt.slice(-1);
+    for (const token of begun) next = model.step([token], cache, {});
+    while (written.length < most) {
+      for (const id of suppressed) next[id] = -Infinity;
+      const token = top(next, 1)[0];
+      if (token === config.eos_id) break;
+      written.push(token);
+      if (written.length < most) next = model.step([token], cache, {});
+    }
+    return written;
+  },
+};
+
+/** @type {Record<string, (opened: Opened, args: any[], telling: Telling) => any>} */
+const METHODS = {
+  translate: (opened, [text, asked = {}], telling) => translate(needing(opened, "translate"), text, asked, telling),
+  generate: (opened, [prompt, asked = {}], telling) => generate(needing(opened, "generate"), prompt, asked, telling),
+  classify: (opened, [text, asked = {}]) => classify(needing(opened, "classify"), text, asked),
+  ...OF_IDS,
+  tensor: ({ tensors }, [name]) => tensors.get(name) ?? null,
+  encode: ({ tokenizers }, [text, side = "source"]) => tokenizers[/** @type {"source"} */ (side)].encode(text),
+  decode: ({ tokenizers }, [ids, side = "target"]) => tokenizers[/** @type {"target"} */ (side)].decode(ids),
+  label: ({ tokenizers, config }, [ids, side = "target"]) => labels(tokenizers[/** @type {"target"} */ (side)], ids, specialIds(config)),
+  score: (opened, [text, ids, asked = {}]) => (opened.config.num_encoder_layers
+    ? score(opened, opened.tokenizers.source.encode(text), ids, asked)
+    : scoreText(opened, started(opened, text), ids, asked)),
+  pass: async (opened, [text, ids = null, asked = {}]) => {
+    /** @type {Map<string, any>} */
+    const records = new Map();
+    const wanted = (/** @type {string} */ place) => !asked.places || asked.places.some((/** @type {string} */ start) => place.startsWith(start));
+    /** @type {string[]} */
+    const told = [];
+    const pass = run(opened, await sequencesOf(opened, text, ids, asked), asked, (place, record) => {
+      told.push(place);
+      if (wanted(place)) records.set(place, record);
+    });
+    return { records, told, sequences: tokensOf(opened, pass), ids: { src: pass.src, tgt: pass.tgt, out: pass.out } };
+  },
+  lens: async (opened, [text, ids = null, asked = {}]) => lensOf(opened, await sequencesOf(opened, text, ids, asked), asked),
+  contributions: async (opened, [text, ids = null, asked = {}]) => contributionsOf(opened, await sequencesOf(opened, text, ids, asked), asked),
+  occlusion: async (opened, [text, ids = null, asked = {}], { pause }) => occlusionOf(opened, await sequencesOf(opened, text, ids, asked), asked, pause),
+};
+
+/**
+ * @param {Opened} opened
+ * @param {string} method
+ * @param {any[]} args
+ * @param {Telling} telling
+ * @returns {Promise<{result: any, transfer: Transferable[]}>}
+ */
+export async function answer(opened, method, args, telling) {
+  if (method === "trace") {
+    const [text, ids = null, asked = {}] = args;
+    const found = await traceOf(opened, text, ids, asked, `live${++traced}`);
+    return { result: found, transfer: Object.values(found.bytes).map((one) => one.buffer) };
+  }
+  if (!Object.hasOwn(METHODS, method)) throw new Error(`the page's model has no \`${method}\``);
+  return { result: await METHODS[method](opened, args, telling), transfer: [] };
+}
+
+/** Refuses what another task's model is asked for. @param {Opened} opened @param {string} task */
+function needing(opened, task) {
+  const found = opened.description.task;
+  if (found !== task) throw new Error(`the model of this page does not ${task}: its task is \`${found}\``);
+  return opened;
+}

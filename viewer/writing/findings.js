@@ -1,0 +1,122 @@
+// What one sees of a sentence, told in sentences: how sure the model was, which head is worth a look, what mattered.
+
+import { plain } from "../show/labels.js";
+import { leastSure, percent } from "./words.js";
+
+/** @typedef {import("./words.js").Word} Word */
+
+/**
+ * @typedef {Object} Finding
+ * @property {string} text the English text, with names in braces
+ * @property {Record<string, string | number>} values
+ * @property {string[]} views where it can be seen; the first that the page has
+ * @property {Record<string, string | number>} [state] what is chosen there
+ */
+
+/**
+ * How sure the model was and where least.
+ * @param {Word[]} written
+ * @returns {Finding | null}
+ */
+export function ofSureness(written) {
+  const least = leastSure(written);
+  if (!least || least.probability === null) return null;
+  if (least.probability >= 0.9) return { text: "The model was sure of every word: {least} or more.", values: { least: percent(least.probability) }, views: ["lens", "translate", "beam"] };
+  const unsure = least.pieces.reduce((/** @type {any} */ found, piece) => (found === null || (piece.probability ?? 1) < (found.probability ?? 1) ? piece : found), null);
+  const other = unsure?.top?.ids.findIndex((/** @type {number} */ _, /** @type {number} */ i) => unsure.top.tokens[i].replace(/^[▁Ġ]/, "") !== unsure.text.trim()) ?? -1;
+  const values = { word: plain(least.text), chance: percent(least.probability) };
+  if (least.pieces.length > 1 || other < 0) return { text: "The model was least sure of “{word}”: {chance}.", values, views: ["lens", "translate", "beam"] };
+  return {
+    text: "The model was least sure of “{word}”: {chance}. It might have written “{other}”: {second}.",
+    values: { ...values, other: plain(unsure.top.tokens[other].replace(/^[▁Ġ]/, "")), second: percent(unsure.top.probabilities[other]) }, views: ["lens", "translate", "beam"],
+  };
+}
+
+/**
+ * @param {{label: string, probability: number}[]} classes
+ * @returns {Finding | null}
+ */
+export function ofClasses(classes) {
+  const [first, second] = [...classes].sort((a, b) => b.probability - a.probability);
+  if (!first) return null;
+  if (!second) return { text: "The model says “{label}”, with {chance}.", values: { label: plain(first.label), chance: percent(first.probability) }, views: ["what_if", "translate"] };
+  return { text: "The model says “{label}”, with {chance}; next is “{other}”, with {second}.", values: { label: plain(first.label), chance: percent(first.probability), other: plain(second.label), second: percent(second.probability) }, views: ["what_if", "translate"] };
+}
+
+/**
+ * How a head looks, from its weights over what is not special.
+ * @param {Float32Array} weights (L, M)
+ * @param {number} columns M
+ * @param {boolean[]} ofRow which rows count
+ * @param {boolean[]} ofColumn which columns count
+ */
+export function looks(weights, columns, ofRow, ofColumn) {
+  let rows = 0, sharp = 0, first = 0, before = 0;
+  const seen = new Map();
+  for (let i = 0; i < ofRow.length; i++) {
+    if (!ofRow[i]) continue;
+    let best = -1;
+    for (let j = 0; j < columns; j++) if (ofColumn[j] && (best < 0 || weights[i * columns + j] > weights[i * columns + best])) best = j;
+    rows++;
+    first += weights[i * columns];
+    before += i > 0 ? weights[i * columns + i - 1] : 0;
+    if (best < 0) continue;
+    sharp += weights[i * columns + best];
+    seen.set(best, (seen.get(best) ?? 0) + weights[i * columns + best]);
+  }
+  const most = [...seen].reduce((/** @type {[number, number]} */ found, entry) => (entry[1] > found[1] ? entry : found), [-1, 0]);
+  // Rows that look each at a column of its own align; rows that all look at one rest there.
+  return { sharp: rows ? sharp / rows : 0, spread: rows ? seen.size / rows : 0, first: rows ? first / rows : 0, before: rows > 1 ? before / (rows - 1) : 0, most: most[0], share: rows ? most[1] / rows : 0 };
+}
+
+/** @typedef {ReturnType<typeof looks> & {attention: string, layer: number, head: number}} Look */
+
+/**
+ * The head that follows the words: sharp, and for each word somewhere else.
+ * @param {Look[]} all
+ * @returns {Look | null}
+ */
+export const following = (all) => all.reduce((/** @type {Look | null} */ best, one) => (!best || one.sharp * one.spread > best.sharp * best.spread ? one : best), null);
+
+/**
+ * What the attentions show, in a sentence: the head that aligns, or those that look one back, or those that rest.
+ * @param {Look[]} all
+ * @returns {Finding | null}
+ */
+export function ofHeads(all) {
+  const cross = all.filter((one) => one.attention === "cross"), self = all.filter((one) => one.attention !== "cross" && !one.attention.startsWith("search"));
+  const aligning = following(cross);
+  if (aligning) {
+    return { text: "Layer {layer}, head {head} of the cross-attention follows the words best: for each word written, {share} of it goes to one word read, on average.", values: { layer: aligning.layer, head: aligning.head, share: percent(aligning.sharp) }, views: ["alignment", "matrix", "heads"], state: { attention: "cross", layer: aligning.layer, head: aligning.head, heads: String(aligning.head) } };
+  }
+  const back = self.reduce((/** @type {Look | null} */ best, one) => (!best || one.before > best.before ? one : best), null), resting = self.filter((one) => one.first > 0.5).length;
+  if (back && back.before >= 0.5) {
+    return { text: "Layer {layer}, head {head} looks one token back: {share} of its attention goes there.", values: { layer: back.layer, head: back.head, share: percent(back.before) }, views: ["matrix", "heads"], state: { attention: back.attention, layer: back.layer, head: back.head, heads: String(back.head) } };
+  }
+  if (resting) return { text: "{count} of {all} heads give more than half of their attention to the first token: a place to rest where nothing else is to be done.", values: { count: resting, all: self.length }, views: ["model", "heads"] };
+  const sharpest = following(self);
+  return sharpest && { text: "Layer {layer}, head {head} is the sharpest that does not rest on one token: {share} of it goes to one token, on average.", values: { layer: sharpest.layer, head: sharpest.head, share: percent(sharpest.sharp) }, views: ["matrix", "heads"], state: { attention: sharpest.attention, layer: sharpest.layer, head: sharpest.head, heads: String(sharpest.head) } };
+}
+
+/**
+ * Which word that was read mattered most, by hiding each.
+ * @param {{places: number[], text: string, change: number}[]} found
+ * @returns {Finding | null}
+ */
+export function ofOcclusion(found) {
+  const most = found.reduce((/** @type {typeof found[0] | null} */ best, one) => (!best || one.change > best.change ? one : best), null);
+  if (!most || most.change < 0.05) return null;
+  const times = Math.exp(Math.min(20, most.change)), shown = times >= 100 ? Math.round(times).toLocaleString("en") : times.toFixed(1);
+  return { text: "The output depends most on “{word}”: without it, it is {times} times less likely.", values: { word: plain(most.text.trim()), times: shown }, views: ["what_if"], state: { hidden: most.places.join(",") } };
+}
+
+/**
+ * Which word that was read was looked at most, where nothing can be hidden.
+ * @param {Look | null} look
+ * @param {import("../data/trace.js").Token[]} columns
+ * @returns {Finding | null}
+ */
+export function ofMost(look, columns) {
+  if (!look || look.most < 0 || !columns[look.most]) return null;
+  return { text: "Of the words read, this head looks most at “{word}”: {share} of all its attention.", values: { word: plain(columns[look.most].text.trim()), share: percent(look.share) }, views: ["text", "matrix", "heads"], state: { attention: look.attention, layer: look.layer, head: look.head, heads: String(look.head) } };
+}

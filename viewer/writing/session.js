@@ -1,0 +1,252 @@
+// What is written in the page, and what the model makes of it: line by line, the newest wish alone.
+
+import { words } from "./words.js";
+
+/** @typedef {import("./words.js").Word} Word */
+
+/**
+ * @typedef {Object} Line
+ * @property {string} text
+ * @property {"waiting" | "working" | "done" | "failed" | "empty"} state
+ * @property {Word[]} words as far as they are chosen
+ * @property {any} result what the client gave, once it is whole
+ * @property {string} failure
+ * @property {number[][]} prefix the tokens that a person has chosen, of each part of the line; empty: none
+ */
+
+/** How long the model waits for the next key. */
+const PAUSE = 60;
+/** How long while an input method puts a character together. */
+const COMPOSING = 450;
+/** Results that are kept, so that a line that did not change costs nothing. */
+const KEPT = 200;
+/** More characters than this are no longer translated while typing. */
+export const MOST_CHARACTERS = 20_000;
+
+/** Written without spaces: each token is a word of its own. */
+const UNSPACED = /^[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}\p{Script=Myanmar}]/u;
+
+/** @type {WeakMap<object, Session>} */
+const sessions = new WeakMap();
+
+/** The session of a page: views come and go, what was written stays. @param {import("../shell/app.js").App} app */
+export function session(app) {
+  const found = sessions.get(app) ?? new Session(app);
+  sessions.set(app, found);
+  return found;
+}
+
+export class Session {
+  /** @param {any} app */
+  constructor(app) {
+    this.app = app;
+    this.live = /** @type {any} */ (app.live);
+    this.text = app.state.get("text") || this.live.about.examples?.[0] || "";
+    /** @type {Line[]} */
+    this.lines = [];
+    /** @type {Set<() => void>} who wants to know when a word or more has come */
+    this.listeners = new Set();
+    /** @type {Map<string, any>} */
+    this.known = new Map();
+    /** @type {Promise<any>} settles when nothing is under way */
+    this.settled = Promise.resolve();
+    this.composing = false;
+  }
+
+  get busy() { return this.lines.some((line) => line.state === "waiting" || line.state === "working"); }
+
+  /** The line that other views look at. */
+  get line() { return this.lines[Math.min(this.at ?? 0, this.lines.length - 1)]; }
+
+  /** How the model searches, from the page's state. */
+  get options() {
+    const { state } = this.app, { decode } = this.live.about;
+    const beamSize = state.number("beam") || decode?.beam_size || 1;
+    return {
+      beamSize, nBest: Math.min(beamSize, state.number("nbest") || Math.min(beamSize, 3)),
+      lengthPenalty: state.get("penalty") === "" ? decode?.length_penalty : Number(state.get("penalty")), top: 6,
+    };
+  }
+
+  changed() { for (const listener of this.listeners) listener(); }
+
+  /**
+   * Takes over what is in the box, and asks the model once nobody types any more.
+   * @param {string} text
+   * @param {number} [pause] in milliseconds
+   */
+  write(text, pause = this.composing ? COMPOSING : PAUSE) {
+    this.text = text;
+    clearTimeout(this.waiting);
+    this.waiting = setTimeout(() => { this.settled = this.run(); }, pause);
+    clearTimeout(this.noting);
+    this.noting = setTimeout(() => this.app.state.set({ text: text.slice(0, 2000) }), 600);
+  }
+
+  /** Everything anew, as after another choice of how to search. */
+  again() {
+    this.settled = this.run();
+    return this.settled;
+  }
+
+  /** Translates the lines that are new; what was under way is cancelled. */
+  async run() {
+    clearTimeout(this.waiting);
+    this.controller?.abort();
+    const controller = (this.controller = new AbortController());
+    const before = this.lines;
+    this.lines = this.text.slice(0, MOST_CHARACTERS).split(/\r\n|\r|\n/).map((text, i) => {
+      const same = before[i]?.text === text ? before[i] : before.find((line) => line.text === text);
+      const { words: shown = [], prefix = [] } = same ?? { words: before[i]?.words };
+      return { text, state: /** @type {Line["state"]} */ (text.trim() ? "waiting" : "empty"), words: text.trim() ? shown : [], result: null, failure: "", prefix: same ? prefix : [] };
+    });
+    for (const line of this.lines) {
+      if (line.state === "waiting" && !(await this.translate(line, controller.signal))) return;
+    }
+    this.remember();
+    this.changed();
+  }
+
+  /**
+   * @param {Line} line
+   * @param {AbortSignal} signal
+   * @returns {Promise<boolean>} false where something newer has taken its place
+   */
+  async translate(line, signal) {
+    const how = { ...this.options, prefix: line.prefix }, key = JSON.stringify([line.text, how]);
+    const stale = line.words, written = /** @type {Word[]} */ ([]);
+    let before = "";
+    line.state = "working";
+    this.changed();
+    const onWord = (/** @type {any} */ word) => {
+      if (signal.aborted) return;
+      add(written, before, word);
+      before = word.text;
+      // What the model had written before stays, faint, until the new words have come: nothing jumps.
+      line.words = [...written, ...stale.slice(written.length)];
+      line.fresh = written.length;
+      this.changed();
+    };
+    try {
+      const result = this.known.get(key) ?? (await this.live.translate(line.text, { ...how, lane: "write", signal, onWord }));
+      if (signal.aborted) return false;
+      this.keep(key, result);
+      this.take(line, result);
+    } catch (error) {
+      if (signal.aborted || /** @type {Error} */ (error).name === "AbortError") return false;
+      line.state = "failed";
+      line.words = [];
+      line.failure = /** @type {Error} */ (error).message;
+    }
+    this.changed();
+    return true;
+  }
+
+  /** Tells the other views which line they look at. */
+  remember() {
+    const { line } = this;
+    if (line?.text.trim()) remember(this.app, line.text, line.result);
+  }
+
+  /** @param {Line} line @param {any} result */
+  take(line, result) {
+    line.state = "done";
+    line.result = result;
+    line.words = words(result.labels, result.probabilities, result.top);
+    line.fresh = line.words.length;
+  }
+
+  /** @param {string} key @param {any} result */
+  keep(key, result) {
+    this.known.delete(key);
+    this.known.set(key, result);
+    if (this.known.size > KEPT) this.known.delete(/** @type {string} */ (this.known.keys().next().value));
+  }
+
+  /**
+   * Writes a line anew from tokens that a person has chosen; without any, as the model would.
+   * @param {Line} line
+   * @param {number[][]} prefix
+   */
+  choose(line, prefix) {
+    line.prefix = prefix;
+    return this.again();
+  }
+
+  /** Stops whatever the model does. */
+  stop() {
+    clearTimeout(this.waiting);
+    this.controller?.abort();
+    for (const line of this.lines) if (line.state === "waiting" || line.state === "working") line.state = line.words.length ? "done" : "empty";
+    this.changed();
+  }
+
+  /** All that was written. */
+  get written() { return this.lines.map((line) => line.result?.text ?? line.words.map((word) => word.before + word.text).join("").trim()).join("\n"); }
+}
+
+/**
+ * Adds what a word brought: the text so far tells what is new. Where a search has changed its mind, all begins anew.
+ * @param {Word[]} written
+ * @param {string} before the text until now
+ * @param {{text: string, probability: number | null, top?: any}} word
+ */
+export function add(written, before, word) {
+  const goesOn = word.text.startsWith(before);
+  if (!goesOn) written.length = 0;
+  const added = goesOn ? word.text.slice(before.length) : word.text, probability = goesOn ? word.probability : null;
+  if (!added) return;
+  const last = written.at(-1);
+  if (last && /[\p{L}\p{N}]$/u.test(last.text) && /^[\p{L}\p{N}\p{M}]/u.test(added) && !UNSPACED.test(added)) {
+    last.text += added;
+    last.probability = last.probability === null || probability === null ? null : last.probability * probability;
+    return;
+  }
+  for (const part of goesOn ? [added] : added.match(/\s*\S+/gu) ?? []) {
+    const text = part.trimStart();
+    if (text) written.push({ before: part.slice(0, part.length - text.length), text, pieces: [], probability });
+  }
+}
+
+/** What was written last in a page, and what the model made of it. @type {WeakMap<object, {text: string, result: any}>} */
+const latest = new WeakMap();
+/** What the trace of a page was made of. @type {WeakMap<object, string>} */
+const followed = new WeakMap();
+
+/**
+ * Remembers what the other views of the page are to look at.
+ * @param {any} app
+ * @param {string} text
+ * @param {any} result
+ */
+export function remember(app, text, result) { latest.set(app, { text, result }); }
+
+/**
+ * The one text that the views beside the box ask about: what was written or pointed at last, else what the page opens with.
+ * @param {any} app
+ * @returns {string}
+ */
+export function asked(app) {
+  const text = latest.get(app)?.text ?? (app.state.get("text") || app.live.about.examples?.[0] || "");
+  return text.split(/\r\n|\r|\n/).find((/** @type {string} */ line) => line.trim()) ?? "";
+}
+
+/**
+ * Lets all views look at what was written last.
+ * @param {any} app
+ */
+export async function follow(app) {
+  const text = asked(app), result = latest.get(app)?.result ?? null;
+  if (!text) return;
+  // A line of several sentences was written in parts; its trace is of the whole line, as the model takes it.
+  const ids = result?.parts && result.parts.length !== 1 ? null : result?.ids ?? null, key = JSON.stringify([text, ids]);
+  if (followed.get(app) === key) return;
+  followed.set(app, key);
+  try {
+    const trace = await app.live.trace(text, ids, { lane: "follow" });
+    await app.show(trace);
+  } catch (error) {
+    followed.delete(app);
+    if (/** @type {Error} */ (error).name !== "AbortError") app.fail(error);
+  }
+}

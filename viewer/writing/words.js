@@ -1,0 +1,136 @@
+// What a model wrote, as words with the probability of each; and two of them, word against word.
+
+/** @typedef {import("../data/trace.js").Token & {adds?: string | null}} Token */
+
+/**
+ * @typedef {Object} Choices what the model could have written at a place, the likeliest first
+ * @property {number[]} ids
+ * @property {string[]} tokens
+ * @property {number[]} probabilities
+ */
+
+/**
+ * @typedef {Object} Piece a token of a word
+ * @property {string} text what it adds to the word
+ * @property {number} place among the tokens that were written
+ * @property {number | null} probability null where it is not known
+ * @property {Choices | null} top
+ */
+
+/**
+ * @typedef {Object} Word
+ * @property {string} before the space before it
+ * @property {string} text
+ * @property {Piece[]} pieces
+ * @property {number | null} probability the product of those of its pieces
+ */
+
+/**
+ * The words of a text that was written token by token. Special tokens, such as the end, are left out.
+ * @param {Token[]} tokens
+ * @param {number[]} [probabilities] of each token
+ * @param {Choices[]} [top] of each token
+ * @returns {Word[]}
+ */
+export function words(tokens, probabilities = [], top = []) {
+  /** @type {Word[]} */
+  const found = [];
+  let behindEnd = false;
+  tokens.forEach((token, place) => {
+    behindEnd ||= token.special;
+    if (token.special) return;
+    const piece = { text: token.adds ?? token.text, place, probability: probabilities[place] ?? null, top: top[place] ?? null };
+    if (token.continues && found.length) found[found.length - 1].pieces.push(piece);
+    else found.push({ before: behindEnd && found.length ? " " : "", text: "", pieces: [piece], probability: null });
+    behindEnd = false;
+  });
+  for (const word of found) {
+    const whole = word.pieces.map((piece) => piece.text).join("");
+    word.text = whole.trimStart();
+    word.before = whole.slice(0, whole.length - word.text.length) || word.before;
+    word.probability = product(word.pieces.map((piece) => piece.probability));
+  }
+  return found;
+}
+
+/** @param {(number | null)[]} factors */
+export function product(factors) {
+  return factors.reduce((/** @type {number | null} */ all, one) => (all === null || one === null ? null : all * one), 1);
+}
+
+/**
+ * How likely the model held all that it wrote, the end included: the product over the tokens, and its geometric mean.
+ * @param {number[]} probabilities
+ */
+export function sureness(probabilities) {
+  const logs = probabilities.map((probability) => Math.log(Math.max(probability, 1e-30)));
+  const sum = logs.reduce((all, one) => all + one, 0);
+  return { whole: Math.exp(sum), token: logs.length ? Math.exp(sum / logs.length) : 1 };
+}
+
+/**
+ * The word that was the least sure, or null where no probability is known.
+ * @param {Word[]} written
+ */
+export function leastSure(written) {
+  /** @type {Word | null} */
+  let least = null;
+  for (const word of written) if (word.probability !== null && (least === null || word.probability < (least.probability ?? 1))) least = word;
+  return least;
+}
+
+/** Five shades: 0 where the model was sure, 4 where it hardly was. @param {number | null} probability */
+export function shade(probability) {
+  if (probability === null || probability >= 0.9) return 0;
+  return probability >= 0.7 ? 1 : probability >= 0.5 ? 2 : probability >= 0.25 ? 3 : 4;
+}
+
+/** A probability as people read it: "34 %", never 0 or 100 % for what is not. @param {number} probability */
+export function percent(probability) {
+  if (probability > 0 && probability < 0.0005) return "< 0.1 %";
+  if (probability < 0.01) return `${(100 * probability).toFixed(1)} %`;
+  if (probability < 1 && probability > 0.995) return "> 99 %";
+  return `${Math.round(100 * probability)} %`;
+}
+
+/**
+ * Which words of two texts stand in both, in order (the longest common subsequence).
+ * @param {string[]} before
+ * @param {string[]} after
+ * @returns {{before: boolean[], after: boolean[]}} true for a word that the other text does not have there
+ */
+export function changes(before, after) {
+  const rows = before.length, columns = after.length;
+  const longest = Array.from({ length: rows + 1 }, () => new Uint16Array(columns + 1));
+  for (let i = rows - 1; i >= 0; i--) {
+    for (let j = columns - 1; j >= 0; j--) {
+      longest[i][j] = before[i] === after[j] ? longest[i + 1][j + 1] + 1 : Math.max(longest[i + 1][j], longest[i][j + 1]);
+    }
+  }
+  const changed = { before: before.map(() => true), after: after.map(() => true) };
+  for (let i = 0, j = 0; i < rows && j < columns;) {
+    if (before[i] === after[j]) {
+      changed.before[i++] = false;
+      changed.after[j++] = false;
+    } else if (longest[i + 1][j] >= longest[i][j + 1]) i++;
+    else j++;
+  }
+  return changed;
+}
+
+/**
+ * The beginnings that a choice at a place leaves as they are: one for each part of the line, up to the part with the place.
+ * @param {any} result what the client gave
+ * @param {number} place among its tokens, each part's end token among them
+ * @param {number} id what is chosen there
+ * @returns {number[][]}
+ */
+export function prefixes(result, place, id) {
+  const parts = result.parts ?? [{ ids: result.ids, labels: result.labels }], kept = [];
+  for (const { ids, labels } of parts) {
+    if (place < labels.length) return [...kept, [...ids.slice(0, place), id]];
+    kept.push([...ids]);
+    place -= labels.length;
+  }
+  return kept;
+}
