@@ -2,7 +2,8 @@
 
 import { button, el, select, tick, write } from "../dom.js";
 import { written } from "../data/trace.js";
-import { bound, plain, shorten } from "../show/labels.js";
+import { plain, shorten } from "../show/labels.js";
+import { described } from "./described.js";
 import { exporting, help } from "./dialogs.js";
 import { Find } from "./find.js";
 import { headChips } from "./heads.js";
@@ -69,17 +70,6 @@ export class Controls {
 function called(control) {
   const label = control.closest("label");
   return control.getAttribute("aria-label") ?? (label?.querySelector("span") ?? label ?? control).textContent;
-}
-
-/** @param {import("./app.js").App} app */
-function described(app) {
-  if (!app.traces.length) return "";
-  const { model, faithfulness, attentions } = app.traces[0];
-  const parts = [model.name, model.family, model.d_model && `d_model ${model.d_model}`];
-  // What a page shows is off by the error of what was recorded, and by its own rounding.
-  const rounding = Math.max(0, ...[...attentions.values()].map((one) => one.error));
-  if (faithfulness !== null) parts.push(t("the weights shown differ from those that ran by at most {error}", { error: bound(faithfulness + rounding) }));
-  return parts.filter(Boolean).map((part) => plain(String(part))).join(" · ");
 }
 
 /** @type {Record<string, (app: import("./app.js").App, controls: Controls) => Node | null>} */
