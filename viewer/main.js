@@ -3,7 +3,7 @@
 import { read } from "./data/trace.js";
 import { el, write } from "./dom.js";
 import { App } from "./shell/app.js";
-import { learn } from "./shell/language.js";
+import { learn, t } from "./shell/language.js";
 import { surface } from "./surface.js";
 
 /**
@@ -23,7 +23,7 @@ export async function start(views, Live) {
     performance.mark("interactive");
     return made;
   } catch (error) {
-    root.append(write(el("p", { class: "failure" }), `The page could not be opened: ${/** @type {Error} */ (error).message}`));
+    root.append(write(el("p", { class: "failure" }), t("The page could not be opened: {why}", { why: /** @type {Error} */ (error).message })));
     throw error;
   }
 }

@@ -66,7 +66,7 @@ export class App {
     this.region = el("div", { class: "mirror", "aria-live": "polite", role: "status" });
     this.listing = el("div", { class: "listing" });
     this.note = el("p", { class: "note" });
-    this.key = el("div", { class: "legend" });
+    this.key = el("div", { class: "signs" });
     const main = el("main", {}, this.controls.bar, this.readout.root, this.stage, this.key, this.note, this.listing);
     this.grid = new Grid(main, (row, column) => this.moveTo({ row, column }));
     root.append(this.controls.header, main, this.region);
