@@ -85,7 +85,7 @@ def model_islands(
         raise ConfigError(
             f"the model takes {len(stored):,} bytes in {weights}, and browsers open pages of at most "
             f"{MOST_BYTES:,}{smaller}",
-            "convert it for a program instead: `to=\"onnx\"` or `to=\"ct2\"`",
+            'convert it for a program instead: `to="onnx"` or `to="ct2"`',
         )
     with TemporaryDirectory(prefix="pellucid-") as folder:
         opened.save(Path(folder) / "model")
