@@ -1,12 +1,12 @@
 // What each head and each feed-forward network adds to a word, or to a word against another one.
 
-import { canExplain, carried, explained } from "../data/explained.js";
+import { carried, explained } from "../data/explained.js";
 import { el, select, write } from "../dom.js";
 import { span, text } from "../show/axis.js";
 import { figure, plain, shorten } from "../show/labels.js";
 import { named } from "../show/panels.js";
 import { Picture } from "../show/picture.js";
-import { ko } from "../shell/ko/steps.js";
+import { ko } from "../shell/ko/texts.js";
 import { t } from "../shell/language.js";
 
 /** @typedef {import("../analysis/contributions.js").Part} Part */
@@ -21,7 +21,6 @@ export const contributions = {
   name: "contributions",
   title: "Contributions",
   shows: () => true,
-  offered: (app) => canExplain(app, "contributions"),
   open: (app, stage) => new Contributions(app, stage),
   korean: ko,
 };

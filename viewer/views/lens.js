@@ -1,10 +1,10 @@
 // What each layer would write: the word that the model would choose if it stopped there, stage by stage.
 
-import { canExplain, carried, explained } from "../data/explained.js";
+import { carried, explained } from "../data/explained.js";
 import { span, text } from "../show/axis.js";
 import { figure, label, plain, quoted, shorten } from "../show/labels.js";
 import { Picture } from "../show/picture.js";
-import { ko } from "../shell/ko/steps.js";
+import { ko } from "../shell/ko/texts.js";
 import { t } from "../shell/language.js";
 import { named } from "../show/panels.js";
 
@@ -20,7 +20,6 @@ export const lens = {
   name: "lens",
   title: "Lens",
   shows: () => true,
-  offered: (app) => canExplain(app, "lens"),
   open: (app, stage) => new Lens(app, stage),
   korean: ko,
 };

@@ -5,6 +5,7 @@ import { largest, rank } from "../data/numbers.js";
 import { details, quoted, visible } from "../show/labels.js";
 import { SCALES } from "../show/heatmap.js";
 import { axes, note, shown } from "../show/shown.js";
+import { ko } from "../shell/ko/texts.js";
 import { t } from "../shell/language.js";
 
 /** @typedef {"row" | "column"} Side a word that looks is a row, one that is looked at a column */
@@ -20,6 +21,7 @@ export const text = {
   title: "Text",
   variant: (app) => app.state.get("text.by"),
   open: (app, stage) => new Text(app, stage),
+  korean: ko,
 };
 
 class Text {

@@ -3,7 +3,7 @@
 import { logSoftmax } from "../search/steps.js";
 import { labels } from "../text/labels.js";
 import { howOf } from "./how.js";
-import { specialIds } from "./translator.js";
+import { specialIds } from "./special.js";
 
 /** @typedef {import("./opening.js").Opened} Opened */
 

@@ -6,7 +6,8 @@ import { labels } from "../text/labels.js";
 import { classifierInput, segmentsOf } from "./classifier.js";
 import { howOf } from "./how.js";
 import { started } from "./language_model.js";
-import { checkLength, framed, settings, specialIds, wholeSource } from "./translator.js";
+import { specialIds } from "./special.js";
+import { checkLength, framed, settings, wholeSource } from "./translator.js";
 
 /** @typedef {import("./opening.js").Opened} Opened */
 

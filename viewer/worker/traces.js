@@ -2,6 +2,8 @@
 
 import { logSoftmax } from "../search/steps.js";
 import { statistics } from "../data/statistics.js";
+import { recordSearch } from "./search_recorder.js";
+import { settings, wholeSource } from "./translator.js";
 import { logProbsOf, run, sequencesOf, tokensOf } from "./passes.js";
 import { likeliest } from "./words.js";
 
@@ -12,8 +14,10 @@ const KINDS = [
   { name: "decoder.self", stack: "decoder", block: "self_attn", queries: "tgt", keys: "tgt" },
   { name: "cross", stack: "decoder", block: "cross_attn", queries: "out", keys: "src" },
 ];
+const SEARCH = { name: "search.cross", queries: "search", keys: "src", block: "cross_attn" };
 
 /**
+ * A trace of a pass, and where `asked.search` says so of the search that found its translation.
  * @param {Opened} opened
  * @param {string} text
  * @param {number[] | null} ids
@@ -24,20 +28,42 @@ const KINDS = [
 export async function traceOf(opened, text, ids, asked, prefix) {
   /** @type {Map<string, any>} */
   const records = new Map();
-  const pass = run(opened, await sequencesOf(opened, text, ids, asked), asked, (place, record) => {
+  const found = asked.search ? await searched(opened, text, asked) : null;
+  const pass = run(opened, await sequencesOf(opened, text, ids ?? found?.ids ?? null, asked), asked, (place, record) => {
     if (/_attn$/.test(place)) records.set(place, record);
   });
-  const { config, description } = opened, sequences = tokensOf(opened, pass);
+  const { config, description } = opened, sequences = { ...tokensOf(opened, pass), ...(found ? { search: found.rows } : {}) };
   /** @type {Record<string, Uint8Array>} */
   const bytes = {};
-  const attentions = KINDS.map((kind) => attention(kind, records, sequences, config, prefix, bytes)).filter((one) => one !== null);
+  const attentions = KINDS.map((kind) => attention(kind, layersOf(kind, records), sequences, config, prefix, bytes));
+  if (found) attentions.push(attention(SEARCH, found.layers, sequences, config, prefix, bytes));
   const trace = {
     model: { name: description.task, family: familyOf(config), d_model: config.d_model },
-    provenance: { tool: "this page" }, faithfulness: 0, sequences, attentions, search: null,
+    provenance: { tool: "this page" }, faithfulness: 0, sequences,
+    attentions: attentions.filter((one) => one !== null), search: found?.tree ?? null,
     predictions: pass.tgt.length ? predictions(opened, pass) : null,
     classes: config.num_classes ? classes(opened, pass) : null,
   };
   return { trace, bytes };
+}
+
+/**
+ * The tree of the search by which a translator finds its translation.
+ * @param {Opened} opened
+ * @param {string} text
+ * @param {any} asked
+ */
+async function searched(opened, text, asked) {
+  const { config, tokenizers, decode } = opened;
+  if (!config.num_encoder_layers || !config.num_decoder_layers || typeof text !== "string") return null;
+  return recordSearch(opened, wholeSource(opened, tokenizers.source.encode(text)), settings({ ...decode, n_best: 1 }, { ...asked, nBest: 1 }), asked);
+}
+
+/** What each layer worked on. @param {typeof KINDS[number]} kind @param {Map<string, any>} records */
+function layersOf(kind, records) {
+  const layers = [];
+  for (let n = 0, found; (found = records.get(`${kind.stack}.layers.${n}.${kind.block}`)); n++) layers.push(found);
+  return layers;
 }
 
 /** @param {any} config */
@@ -48,16 +74,14 @@ function familyOf(config) {
 
 /**
  * What the views need of one kind of attention, as payload.py describes it; null where the model has none.
- * @param {typeof KINDS[number]} kind
- * @param {Map<string, any>} records
+ * @param {{name: string, block: string, queries: string, keys: string}} kind
+ * @param {any[]} layers what each of them worked on
  * @param {Record<string, any[]>} sequences
  * @param {any} config
  * @param {string} prefix
  * @param {Record<string, Uint8Array>} bytes which it adds to
  */
-function attention(kind, records, sequences, config, prefix, bytes) {
-  const layers = [];
-  for (let n = 0, found; (found = records.get(`${kind.stack}.layers.${n}.${kind.block}`)); n++) layers.push(found);
+function attention(kind, layers, sequences, config, prefix, bytes) {
   if (!layers.length) return null;
   const L = sequences[kind.queries].length, M = sequences[kind.keys].length, H = config.num_heads;
   const G = config.num_kv_heads ?? H, K = config.head_dim ?? config.d_model / H, name = `${prefix}.${kind.name}`;

@@ -3,10 +3,11 @@
 import { rank } from "../search/hypothesis.js";
 import { search } from "../search/beam.js";
 import { drawing } from "../search/sampling.js";
-import { logSoftmax, Steps } from "../search/steps.js";
+import { logSoftmax, neverWritten, Steps } from "../search/steps.js";
 import { joined, rankedTogether, segmentsOf } from "../text/segments.js";
 import { labels } from "../text/labels.js";
 import { howOf } from "./how.js";
+import { specialIds } from "./special.js";
 import { told } from "./words.js";
 
 /** @typedef {import("./opening.js").Opened} Opened */
@@ -84,16 +85,20 @@ export async function translate(opened, line, asked, { onWord, pause }) {
   const pieces = segments.flatMap((segment) => segment.pieces), prefixes = prefixesOf(asked.prefix);
   /** @type {Hypothesis[][]} */
   const found = [];
+  /** @type {number[]} how near each piece came to another outcome */
+  const margins = [];
   for (const [place, ids] of pieces.entries()) {
     const prefer = sampling && drawing(sampling, (asked.place ?? 0) + place * 2 ** 20);
     const steps = new Steps(opened.model, wholeSource(opened, ids), decode, { prefix: prefixes[place] ?? [], how: howOf(asked), pause });
-    found.push((await search(steps, decode, { prefer, watch: watching(opened, steps, found, segments, place, onWord) })).hypotheses);
+    const { hypotheses, margin } = await search(steps, decode, { prefer, watch: watching(opened, steps, found, segments, place, onWord) });
+    found.push(hypotheses);
+    margins.push(margin);
   }
   const ranks = found.map((hypotheses) => hypotheses.map((one) => rank(one.score, one.length, decode.length_penalty)));
   const ways = pieces.length ? rankedTogether(ranks, Math.max(...found.map((one) => one.length))) : [[]];
   const alternatives = ways.map((way) => translation(opened, segments, way.map((choice, place) => found[place][choice])));
   const best = ways[0].map((choice, place) => found[place][choice]);
-  const parts = pieces.map((ids, place) => part(opened, ids, best[place], asked));
+  const parts = pieces.map((ids, place) => ({ ...part(opened, ids, best[place], asked), margin: margins[place] }));
   return {
     ...alternatives[0], alternatives, parts,
     probabilities: parts.flatMap((one) => one.probabilities),
@@ -187,15 +192,12 @@ export function score(opened, source, ids, asked, ended = true) {
   const own = decode.target_prefix.length, size = config.tgt_vocab_size;
   const rows = logProbs.subarray(own * size), after = written.slice(own);
   return {
-    ...told(rows, after, asked.top ?? 5, tokenizers.target),
+    ...told(rows, after, asked.top ?? 5, tokenizers.target, neverWritten(config, decode)),
     logProbs: after.map((id, t) => rows[t * size + id]),
     source: labels(tokenizers.source, src, specialIds(config)),
     labels: labels(tokenizers.target, after, specialIds(config)),
   };
 }
-
-/** @param {any} config */
-export function specialIds(config) { return [config.pad_id, config.bos_id, config.eos_id].filter((id) => id !== null); }
 
 /** @param {number[]} ids @param {any} config @param {string} what */
 export function checkLength(ids, config, what) {

@@ -20,7 +20,7 @@ from pellucid.tasks.task import TextModel
 from pellucid.tracing.apart import in_evaluation
 from pellucid.tracing.passes import checksum
 from pellucid.tracing.recorder import watched
-from pellucid.tracing.tokens import Token, tokens_of, tokens_of_ids
+from pellucid.tracing.tokens import Token, tokens_alone
 from pellucid.tracing.trace import Trace
 
 Writer = Transformer | DecoderOnly | SequenceClassifier
@@ -125,9 +125,10 @@ class Replay:
         if self.writes_classes:
             names = self._labels or [str(i) for i in range(self.model.config.num_classes)]
             return tuple(Token(names[i], names[i], i) for i in ids)
-        if self._tokenizer is None:
-            return tokens_of_ids(ids)
-        return tuple(tokens_of(self._tokenizer, [i])[0] for i in ids)
+        config = self.model.config
+        special = [i for i in (config.pad_id, config.bos_id, config.eos_id) if i is not None]
+        tokens = tokens_alone(self._tokenizer, set(ids), special)
+        return tuple(tokens[i] for i in ids)
 
     def id_of(self, word: int | str) -> int:
         """Returns the id of a word or class, which may be given as one.

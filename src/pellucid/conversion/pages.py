@@ -1,12 +1,10 @@
 """A page that holds a model, run by Node: what a proof asks of it."""
 
-import base64
 import json
 import re
 import shutil
 import subprocess
 import weakref
-import zlib
 from collections.abc import Sequence
 from importlib.resources import files
 from pathlib import Path
@@ -18,8 +16,9 @@ import numpy as np
 from pellucid.config import ModelConfig
 from pellucid.conversion.numbers import Numbers, log_probs_of
 from pellucid.errors import DataError, shown
+from pellucid.views.page import unpacked
 
-_ISLAND = re.compile(r'<script type="application/octet-stream" id="data-([^"]+)">([A-Za-z0-9+/=]*)</script>')
+_ISLAND = re.compile(r'<script type="application/octet-stream(;base85)?" id="data-([^"]+)">([^<]*)</script>')
 _SECONDS = 5
 
 
@@ -39,9 +38,9 @@ class Page:
         """Starts the worker of the page at `path`. Raises DataError for a page without a model, or a damaged one."""
         self.config = config
         self._folder = TemporaryDirectory(prefix="pellucid-")
-        for name, packed in _ISLAND.findall(path.read_text(encoding="utf-8")):
+        for dense, name, packed in _ISLAND.findall(path.read_text(encoding="utf-8")):
             if name == "worker" or name.startswith("model."):
-                (Path(self._folder.name) / name).write_bytes(zlib.decompress(base64.b64decode(packed)))
+                (Path(self._folder.name) / name).write_bytes(unpacked(packed, bool(dense)))
         if not (Path(self._folder.name) / "worker").exists():
             raise DataError(
                 f"`{path}` is not a page with a model in it", "write one: `pellucid convert MODEL PAGE.html`"

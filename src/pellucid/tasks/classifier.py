@@ -145,13 +145,15 @@ class Classifier(TextModel[SequenceClassifier]):
             )
         return score_labels([found.label for found in self.classify(texts, batch_tokens=batch_tokens)], labels)
 
-    def trace(self, text: Text) -> Trace:
+    def trace(self, text: Text, *, residual: bool = False) -> Trace:
         """Records all attentions of the pass over a text, or over a pair (first, second) with its segments.
+
+        The trace has the probabilities of the labels, too, and with `residual` the residual stream.
 
         Raises DataError for a pair where the model has no segments, and for what exceeds its positions.
         """
         first, second = (text, None) if isinstance(text, str) else text
-        return trace_text(self.model, self.tokenizer, first, second)
+        return trace_text(self.model, self.tokenizer, first, second, labels=self.labels, residual=residual)
 
     def _inputs(self, texts: Sequence[Text]) -> list[list[int]]:
         """Returns the ids of each text or pair, as the model reads them."""

@@ -26,13 +26,15 @@ class TextEncoder(TextModel[EncoderOnly]):
         assert isinstance(saved.model, EncoderOnly), "the task's record says so"
         return cls(saved.model, tokenizers, saved.decode)
 
-    def trace(self, text: Text) -> Trace:
+    def trace(self, text: Text, *, residual: bool = False) -> Trace:
         """Records all attentions of the pass over a text, or over a pair (first, second) with its segments.
+
+        With `residual`, the residual stream, too.
 
         Raises DataError for a pair where the model has no segments, and for what exceeds its positions.
         """
         first, second = (text, None) if isinstance(text, str) else text
-        return trace_text(self.model, self.tokenizers.source, first, second)
+        return trace_text(self.model, self.tokenizers.source, first, second, residual=residual)
 
     def evaluate(self, *args: Any, **options: Any) -> NoReturn:
         """Raises ConfigError: nothing says what it should find."""

@@ -255,8 +255,8 @@ class LanguageModel(TextModel[DecoderOnly]):
         values = token_log_probs(self.model, [[*start, *text] for text in ids], self.decode.batch_tokens)
         return [scores[len(start) - 1 :] for scores in values]
 
-    def trace(self, text: str) -> Trace:
-        """Records all attentions of the pass over a text.
+    def trace(self, text: str, *, residual: bool = False) -> Trace:
+        """Records all attentions of the pass over a text, and what was probable; with `residual`, its stream, too.
 
         In its sequence "out" the end token is last where the model takes each line for a text of its own
         (`reads_lines`), else what the model finds most probable there. Raises DataError for a text beyond the model's
@@ -264,7 +264,7 @@ class LanguageModel(TextModel[DecoderOnly]):
         """
         read = self._started(self.tokenizer.encode(text))
         written = [*read[1:], self.model.config.eos_id] if self.reads_lines else None
-        return trace_pass(self.model, tgt=read, out=written, tokenizers=self.tokenizers)
+        return trace_pass(self.model, tgt=read, out=written, tokenizers=self.tokenizers, residual=residual)
 
     def _started(self, ids: list[int]) -> list[int]:
         """Returns the ids with what stands before every text; what has no token yet begins with the start token."""

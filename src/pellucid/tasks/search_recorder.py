@@ -74,7 +74,7 @@ class SearchRecorder:
         """Records what is attended to in the memory at each step."""
         if name == "cross":
             calls = self._calls.setdefault(layer, [])
-            calls.append(record(q, k, v, mask, bias, output, block, with_norms=not calls))
+            calls.append(record(q, k, v, mask, bias, output, block, with_values=not calls))
 
     def watch(self, weighed: list[Weighed]) -> None:
         """Adds what a step weighed to the tree."""
@@ -122,7 +122,7 @@ class SearchRecorder:
         first, count = calls[0], sum(rows)
         q = torch.cat([call.q[:, :live] for call, live in zip(calls, rows, strict=True)], dim=1)
         mask = None if first.mask is None else first.mask[:1].expand(count, -1)
-        return replace(first, q=q, mask=mask)
+        return replace(first, q=q, mask=mask, v=None)  # the values are those of the attention "cross"
 
     def search(self, best: Hypothesis, label: Label) -> tuple[SearchTrace, tuple[Token, ...]]:
         """Returns the tree, in which the hypothesis that was found `best` is marked, and the tokens of the rows."""

@@ -20,9 +20,10 @@ from pellucid.tasks.search_recorder import SearchRecorder
 from pellucid.text.tokenizer import CompleteTokenizer, Tokenizer
 from pellucid.text.tokenizers import GivenTokenizers, Tokenizers
 from pellucid.tracing.apart import in_evaluation
-from pellucid.tracing.passes import describe, ids_tensor, provenance, record_pass
+from pellucid.tracing.passes import Pass, describe, ids_tensor, provenance, record_pass
+from pellucid.tracing.predictions import Prediction
 from pellucid.tracing.recorder import watched
-from pellucid.tracing.tokens import Token, tokens_of, tokens_of_ids
+from pellucid.tracing.tokens import Token, tokens_alone, tokens_of, tokens_of_ids
 from pellucid.tracing.trace import Trace
 
 Ids = Sequence[int] | Tensor
@@ -36,8 +37,9 @@ def trace(
     *,
     segments: Ids | None = None,
     tokenizer: GivenTokenizers | None = None,
+    residual: bool = False,
 ) -> Trace:
-    """Records all attentions of a model's pass over one sequence, or over a source and a target.
+    """Records all attentions of a model's pass over one sequence, or over a source and a target, and what it said.
 
         trace = pellucid.trace(model, [5, 8, 2], [1, 7])
         trace["cross"].weights(layer=0, head=1)                             # (2, 3)
@@ -49,6 +51,7 @@ def trace(
         tgt_ids: what a Transformer's decoder reads, beginning with the start token; None: its own greedy output.
         segments: of each of `src_ids` its segment, for an encoder that has them.
         tokenizer: labels the tokens; without one their ids do.
+        residual: keeps the residual stream behind each embedding and each sublayer, too.
 
     A target's row t is the place that wrote the next token, so its sequence "out" is the target moved on by one; what
     stands last there is the token that the model finds most probable.
@@ -69,11 +72,12 @@ def trace(
     if kinds is not None and len(kinds) != len(src):
         raise DataError(f"`segments` has {len(kinds)} numbers for {len(src)} ids")
     if isinstance(model, DecoderOnly):
-        return trace_pass(model, tgt=src, tokenizers=Tokenizers.of(tokenizer))
+        return trace_pass(model, tgt=src, tokenizers=Tokenizers.of(tokenizer), residual=residual)
     tgt = None if tgt_ids is None else _listed(tgt_ids, "tgt_ids", config.pad_id)
     if tgt is None and isinstance(model, Transformer):
         tgt = _greedy_output(model, src)
-    return trace_pass(model, src, tgt or (), segments=kinds, tokenizers=Tokenizers.of(tokenizer))
+    both = Tokenizers.of(tokenizer)
+    return trace_pass(model, src, tgt or (), segments=kinds, tokenizers=both, residual=residual)
 
 
 def trace_pass(
@@ -83,27 +87,54 @@ def trace_pass(
     out: Sequence[int] | None = None,
     segments: Sequence[int] | None = None,
     tokenizers: Tokenizers | None = None,
+    labels: Sequence[str] = (),
+    residual: bool = False,
 ) -> Trace:
-    """Records one pass; `out` is what the decoder was to write, None: the target moved on by one."""
-    found = record_pass(model, src, tgt, segments)
+    """Records one pass.
+
+    `out` is what the decoder was to write, None: the target moved on by one. `labels` name a classifier's classes,
+    which are numbers otherwise.
+    """
+    found = record_pass(model, src, tgt, segments, out, residual)
     sequences = {}
     if src:
         sequences["src"] = _tokens(model.config, tokenizers.source if tokenizers else None, src, segments or ())
+    label = partial(_tokens, model.config, tokenizers.target if tokenizers else None)
     if tgt:
-        written = [*tgt[1:], found.next_id or 0] if out is None else out
-        label = partial(_tokens, model.config, tokenizers.target if tokenizers else None)
-        sequences |= {"tgt": label(tgt), "out": label(written)}
+        sequences |= {"tgt": label(tgt), "out": label(found.out)}
+    names = labels or [str(number) for number in range(len(found.classes))]
     return Trace(
         model=describe(model),
         sequences=sequences,
         attentions=found.attentions,
         faithfulness=found.faithfulness,
+        predictions=_predictions(found, model.config, tokenizers) if found.guesses else None,
+        classes=dict(zip(names, found.classes, strict=True)) if found.classes else None,
+        residual=found.residual,
         without_weights=found.without_weights,
         provenance=provenance(model),
     )
 
 
-def trace_text(model: EncoderOnly, tokenizer: Tokenizer, text: str, second: str | None = None) -> Trace:
+def _predictions(found: Pass, config: ModelConfig, tokenizers: Tokenizers | None) -> tuple[Prediction, ...]:
+    """Names what a model found probable, each token by itself: nothing stands beside it."""
+    ids = {i for _, best, _ in found.guesses for i in best}
+    tokens = tokens_alone(tokenizers.target if tokenizers else None, ids, _special(config))
+    return tuple(
+        Prediction(log_prob, tuple((tokens[i], value) for i, value in zip(ids, values, strict=True)))
+        for log_prob, ids, values in found.guesses
+    )
+
+
+def trace_text(
+    model: EncoderOnly,
+    tokenizer: Tokenizer,
+    text: str,
+    second: str | None = None,
+    *,
+    labels: Sequence[str] = (),
+    residual: bool = False,
+) -> Trace:
     """Records an encoder's pass over a text, or over a pair of texts for a model that tells segments apart.
 
     Raises DataError for a pair where it does not, and for what exceeds its positions.
@@ -126,7 +157,8 @@ def trace_text(model: EncoderOnly, tokenizer: Tokenizer, text: str, second: str 
     ids = classifier_input(first, config, behind)
     segments = segments_of(ids, config)
     pair = Tokenizers(tokenizer, tokenizer)
-    return trace_pass(model, ids, segments=segments if config.num_segments > 1 else None, tokenizers=pair)
+    kinds = segments if config.num_segments > 1 else None
+    return trace_pass(model, ids, segments=kinds, tokenizers=pair, labels=labels, residual=residual)
 
 
 def segments_of(ids: Sequence[int], config: ModelConfig) -> list[int]:
@@ -136,12 +168,18 @@ def segments_of(ids: Sequence[int], config: ModelConfig) -> list[int]:
 
 
 def trace_translation(
-    model: Transformer, tokenizers: Tokenizers, decode: DecodeConfig, source: Sequence[int], target: Sequence[int]
+    model: Transformer,
+    tokenizers: Tokenizers,
+    decode: DecodeConfig,
+    source: Sequence[int],
+    target: Sequence[int],
+    residual: bool = False,
 ) -> Trace:
     """Records a pass over a source and a given target (ids without start and end tokens)."""
     src = whole_source(model, source, decode)
     written = [*decode.target_prefix, *target, model.config.eos_id]
-    return trace_pass(model, src, [model.config.bos_id, *written[:-1]], written, tokenizers=tokenizers)
+    read = [model.config.bos_id, *written[:-1]]
+    return trace_pass(model, src, read, written, tokenizers=tokenizers, residual=residual)
 
 
 def trace_search(
@@ -150,6 +188,7 @@ def trace_search(
     decode: DecodeConfig,
     source: Sequence[int],
     by: Search | None = None,
+    residual: bool = False,
 ) -> Trace:
     """Records a search, and a pass over what it found best; `source` without its end token.
 
@@ -161,21 +200,20 @@ def trace_search(
     src = whole_source(model, source, decode)
     written = [*decode.target_prefix, *best.ids, model.config.eos_id]
     out = written if best.ended else None  # a search of one's own may cut a text off
-    of_best = trace_pass(model, src, [model.config.bos_id, *written[:-1]], out, tokenizers=tokenizers)
+    read = [model.config.bos_id, *written[:-1]]
+    of_best = trace_pass(model, src, read, out, tokenizers=tokenizers, residual=residual)
     if by is not None and not recorder.saw(best):
         return of_best
     label = partial(_tokens, model.config, tokenizers.target if tokenizers else None)
     tree, rows = recorder.search(best, label)
     if by is not None:
         tree = replace(tree, beam_size=recorder.widest)
-    return Trace(
-        model=of_best.model,
+    return replace(
+        of_best,
         sequences={**of_best.sequences, "search": rows},
         attentions={**of_best.attentions, **recorder.attentions()},
         faithfulness=max(of_best.faithfulness, recorder.faithfulness),
         search=tree,
-        without_weights=of_best.without_weights,
-        provenance=of_best.provenance,
     )
 
 
@@ -189,10 +227,13 @@ def _greedy_output(model: Transformer, src: Sequence[int]) -> list[int]:
 def _tokens(
     config: ModelConfig, tokenizer: CompleteTokenizer | None, ids: Sequence[int], segments: Sequence[int] = ()
 ) -> tuple[Token, ...]:
-    special = {i for i in (config.pad_id, config.bos_id, config.eos_id) if i is not None}
     if tokenizer is None:
-        return tokens_of_ids(ids, special, segments)
-    return tokens_of(tokenizer, ids, special, segments)
+        return tokens_of_ids(ids, _special(config), segments)
+    return tokens_of(tokenizer, ids, _special(config), segments)
+
+
+def _special(config: ModelConfig) -> set[int]:
+    return {i for i in (config.pad_id, config.bos_id, config.eos_id) if i is not None}
 
 
 def _listed(ids: Ids, name: str, pad_id: int | None) -> list[int]:

@@ -352,15 +352,17 @@ class Translator(TextModel[Transformer]):
             for (_, tgt), fault in zip(pairs, faults, strict=True)
         ]
 
-    def trace(self, source: str, target: str | None = None, **options: Unpack[TranslateOptions]) -> Trace:
-        """Records all attentions of one translation as it is computed; tokens as text.
+    def trace(
+        self, source: str, target: str | None = None, *, residual: bool = False, **options: Unpack[TranslateOptions]
+    ) -> Trace:
+        """Records all attentions of one translation as it is computed, and what was probable; tokens as text.
 
         Without a target, the search that `translate` makes is recorded with it: `trace.search` is its tree,
         `trace["search.cross"]` where each live hypothesis looked at each step, and the best hypothesis is the target.
         The options are those of `translate`. A search of one's own that goes by `beam_search` or `greedy_search` leaves
         its tree; of one with a loop of its own the pass over what it found best is recorded, and `trace.search` is
         None. A line that would be cut into sentences or pieces is read whole: of several sentences a warning says so,
-        since `translate` gives another translation then.
+        since `translate` gives another translation then. `residual=True` keeps the residual stream, too.
 
         Raises DataError for an empty source, or a text longer than the model takes; ConfigError as `translate` does,
         and for a search where a target is given.
@@ -375,10 +377,10 @@ class Translator(TextModel[Transformer]):
         self._tell_of_sentences(source, len(src), decode)
         if target is None:
             self._check_lengths([src], [], decode)
-            return trace_search(self.model, self.tokenizers, decode, src, own)
+            return trace_search(self.model, self.tokenizers, decode, src, own, residual)
         tgt = self.tokenizers.target.encode(target)
         self._check_lengths([src], [tgt], decode)
-        return trace_translation(self.model, self.tokenizers, decode, src, tgt)
+        return trace_translation(self.model, self.tokenizers, decode, src, tgt, residual)
 
     def _config(
         self,

@@ -36,6 +36,9 @@ class AttentionTrace:
     """(N, H, L, K), as attention() saw them: rotary positions have turned them already."""
     k: Array | None = None
     """(N, Hkv, M, K); each key head serves H / Hkv neighbouring query heads."""
+    v: Array | None = None
+    """(N, Hkv, M, K): the values, which the weights mix; None in traces of version 1, and of what came from
+    elsewhere."""
     ready: Array | None = None
     """(N, H, L, M): the weights themselves, where they came from elsewhere and there are no queries and keys."""
     mask: npt.NDArray[np.bool_] | None = None
@@ -163,7 +166,7 @@ def attention_problems(attention: AttentionTrace, sequences: Mapping[str, Sequen
     yield from _shape_problems(attention, L, M)
     arrays: dict[str, npt.NDArray[np.float32] | None] = {
         "q": attention.q, "k": attention.k, "weights": attention.ready, "bias": attention.bias,
-        "value_norms": attention.value_norms,
+        "value_norms": attention.value_norms, "v": attention.v,
     }  # fmt: skip
     for name, array in arrays.items():
         if array is not None and not np.isfinite(array).all():
@@ -197,6 +200,9 @@ def _shape_problems(attention: AttentionTrace, L: int, M: int) -> Iterator[str]:
         yield f"has `q` of shape {q.shape} and `k` of shape {k.shape}, which do not belong together"
     if attention.mask is not None and attention.mask.shape != (L, M):
         yield f"has a mask of shape {attention.mask.shape}, not {(L, M)}"
+    if attention.v is not None and (k is None or attention.v.ndim != 4 or attention.v.shape[:3] != k.shape[:3]):
+        keys = "no keys" if k is None else f"keys of shape {k.shape}"
+        yield f"has values of shape {attention.v.shape}, which do not belong to {keys}"
     bias, norms = attention.bias, attention.value_norms
     if bias is not None and not (
         bias.ndim == 4 and bias.shape[0] in (1, N) and bias.shape[1] in (1, H) and bias.shape[2:] == (L, M)

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from hashlib import sha256
 from importlib.metadata import version
 from typing import Literal
@@ -10,13 +11,17 @@ import torch
 from torch import Tensor, nn
 
 from pellucid.errors import DataError
-from pellucid.model.families import EncoderOnly, Model
+from pellucid.model.embeddings import Embeddings
+from pellucid.model.families import EncoderOnly, Model, SequenceClassifier
 from pellucid.model.relative import RotaryPositions
 from pellucid.model.transformer import Transformer
-from pellucid.tracing.attention import AttentionTrace
+from pellucid.tracing.attention import Array, AttentionTrace
+from pellucid.tracing.predictions import MOST_PROBABLE
 from pellucid.tracing.recorder import Recorder, watched
 
 SAMPLED = 256  # numbers of each parameter that its checksum is made of
+MOST_LOGITS = 4_000_000
+"""Logits that are computed at a time: 16 MB in single precision."""
 
 
 @dataclass(frozen=True)
@@ -25,34 +30,92 @@ class Pass:
 
     attentions: dict[str, AttentionTrace]
     faithfulness: float
-    next_id: int | None
-    """The token that the decoder found most probable behind the last one; None for an encoder alone."""
+    out: list[int]
+    """The ids that the decoder was to write; of an encoder none."""
+    guesses: list[tuple[float, list[int], list[float]]]
+    """Of each of them its log-probability, and the most probable ids with theirs."""
+    classes: list[float]
+    """The probabilities of a classifier's classes."""
+    residual: dict[str, Array]
+    """What goes on behind each embedding and sublayer, (L, D), by its place; empty unless it was asked for."""
     without_weights: dict[str, tuple[int, ...]]
     """The layers of each kind of attention of which nothing was recorded, since they do not call attention()."""
 
 
 @torch.inference_mode()
 def record_pass(
-    model: Model, src: Sequence[int] = (), tgt: Sequence[int] = (), segments: Sequence[int] | None = None
+    model: Model,
+    src: Sequence[int] = (),
+    tgt: Sequence[int] = (),
+    segments: Sequence[int] | None = None,
+    out: Sequence[int] | None = None,
+    residual: bool = False,
 ) -> Pass:
     """Records a pass over the ids that the encoder reads, the decoder reads, or both, in evaluation mode.
 
-    Raises DataError for no ids, ids outside of the vocabulary, and sequences beyond `max_positions`.
+    `out` is what the decoder was to write; None: the target moved on by one, with what it finds most probable behind
+    its last token. Raises DataError for no ids, ids outside of the vocabulary, and sequences beyond `max_positions`.
     """
-    recorder = Recorder(model)
-    logits: Tensor | None = None
-    with watched(model, recorder.see) as model:
+    recorder, stream = Recorder(model), Stream()
+    states: Tensor | None = None
+    classes: list[float] = []
+    with watched(model, recorder.see, stream.see if residual else None) as model:
+        if residual:
+            stream.watch_embeddings(model)
         if isinstance(model, Transformer):
-            src_ids, tgt_ids = ids_tensor(model, src, "src"), ids_tensor(model, tgt, "tgt")
-            logits = model.output_projection(model.states(src_ids, tgt_ids)[:, -1])  # (1, V)
+            states = model.states(ids_tensor(model, src, "src"), ids_tensor(model, tgt, "tgt"))[0]  # (T, D)
         elif isinstance(model, EncoderOnly):
             kinds = None if segments is None else torch.tensor([segments], device=_device(model))
-            model(ids_tensor(model, src, "src"), kinds)
+            found = model(ids_tensor(model, src, "src"), kinds)
+            if isinstance(model, SequenceClassifier):
+                classes = found[0].double().softmax(dim=-1).tolist()
         else:
-            logits = model.output_projection(model.states(ids_tensor(model, tgt, "tgt"))[:, -1])  # (1, V)
-    next_id = None if logits is None else int(logits.argmax(dim=-1))
+            states = model.states(ids_tensor(model, tgt, "tgt"))[0]  # (T, D)
+        written, guesses = ([], []) if states is None else _guesses(model, states, tgt, out)
     attentions = recorder.attentions(rotary_base_of(model))
-    return Pass(attentions, recorder.faithfulness, next_id, recorder.without_weights)
+    return Pass(
+        attentions, recorder.faithfulness, written, guesses, classes, stream.found, recorder.without_weights
+    )  # fmt: skip
+
+
+def _guesses(
+    model: Model, states: Tensor, tgt: Sequence[int], out: Sequence[int] | None
+) -> tuple[list[int], list[tuple[float, list[int], list[float]]]]:
+    """Reads off the states (T, D) what was written at each place, and what the model found probable there."""
+    assert not isinstance(model, EncoderOnly)
+    written = list(tgt[1:]) if out is None else list(out)
+    guesses: list[tuple[float, list[int], list[float]]] = []
+    for some in torch.split(states, max(1, MOST_LOGITS // model.config.tgt_vocab_size)):
+        logits = model.output_projection(some)  # (a part of T, V)
+        here = written[len(guesses) : len(guesses) + len(some)]
+        if len(here) < len(some):  # behind the last token
+            here.append(int(logits[-1].argmax()))
+            written.append(here[-1])
+        log_probs = logits.float().log_softmax(dim=-1)
+        chosen = log_probs.gather(-1, torch.tensor(here, device=states.device)[:, None])[:, 0]
+        best = log_probs.topk(min(MOST_PROBABLE, log_probs.size(-1)))
+        guesses += zip(chosen.tolist(), best.indices.tolist(), best.values.tolist(), strict=True)
+    return written, guesses
+
+
+class Stream:
+    """Files what goes on behind each embedding and each residual sum of a pass."""
+
+    def __init__(self) -> None:
+        self.found: dict[str, Array] = {}
+
+    def see(self, place: str, norm: nn.Module, before: Tensor, added: Tensor, after: Tensor) -> None:
+        """Keeps what goes on behind a sublayer. It is told by `watched`."""
+        self.found[place] = after[0].float().cpu().numpy().copy()
+
+    def watch_embeddings(self, model: Model) -> None:
+        """Hooks itself into the embeddings of a copy."""
+        for name, module in model.named_children():
+            if isinstance(module, Embeddings):
+                module.register_forward_hook(partial(self._embedded, name))
+
+    def _embedded(self, name: str, module: nn.Module, given: object, output: Tensor) -> None:
+        self.found[name] = output[0].float().cpu().numpy().copy()
 
 
 def rotary_base_of(model: Model) -> float | None:

@@ -100,6 +100,7 @@ class Call:
     value_norms: Tensor | None  # (H, M)
     difference: Tensor
     """The largest, over all numbers of the output."""
+    v: Tensor | None = None  # (Hkv, M, K)
 
 
 class Recorder:
@@ -162,9 +163,12 @@ def record(
     bias: Tensor | None,
     output: Tensor,
     block: nn.Module,
-    with_norms: bool = True,
+    with_values: bool = True,
 ) -> Call:
-    """Records a call of `block` with a batch of one, shapes as attention() has them."""
+    """Records a call of `block` with a batch of one, shapes as attention() has them.
+
+    Without values, neither they nor their lengths are kept.
+    """
     ours = block if isinstance(block, MultiHeadAttention) else None
     heads_per_key = 1 if ours is None else ours.q_width // ours.kv_width
     size = q.size(2), k.size(2)
@@ -175,8 +179,9 @@ def record(
         kept_mask = kept_mask[0]  # (L, M)
     kept_bias = None if bias is None else _of_one(bias).float().expand(-1, *size)  # (1 or H, L, M)
     q, k, v, output = q[0].float(), k[0, ::heads_per_key].float(), v[0].float(), output[0].float()
-    norms = value_norms(v, ours.out_proj.weight) if with_norms and ours is not None else None
-    return Call(q, k, kept_mask, kept_bias, norms, difference(q, k, v, kept_mask, kept_bias, output))
+    norms = value_norms(v, ours.out_proj.weight) if with_values and ours is not None else None
+    kept_values = v[::heads_per_key] if with_values else None
+    return Call(q, k, kept_mask, kept_bias, norms, difference(q, k, v, kept_mask, kept_bias, output), kept_values)
 
 
 def _of_one(tensor: Tensor) -> Tensor:
@@ -235,12 +240,14 @@ def gather(
     if any((call.mask is None) != (mask is None) or not _equal(call.mask, mask) for call in calls):
         raise DataError(f"the layers of `{name}` have different masks", "a trace holds one for all of them")
     norms = [call.value_norms for call in calls if call.value_norms is not None]
+    values = [call.v for call in calls if call.v is not None]
     return AttentionTrace(
         name=name,
         queries=queries,
         keys=keys,
         q=_stacked([call.q for call in calls]),
         k=_stacked([call.k for call in calls]),
+        v=_stacked(values) if len(values) == len(calls) else None,
         mask=None if mask is None or bool(mask.all()) else mask.cpu().numpy().copy(),
         bias=_biases(calls),
         rotary_base=rotary_base,

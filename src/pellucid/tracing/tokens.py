@@ -6,8 +6,8 @@ Where several tokens spell one character in bytes, each shows the character with
 import re
 import unicodedata
 from bisect import bisect_right
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import groupby
 
 from pellucid.text.tokenizer import CompleteTokenizer
@@ -49,6 +49,21 @@ def tokens_of(
 ) -> tuple[Token, ...]:
     """Returns the tokens of a sequence of ids, in the tokenizer's text; `segments` has as many numbers, or none."""
     return _labelled(pieces_of(tokenizer, ids, also_special), ids, segments)
+
+
+def tokens_alone(
+    tokenizer: CompleteTokenizer | None, ids: Iterable[int], also_special: Collection[int] = ()
+) -> dict[int, Token]:
+    """Returns each id's token as it stands by itself, without a word; by its number without a tokenizer.
+
+    So is an id that the tokenizer does not have: a model's vocabulary may be larger.
+    """
+    found = {}
+    for i in ids:
+        known = tokenizer is not None and i < tokenizer.size
+        (token,) = tokens_of(tokenizer, [i], also_special) if known and tokenizer else tokens_of_ids([i], also_special)
+        found[i] = replace(token, word=None)
+    return found
 
 
 def tokens_of_ids(ids: Sequence[int], special: Collection[int] = (), segments: Sequence[int] = ()) -> tuple[Token, ...]:

@@ -15,15 +15,21 @@ import numpy.typing as npt
 
 from pellucid.errors import DataError, quoted, shown
 from pellucid.files.writing import write_output
-from pellucid.tracing.attention import AttentionTrace, attention_problems
+from pellucid.tracing.attention import Array, AttentionTrace, attention_problems
+from pellucid.tracing.predictions import Prediction, class_problems, prediction_problems
 from pellucid.tracing.search import SearchNode, SearchTrace, search_problems
 from pellucid.tracing.tensors import pack, unpack
 from pellucid.tracing.tokens import Token
 
 FORMAT = "pellucid-trace"
-VERSION = "1"
-TENSORS = {"q": "q", "k": "k", "weights": "ready", "mask": "mask", "bias": "bias", "value_norms": "value_norms"}
+VERSION, OPENED = "2", ("1", "2")
+"""The version that is written, and those that are read: what version 2 added, the first one does not have."""
+TENSORS = {
+    "q": "q", "k": "k", "v": "v", "weights": "ready", "mask": "mask", "bias": "bias", "value_norms": "value_norms",
+}  # fmt: skip
 """The tensors of an attention, by their names in the file."""
+RESIDUAL = "residual"
+"""The name before those of the residual stream's tensors."""
 
 _TOKEN_TYPES = {"text": str, "piece": str, "id": int, "word": int, "special": bool, "segment": int, "adds": str}
 
@@ -33,7 +39,7 @@ _AGAIN = "copy the file again, or record the trace again"
 
 @dataclass(frozen=True, kw_only=True)
 class Trace:
-    """Holds one pass of a model over one sentence, or a pair of them."""
+    """Holds one pass of a model over one sentence, or a pair of them: where it looked, and what it said."""
 
     model: Mapping[str, str | int | float]
     """Tells of the model: `name`, `family` (encoder, decoder, encoder-decoder), `d_model`, `weights` (a checksum)."""
@@ -44,6 +50,14 @@ class Trace:
     """The largest difference between what the recorded attention gives and what the model computed with. In single
     precision it is the rounding of the last digits, or 0."""
     search: SearchTrace | None = None
+    predictions: tuple[Prediction, ...] | None = None
+    """Of each place of "out" the probability of what was written, and the most probable tokens; None of a model that
+    writes none, in traces of version 1, and of what came from elsewhere."""
+    classes: Mapping[str, float] | None = None
+    """The probability of each class, of a classifier, in the model's order."""
+    residual: Mapping[str, Array] = field(default_factory=dict)
+    """What goes on behind each embedding and each sublayer, (L, D), by its place in the model: "src_embedding",
+    "decoder.layers.0.cross_attn"; behind the norm, where that stands behind the sum. Empty unless it was asked for."""
     without_weights: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     """Layers of which nothing is recorded, by the kind of attention, counted in the model from 0: parts of somebody's
     own that do not call `pellucid.attention`. An attention in the trace counts the other layers alone."""
@@ -58,7 +72,19 @@ class Trace:
         lines += [f"  {one!r}" for one in self.attentions.values()]
         lines += [f"  {name}: no weights of {_numbered(layers)}" for name, layers in self.without_weights.items()]
         lines += [f"  {self.search!r}"] if self.search else []
+        lines += [f"  {told}" for told in self._said()]
         return "\n".join([*lines, *([f"  faithfulness {self.faithfulness:.2g}"] if self.is_recorded else [])])
+
+    def _said(self) -> Iterator[str]:
+        """Yields a line for the predictions, the classes and the residual stream, where there are some."""
+        if self.predictions:
+            mean = np.exp([one.log_prob for one in self.predictions]).mean()
+            yield f"predictions of {len(self.predictions)} tokens, on average {mean:.0%} for what was written"
+        if self.classes:
+            best = sorted(self.classes, key=lambda label: -self.classes[label])[:3] if self.classes else []
+            yield f"classes: {', '.join(f'{shown(label)} {self.classes[label]:.2f}' for label in best)}"
+        if self.residual:
+            yield f"residual stream at {len(self.residual)} places"
 
     def __getitem__(self, name: str) -> AttentionTrace:
         """Returns the attention `name`. Raises DataError that lists the names that there are."""
@@ -95,6 +121,8 @@ class Trace:
             for key, attribute in TENSORS.items():
                 if (array := getattr(attention, attribute)) is not None:
                     tensors[f"{name}/{key}"] = array if key == "mask" else _converted(array, dtype, f"{name}/{key}")
+        for place, stream in self.residual.items():
+            tensors[f"{RESIDUAL}/{place}"] = _converted(stream, dtype, f"{RESIDUAL}/{place}")
         metadata = {"format": FORMAT, "version": VERSION, "manifest": json.dumps(_manifest(self))}
         write_output(path, pack(tensors, metadata, f"`{path}`"))
         return Path(path)
@@ -117,9 +145,10 @@ def load_trace(path: str | Path) -> Trace:
             f"{name} is not a trace: its format is {quoted(metadata.get('format'))}, not {FORMAT!r}",
             "name a file that `trace.save` wrote",
         )
-    if metadata.get("version") != VERSION:
+    if metadata.get("version") not in OPENED:
         raise DataError(
-            f"{name} has version {quoted(metadata.get('version'))}; this version of pellucid reads {VERSION!r}",
+            f"{name} has version {quoted(metadata.get('version'))}; this version of pellucid reads "
+            f"{' and '.join(map(repr, OPENED))}",
             "upgrade pellucid",
         )
     try:
@@ -150,6 +179,16 @@ def _problems(trace: Trace) -> Iterator[str]:
             yield f"`{shown(name)}` has the `rotary_base` {attention.rotary_base}, which is not a number above 0"
     if not np.isfinite(trace.faithfulness) or trace.faithfulness < 0:
         yield f"its `faithfulness` ({trace.faithfulness}) is not a difference"
+    if trace.predictions is not None:
+        rows = len(trace.sequences.get("out", ()))
+        yield from (f"it {problem}" for problem in prediction_problems(trace.predictions, rows))
+    yield from (f"it {problem}" for problem in class_problems(trace.classes or {}))
+    for place, stream in trace.residual.items():
+        rows = len(trace.sequences.get("src" if place.startswith(("src", "encoder")) else "tgt", ()))
+        if stream.ndim != 2 or len(stream) != rows:
+            yield f"its residual stream at `{shown(place)}` has the shape {stream.shape}, not ({rows}, D)"
+        elif not np.isfinite(stream).all():
+            yield f"its residual stream at `{shown(place)}` has numbers that are not finite"
     if trace.search is not None:
         rows = len(trace.sequences.get("search", ()))
         yield from (f"its search {problem}" for problem in search_problems(trace.search, rows))
@@ -191,9 +230,17 @@ def _manifest(trace: Trace) -> dict[str, Any]:
     if trace.search is not None:
         nodes = [asdict(node) | {"token": _sparse(node.token)} for node in trace.search.nodes]
         table["search"] = asdict(trace.search) | {"nodes": nodes}
-    if trace.without_weights:
-        table["without_weights"] = {name: list(layers) for name, layers in trace.without_weights.items()}
+    if trace.predictions is not None:
+        table["predictions"] = [_prediction_table(one) for one in trace.predictions]
+    if trace.classes is not None:
+        table["classes"] = dict(trace.classes)
+    if trace.residual:
+        table[RESIDUAL] = list(trace.residual)
     return table
+
+
+def _prediction_table(one: Prediction) -> dict[str, Any]:
+    return {"log_prob": one.log_prob, "top": [[_sparse(token), value] for token, value in one.top]}
 
 
 def _attention_table(attention: AttentionTrace) -> dict[str, Any]:
@@ -213,15 +260,21 @@ def _sparse(token: Token) -> dict[str, Any]:
 def _from_manifest(table: Mapping[str, Any], tensors: Mapping[str, npt.NDArray[Any]]) -> Trace:
     """Returns the trace of a manifest. Raises what a lookup or a conversion raises; ValueError for what is left."""
     named = {f"{attention['name']}/{key}" for attention in table["attention"] for key in attention["tensors"]}
+    named |= {f"{RESIDUAL}/{place}" for place in table.get(RESIDUAL, ())}
     if named != set(tensors):
         raise ValueError(f"it names the tensors {sorted(named)}, the file holds {sorted(tensors)}")
-    search = table.get("search")
+    search, predictions, classes = (table.get(name) for name in ("search", "predictions", "classes"))
     return Trace(
         model={str(key): _plain(value) for key, value in table["model"].items()},
         sequences={name: tuple(map(_token, tokens)) for name, tokens in table["sequences"].items()},
         attentions={attention["name"]: _attention(attention, tensors) for attention in table["attention"]},
         faithfulness=float(table["faithfulness"]),
         search=None if search is None else _search(search),
+        predictions=None if predictions is None else tuple(map(_prediction, predictions)),
+        classes=None if classes is None else {str(label): float(value) for label, value in classes.items()},
+        residual={
+            str(place): _as_needed(tensors[f"{RESIDUAL}/{place}"], RESIDUAL) for place in table.get(RESIDUAL, ())
+        },
         without_weights={str(k): tuple(map(int, v)) for k, v in table.get("without_weights", {}).items()},
         provenance={str(key): str(value) for key, value in table["provenance"].items()},
     )
@@ -250,6 +303,10 @@ def _token(table: Mapping[str, Any]) -> Token:
         if type(value) is not _TOKEN_TYPES[key]:
             raise TypeError(f"`{key}` of a token is {value!r}")
     return Token(**table)
+
+
+def _prediction(table: Mapping[str, Any]) -> Prediction:
+    return Prediction(float(table["log_prob"]), tuple((_token(token), float(value)) for token, value in table["top"]))
 
 
 def _search(table: Mapping[str, Any]) -> SearchTrace:

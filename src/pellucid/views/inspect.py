@@ -21,13 +21,11 @@ from pellucid.training.state import read_weights
 from pellucid.views.canvas.text import labels
 from pellucid.views.choice import Choice
 from pellucid.views.plot import check_suffix
-from pellucid.views.view import View, check_view
+from pellucid.views.view import LARGEST_PAGE, View, check_view
 from pellucid.weights.tensors import set_parameters
 
 SUFFIXES = (".html", ".svg", ".png", ".trace")
 TRACE = ".trace"
-LARGEST_PAGE = 8_000_000
-"""The most bytes of a page that has every view unasked."""
 OF_TRANSLATORS = ("target", "beam_size", "source_language", "target_language")
 
 
@@ -191,9 +189,9 @@ def inspect_text(
         elif suffix == ".png":
             shown.png(output, scale)
         else:
-            shown.html(output, None if one_view else "all")
+            shown.html(output, [name] if one_view else "all")
             if not (one_view or all_views) and Path(output).stat().st_size > LARGEST_PAGE:
-                shown.html(output)
+                shown.html(output, [name])
                 warnings.warn(
                     f"all views would take more than {LARGEST_PAGE // 10**6} MB, so the page has one: "
                     "`all_views=True` writes them all",

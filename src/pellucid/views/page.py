@@ -17,6 +17,9 @@ from pellucid.views import VIEWS
 from pellucid.views.payload import payload
 from pellucid.views.script import page_script, page_style, shipped, worker_script
 
+DENSE_FROM = 100_000
+"""Bytes from which an island is packed densely: decoding that takes the page longer than base64, which it has built in."""
+_WITHOUT_MARKUP, _WITH_MARKUP = bytes.maketrans(b"<>&", b".,:"), bytes.maketrans(b".,:", b"<>&")
 
 def page(
     traces: Sequence[Trace],
@@ -93,11 +96,25 @@ def _hash(text: str) -> str:
 
 
 def _island(name: str, content: bytes) -> str:
-    return f'<script type="application/octet-stream" id="data-{name}">{_packed(content)}</script>'
+    if len(content) < DENSE_FROM:
+        return f'<script type="application/octet-stream" id="data-{name}">{_packed(content)}</script>'
+    return f'<script type="application/octet-stream;base85" id="data-{name}">{packed_densely(content)}</script>'
 
 
 def _packed(content: bytes) -> str:
     return base64.b64encode(zlib.compress(content, 6)).decode("ascii")
+
+
+def packed_densely(content: bytes) -> str:
+    """Returns deflated bytes in base 85, which takes 6 % less than base64, without what could end an element."""
+    return base64.b85encode(zlib.compress(content, 9)).translate(_WITHOUT_MARKUP).decode("ascii")
+
+
+def unpacked(packed: str, dense: bool) -> bytes:
+    """Returns the bytes of an island: of packed_densely() where it is `dense`."""
+    if dense:
+        return zlib.decompress(base64.b85decode(packed.encode("ascii").translate(_WITH_MARKUP)))
+    return zlib.decompress(base64.b64decode(packed))
 
 
 def _in_one_line(text: str) -> str:

@@ -99,6 +99,7 @@ def _attention(
         "width": attention.head_width,
         "rotary_base": attention.rotary_base,
         "store": store,
+        "divided": trace.model.get("score_scale") != 1,
     }
     if store is not None:
         described["stored"], errors = [], []

@@ -4,7 +4,7 @@ import json
 import random
 import shlex
 import string
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -27,6 +27,14 @@ Ran = tuple[dict[str, Any], list[str]]
 """What a script left: the JSON of standard output, and the lines of standard error."""
 
 
+@pytest.fixture(autouse=True)
+def _threads() -> Iterator[None]:
+    """A script may choose its threads; the next test has those that the others had."""
+    threads = torch.get_num_threads()
+    yield
+    torch.set_num_threads(threads)
+
+
 @pytest.fixture
 def script(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], ModuleType]:
     """`script("multi_bleu")` imports benchmarks/multi_bleu.py."""
@@ -39,11 +47,8 @@ def run_script(script: Callable[[str], ModuleType], capsys: pytest.CaptureFixtur
     """`run_script("loss", "--rounds", 1)` runs a script to its end, which must have the given exit status."""
 
     def run(name: str, *arguments: object, status: int = 0) -> Ran:
-        argv, threads = [str(argument) for argument in arguments], torch.get_num_threads()
-        try:
-            assert (script(name).main(argv) or 0) == status
-        finally:
-            torch.set_num_threads(threads)
+        argv = [str(argument) for argument in arguments]
+        assert (script(name).main(argv) or 0) == status
         out, err = capsys.readouterr()
         table: dict[str, Any] = json.loads(out)
         assert table["benchmark"] == name

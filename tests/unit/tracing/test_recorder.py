@@ -11,10 +11,11 @@ from torch import Tensor
 
 from pellucid.errors import DataError
 from pellucid.model.attention import attention, attention_weights
-from pellucid.model.families import Model
+from pellucid.model.families import DecoderOnly, EncoderOnly, Model, SequenceClassifier
 from pellucid.model.observing import observing
 from pellucid.model.transformer import Transformer
-from pellucid.tasks.tracing import trace
+from pellucid.tasks.tracing import trace, trace_pass
+from pellucid.text.tokenizers import Tokenizers
 from pellucid.tracing.recorder import difference, gather, record, sites_of, value_norms
 from tests.rounding import NETWORK, of_attention, of_weights
 from tests.unit.tracing.models import KINDS, classifier, decoder, encoder, source, transformer
@@ -73,6 +74,88 @@ def test_shapes_fit_the_sequences(name: str) -> None:
         assert attention_trace.num_kv_heads == (model.config.num_kv_heads or model.config.num_heads)
         assert attention_trace.value_norms is not None
         assert attention_trace.value_norms.shape == (2, model.config.num_heads, len(keys))
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_the_weights_mix_the_values_to_what_the_model_computed(name: str) -> None:
+    model, src, tgt = MODELS[name](), source(7), source(5)
+    found = trace(model, src, tgt if isinstance(model, Transformer) else None)
+    outputs: list[Tensor] = []
+    with torch.inference_mode(), observing(lambda q, k, v, mask, bias, output: outputs.append(output[0])):
+        model(src, tgt) if isinstance(model, Transformer) else model(src)
+    places = dict.fromkeys(found, 0)
+    for (kind, _), output in zip(sites_of(model), outputs, strict=True):
+        layer, places[kind] = places[kind], places[kind] + 1
+        one = found[kind]
+        assert one.v is not None
+        assert one.v.shape[1] == one.num_kv_heads
+        v = one.v[layer].repeat(one.num_heads // one.num_kv_heads, axis=0)  # (H, M, K)
+        np.testing.assert_allclose(one.layer_weights(layer) @ v, output.numpy(), atol=1e-4)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_what_was_probable_is_what_the_model_says(name: str) -> None:
+    model, src, tgt = MODELS[name](), source(7), source(5)
+    found = trace(model, src, tgt if isinstance(model, Transformer) else None)
+    if isinstance(model, EncoderOnly):
+        assert found.predictions is None
+        expected = model(src)[0].softmax(-1) if isinstance(model, SequenceClassifier) else None
+        assert (found.classes is None) == (expected is None)
+        if expected is not None and found.classes is not None:
+            np.testing.assert_allclose([*found.classes.values()], expected.detach().numpy(), atol=1e-6)
+        return
+    assert found.classes is None
+    assert found.predictions is not None
+    with torch.inference_mode():
+        log_probs = (model(src, tgt) if isinstance(model, Transformer) else model(src))[0].log_softmax(-1)
+    best = log_probs.topk(5)
+    for row, one in enumerate(found.predictions):
+        assert [token.id for token, _ in one.top] == best.indices[row].tolist()
+        np.testing.assert_allclose([value for _, value in one.top], best.values[row].numpy(), atol=1e-5)
+        written = found.sequences["out"][row].id
+        assert written is not None
+        assert one.log_prob == pytest.approx(float(log_probs[row, written]), abs=1e-5)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_the_residual_stream_is_kept_where_it_is_asked_for(name: str) -> None:
+    model, src, tgt = MODELS[name](), source(7), source(5)
+    given = (src, tgt) if isinstance(model, Transformer) else (src,)
+    assert not trace(model, *given).residual
+    stream = trace(model, *given, residual=True).residual
+    stacks = [stack for stack in ("encoder", "decoder") if hasattr(model, stack)]
+    sublayers = [["self_attn", "cross_attn", "feed_forward"], ["self_attn", "feed_forward"]]
+    expected = {"encoder": sublayers[1], "decoder": sublayers[not isinstance(model, Transformer)]}
+    named = {f"{stack}.layers.{n}.{place}" for stack in stacks for n in (0, 1) for place in expected[stack]}
+    embeddings = {f"{'src' if stack == 'encoder' else 'tgt'}_embedding" for stack in stacks}
+    assert set(stream) == named | embeddings
+    # With no norm behind the last layer, what goes on there is the stack's output.
+    with torch.inference_mode():
+        if isinstance(model, Transformer | DecoderOnly):
+            last = stream["decoder.layers.1.feed_forward"]
+            np.testing.assert_allclose(last, model.states(*given)[0].numpy(), atol=1e-5)
+        else:
+            last = stream["encoder.layers.1.feed_forward"]
+            states = EncoderOnly.forward(model, src)[0]
+            np.testing.assert_allclose(last, states.numpy(), atol=1e-5)
+
+
+def test_a_vocabulary_beyond_the_tokenizers_is_named_by_number() -> None:
+    class Letters:
+        size, pad_id, bos_id, eos_id, unk_id = 6, 0, 1, 2, 3
+
+        def encode(self, text: str) -> list[int]:
+            return [4 + (letter == "b") for letter in text]
+
+        def decode(self, ids: Any) -> str:
+            return "".join("ab"[i - 4] for i in ids if i > 3)
+
+    found = trace_pass(decoder(), tgt=[4, 5, 4], out=[5, 4, 2], tokenizers=Tokenizers.of(Letters()))
+    assert found.predictions is not None
+    texts = {token.id: token.text for one in found.predictions for token, _ in one.top}
+    beyond = {i: text for i, text in texts.items() if i is not None and i > 5}
+    assert beyond
+    assert all(text == str(i) for i, text in beyond.items())
 
 
 def test_rotary_positions_are_told_of_self_attention_alone() -> None:

@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 
 from pellucid.errors import DataError
+from pellucid.tasks.tracing import trace
 from pellucid.tracing.attention import AttentionTrace
 from pellucid.tracing.search import SearchNode, SearchTrace
 from pellucid.tracing.tokens import Token
 from pellucid.tracing.trace import Trace
-from tests.unit.tracing.models import traced_pair
+from tests.unit.tracing.models import classifier, source, traced_pair
 
 
 def test_a_row_that_may_attend_to_nothing_is_zero() -> None:
@@ -68,7 +69,18 @@ def test_a_trace_shows_itself_in_a_few_lines() -> None:
         "  AttentionTrace(decoder.self: 2 layers x 6 heads, 4 tgt x 4 tgt, heads of width 2, masked)",
     ]
     assert lines[-1] == f"  faithfulness {found.faithfulness:.2g}"
-    assert len(lines) == 8
+    assert found.predictions is not None
+    mean = np.mean([np.exp(one.log_prob) for one in found.predictions])
+    assert lines[7] == f"  predictions of 4 tokens, on average {mean:.0%} for what was written"
+    assert len(lines) == 9
+
+
+def test_classes_and_the_stream_take_a_line_each() -> None:
+    found = trace(classifier(), source(4), residual=True)
+    assert found.classes is not None
+    best = sorted(found.classes, key=lambda label: -found.classes[label])
+    told = ", ".join(f"{label} {found.classes[label]:.2f}" for label in best)
+    assert repr(found).splitlines()[3:5] == [f"  classes: {told}", "  residual stream at 5 places"]
 
 
 def test_long_and_hostile_tokens_are_cut_and_escaped() -> None:

@@ -39,6 +39,7 @@ TRACES: dict[str, Callable[[], Trace]] = {
     "classifier": lambda: trace(classifier(), source(4), segments=[0, 0, 1, 1]),
     "encoder": lambda: trace(encoder(), source(1)),
     "decoder": lambda: trace(decoder(), source()),
+    "residual": lambda: trace(transformer(), source(), source(4), residual=True),
     "ready": ready,
     "search": searched,
 }
@@ -46,8 +47,11 @@ TRACES: dict[str, Callable[[], Trace]] = {
 
 def assert_same(one: Trace, other: Trace) -> None:
     """Every field and every bit."""
-    bare = [replace(found, attentions={}) for found in (one, other)]
+    bare = [replace(found, attentions={}, residual={}) for found in (one, other)]
     assert bare[0] == bare[1]
+    assert list(one.residual) == list(other.residual)
+    for place, stream in one.residual.items():
+        np.testing.assert_array_equal(stream, other.residual[place])
     assert list(one) == list(other)
     for name in one:
         for field, value in vars(one[name]).items():
@@ -70,6 +74,19 @@ def test_equal_traces_make_equal_bytes(tmp_path: Path) -> None:
     first, second = (trace(model, src, tgt).save(tmp_path / name) for name in ("a", "b"))
     assert first.read_bytes() == second.read_bytes()
     assert str(tmp_path).encode() not in first.read_bytes()
+
+
+def test_a_file_of_version_1_opens_without_what_came_later(tmp_path: Path) -> None:
+    """It was written by the code of that version; what is written of it now is of version 2."""
+    found = load_trace(Path(__file__).with_name("version-1.trace"))
+    assert list(found) == ["encoder.self", "decoder.self", "cross", "search.cross"]
+    assert (found.predictions, found.classes, dict(found.residual), found["cross"].v) == (None, None, {}, None)
+    np.testing.assert_allclose(found["cross"].weights(0, 1).sum(axis=-1), 1, atol=1e-5)
+    assert found.search is not None
+    assert len(found.search.nodes) == 15
+    again = found.save(tmp_path / "again.trace")
+    assert b'"version":"2"' in again.read_bytes()
+    assert_same(found, load_trace(again))
 
 
 def test_other_weights_have_another_checksum() -> None:
@@ -181,7 +198,7 @@ def nothing(manifest: dict[str, Any], tensors: dict[str, np.ndarray]) -> None:
     ("metadata", "message"),
     [
         ({"format": "pt"}, "is not a trace: its format is 'pt', not 'pellucid-trace'"),
-        ({"version": "2"}, "has version '2'; this version of pellucid reads '1'"),
+        ({"version": "3"}, "has version '3'; this version of pellucid reads '1' and '2'"),
         ({"manifest": "{"}, "has a damaged manifest: JSONDecodeError"),
         ({"manifest": "[]"}, "has a damaged manifest: TypeError"),
     ],
@@ -237,6 +254,42 @@ QK_FAULTS: dict[str, tuple[Change, str]] = {
     "sequence": (lambda m, t: m["sequences"].pop("out"), "`cross` names its rows by the sequence `out`, which is not"),
     "token text": (lambda m, t: first(m).update(text=3), "TypeError: `text` of a token is 3"),
     "token field": (lambda m, t: first(m).update(colour="red"), "KeyError: 'colour'"),
+    "values": (
+        lambda m, t: t.update({"cross/v": t["cross/v"][:, :, :3]}),
+        r"`cross` has values of shape \(2, 6, 3, 2\), which do not belong to keys of shape \(2, 6, 5, 2\)",
+    ),
+    "values not finite": (
+        lambda m, t: t["cross/v"].__setitem__((0, 0, 0, 0), np.inf),
+        "`cross` has 1 numbers in `v` that are not finite",
+    ),
+    "fewer predictions": (lambda m, t: m["predictions"].pop(), "it has 3 predictions, but `out` has 4 tokens"),
+    "probability": (
+        lambda m, t: m["predictions"][2].update(log_prob=0.5),
+        "a prediction at place 2 with the log-probability 0.5: no probability is above 1",
+    ),
+    "no probability": (
+        lambda m, t: m["predictions"][1]["top"][0].__setitem__(1, float("nan")),
+        "a prediction at place 1 with the log-probability nan",
+    ),
+    "order": (
+        lambda m, t: m["predictions"][0]["top"].reverse(),
+        "predictions at place 0 that do not stand in the order of their probabilities",
+    ),
+    "token of a prediction": (
+        lambda m, t: m["predictions"][0]["top"][0][0].update(text=7),
+        "damaged manifest: TypeError: `text` of a token is 7",
+    ),
+    "no predictions": (lambda m, t: m.update(predictions=3), "damaged manifest: TypeError: 'int' object is not iter"),
+    "stream": (
+        lambda m, t: t.update({"residual/encoder.layers.0.self_attn": t["residual/encoder.layers.0.self_attn"][1:]}),
+        r"its residual stream at `encoder.layers.0.self_attn` has the shape \(4, 12\), not \(5, D\)",
+    ),
+    "stream not finite": (
+        lambda m, t: t["residual/tgt_embedding"].__setitem__((0, 0), np.nan),
+        "its residual stream at `tgt_embedding` has numbers that are not finite",
+    ),
+    "stream not there": (lambda m, t: t.pop("residual/tgt_embedding"), "ValueError: it names the tensors"),
+    "stream not named": (lambda m, t: m["residual"].pop(), "ValueError: it names the tensors"),
     "faithfulness": (
         lambda m, t: m.update(faithfulness=float("nan")),
         r"its `faithfulness` \(nan\) is not a difference",
@@ -248,9 +301,24 @@ QK_FAULTS: dict[str, tuple[Change, str]] = {
 @pytest.mark.parametrize("fault", QK_FAULTS)
 def test_what_does_not_hold_together_is_refused(fault: str, tmp_path: Path) -> None:
     change, message = QK_FAULTS[fault]
-    made = TRACES["transformer"]()
+    made = trace(transformer(positions="relative"), source(), source(4), residual=True)
     with pytest.raises(DataError, match=f"`.*x.trace`.*{message}"):
         load_trace(rewritten(made, tmp_path / "x.trace", change))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"0": 1.5, "1": -0.5, "2": 0.0}, "it gives the class `0` the probability 1.5"),
+        ({"0": 0.5, "1": 0.1, "2": 0.1}, "it gives its classes probabilities that sum to 0.7"),
+        ({"0": "x"}, "damaged manifest: ValueError: could not convert string to float: 'x'"),
+        ([0.5], "damaged manifest: AttributeError: 'list' object has no attribute 'items'"),
+    ],
+)
+def test_classes_are_probabilities(change: object, message: str, tmp_path: Path) -> None:
+    path = rewritten(TRACES["classifier"](), tmp_path / "x.trace", lambda m, t: m.update(classes=change))
+    with pytest.raises(DataError, match=f"`.*x.trace`.*{message}"):
+        load_trace(path)
 
 
 READY_FAULTS: dict[str, tuple[Change, str]] = {

@@ -9,8 +9,9 @@ export const ko = {
   "recorded attention differs from what ran by at most {most}": "기록한 어텐션과 실제로 돌아간 것의 차이는 많아야 {most}",
   "This trace has nothing that the view “{view}” can show.": "이 기록에는 ‘{view}’ 화면에 보일 것이 없습니다.", "This cannot be shown: {why}": "보일 수 없습니다: {why}",
   // The views.
-  "Heads": "헤드", "Matrix": "행렬", "Model": "모델", "Neuron": "뉴런", "Beam": "빔", "Alignment": "정렬", "Compare": "비교", "Evolution": "변화", "Flow": "흐름", "Text": "글", "Lens": "렌즈", "Contributions": "기여", "Step": "단계",
+  "Matrix": "행렬", "Model": "모델", "Neuron": "뉴런", "Beam": "빔", "Alignment": "정렬", "Compare": "비교", "Evolution": "변화", "Flow": "흐름", "Text": "글", "Lens": "렌즈", "Contributions": "기여", "Step": "단계",
   "Encoder self": "인코더 셀프", "Decoder self": "디코더 셀프", "Cross": "크로스", "Search cross": "탐색 크로스",
-  "Head": "헤드", "heads": "헤드", "head": "헤드", "head {head}": "헤드 {head}", "all": "모두", "none": "없음",
-  "point to look, click to add or remove a head, double-click for it alone (, .)": "가리키면 보이고, 누르면 더하거나 빼고, 두 번 누르면 그것만 남습니다 (, .)", "point to look, click to choose (, .)": "가리키면 보이고, 누르면 고릅니다 (, .)",
+  "point to look, click to add or remove a head, double-click for it alone (, .)": "가리키면 미리 보고, 누르면 더하거나 빼고, 두 번 누르면 그 헤드만 봅니다 (, .)",
+  "point to look, click to choose (, .)": "가리키면 미리 보고, 누르면 고릅니다 (, .)",
+  "head {head}": "헤드 {head}", head: "헤드", heads: "헤드", Head: "헤드", Heads: "헤드", all: "모두", none: "없음",
 };
