@@ -3,12 +3,12 @@
 import { button, el, select, tick, write } from "../dom.js";
 import { written } from "../data/trace.js";
 import { plain, shorten } from "../show/labels.js";
-import { described } from "./described.js";
+import { described, titleOf } from "./described.js";
 import { exporting, help } from "./dialogs.js";
 import { Find } from "./find.js";
 import { headChips } from "./heads.js";
 import { KEYS } from "./keys.js";
-import { LANGUAGES, languageName, spoken, t } from "./language.js";
+import { LANGUAGES, spoken, t } from "./language.js";
 import { tabs } from "./tabs.js";
 
 /** @type {Record<string, string>} */

@@ -150,7 +150,7 @@ class WhatIf {
     const count = this.changed.after.filter(Boolean).length, gone = this.changed.before.filter(Boolean).length;
     write(this.told, same ? t("Everything is on. Switch something off, or hide a word.")
       : !count && !gone ? t("The same words come out: the model can do without what is off.")
-        : t("{count} words are new, {gone} are gone.", { count, gone }));
+        : t("New words: {count}. Words that are gone: {gone}.", { count, gone }));
   }
 
   /** @param {boolean} same */

@@ -1,5 +1,7 @@
 // What a model wrote, as words with the probability of each; and two of them, word against word.
 
+import { spoken } from "../shell/language.js";
+
 /** @typedef {import("../data/trace.js").Token & {adds?: string | null}} Token */
 
 /**
@@ -87,10 +89,9 @@ export function shade(probability) {
 
 /** A probability as people read it: "34 %", never 0 or 100 % for what is not. @param {number} probability */
 export function percent(probability) {
-  if (probability > 0 && probability < 0.0005) return "< 0.1 %";
-  if (probability < 0.01) return `${(100 * probability).toFixed(1)} %`;
-  if (probability < 1 && probability > 0.995) return "> 99 %";
-  return `${Math.round(100 * probability)} %`;
+  const number = probability > 0 && probability < 0.0005 ? "< 0.1" : probability < 0.01 ? (100 * probability).toFixed(1)
+    : probability < 1 && probability > 0.995 ? "> 99" : String(Math.round(100 * probability));
+  return number + (spoken() === "ko" ? "%" : " %");
 }
 
 /**

@@ -23,7 +23,7 @@ TYPES: tuple[PageWeights, ...] = get_args(PageWeights)
 WARNED_OF = 64_000_000
 """Bytes of weights beyond which a page takes long to open, and its model long for a word."""
 MOST_BYTES = 512_000_000
-"""Bytes of weights beyond which browsers refuse a page: its text is one string, of at most about a billion characters."""
+"""Bytes of weights beyond which browsers refuse a page: its text is one string of about a billion characters at most."""
 
 
 def to_page(
@@ -85,7 +85,7 @@ def model_islands(
         raise ConfigError(
             f"the model takes {len(stored):,} bytes in {weights}, and browsers open pages of at most "
             f"{MOST_BYTES:,}{smaller}",
-            "convert it for a program instead: `to=\"onnx\"` or `to=\"ct2\"`",
+            'convert it for a program instead: `to="onnx"` or `to="ct2"`',
         )
     with TemporaryDirectory(prefix="pellucid-") as folder:
         opened.save(Path(folder) / "model")

@@ -151,7 +151,9 @@ def pack_weights(attention: AttentionTrace, layer: int) -> tuple[bytes, Digits, 
     most = 255 if many else 65535
     coded = np.rint(most * np.sqrt(weights.clip(0, 1)))
     error = float(np.abs((coded / most) ** 2 - weights).max(initial=0))
-    return (coded.astype(np.uint8).tobytes(), "u8", error) if many else (_byte_planes(coded.astype("<u2")), "u16", error)
+    return (
+        (coded.astype(np.uint8).tobytes(), "u8", error) if many else (_byte_planes(coded.astype("<u2")), "u16", error)
+    )
 
 
 def pack_vectors(attention: AttentionTrace, layer: int, exact: bool = False) -> tuple[bytes, Digits, float]:
