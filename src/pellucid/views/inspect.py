@@ -65,6 +65,8 @@ class Recorded:
     trace: Trace
     written: str | None = None
     """The translation as text, by a translator that made it."""
+    reader: TextModel[Any] | None = None
+    """The model that read the text; None of a trace file."""
 
 
 def record(model: str, reading: Reading) -> Recorded:
@@ -111,7 +113,8 @@ def _by_task(task: Task, model: str, checkpoint: Path | None, reading: Reading, 
     place = (reading.device, reading.dtype)
     if task.targets != "translations":
         given = text if reading.second is None else (text, reading.second)
-        return Recorded(_at(checkpoint, open_task(model, *place)).trace(given))
+        reader = _at(checkpoint, open_task(model, *place))
+        return Recorded(reader.trace(given), reader=reader)
     if reading.target is not None and reading.beam_size is not None:
         raise ConfigError("`beam_size=` means nothing where `target=` is given: nothing is searched", "leave one out")
     translator = Translator.load(model, *place, reading.source_language, reading.target_language)
@@ -120,7 +123,7 @@ def _by_task(task: Task, model: str, checkpoint: Path | None, reading: Reading, 
     options: dict[str, Any] = {} if reading.beam_size is None else {"beam_size": reading.beam_size}
     trace = translator.trace(text, reading.target, **options)
     ids = [token.id for token in trace.sequences["out"] if not token.special and token.id is not None]
-    return Recorded(trace, reading.target or translator.tokenizers.target.decode(ids))
+    return Recorded(trace, reading.target or translator.tokenizers.target.decode(ids), translator)
 
 
 def is_trace_file(model: str) -> bool:
@@ -152,12 +155,13 @@ def inspect_text(
     gold: str | None,
     all_views: bool,
     one_view: bool,
+    with_model: bool = True,
     scale: float,
 ) -> None:
     """Records, writes what the ending of `output` says, and tells on standard error what was recorded.
 
-    A page has every view while it stays under 8 MB. Raises ConfigError for options that exclude each other or mean
-    nothing to what is written.
+    A page has every view while it stays under 8 MB, and the model, too, unless `with_model` is false. Raises
+    ConfigError for options that exclude each other or mean nothing to what is written.
     """
     suffix = check_request(output, view)
     name = view or ("compare" if compare is not None else "alignment" if gold is not None else "heads")
@@ -189,7 +193,8 @@ def inspect_text(
         elif suffix == ".png":
             shown.png(output, scale)
         else:
-            shown.html(output, [name] if one_view else "all")
+            model = recorded.reader if with_model and reading.second is None else None
+            shown.html(output, [name] if one_view else "all", model=model, examples=[reading.text or ""])
             if not (one_view or all_views) and Path(output).stat().st_size > LARGEST_PAGE:
                 shown.html(output, [name])
                 warnings.warn(

@@ -15,12 +15,14 @@ from pellucid.analysis.evolution import Evolution
 from pellucid.analysis.weights import word_tokens
 from pellucid.errors import ConfigError, DataError, did_you_mean
 from pellucid.files.writing import write_output
+from pellucid.tasks.task import TextModel
 from pellucid.tracing.ready import trace_from_weights
 from pellucid.tracing.tokens import Token
 from pellucid.tracing.trace import Trace, load_trace
 from pellucid.views import ASKING, VIEWS
 from pellucid.views.canvas.drawing import Drawing
 from pellucid.views.choice import Choice, Heads, Pair
+from pellucid.views.model_page import islands_within, views_of
 from pellucid.views.opening import opening_alignment, opening_heads
 from pellucid.views.page import page, write_page
 from pellucid.views.payload import view_extras
@@ -83,13 +85,26 @@ class View:
         """Writes a picture of `scale` dots a pixel of 1/96 inch. Raises ConfigError without the extra `plot`."""
         self.drawing.png(path, scale)
 
-    def html(self, path: str | Path, views: Sequence[str] | str | None = None) -> None:
+    def html(
+        self,
+        path: str | Path,
+        views: Sequence[str] | str | None = None,
+        *,
+        model: TextModel[Any] | None = None,
+        examples: Sequence[str] = (),
+    ) -> None:
         """Writes one web page that needs no network.
 
         `views` are those that it can change to: "all" for every one that the trace can serve, a name or a list for
         these and this one. None: all while the page stays under 8 MB, else this one alone, of which a warning tells.
-        Raises ConfigError for an unknown view, DataError where the trace cannot serve this one.
+        With the `model` that was traced, the page holds that as well where it is small enough, and offers `examples` to
+        be tried. Raises ConfigError for an unknown view, DataError where the trace cannot serve this one.
         """
+        if model is not None and views in (None, "all") and len(self.traces) == 1:
+            html = self._living_page(model, examples)
+            if html is not None:
+                write_output(path, html)
+                return
         if views is not None:
             offered = self.page_views(views)
             write_page(path, self.traces, view=self.name, views=offered, **self.page_parts(offered))
@@ -103,6 +118,14 @@ class View:
                 stacklevel=2,
             )
         write_output(path, html)
+
+    def _living_page(self, model: TextModel[Any], examples: Sequence[str]) -> str | None:
+        """Returns the HTML of the page with the model in it; None where that would take too much."""
+        offered = [name for name in VIEWS if name in self.page_views("all") or name in views_of(model)]
+        parts = self.page_parts(offered)
+        room = LARGEST_PAGE - len(page(self.traces, view=self.name, views=offered, **parts))
+        islands = islands_within(model, room, examples)
+        return islands and page(self.traces, view=self.name, views=offered, model=islands, **parts)
 
     def whole_page(self, views: Sequence[str] | str = "all") -> str:
         """Returns the HTML of the page with these views, and this one."""
