@@ -75,7 +75,7 @@ function called(control) {
 /** A translator is called by its languages, where its card says them. @param {import("./app.js").App} app */
 function titleOf(app) {
   const pair = app.live?.about?.pair;
-  return pair ? t("{source} to {target}", { source: languageName(pair[0]), target: languageName(pair[1]) }) : app.page.title;
+  return pair ? t("{source} to {target}", { source: languageName(pair[0]), target: languageName(pair[1]) }) : t(app.page.title);
 }
 
 /** What is said of the model below the title. @param {import("./app.js").App} app */

@@ -14,7 +14,7 @@ export const ko = {
   "Least sure of “{word}”: {chance}. On average {token} a token.": "가장 자신 없는 낱말은 “{word}”, 확률 {chance}입니다. 토큰 하나당 평균 {token}입니다.",
   "Least sure of “{word}”: {chance}.": "가장 자신 없는 낱말은 “{word}”, 확률 {chance}입니다.",
   "From the word that you chose on, the model went on by itself.": "고르신 낱말 다음부터는 모델이 스스로 이어 썼습니다.",
-  "Other translations": "다른 번역", "Beam size": "빔 크기", "1 (greedy)": "1 (탐욕 탐색)", "How many translations": "번역 개수", "take this one": "이 번역을 고릅니다",
+  "Other translations": "다른 번역", "With a beam of 2 or more the search comes to several.": "빔이 2 이상이면 번역을 여럿 찾습니다.", "Beam size": "빔 크기", "1 (greedy)": "1 (탐욕 탐색)", "How many translations": "번역 개수", "take this one": "이 번역을 고릅니다",
   "This model runs in the page itself: nothing that you write leaves it. It knows what it was trained on, and will be wrong elsewhere: see “What it is”.":
     "모델은 이 페이지 안에서 돌아가며, 쓰신 글은 밖으로 나가지 않습니다. 학습한 것과 비슷한 글만 잘 다룹니다. 무엇을 학습했는지는 ‘이 모델은’에서 볼 수 있습니다.",
   "This model runs in the page itself: nothing that you write leaves it.": "모델은 이 페이지 안에서 돌아가며, 쓰신 글은 밖으로 나가지 않습니다.",
@@ -68,6 +68,7 @@ export const ko = {
   "New words: {count}. Words that are gone: {gone}.": "새 낱말 {count}개, 사라진 낱말 {gone}개입니다.",
   "It still says “{label}”: {before} before, {after} now.": "판단은 그대로 “{label}”입니다. 전에는 {before}, 지금은 {after}입니다.",
   "Now it says “{after}” instead of “{before}”.": "이제 판단은 “{before}” 대신 “{after}”입니다.",
+  "Without it the output is {times} times likelier.": "이 낱말이 없으면 결과의 확률이 {times}배 높아집니다.",
   "Without it the output is {times} times less likely.": "이 낱말이 없으면 결과의 확률이 {times}배 낮아집니다.",
   "The output depends most on {attention}, layer {n}, head {h}.": "결과는 {attention}, {n}층 헤드 {h}에 가장 크게 달려 있습니다.",
   // The card.

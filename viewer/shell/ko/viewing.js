@@ -4,6 +4,7 @@
 export const ko = {
   // The page around the views.
   "Write": "쓰기", "Look": "보기", "Ask": "묻기", "Learn": "배우기", "About": "정보", "View": "화면", "view": "화면", "views": "화면", "what is shown": "보이는 것", "language": "언어",
+  "Translator": "번역기", "Classifier": "분류기", "Language model": "언어 모델",
   "Save": "저장", "save or copy (e)": "저장하거나 복사하기 (e)", "keys": "단축키", "keys (?)": "단축키 (?)",
   "{source} to {target}": "{source} → {target}", "{count} parameters": "파라미터 {count}개", "runs in this page, without a network": "이 페이지 안에서, 네트워크 없이",
   "recorded attention differs from what ran by at most {most}": "기록한 어텐션과 실제로 돌아간 것의 차이는 많아야 {most}",
