@@ -42,6 +42,7 @@ from pellucid.views.pictures.neuron import show_neuron
 from pellucid.views.pictures.text import show_text
 
 PICTURES: Mapping[str, Callable[[Trace, Choice], Drawing]] = {
+    "overview": show_model,
     "text": show_text,
     "heads": show_heads,
     "matrix": show_matrix,
