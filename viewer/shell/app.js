@@ -48,6 +48,7 @@ export class App {
     /** @type {number | null} a head that is shown while its picture is pointed at */
     this.previewed = null;
     this.drawn = 0;
+    this.tip = new Tip(root);
     this.speak();
     this.build(root);
     listen(this);
@@ -68,11 +69,10 @@ export class App {
     this.controls = new Controls(this);
     this.stage = el("div", { class: "stage" });
     this.readout = new Readout(this);
-    this.tip = new Tip(root);
     this.region = el("div", { class: "mirror", "aria-live": "polite", role: "status" });
     this.listing = el("div", { class: "listing" });
     this.note = el("p", { class: "note" });
-    this.key = el("div", { class: "legend" });
+    this.key = el("div", { class: "signs" });
     const main = el("main", {}, this.controls.bar, this.readout.root, this.stage, this.key, this.note, this.listing);
     this.grid = new Grid(main, (row, column) => this.moveTo({ row, column }));
     root.append(this.controls.header, main, this.region);

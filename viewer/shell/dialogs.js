@@ -1,7 +1,8 @@
 // What opens over the page: the list of keys and of what figures mean, and what can be taken along.
 
-import { button, el } from "../dom.js";
+import { button, el, write } from "../dom.js";
 import { plain, shorten } from "../show/labels.js";
+import { described } from "./described.js";
 import { t } from "./language.js";
 import { MEANINGS } from "./statistics.js";
 
@@ -26,7 +27,7 @@ export function help(app, keys) {
   const list = [...keys, ...(app.shown.keys ?? [])].flatMap(([key, what]) => [
     el("dt", {}, ...key.split(" ").map((/** @type {string} */ one) => el("kbd", {}, one))), el("dd", {}, t(what))]);
   const figures = Object.entries(MEANINGS).flatMap(([name, meaning]) => [el("dt", {}, t(name)), el("dd", {}, t(meaning))]);
-  open(t("Keys and figures"), el("dl", { class: "keys" }, ...list),
+  open(t("Keys and figures"), write(el("p", {}), described(app)), el("dl", { class: "keys" }, ...list),
     el("p", {}, t("“·” begins a piece that continues the word before it, “␣” is a space, “⟨…⟩” a character that cannot be seen.")),
     el("h3", {}, t("What the figures of a head mean")), el("dl", { class: "keys" }, ...figures),
     el("p", {}, t("Attention is not by itself an explanation: that a head looks at a token does not say that the outcome hangs on it. Switching the head off does.")));

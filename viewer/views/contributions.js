@@ -26,17 +26,18 @@ export const contributions = {
 };
 
 class Contributions {
-  offered = "";
-  /** @type {Part[]} */ parts;
-  /** @type {string[]} */ names;
-  /** @type {number} */ most;
-  /** @type {{rows: {tokens: import("../data/trace.js").Token[]}, columns: {tokens: import("../data/trace.js").Token[]}}} */ axes;
-  /** @type {number[]} */ values;
-  /** @type {number} */ left;
-  /** @type {number} */ bar;
-
   /** @type {import("../analysis/contributions.js").Contributions | null} */
   #found = null;
+  /** @type {Part[]} */
+  parts = [];
+  /** @type {string[]} */
+  names = [];
+  /** @type {number[]} */
+  values = [];
+  left = 0;
+  bar = 0;
+  /** The rivals that are in the list, by their ids. */
+  listed = "";
 
   /**
    * @param {import("../shell/app.js").App} app
@@ -97,8 +98,8 @@ class Contributions {
   /** Fills the list of rivals. @param {{id: number, text: string, probability: number}[]} others */
   #offer(others) {
     const list = /** @type {HTMLSelectElement} */ (/** @type {HTMLElement} */ (this.rivals).querySelector("select")), key = others.map((one) => one.id).join();
-    if (this.offered === key) return;
-    this.offered = key;
+    if (this.listed === key) return;
+    this.listed = key;
     list.replaceChildren(...others.map((one, i) => option(i ? String(one.id) : "", `${shorten(plain(one.text.trim() || one.text), 16)} (${figure(one.probability, 3)})`)), option("none", t("nothing: the logit itself")));
     list.value = this.#against;
   }
@@ -136,7 +137,6 @@ class Contributions {
 
   /** @param {CanvasRenderingContext2D} ctx @param {Window} seen */
   #paint(ctx, seen) {
-    if (!this.names) return;
     const { colours } = this.app, { x, each } = this.#zero;
     ctx.textBaseline = "middle";
     for (const i of span(seen.y, seen.height, HEIGHT, this.size.rows)) {
@@ -157,7 +157,7 @@ class Contributions {
   /** @param {CanvasRenderingContext2D} ctx @param {Window} seen */
   #marks(ctx, seen) {
     const { cursor, colours } = this.app;
-    if (!cursor || !this.names) return;
+    if (!cursor) return;
     ctx.strokeStyle = colours.accent;
     ctx.lineWidth = 1.5;
     ctx.strokeRect(1 - seen.x, cursor.row * HEIGHT - seen.y + 1, this.left + this.bar - 2, HEIGHT - 2);
@@ -191,7 +191,7 @@ class Contributions {
 
   /** Opens a head where one sees what it looks at. @param {number} row */
   enter(row) {
-    const { attention, layer, head } = this.parts[row], to = ["text", "matrix", "heads"].find((name) => this.app.views.some((/** @type {import("./view.js").View} */ view) => view.name === name));
+    const { attention, layer, head } = this.parts[row], to = ["text", "matrix", "heads"].find((name) => this.app.views.some((/** @type {any} */ view) => view.name === name));
     if (!attention || head === undefined || !to) return;
     this.app.state.set({ view: to, attention, layer: layer ?? 0, head, heads: String(head), ...(to === "text" ? { "text.by": "head" } : {}) });
   }

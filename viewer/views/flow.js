@@ -7,6 +7,7 @@ import { details, figure, quoted } from "../show/labels.js";
 import { MatrixPicture } from "../show/matrix.js";
 import { panels } from "../show/panels.js";
 import { axes, note, shown, titles } from "../show/shown.js";
+import { ko } from "../shell/ko/flow.js";
 import { t } from "../shell/language.js";
 
 const KINDS = /** @type {const} */ (["raw", "rollout", "norm"]);
@@ -17,6 +18,7 @@ const NAMES = { raw: "Weights", rollout: "Rollout", norm: "Norm-weighted" };
 export const flow = {
   name: "flow",
   title: "Flow",
+  korean: ko,
   shows: (attention) => attention.hasWeights && !attention.name.startsWith("search."),
   open: (app, stage) => new Flow(app, stage),
 };

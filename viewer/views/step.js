@@ -24,7 +24,7 @@ const MOST_NUMBERS = 24_000_000;
 /** @type {import("./view.js").View} */
 export const step = {
   name: "step",
-  title: "Step",
+  title: "Step by step",
   live: true,
   alone: true,
   steady: true,
@@ -57,10 +57,10 @@ class Walk {
     this.up = button(t("same step, layer before"), () => this.#jump(-1), { title: "[" });
     this.down = button(t("same step, next layer"), () => this.#jump(1), { title: "]" });
     this.count = el("span", { class: "count" });
-    this.map = el("div", { class: "map" });
-    this.card = el("div", { class: "card" });
-    this.sentence = el("div", { class: "sentence" });
-    this.paces = el("div", { class: "paces" }, this.back, this.count, this.forward, el("span", { class: "layers" }, this.up, this.down));
+    this.map = el("div", { class: "course" });
+    this.card = el("div", { class: "lesson" });
+    this.sentence = el("div", { class: "reading" });
+    this.paces = el("div", { class: "paces" }, this.back, this.count, this.forward, el("span", { class: "jumps" }, this.up, this.down));
     stage.append(el("div", { class: "steps" }, this.map, el("div", { class: "step" }, this.sentence, this.paces, this.card)));
   }
 
@@ -145,7 +145,7 @@ class Walk {
     const attends = ["self_attn", "cross_attn"].includes(step.sublayer) && !["norm", "add", "join"].includes(step.kind);
     this.card.replaceChildren(...[
       el("p", { class: "where" }, whereIs(step)), el("h2", {}, t(source.title)), shown.formula(scene),
-      el("p", { class: "says" }, shown.says(scene)), attends ? this.#heads(scene) : null, ...shown.shows(scene),
+      el("p", { class: "says" }, shown.says(scene)), at === 0 ? el("p", { class: "note" }, this.hint) : null, attends ? this.#heads(scene) : null, ...shown.shows(scene),
       el("p", { class: "source" }, section, " · ", el("code", { title: "src/pellucid/" + source.code.split("::")[0] }, source.code.replace("::", " · "))),
     ].filter((one) => one !== null));
     write(this.count, t("{at} of {count}", { at: at + 1, count: this.#steps.length }));

@@ -149,14 +149,14 @@ export class Session {
   /** Tells the other views which line they look at. */
   remember() {
     const { line } = this;
-    if (line?.text.trim()) remember(this.app, line.text, line.result);
+    if (line?.text.trim()) remember(this.app, line.text, line.result, line.prefix.length ? null : this.options);
   }
 
   /** @param {Line} line @param {any} result */
   take(line, result) {
     line.state = "done";
     line.result = result;
-    line.words = words(result.labels, result.probabilities, result.top);
+    line.words = words(result.labels, result.probabilities, result.top, result.text);
     line.fresh = line.words.length;
   }
 
@@ -212,7 +212,7 @@ export function add(written, before, word) {
   }
 }
 
-/** What was written last in a page, and what the model made of it. @type {WeakMap<object, {text: string, result: any}>} */
+/** What was written last in a page, what the model made of it, and how it searched. @type {WeakMap<object, {text: string, result: any, how: any}>} */
 const latest = new WeakMap();
 /** What the trace of a page was made of. @type {WeakMap<object, string>} */
 const followed = new WeakMap();
@@ -222,8 +222,9 @@ const followed = new WeakMap();
  * @param {any} app
  * @param {string} text
  * @param {any} result
+ * @param {any} [how] the search that wrote it, where nobody chose words; null where somebody did
  */
-export function remember(app, text, result) { latest.set(app, { text, result }); }
+export function remember(app, text, result, how = null) { latest.set(app, { text, result, how }); }
 
 /**
  * The one text that the views beside the box ask about: what was written or pointed at last, else what the page opens with.
@@ -240,14 +241,16 @@ export function asked(app) {
  * @param {any} app
  */
 export async function follow(app) {
-  const text = asked(app), result = latest.get(app)?.result ?? null;
+  const text = asked(app), { result = null, how = null } = latest.get(app) ?? { how: session(app).options };
   if (!text) return;
   // A line of several sentences was written in parts; its trace is of the whole line, as the model takes it.
-  const ids = result?.parts && result.parts.length !== 1 ? null : result?.ids ?? null, key = JSON.stringify([text, ids]);
+  const ids = how || !result?.ids || (result.parts && result.parts.length !== 1) ? null : result.ids;
+  const searched = app.live.about.task === "translate" && how ? { search: true, beamSize: how.beamSize, lengthPenalty: how.lengthPenalty } : {};
+  const key = JSON.stringify([text, ids, searched]);
   if (followed.get(app) === key) return;
   followed.set(app, key);
   try {
-    const trace = await app.live.trace(text, ids, { lane: "follow" });
+    const trace = await app.live.trace(text, ids, { ...searched, lane: "follow" });
     await app.show(trace);
   } catch (error) {
     followed.delete(app);
