@@ -69,7 +69,11 @@ class Translate {
     if (!this.session.lines.length) this.session.again();
   }
 
-  controls = [];
+  /** @type {(string | HTMLElement)[]} */ controls = [];
+  searched = "";
+  said = "";
+  /** @type {any} */ shownOf;
+  /** @type {number | undefined} */ frameAsked;
 
   /** How the model searches. */
   #search() {

@@ -25,6 +25,8 @@ export const what_if = {
 const GOES_ON = 24;
 
 class WhatIf {
+  /** @type {import("../writing/words.js").Word[]} */ read;
+
   hint = "";
   size = { rows: 0, columns: 0 };
 

@@ -29,7 +29,7 @@ export function bars(classes) {
 export class Classes {
   hint = "";
   size = { rows: 0, columns: 0 };
-  controls = [];
+  /** @type {(string | HTMLElement)[]} */ controls = [];
 
   /** @param {any} app @param {HTMLElement} stage */
   constructor(app, stage) {

@@ -50,7 +50,8 @@ export class Continuing {
     this.#paint();
   }
 
-  controls = [];
+  /** @type {(string | HTMLElement)[]} */ controls = [];
+  /** @type {any} */ said;
 
   /** The list of alternatives asks a translator how it would go on; a language model is asked the same in its own way. */
   #previewing() {

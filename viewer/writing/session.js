@@ -11,6 +11,7 @@ import { words } from "./words.js";
  * @property {Word[]} words as far as they are chosen
  * @property {any} result what the client gave, once it is whole
  * @property {string} failure
+ * @property {number} [fresh] how many of the words are new, while others of before still stand
  * @property {number[][]} prefix the tokens that a person has chosen, of each part of the line; empty: none
  */
 
@@ -37,6 +38,9 @@ export function session(app) {
 }
 
 export class Session {
+  /** Which line other views look at. */
+  at = 0;
+
   /** @param {any} app */
   constructor(app) {
     this.app = app;
@@ -95,7 +99,7 @@ export class Session {
     this.controller?.abort();
     const controller = (this.controller = new AbortController());
     const before = this.lines;
-    this.lines = this.text.slice(0, MOST_CHARACTERS).split(/\r\n|\r|\n/).map((text, i) => {
+    this.lines = this.text.slice(0, MOST_CHARACTERS).split(/\r\n|\r|\n/).map((/** @type {string} */ text, /** @type {number} */ i) => {
       const same = before[i]?.text === text ? before[i] : before.find((line) => line.text === text);
       const { words: shown = [], prefix = [] } = same ?? { words: before[i]?.words };
       return { text, state: /** @type {Line["state"]} */ (text.trim() ? "waiting" : "empty"), words: text.trim() ? shown : [], result: null, failure: "", prefix: same ? prefix : [] };
