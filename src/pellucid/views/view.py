@@ -65,7 +65,9 @@ class View:
 
     @property
     def drawing(self) -> Drawing:
-        """Draws the still picture. Raises DataError where the trace does not have what the view shows."""
+        """Draws the still picture. Raises DataError where the view or the trace has none."""
+        if self.name not in PICTURES:
+            raise DataError(f"the view `{self.name}` has no still picture", "write a page: .html")
         return PICTURES[self.name](self.trace, self.choice)
 
     @property
