@@ -42,7 +42,6 @@ from pellucid.views.pictures.neuron import show_neuron
 from pellucid.views.pictures.text import show_text
 
 PICTURES: Mapping[str, Callable[[Trace, Choice], Drawing]] = {
-    "overview": show_model,
     "text": show_text,
     "heads": show_heads,
     "matrix": show_matrix,
@@ -197,7 +196,7 @@ class View:
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
         """Returns what a notebook shows: the page, and for where no script runs a picture and a line of text."""
-        drawing = self.drawing
+        drawing = PICTURES.get(self.name, show_model)(self.trace, self.choice)
         return drawing._repr_mimebundle_() | {"text/html": self._frame(drawing)}
 
     def _frame(self, drawing: Drawing) -> str:
