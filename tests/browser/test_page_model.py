@@ -40,9 +40,9 @@ from tests.unit.weights.hugging_face.folders import BART, BERT, LLAMA, bart_tens
 
 pytestmark = pytest.mark.browser
 
-# Both sides round to single precision in another order: some 1e-6 of numbers of size 1 to 10. A setting that is read
-# wrongly moves them by 1e-3 at least.
-TOLERANCE = 3e-5
+# Both sides round in another order, which moves numbers of about 1 by some 1e-6 here; what passes through a network may
+# move by NETWORK of tests/rounding.py, 3.5e-4. This is nearer, and what a page promises.
+TOLERANCE = 1e-4
 SEEDS = range(48)
 S, T = 11, 7
 

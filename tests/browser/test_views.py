@@ -45,7 +45,7 @@ def test_it_draws(open_page: Open, view: str, context: dict[str, object]) -> Non
     opened = open_page(translation(), view=view, **context)
     opened.press("ArrowDown")
     assert opened.page.evaluate(
-        "(() => { const c = document.querySelector('canvas'), ctx = c.getContext('2d');"
+        "(() => { const c = document.querySelector('.pane canvas'), ctx = c.getContext('2d');"
         "return new Set(new Uint32Array(ctx.getImageData(0, 0, c.width, c.height).data.buffer)).size; })()"
     ) > 8  # fmt: skip
     assert opened.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
@@ -77,7 +77,7 @@ def test_pixels_of_the_matrix_are_its_weights(open_page: Open) -> None:
     opened = open_page(trace, state={"head": 1})
     ramp, frame = opened.ask("[p.app.colours.sequential, p.app.shown.drawing.frame]")
     weights = trace["encoder.self"].weights(0, 1)
-    ctx = "document.querySelector('canvas').getContext('2d')"
+    ctx = "document.querySelector('.pane canvas').getContext('2d')"
     pixel = f"Array.from({ctx}.getImageData(...a, 1, 1).data.slice(0, 3))"
     for i, j in [(0, 0), (3, 5), (7, 2)]:
         # Beside the number in the cell's middle.
@@ -113,13 +113,13 @@ def test_hover_tells_the_exact_number(open_page: Open) -> None:
 def test_heads_follow_a_token_from_either_side(open_page: Open) -> None:
     opened = open_page(translation(), view="heads", state={"attention": "cross"})
     box = opened.page.locator(".pane").bounding_box()
-    opened.page.mouse.move(box["x"] + 30, box["y"] + 8 + 24 * 1.5)
+    opened.page.mouse.move(box["x"] + 30, box["y"] + 26 + 24 * 1.5)
     assert opened.ask("p.app.cursor.row") == 1
-    opened.page.mouse.move(box["x"] + opened.ask("p.app.shown.right") + 30, box["y"] + 8 + 24 * 4.5)
+    opened.page.mouse.move(box["x"] + opened.ask("p.app.shown.right") + 30, box["y"] + 26 + 24 * 4.5)
     assert opened.ask("p.app.cursor.column") == 4
-    opened.page.mouse.click(box["x"] + 30, box["y"] + 8 + 24 * 0.5)
+    opened.page.mouse.click(box["x"] + 30, box["y"] + 26 + 24 * 0.5)
     opened.page.keyboard.down("Shift")
-    opened.page.mouse.click(box["x"] + 30, box["y"] + 8 + 24 * 2.5)
+    opened.page.mouse.click(box["x"] + 30, box["y"] + 26 + 24 * 2.5)
     assert opened.settle().ask("[p.get('pin').split(',')[0], p.get('pin2')]") == ["0", "row:2"]
 
 

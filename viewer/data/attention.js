@@ -45,14 +45,19 @@ export class Attention {
   /** Whether queries and keys are here. */
   get hasVectors() { return this.description.store === "vectors"; }
 
-  /** Whether weights are rounded to 8 bits. */
-  get coarse() { return this.description.stored?.[0].digits === "u8"; }
+  /** Whether the model divides its scores by √K; T5 does not. */
+  get divided() { return this.description.divided !== false; }
+
+  /** By how much a weight of the page is off at most, against that which was recorded. */
+  get error() { return /** @type {number} */ (this.description.error ?? 0); }
 
   /**
-   * A weight as far as the page knows it.
+   * A weight as far as the page knows it: the error is at most half a unit of its last digit.
    * @param {number} weight
    */
-  figure(weight) { return figure(weight, this.coarse ? 3 : 4); }
+  figure(weight) {
+    return figure(weight, this.error ? Math.max(2, Math.min(4, Math.floor(-Math.log10(2 * this.error)))) : 4);
+  }
 
   /**
    * A layer's data, after which everything about it can be asked without waiting.

@@ -1,18 +1,10 @@
 // What was found out about a trace beyond its attention: by Python, which put it into the page, or by the page's model.
 
 import { given } from "../analysis/passes.js";
+import { t } from "../shell/language.js";
 
 /** @type {WeakMap<object, Map<string, Promise<any>>>} by trace what was asked of it */
 const found = new WeakMap();
-
-/**
- * Whether the page can tell: Python put it there for one of the traces, or there is a model to ask.
- * @param {import("../shell/app.js").App} app
- * @param {string} name "lens" or "contributions"
- */
-export function canExplain(app, name) {
-  return Boolean(app.live || app.extras[name]?.traces?.some(Boolean));
-}
 
 /**
  * What Python put into the page of the trace that is looked at, or null.
@@ -31,10 +23,12 @@ export function carried(app, name) {
  * @returns {Promise<any>}
  */
 export function explained(app, name, question = {}) {
-  const { trace, live } = app, of = found.get(trace) ?? new Map(), key = name + JSON.stringify(question);
+  const { trace, live } = app;
+  if (!live) throw new Error(t("the page has no model to ask"));
+  const of = found.get(trace) ?? new Map(), key = name + JSON.stringify(question);
   found.set(trace, of);
   if (!of.has(key)) {
-    const asked = live[name](given(trace), null, { ...trace.how, ...question });
+    const asked = /** @type {any} */ (live)[name](given(trace), null, { .../** @type {any} */ (trace).how, ...question });
     asked.catch(() => of.delete(key));
     of.set(key, asked);
   }

@@ -36,9 +36,10 @@ export class Steps {
     this.prefixLength = this.cuts ? 0 : decode.target_prefix.length;
     /** The most tokens, the end token not counted. */
     this.limit = limit(given.length, decode, config);
-    const special = this.cuts ? [config.pad_id] : [config.pad_id, config.bos_id];
-    this.never = [...new Set([...decode.suppress, ...special])]
-      .filter((id) => id !== null && id < this.size && (this.cuts || id !== this.eos || decode.suppress.includes(id)));
+    this.never = neverWritten(config, decode);
+    const odd = prefix.find((id) => this.never.includes(id) || id === this.eos || !(id >= 0 && id < this.size));
+    if (odd !== undefined) throw new Error(`a text cannot begin with the id ${odd}: it is not written`);
+    if (prefix.length > this.limit) throw new Error(`the chosen beginning has ${prefix.length} tokens, and the text may have ${this.limit}`);
     /** The log-probability of each token of `prefix`. @type {number[]} */
     this.prefixed = [];
     /** The log-probabilities, (V,), from which each token of `prefix` was chosen. @type {Float64Array[]} */
@@ -128,6 +129,17 @@ export class Steps {
     const ids = this.ids(row), ended = !(this.cuts && this.length >= this.limit);
     return { ids, score, ended, length: this.prefixLength + ids.length + Number(ended) };
   }
+}
+
+/**
+ * The ids that no output may hold: padding, the start token of an encoder-decoder, and what the settings name.
+ * @param {any} config
+ * @param {any} decode
+ * @returns {number[]}
+ */
+export function neverWritten(config, decode) {
+  const special = config.num_encoder_layers === 0 ? [config.pad_id] : [config.pad_id, config.bos_id].filter((id) => id !== config.eos_id);
+  return [...new Set([...decode.suppress, ...special])].filter((id) => id !== null && id < config.tgt_vocab_size);
 }
 
 /**

@@ -5,12 +5,15 @@ import { State } from "../state.js";
 import { Colours } from "../show/colours.js";
 import { Grid } from "../show/grid.js";
 import { plain, shorten } from "../show/labels.js";
+import { legend } from "../show/legend.js";
 import { Controls } from "./controls.js";
 import { listen } from "./keys.js";
 import { preferred, speak, spoken, t } from "./language.js";
+import { openingHeads } from "./opening.js";
 import { Readout } from "./readout.js";
 import { table } from "./table.js";
 import { Tip } from "./tip.js";
+import { cellOf, wordOf } from "./word.js";
 
 /** @typedef {{row: number, column: number}} Cell */
 
@@ -31,7 +34,7 @@ export class App {
     this.live = page.live ?? null;
     /** @type {Record<string, any>} what Python computed for single views */
     this.extras = page.extras;
-    this.state = new State({ view: page.view, layer: "0", head: "0", heads: "all", scale: "linear", language: preferred(), ...page.state }, (keys) => this.change(keys));
+    this.state = new State({ view: page.view, layer: "", head: "", heads: page.extras.opening || page.live ? "own" : "all", scale: "linear", language: preferred(), ...page.state }, (keys) => this.change(keys));
     this.views = page.views.map((/** @type {string} */ name) => views.find((view) => view.name === name)).filter(Boolean);
     this.colours = new Colours();
     /** @type {Cell | null} where the pointer or the keyboard is */
@@ -39,9 +42,11 @@ export class App {
     /** @type {number | null} a head that is shown while its picture is pointed at */
     this.previewed = null;
     this.drawn = 0;
+    this.tip = new Tip(root);
     this.speak();
     this.build(root);
     listen(this);
+    for (const view of this.views) view.begin?.(this);
     for (const query of ["(prefers-color-scheme: dark)", "(forced-colors: active)"]) {
       matchMedia(query).addEventListener("change", () => this.recolour());
     }
@@ -58,11 +63,11 @@ export class App {
     this.controls = new Controls(this);
     this.stage = el("div", { class: "stage" });
     this.readout = new Readout(this);
-    this.tip = new Tip(root);
     this.region = el("div", { class: "mirror", "aria-live": "polite", role: "status" });
     this.listing = el("div", { class: "listing" });
     this.note = el("p", { class: "note" });
-    const main = el("main", {}, this.controls.bar, this.readout.root, this.stage, this.note, this.listing);
+    this.key = el("div", { class: "signs" });
+    const main = el("main", {}, this.controls.bar, this.readout.root, this.stage, this.key, this.note, this.listing);
     this.grid = new Grid(main, (row, column) => this.moveTo({ row, column }));
     root.append(this.controls.header, main, this.region);
   }
@@ -75,6 +80,7 @@ export class App {
    * @param {import("../data/trace.js").Trace} trace
    */
   show(trace) {
+    /** @type {any} */ (trace).opening ??= openingHeads(trace);
     this.traces[this.traces.indexOf(this.trace)] = trace;
     this.busy = this.view.steady ? this.draw() : this.open();
     return this.busy;
@@ -93,12 +99,28 @@ export class App {
     return this.choices.find((one) => one.name === this.state.get("attention")) ?? this.choices[0] ?? [...(this.trace?.attentions.values() ?? [])][0];
   }
 
-  get layer() { return Math.max(0, Math.min(this.state.number("layer"), (this.attention?.numLayers ?? 1) - 1)); }
+  /**
+   * The layer and the head that an attention shows until somebody chooses: the head that aligns, or the sharpest that
+   * is no sink, as Python or the page's model found them.
+   * @returns {number[]}
+   */
+  get first() {
+    const { attention, trace } = this;
+    return (trace && /** @type {any} */ (trace).opening?.[attention?.name]) ?? this.extras.opening?.[this.traces.indexOf(trace)]?.[attention?.name] ?? [0, 0];
+  }
+
+  get layer() {
+    const chosen = this.state.get("layer") === "" ? this.first[0] : this.state.number("layer");
+    return Math.max(0, Math.min(chosen, (this.attention?.numLayers ?? 1) - 1));
+  }
 
   /** The head that is looked at: the one that was chosen, or one that is pointed at for a while. */
   get head() { return this.previewed ?? this.chosenHead; }
 
-  get chosenHead() { return Math.max(0, Math.min(this.state.number("head"), (this.attention?.numHeads ?? 1) - 1)); }
+  get chosenHead() {
+    const chosen = this.state.get("head") === "" ? this.first[1] : this.state.number("head");
+    return Math.max(0, Math.min(chosen, (this.attention?.numHeads ?? 1) - 1));
+  }
 
   /** The heads that a view of several shows, in order. @returns {number[]} */
   get heads() { return this.previewed === null ? this.chosenHeads : [this.previewed]; }
@@ -107,6 +129,7 @@ export class App {
   get chosenHeads() {
     const all = Array.from({ length: this.attention.numHeads }, (_, head) => head), chosen = this.state.get("heads");
     if (chosen === "all") return all;
+    if (chosen === "own") return [this.chosenHead];
     const numbers = new Set(chosen.split(",").filter(Boolean).map(Number));
     return all.filter((head) => numbers.has(head));
   }
@@ -122,12 +145,16 @@ export class App {
 
   get view() { return this.views.find((/** @type {any} */ view) => view.name === this.state.get("view")) ?? this.views[0]; }
 
-  /** The cell that was clicked or entered. @returns {Cell | null} */
+  /** The cell that was clicked or entered; in another view than that one, the cell of the same word. @returns {Cell | null} */
   get pin() {
     const [row, column] = this.state.get("pin").split(",").map(Number);
     const size = this.shown?.size;
-    return size && row < size.rows && column < size.columns ? { row, column } : null;
+    if (this.state.get("pin")) return size && row < size.rows && column < size.columns ? { row, column } : null;
+    return size ? cellOf(this, this.state.get("word")) : null;
   }
+
+  /** The word that is pointed at or pinned, as "sequence:place"; "" is none. Views and strips of words follow it. */
+  get word() { return this.cursor ? wordOf(this, this.cursor) : this.state.get("word"); }
 
   /** The cell that is told about. */
   get cell() { return this.cursor ?? this.pin; }
@@ -172,6 +199,7 @@ export class App {
       shown.draw();
       this.controls.sync();
       write(this.note, shown.note?.() ?? "");
+      this.key.replaceChildren(...legend(shown.legend?.() ?? [], this.colours));
       this.mirror();
       this.refresh();
       this.listing.replaceChildren(...(this.state.flag("table") && shown.table ? [table(shown.table())] : []));
@@ -209,13 +237,21 @@ export class App {
       this.cursor = null;
       this.state.set({ pin: "" });
     }
-    if (this.opening === this.opened && keys.size === 1 && keys.has("pin")) return this.refresh();
+    if (this.opening === this.opened && [...keys].every((key) => key === "pin" || key === "word")) return this.refresh();
     if (keys.has("language")) {
       this.speak();
       this.controls.head();
     }
     this.busy = this.opening === this.opened ? this.draw() : this.open();
+    if (keys.has("layer") || keys.has("head")) this.busy = this.busy.then(() => this.tellPlace());
     return this.busy;
+  }
+
+  /** Says which layer and head are shown now, and what the cell that was looked at has there. */
+  tellPlace() {
+    if (!this.attention || this.view.alone || document.activeElement?.matches("input")) return;
+    const { cell } = this, told = cell && this.shown.read?.(cell.row, cell.column)?.text;
+    this.say([t("layer {layer}, head {head}", { layer: this.layer, head: this.head }), told].filter(Boolean).join(": "));
   }
 
   /** Fills the grid that screen readers and the keyboard use. */
@@ -265,8 +301,8 @@ export class App {
    */
   setPin(cell) {
     const same = cell && this.pin?.row === cell.row && this.pin?.column === cell.column;
-    this.state.set({ pin: cell && !same ? `${cell.row},${cell.column}` : "" });
-    if (cell) this.say(same ? "let go" : "pinned");
+    this.state.set({ pin: cell && !same ? `${cell.row},${cell.column}` : "", word: cell && !same ? wordOf(this, cell) : "" });
+    if (cell) this.say(same ? t("let go") : t("pinned"));
   }
 
   /**

@@ -2,7 +2,8 @@
 
 import { button, el, select, tick, write } from "../dom.js";
 import { written } from "../data/trace.js";
-import { figure, plain, shorten } from "../show/labels.js";
+import { plain, shorten } from "../show/labels.js";
+import { described, titleOf } from "./described.js";
 import { exporting, help } from "./dialogs.js";
 import { Find } from "./find.js";
 import { headChips } from "./heads.js";
@@ -31,7 +32,8 @@ export class Controls {
   /** Writes the header, in the language that is chosen. */
   head() {
     const { app } = this;
-    const about = el("div", { class: "about" }, write(el("h1"), shorten(plain(app.page.title), 120)), write(el("p"), described(app)));
+    this.find.name();
+    const about = el("div", { class: "about" }, write(el("h1"), shorten(plain(titleOf(app)), 120)), write(el("p"), described(app)));
     const tools = el("div", { class: "tools" }, this.find.root, this.languages(),
       button(t("Save"), () => exporting(app), { title: t("save or copy (e)") }), button("?", () => help(app, KEYS), { title: t("keys (?)"), "aria-label": t("keys") }));
     this.tabs.setAttribute("aria-label", t("views"));
@@ -41,7 +43,7 @@ export class Controls {
 
   /** One button a language, each named in its own. */
   languages() {
-    const buttons = LANGUAGES.map(([language, name, short]) => write(button("", () => this.app.state.set({ language }), { lang: language, title: name, "aria-label": name, "aria-pressed": String(language === spoken()) }), short));
+    const buttons = LANGUAGES.map(([language, name, short]) => write(button("", () => this.app.state.set({ language }), { lang: language, title: name, "aria-pressed": String(language === spoken()) }), short));
     return el("div", { class: "segments languages", role: "group", "aria-label": t("language") }, ...buttons);
   }
 
@@ -50,6 +52,7 @@ export class Controls {
     const { app } = this, { controls } = app.shown, focused = [this.header, this.bar].find((one) => one.querySelector(":focus-visible"));
     const name = focused && called(/** @type {Element} */ (document.activeElement));
     this.synced = [];
+    this.find.root.hidden = Boolean(app.view.alone);
     this.tabs.replaceChildren(...tabs(app));
     const built = controls.map((/** @type {string | Node} */ one) => (typeof one === "string" ? BUILD[one](app, this) : one));
     this.bar.replaceChildren(...built.filter(Boolean));
@@ -70,53 +73,45 @@ function called(control) {
   return control.getAttribute("aria-label") ?? (label?.querySelector("span") ?? label ?? control).textContent;
 }
 
-/** @param {import("./app.js").App} app */
-function described(app) {
-  if (!app.traces.length) return "";
-  const { model, faithfulness } = app.traces[0];
-  const parts = [model.name, model.family, model.d_model && `d_model ${model.d_model}`];
-  if (faithfulness !== null) parts.push(`recorded attention differs from what ran by at most ${faithfulness ? figure(faithfulness) : "0"}`);
-  return parts.filter(Boolean).map((part) => plain(String(part))).join(" · ");
-}
-
 /** @type {Record<string, (app: import("./app.js").App, controls: Controls) => Node | null>} */
 const BUILD = {
   trace: (app) => app.traces.length < 2 ? null
-    : select("Trace", app.traces.map((trace, i) => [String(i), traceName(app, i)]), String(app.traces.indexOf(app.trace)), (trace) => app.state.set({ trace })),
+    : select(t("Trace"), app.traces.map((trace, i) => [String(i), traceName(app, i)]), String(app.traces.indexOf(app.trace)), (trace) => app.state.set({ trace })),
   attention: (app, controls) => {
     if (app.choices.length < 2) return null;
-    const buttons = app.choices.map((one) => button(NAMES[one.name] ?? one.name, () => app.state.set({ attention: one.name })));
+    const buttons = app.choices.map((one) => button(t(NAMES[one.name] ?? one.name), () => app.state.set({ attention: one.name })));
     controls.synced.push(() => buttons.forEach((one, i) => one.setAttribute("aria-pressed", String(app.choices[i] === app.attention))));
-    return el("div", { class: "segments", role: "group", "aria-label": "attention" }, ...buttons);
+    return el("div", { class: "segments", role: "group", "aria-label": t("attention") }, ...buttons);
   },
   layer: (app, controls) => {
     const last = app.attention.numLayers - 1;
-    const slider = el("input", { type: "range", min: 0, max: last, step: 1, "aria-label": "layer", oninput: () => app.state.set({ layer: slider.value }) });
+    const slider = el("input", { type: "range", min: 0, max: last, step: 1, "aria-label": t("layer"), oninput: () => app.state.set({ layer: slider.value }) });
     const number = el("b", {});
     controls.synced.push(() => {
       slider.value = String(app.layer);
-      slider.setAttribute("aria-valuetext", `layer ${app.layer} of 0 to ${last}`);
+      slider.setAttribute("aria-valuetext", t("layer {layer} of 0 to {last}", { layer: app.layer, last }));
       write(number, String(app.layer));
     });
     slider.disabled = last === 0;
-    return el("label", { class: "field layer", title: "layer ([ ])" }, el("span", {}, "Layer"), number, slider);
+    return el("label", { class: "field layer", title: t("layer ([ ])") }, el("span", {}, t("Layer")), number, slider);
   },
   head: (app, controls) => headChips(app, controls, false),
   heads: (app, controls) => headChips(app, controls, true),
-  scale: (app) => select("Scale", [["linear", "linear"], ["sqrt", "square root"], ["log", "logarithm"], ["row", "of the row's largest"]],
+  scale: (app) => select(t("Scale"), [["linear", t("linear")], ["sqrt", t("square root")], ["log", t("logarithm")], ["row", t("of the row's largest")]],
     app.state.get("scale"), (scale) => app.state.set({ scale })),
   hide: (app) => {
-    const special = app.attention.columns.some((token) => token.special);
+    const special = app.attention.columns.some((token) => token.special), own = app.attention.rows === app.attention.columns;
     return el("div", { class: "ticks" },
-      special ? tick("hide special tokens", app.state.flag("special"), (special) => app.state.set({ special }), "rows and columns of special tokens are left out, the rest of each row is scaled to one") : null,
-      app.attention.columns.length > 1 ? tick("hide first token", app.state.flag("sink"), (sink) => app.state.set({ sink }), "the first token often takes the weight that no other wants") : null);
+      special ? tick(t("hide special tokens"), app.state.flag("special"), (special) => app.state.set({ special }), t("rows and columns of special tokens are left out, the rest of each row is scaled to one")) : null,
+      app.attention.columns.length > 1 ? tick(own ? t("hide first token") : t("hide first token read"), app.state.flag("sink"), (sink) => app.state.set({ sink }),
+        own ? t("the first token often takes the weight that no other wants; its row and its column are left out") : t("the first token often takes the weight that no other wants; its column is left out, no row is")) : null);
   },
   words: (app) => [...app.attention.rows, ...app.attention.columns].some((token) => token.continues)
-    ? tick("merge words", app.state.flag("words"), (words) => app.state.set({ words }), "the sum over a word's keys, the mean over its queries") : null,
-  pair: (app) => !app.hasPair ? null : select("Texts", [["", "both"], ["aa", "A → A"], ["ab", "A → B"], ["ba", "B → A"], ["bb", "B → B"]],
+    ? tick(t("merge words"), app.state.flag("words"), (words) => app.state.set({ words }), t("the sum over a word's keys, the mean over its queries")) : null,
+  pair: (app) => !app.hasPair ? null : select(t("Texts"), [["", t("both")], ["aa", "A → A"], ["ab", "A → B"], ["ba", "B → A"], ["bb", "B → B"]],
     app.state.get("pair"), (pair) => app.state.set({ pair })),
   table: (app, controls) => {
-    const toggle = button("Table", () => app.state.set({ table: !app.state.flag("table") }), { title: "the largest numbers as a table (t)" });
+    const toggle = button(t("Table"), () => app.state.set({ table: !app.state.flag("table") }), { title: t("the largest numbers as a table (t)") });
     controls.synced.push(() => toggle.setAttribute("aria-pressed", String(app.state.flag("table"))));
     return toggle;
   },

@@ -1,18 +1,25 @@
 // Finding a token among rows and columns.
 
 import { el, write } from "../dom.js";
+import { t } from "./language.js";
 
 export class Find {
   /** @param {import("./app.js").App} app */
   constructor(app) {
     this.app = app;
     this.input = el("input", {
-      type: "search", placeholder: "find a token", "aria-label": "find a token", title: "find a token (/)", spellcheck: "false",
+      type: "search", spellcheck: "false",
       oninput: () => this.search(0), onkeydown: (/** @type {KeyboardEvent} */ event) => this.press(event),
     });
     this.count = el("output", {});
     this.root = el("div", { class: "find" }, this.input, this.count);
     this.at = 0;
+  }
+
+  /** Names the field, in the language that is chosen. */
+  name() {
+    this.input.placeholder = this.input.ariaLabel = t("find a token");
+    this.input.title = t("find a token (/)");
   }
 
   focus() { this.input.select(); }
@@ -36,7 +43,7 @@ export class Find {
     const { app } = this, wanted = this.input.value.trim().toLowerCase();
     const places = wanted ? matches(app, wanted) : [];
     this.at = places.length ? (at + places.length) % places.length : 0;
-    write(this.count, !wanted ? "" : places.length ? `${this.at + 1}/${places.length}` : "none");
+    write(this.count, !wanted ? "" : places.length ? `${this.at + 1}/${places.length}` : t("none"));
     if (places.length) app.moveTo(places[this.at]);
   }
 }

@@ -1,6 +1,7 @@
 // Everything by keyboard.
 
 import { exporting, help, copy } from "./dialogs.js";
+import { t } from "./language.js";
 
 /** What `?` lists. */
 export const KEYS = [
@@ -56,8 +57,8 @@ const ACTIONS = {
   ".": (app) => step(app, 1),
   Escape: clear,
   "/": (app) => app.controls.find.focus(),
-  c: (app) => copy(app, app.readout.reading?.text ?? "", "the cell"),
-  r: (app) => copy(app, app.shown.csv?.(app.cell?.row ?? 0) ?? "", "the row"),
+  c: (app) => copy(app, app.readout.reading?.text ?? "", t("the cell")),
+  r: (app) => copy(app, app.shown.csv?.(app.cell?.row ?? 0) ?? "", t("the row")),
   t: (app) => app.state.set({ table: !app.state.flag("table") }),
   e: exporting,
   "?": (app) => help(app, KEYS),
@@ -99,8 +100,8 @@ function pin(app) {
 function clear(app) {
   app.tip.hide();
   app.cursor = null;
-  app.state.set({ pin: "" });
+  app.state.set({ pin: "", word: "" });
   app.refresh();
   /** @type {HTMLElement} */ (document.activeElement)?.blur();
-  app.say("nothing is pinned");
+  app.say(t("nothing is pinned"));
 }

@@ -41,3 +41,12 @@ export function t(english, values = {}) {
   const text = DICTIONARIES[chosen][english] ?? english;
   return text.replace(/\{(\w+)\}/g, (whole, name) => (name in values ? String(values[name]) : whole));
 }
+
+/** What a language is called in the page's language; empty for what is no code of one. @param {string} code */
+export function languageName(code) {
+  try {
+    return new Intl.DisplayNames([chosen], { type: "language", fallback: "none" }).of(code) ?? "";
+  } catch {
+    return "";
+  }
+}

@@ -1,6 +1,10 @@
 // The line above the picture: the cell that is looked at, in exact numbers.
 
 import { el, write } from "../dom.js";
+import { t } from "./language.js";
+
+/** Where one touches, there is no key and nothing to point with. */
+const COARSE = matchMedia("(pointer: coarse)");
 
 /**
  * @typedef {Object} Reading
@@ -22,7 +26,7 @@ export class Readout {
   show(reading) {
     this.reading = reading;
     if (!reading) {
-      this.root.replaceChildren(el("span", { class: "hint" }, this.app.shown?.hint ?? "Point at a cell, or press an arrow key."));
+      this.root.replaceChildren(el("span", { class: "hint" }, this.app.shown?.hint ?? (COARSE.matches ? t("Touch a cell to see its numbers.") : t("Point at a cell, or press an arrow key."))));
       return;
     }
     const names = reading.names.flatMap((name, i) => [...(i ? [el("span", { class: "arrow" }, "→")] : []), write(el("bdi", { class: "name" }), name)]);

@@ -1,6 +1,7 @@
 // A picture's largest numbers as a table.
 
 import { el, write } from "../dom.js";
+import { t } from "./language.js";
 
 /**
  * @typedef {Object} Table
@@ -14,7 +15,7 @@ const MOST_ROWS = 100;
 
 /** @param {Table} given */
 export function table({ caption, columns, rows }) {
-  const cut = rows.length > MOST_ROWS ? ` (the first ${MOST_ROWS} of ${rows.length})` : "";
+  const cut = rows.length > MOST_ROWS ? " " + t("(the first {shown} of {all})", { shown: MOST_ROWS, all: rows.length }) : "";
   return el("table", {},
     write(el("caption"), caption + cut),
     el("thead", {}, el("tr", {}, ...columns.map((name) => el("th", { scope: "col" }, name)))),

@@ -16,7 +16,13 @@ export const LEAST_CELL = 9;
  * @property {number} overhang how far slanted names reach beyond the right edge
  * @property {string[]} rows
  * @property {string[]} columns
+ * @property {Titles} [titles]
  */
+
+/** @typedef {{rows: string, columns: string}} Titles what rows and columns are */
+
+/** The room that an axis' title takes. */
+const TITLE = 18;
 
 /**
  * @param {CanvasRenderingContext2D} ctx to measure with
@@ -25,16 +31,17 @@ export const LEAST_CELL = 9;
  * @param {import("../data/trace.js").Token[]} columns
  * @param {number} room the width that there is
  * @param {number} zoom a cell's size, 0 for what fits
+ * @param {Titles} [titles]
  * @returns {Frame}
  */
-export function frame(ctx, family, rows, columns, room, zoom) {
+export function frame(ctx, family, rows, columns, room, zoom, titles) {
   const names = { rows: rows.map((token) => label(token)), columns: columns.map((token) => label(token)) };
   const width = (/** @type {string[]} */ list, /** @type {number} */ font) => {
     ctx.font = `${font}px ${family}`;
     return widestOf(ctx, list);
   };
   const widest = Math.min(width(names.rows, 13), Math.max(72, 0.3 * room), 200);
-  const fit = (room - widest - 24) / names.columns.length;
+  const titled = titles ? TITLE : 0, fit = (room - widest - titled - 24) / names.columns.length;
   const cell = zoom || Math.min(44, Math.max(names.columns.length > 1200 ? 1 : 2, Math.floor(fit)));
   const named = cell >= LEAST_CELL, font = Math.max(9, Math.min(13, Math.round(cell * 0.72)));
   const longest = named ? width(names.columns, font) : 0;
@@ -42,9 +49,9 @@ export function frame(ctx, family, rows, columns, room, zoom) {
   const upright = named && !flat && cell < 18;
   const rise = flat ? font + 4 : Math.min(150, upright ? longest : longest * SLANT + font);
   return {
-    cell, font, upright, ...names, flat,
-    left: Math.ceil((named ? Math.min(widest, width(names.rows, font)) : Math.min(widest, 90)) + 10),
-    top: Math.ceil((named ? rise : 20) + 8),
+    cell, font, upright, ...names, flat, titles,
+    left: Math.ceil((named ? Math.min(widest, width(names.rows, font)) : Math.min(widest, 90)) + 10) + titled,
+    top: Math.ceil((named ? rise : 20) + 8) + titled,
     overhang: named && !upright && !flat ? Math.ceil(Math.min(150, longest * SLANT)) : 8,
   };
 }
@@ -90,8 +97,9 @@ export function paintAxes(ctx, frame, seen, colours, only = null, ink = colours.
   for (const i of rows) {
     const y = top + (i + 0.5) * cell - seen.y;
     if (y < top - 1 || y > seen.height) continue;
-    if (only) ground(ctx, colours, 0, y - frame.font * 0.75, left, frame.font * 1.5, ink);
-    text(ctx, frame.rows[i], left - 8, y, "right", left - 10);
+    const from = frame.titles ? TITLE : 0;
+    if (only) ground(ctx, colours, from, y - frame.font * 0.75, left - from, frame.font * 1.5, ink);
+    text(ctx, frame.rows[i], left - 8, y, "right", left - 10 - from);
   }
   for (const j of columns) {
     const x = left + (j + 0.5) * cell - seen.x;
@@ -107,12 +115,26 @@ export function paintAxes(ctx, frame, seen, colours, only = null, ink = colours.
       if (frame.flat) text(ctx, frame.columns[j], 0, 0, "center", cell);
       else {
         ctx.rotate(frame.upright ? -Math.PI / 2 : -Math.PI / 4);
-        text(ctx, frame.columns[j], frame.upright ? 0 : 2, 0, "left", frame.upright ? top - 8 : 200);
+        text(ctx, frame.columns[j], frame.upright ? 0 : 2, 0, "left", frame.upright ? top - 8 - (frame.titles ? TITLE : 0) : 200);
       }
     }
     ctx.restore();
   }
   if (!named && !only) ticks(ctx, frame, seen, colours);
+  if (frame.titles && !only) paintTitles(ctx, frame, frame.titles, seen, colours);
+}
+
+/** @param {CanvasRenderingContext2D} ctx @param {Frame} frame @param {Titles} titles @param {import("./picture.js").Window} seen @param {import("./colours.js").Colours} colours */
+function paintTitles(ctx, { cell, left, top, rows }, titles, seen, colours) {
+  ctx.font = `12px ${colours.font}`;
+  ctx.fillStyle = colours.faint;
+  ctx.textBaseline = "middle";
+  text(ctx, titles.columns + " →", left, 8, "left", Math.max(60, seen.width - left));
+  ctx.save();
+  ctx.translate(8, top + Math.min(rows.length * cell, seen.height - top));
+  ctx.rotate(-Math.PI / 2);
+  text(ctx, "← " + titles.rows, Math.min(rows.length * cell, seen.height - top), 0, "right", Math.max(60, seen.height));
+  ctx.restore();
 }
 
 /** @param {CanvasRenderingContext2D} ctx @param {import("./colours.js").Colours} colours @param {number} x @param {number} y @param {number} width @param {number} height @param {string} ink */

@@ -1,6 +1,8 @@
 // Tokens as labels: nothing that cannot be seen, nothing that reorders its neighbours, nothing too long.
 
 const CONTROLS = /[\u0000-\u001f\u007f-\u009f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ufffe\uffff]|[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/g;
+/** More marks than this on one letter are not shown: they would cover what stands above and below. */
+const STACKED = /(\p{M}{6})\p{M}+/gu;
 const SPACES = /[\u0020\u00a0\u1680\u2000-\u200a\u202f\u205f\u3000]/g;
 const graphemes = new Intl.Segmenter(undefined, { granularity: "grapheme" });
 
@@ -11,7 +13,8 @@ const graphemes = new Intl.Segmenter(undefined, { granularity: "grapheme" });
 export function visible(text) {
   return text
     .replace(CONTROLS, (c) => (c === "\n" ? "↵" : c === "\t" ? "⇥" : "⟨" + c.charCodeAt(0).toString(16).toUpperCase().padStart(4, "0") + "⟩"))
-    .replace(SPACES, "␣");
+    .replace(SPACES, "␣")
+    .replace(STACKED, "$1…");
 }
 
 /** The same for running text, in which a space is a space. @param {string} text */
@@ -70,6 +73,16 @@ const RIGHT_TO_LEFT = /^[^A-Za-z\u00c0-\u024f\u0370-\u052f\u3040-\u9fff\uac00-\u
  */
 export function direction(text) {
   return RIGHT_TO_LEFT.test(text) ? "rtl" : "ltr";
+}
+
+/**
+ * An error as people read it: its largest digit, rounded up.
+ * @param {number} error
+ */
+export function bound(error) {
+  if (error <= 0) return "0";
+  const unit = 10 ** Math.floor(Math.log10(error)), digit = Math.ceil(error / unit - 1e-9);
+  return Number((digit * unit).toPrecision(1)).toString().replace("e-", "e−");
 }
 
 /**

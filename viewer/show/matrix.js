@@ -1,5 +1,6 @@
 // A matrix with named rows and columns: cells, hatching, numbers where there is room, a crosshair, what is pointed at.
 
+import { t } from "../shell/language.js";
 import { frame, paintAxes } from "./axis.js";
 import { hatching, heatmap, SCALES } from "./heatmap.js";
 import { Picture } from "./picture.js";
@@ -18,6 +19,9 @@ import { Picture } from "./picture.js";
  * @property {number} [zoom] a cell's size in pixels; 0: what fits
  * @property {number} [tallest] the most height in pixels before it scrolls
  * @property {boolean} [numbers] whether large cells hold their number; true by default
+ * @property {import("./axis.js").Titles} [titles] what rows and columns are
+ * @property {string} [meaning] what the colours mean; by default the weight
+ * @property {[string, string]} [ends] what the first and the last colour are; by default 0 and 1
  * @property {(ctx: CanvasRenderingContext2D, box: (row: number, column: number) => [number, number, number]) => void} [over] paints over the cells; box gives x, y and size of one
  */
 
@@ -53,6 +57,17 @@ export class MatrixPicture {
     this.picture.paint();
   }
 
+  /** What its colours and patterns mean. @returns {import("./legend.js").Sign[]} */
+  legend() {
+    const shown = this.#shown;
+    if (!shown) return [];
+    const { colours } = this.app, of = SCALES[shown.scale ?? "linear"] ?? SCALES.linear, ramp = shown.ramp ?? colours.sequential;
+    // The scale is drawn evenly in what it shows, so that a root or a logarithm is seen as one.
+    const steps = Array.from({ length: 64 }, (_, at) => ramp[Math.round(255 * Math.min(1, Math.max(0, of(at / 63, 1))))]);
+    const named = t(shown.scale === "row" ? "weight, as a share of the row's largest" : shown.meaning ?? "attention weight");
+    return [{ ramp: shown.ramp ?? steps, ends: shown.ends ?? ["0", "1"], text: named }, ...(shown.masked ? [{ hatched: true, text: t("masked: may not be looked at") }] : [])];
+  }
+
   /** A cell's size in pixels. */
   get cell() { return this.frame?.cell ?? 0; }
 
@@ -73,7 +88,7 @@ export class MatrixPicture {
   #measure() {
     const shown = this.#shown;
     if (!shown) return;
-    this.frame = frame(this.picture.base.getContext("2d"), this.app.colours.font, shown.rows, shown.columns, this.options.room?.() ?? this.picture.room, shown.zoom ?? 0);
+    this.frame = frame(this.picture.base.getContext("2d"), this.app.colours.font, shown.rows, shown.columns, this.options.room?.() ?? this.picture.room, shown.zoom ?? 0, shown.titles);
     const { cell, left, top, overhang } = this.frame;
     this.picture.size(left + cell * shown.columns.length + overhang, top + cell * shown.rows.length + 2, shown.tallest);
   }

@@ -11,7 +11,7 @@ export function panels(stage, count) {
   const root = el("div", { class: "panels" });
   const made = Array.from({ length: count }, () => {
     const title = el("h2"), place = el("div"), note = el("p", { class: "note" });
-    const panel = { root: el("div", {}, title, place, note), place, title: (/** @type {string} */ text) => write(title, text), note: (/** @type {string} */ text) => write(note, text) };
+    const panel = { root: el("div", {}, title, place, note), place, get named() { return title.textContent ?? ""; }, title: (/** @type {string} */ text) => write(title, text), note: (/** @type {string} */ text) => write(note, text) };
     root.append(panel.root);
     return panel;
   });

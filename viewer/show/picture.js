@@ -1,6 +1,8 @@
 // A canvas as large as the window on a picture of any size: it scrolls, and only what is seen is painted.
 
 import { el } from "../dom.js";
+import { text } from "./axis.js";
+import { paintLegend } from "./legend.js";
 
 /**
  * @typedef {Object} Window what is seen of the picture, in its own pixels
@@ -19,6 +21,8 @@ import { el } from "../dom.js";
  * @property {() => void} [resize] there is more or less room: say the size again
  */
 
+/** Of a saved picture: the room around it, the height of a line of text, and the longest side that browsers paint. */
+const EDGE = 16, LINE = 20, LONGEST_SIDE = 16000;
 /** More device pixels than this are not needed to read, and cost time. */
 const MOST_PIXELS = 16e6;
 
@@ -155,18 +159,38 @@ export class Picture {
   }
 
   /**
-   * What is seen, with its marks, as PNG on this ground.
-   * @param {string} paper
-   * @returns {Promise<Blob>}
+   * All of the picture, what is out of sight included, with its marks, under some lines of text and above its legend.
+   * @param {import("./colours.js").Colours} colours
+   * @param {string[]} lines the first is the title
+   * @param {import("./legend.js").Sign[]} signs
+   * @returns {HTMLCanvasElement}
    */
-  png(paper) {
-    const canvas = el("canvas", { width: this.base.width, height: this.base.height });
-    const ctx = /** @type {CanvasRenderingContext2D} */ (canvas.getContext("2d"));
-    ctx.fillStyle = paper;
-    ctx.fillRect(0, 0, canvas.width, canvas.height);
-    ctx.drawImage(this.base, 0, 0);
-    ctx.drawImage(this.above, 0, 0);
-    return new Promise((resolve) => canvas.toBlob(resolve, "image/png"));
+  whole(colours, lines, signs) {
+    const canvas = el("canvas"), ctx = /** @type {CanvasRenderingContext2D} */ (canvas.getContext("2d"));
+    const width = Math.max(this.width, 420) + 2 * EDGE, head = EDGE + lines.length * LINE + 6;
+    const foot = signs.length ? paintLegend(ctx, signs, colours, EDGE, 14, width - 2 * EDGE, false) : 0, height = head + this.height + foot + EDGE;
+    const scale = Math.min(2, LONGEST_SIDE / Math.max(width, height), Math.sqrt(MOST_PIXELS / (width * height)));
+    canvas.width = Math.floor(width * scale);
+    canvas.height = Math.floor(height * scale);
+    ctx.scale(scale, scale);
+    ctx.fillStyle = colours.paper;
+    ctx.fillRect(0, 0, width, height);
+    ctx.textBaseline = "middle";
+    lines.forEach((line, i) => {
+      ctx.font = `${i ? "" : "600 "}${i ? 12 : 14}px ${colours.font}`;
+      ctx.fillStyle = i ? colours.faint : colours.ink;
+      text(ctx, line, EDGE, EDGE + (i + 0.5) * LINE, "left", width - 2 * EDGE);
+    });
+    const seen = { x: 0, y: 0, width: this.width, height: this.height };
+    for (const paint of [this.painter.paint, this.painter.mark]) {
+      if (!paint) continue;
+      ctx.save();
+      ctx.translate(EDGE, head);
+      paint(ctx, seen);
+      ctx.restore();
+    }
+    if (signs.length) paintLegend(ctx, signs, colours, EDGE, head + this.height + 14, width - 2 * EDGE, true);
+    return canvas;
   }
 
   close() {

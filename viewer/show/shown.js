@@ -1,7 +1,8 @@
 // Weights as a view shows them: hidden tokens left out, rows scaled to one again, pieces merged into words.
 
 import { written } from "../data/trace.js";
-import { visible, shorten } from "./labels.js";
+import { t } from "../shell/language.js";
+import { bound, visible, shorten } from "./labels.js";
 
 /** @typedef {import("../data/trace.js").Token} Token */
 
@@ -26,9 +27,17 @@ import { visible, shorten } from "./labels.js";
  */
 export function axes(attention, options) {
   const [of, at] = options.pair ? [...options.pair].map((letter) => (letter === "a" ? 0 : 1)) : [null, null];
-  const rows = axis(attention.rows, options, of), columns = axis(attention.columns, options, at);
+  const rows = axis(attention.rows, ofRows(attention, options), of), columns = axis(attention.columns, options, at);
   return { rows, columns, hidden: hiddenTokens(attention.columns, options) };
 }
+
+/**
+ * What is hidden of the rows: the first token is one that is looked at, which the first row is in self-attention alone.
+ * @param {import("../data/attention.js").Attention} attention
+ * @param {Options} options
+ * @returns {Options}
+ */
+const ofRows = (attention, options) => ({ ...options, sink: Boolean(options.sink) && attention.rows === attention.columns });
 
 /**
  * @param {Token[]} tokens
@@ -107,6 +116,16 @@ export function shown(weights, attention, { rows, columns }, options) {
 }
 
 /**
+ * What the rows and columns of an attention are: "written" looks at "read".
+ * @param {import("../data/attention.js").Attention} attention
+ * @returns {import("./axis.js").Titles}
+ */
+export function titles(attention) {
+  const crossed = attention.rows !== attention.columns;
+  return crossed ? { rows: t("written"), columns: t("read") } : { rows: t("looks (query)"), columns: t("is looked at (key)") };
+}
+
+/**
  * What a picture says of what it leaves out or puts together.
  * @param {import("../data/attention.js").Attention} attention
  * @param {string[]} hidden
@@ -116,9 +135,9 @@ export function shown(weights, attention, { rows, columns }, options) {
 export function note(attention, hidden, share, { words, pair }) {
   const names = hidden.slice(0, 6).map((text) => shorten(visible(text), 16)).join(", ") + (hidden.length > 6 ? ", …" : "");
   return [
-    names && `hidden: ${names} (${Math.round(100 * share)} % of the weight of the rows shown), the rest scaled to one`,
-    words && "pieces merged into words: the sum over a word's keys, the mean over its queries",
-    pair && `only ${pair[0].toUpperCase()} → ${pair[1].toUpperCase()}, rows not scaled again`,
-    attention.coarse && "weights are within 0.004 of the model's",
+    names && t("hidden: {tokens} ({share} % of the weight of the rows shown), the rest scaled to one", { tokens: names, share: Math.round(100 * share) }),
+    words && t("pieces merged into words: the sum over a word's keys, the mean over its queries"),
+    pair && t("only {from} → {to}, rows not scaled again", { from: pair[0].toUpperCase(), to: pair[1].toUpperCase() }),
+    attention.error > 1e-4 && t("weights are within {error} of the model's", { error: bound(attention.error) }),
   ].filter(Boolean).join("; ");
 }

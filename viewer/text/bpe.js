@@ -54,7 +54,7 @@ export function joinPairs(text, symbols, scoreOf, longest, joined) {
 /** @typedef {{left: number, right: number, score: number, end: number}} Pair */
 
 /** Pairs, of which the next is always the one of the highest score, of equal ones the left-most: a binary heap. */
-class Agenda {
+export class Agenda {
   /** @type {Pair[]} */
   #pairs = [];
 

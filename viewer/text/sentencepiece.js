@@ -9,7 +9,7 @@ import { characterAt, utf8 } from "./utf8.js";
 const UNKNOWN_PENALTY = 10;
 
 export class SentencePiece {
-  #model; #symbols; #normalize; #denormalize; #table; #longest; #unknown; #highest; #lowest;
+  #model; #symbols; #normalize; #denormalize; #table; #longest; #unknown; #lowest;
   /** @type {Map<string, number>} pieces that a text is cut into */
   #ids = new Map();
   /** @type {Map<string, number>} the unknown piece, control pieces and bytes */
@@ -41,7 +41,6 @@ export class SentencePiece {
     }
     const scores = model.scores.filter((_, id) => model.types[id] === NORMAL);
     this.#lowest = scores.reduce((a, b) => Math.min(a, b), 3.4028234663852886e38);
-    this.#highest = scores.reduce((a, b) => Math.max(a, b), 1.1754943508222875e-38);
     this.#longest = model.pieces.reduce((most, piece) => Math.max(most, piece.length), 0);
     this.#table = model.algorithm === "unigram" ? new PieceTable(this.#ids) : null;
   }
@@ -71,10 +70,12 @@ export class SentencePiece {
    */
   cut(text) {
     /** @type {{piece: string, id: number}[]} */
-    const found = [];
+    const found = [], { types } = this.#model;
     let afterUnknown = false;
     for (const piece of this.#cut(this.#normalize(text))) {
-      const id = this.idOf(piece), unknown = id === this.#unknown;
+      // A piece that is not used, and was not joined from others, is unknown.
+      const known = this.idOf(piece), id = types[known] === UNUSED ? this.#unknown : known;
+      const unknown = id === this.#unknown;
       if (unknown && this.hasBytes) {
         for (const byte of utf8(piece)) {
           const spelled = `<0x${byte.toString(16).toUpperCase().padStart(2, "0")}>`;
@@ -95,8 +96,8 @@ export class SentencePiece {
     const { algorithm, scores, types } = this.#model;
     if (algorithm === "word") return text.match(/^[^\u2581]+|\u2581[^\u2581]*/gu) ?? [];
     if (algorithm === "bpe") return this.#byPairs(text);
-    const score = (/** @type {number} */ id, /** @type {number} */ length) => (types[id] === UNUSED ? null
-      : types[id] === USER_DEFINED ? Math.fround(length * this.#highest) - 0.1 : scores[id]);
+    const score = (/** @type {number} */ id) =>
+      (types[id] === UNUSED ? null : types[id] === USER_DEFINED ? 0 : scores[id]);
     const places = this.#table ? bestPath(text, this.#table, score, Math.fround(this.#lowest - UNKNOWN_PENALTY))
       : joinPairs(text, this.#symbols, () => undefined, 0, () => undefined);
     return places.slice(1).map((end, i) => text.slice(places[i], end));

@@ -24,7 +24,21 @@ class CharacterMap {
    * @param {number} at
    * @returns {[string, number] | null}
    */
-  longest(text, at) {
+  longest(text, at) { return this.#rule(text, at, false); }
+
+  /**
+   * The shortest sequence that a text begins with, and what is written for it.
+   * @param {string} text
+   */
+  shortest(text) { return this.#rule(text, 0, true)?.[0] ?? null; }
+
+  /**
+   * @param {string} text
+   * @param {number} at
+   * @param {boolean} first whether the first that fits is taken
+   * @returns {[string, number] | null}
+   */
+  #rule(text, at, first) {
     const units = this.#units;
     let node = offset(units[0]), value = -1, length = 0;
     for (let place = at; place < text.length;) {
@@ -42,6 +56,7 @@ class CharacterMap {
       if (unit & HAS_LEAF) {
         value = (units[node] ?? 0) & ~LEAF;
         length = place - at;
+        if (first) break;
       }
     }
     return value < 0 ? null : [this.#at(value), length];
@@ -65,6 +80,15 @@ const LEADS = [0, 0xc0, 0xe0, 0xf0];
 
 /** @param {number} unit */
 const offset = (unit) => (unit >>> 10) << ((unit & 0x200) >> 6);
+
+/**
+ * The function that gives what a map writes for the shortest sequence that a text begins with, or null.
+ * @param {Uint8Array} bytes
+ */
+export function shortestRule(bytes) {
+  const map = new CharacterMap(bytes);
+  return (/** @type {string} */ text) => map.shortest(text);
+}
 
 /** The symbols of a model that are neither spelled otherwise nor cut. */
 export class Symbols {

@@ -46,16 +46,18 @@ export class PieceTable {
 }
 
 /**
- * Where the pieces of the best path begin and, at last, the text's end. The score of a path is a float32, to which
- * that of a piece is added in a double, unless it is unknown; of two equal ones the first stays.
+ * Where the pieces of the best path begin and, at last, the text's end; of two equal ones the first stays. In
+ * SentencePiece the score of a path is a float32, in which many are equal.
  * @param {string} text
  * @param {PieceTable} table
- * @param {(id: number, bytes: number) => number | null} scoreOf null: the piece is not used
+ * @param {(id: number) => number | null} scoreOf null: the piece is not used
  * @param {number} unknownScore
+ * @param {boolean} [inDoubles] as the library `tokenizers` adds scores up
  * @returns {number[]}
  */
-export function bestPath(text, table, scoreOf, unknownScore) {
-  const scores = new Float32Array(text.length + 1), from = new Int32Array(text.length + 1).fill(-1);
+export function bestPath(text, table, scoreOf, unknownScore, inDoubles = false) {
+  const scores = new (inDoubles ? Float64Array : Float32Array)(text.length + 1), round = inDoubles ? Number : Math.fround;
+  const from = new Int32Array(text.length + 1).fill(-1);
   /** @type {(start: number, end: number, score: number) => void} */
   const arrive = (start, end, score) => {
     if (from[end] >= 0 && !(score > scores[end])) return;
@@ -66,12 +68,12 @@ export function bestPath(text, table, scoreOf, unknownScore) {
     const next = start + ((text.codePointAt(start) ?? 0) > 0xffff ? 2 : 1);
     let single = false;
     table.standing(text, start, (end, id) => {
-      const score = scoreOf(id, end - start);
+      const score = scoreOf(id);
       if (score === null) return;
-      arrive(start, end, score + scores[start]);
+      arrive(start, end, round(score + scores[start]));
       single ||= end === next;
     });
-    if (!single) arrive(start, next, Math.fround(unknownScore + scores[start]));
+    if (!single) arrive(start, next, round(unknownScore + scores[start]));
     start = next;
   }
   const places = [text.length];

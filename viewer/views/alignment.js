@@ -3,8 +3,10 @@
 import { button, el, select } from "../dom.js";
 import { agreement, linked, soft, units } from "../data/links.js";
 import { copy } from "../shell/dialogs.js";
+import { matrixCsv } from "../show/csv.js";
 import { details, quoted } from "../show/labels.js";
 import { MatrixPicture } from "../show/matrix.js";
+import { t } from "../shell/language.js";
 
 /** @typedef {import("../data/attention.js").Layer} Layer */
 
@@ -29,24 +31,24 @@ class Alignment {
     this.app = app;
     const { state } = app, own = (/** @type {string} */ key) => state.get("alignment." + key);
     const choose = (/** @type {string} */ label, /** @type {string} */ key, /** @type {Record<string, string>} */ choices) =>
-      select(label, Object.entries(choices), key === "level" ? this.level : own(key), (value) => state.set({ ["alignment." + key]: value }));
+      select(t(label), Object.entries(choices).map(([value, text]) => [value, t(text)]), key === "level" ? this.level : own(key), (value) => state.set({ ["alignment." + key]: value }));
     this.by = own("by") || "head";
-    const slider = el("input", { type: "range", min: 0.02, max: 1, step: 0.02, value: this.how.threshold, "aria-label": "threshold", oninput: () => state.set({ "alignment.threshold": slider.value }) });
+    const slider = el("input", { type: "range", min: 0.02, max: 1, step: 0.02, value: this.how.threshold, "aria-label": t("threshold"), oninput: () => state.set({ "alignment.threshold": slider.value }) });
     this.controls = [
       "trace", choose("By", "by", BY), ...(this.by === "all" ? [] : ["layer"]), ...(this.by === "head" ? ["head"] : []),
       choose("Links", "method", METHODS), ...(this.how.method === "threshold" ? [slider] : []),
       choose("Row that", "row", { writes: "writes the word", reads: "reads the word" }), choose("Align", "level", { words: "words", tokens: "tokens" }),
-      "table", button("Copy links", () => copy(app, this.pharaoh, "the links"), { title: "source-target, counted from 0 (k)" }),
+      "table", button(t("Copy links"), () => copy(app, this.pharaoh, t("the links")), { title: t("source-target, counted from 0 (k)") }),
     ];
-    this.drawing = new MatrixPicture(app, stage, { label: "word alignment", tip: ({ row, column }) => [this.#state(row, column), "source " + details(this.sources[column].token), "target " + details(this.targets[row].token)] });
+    this.drawing = new MatrixPicture(app, stage, { label: t("word alignment"), tip: ({ row, column }) => [this.#state(row, column), t("source {source}", { source: details(this.sources[column].token) }), t("target {target}", { target: details(this.targets[row].token) })] });
     this.picture = this.drawing.picture;
   }
 
-  keys = [["k", "copy the links"]];
+  keys = [["k", t("copy the links")]];
 
   /** @param {KeyboardEvent} event */
   key(event) {
-    if (event.key === "k") copy(this.app, this.pharaoh, "the links");
+    if (event.key === "k") copy(this.app, this.pharaoh, t("the links"));
     return event.key === "k";
   }
 
@@ -85,7 +87,7 @@ class Alignment {
     this.pharaoh = cells.filter((at) => this.links[at]).map((at) => `${this.sources[at % this.size.columns].number}-${this.targets[Math.floor(at / this.size.columns)].number}`).join(" ");
     this.drawing.show({
       rows: this.targets.map((unit) => unit.token), columns: this.sources.map((unit) => unit.token), values: this.values,
-      scale: app.state.get("scale"), zoom: app.state.number("zoom"), numbers: false, over: (ctx, box) => this.#marks(ctx, box),
+      scale: app.state.get("scale"), zoom: app.state.number("zoom"), numbers: false, titles: { rows: t("written"), columns: t("read") }, over: (ctx, box) => this.#marks(ctx, box),
     });
   }
 
@@ -154,7 +156,7 @@ class Alignment {
   /** @param {number} row @param {number} column */
   #state(row, column) {
     const at = row * this.size.columns + column, kind = this.gold?.[at];
-    return [this.attention.figure(this.values[at]), this.links[at] ? "linked" : "not linked", this.gold && ["not in gold", "possible", "sure"][kind ?? 0]].filter(Boolean).join(" · ");
+    return [this.attention.figure(this.values[at]), t(this.links[at] ? "linked" : "not linked"), this.gold && t(["not in gold", "possible", "sure"][kind ?? 0])].filter(Boolean).join(" · ");
   }
 
   mark() { this.drawing.mark(); }
@@ -162,7 +164,7 @@ class Alignment {
   /** @param {number} row @param {number} column */
   reveal(row, column) { this.drawing.reveal(row, column); }
 
-  get axes() { return { rows: { tokens: this.targets.map((unit) => unit.token) }, columns: { tokens: this.sources.map((unit) => unit.token) } }; }
+  get axes() { return { rows: { tokens: this.targets.map((unit) => unit.token), places: this.targets.map((unit) => unit.places) }, columns: { tokens: this.sources.map((unit) => unit.token), places: this.sources.map((unit) => unit.places) } }; }
 
   /** @param {number} row */
   best(row) { return Math.max(0, this.sources.findIndex((_, j) => this.links[row * this.size.columns + j])); }
@@ -171,15 +173,24 @@ class Alignment {
   read(row, column) {
     const source = quoted(this.sources[column].token), target = quoted(this.targets[row].token), state = this.#state(row, column);
     const [weight, ...rest] = state.split(" · ");
-    return { names: [source, target], figures: [["weight", weight], ["", rest.join(" · ")]], text: `source ${source}, target ${target}, weight ${state.replaceAll(" · ", ", ")}` };
+    return { names: [source, target], figures: [[t("weight"), weight], ["", rest.join(" · ")]], text: t("source {source}, target {target}, weight {weight}", { source, target, weight: state.replaceAll(" · ", ", ") }) };
   }
 
-  label() { return `alignment of ${this.size.rows} target and ${this.size.columns} source ${this.how.tokens ? "tokens" : "words"}`; }
+  label() {
+    const of = this.by === "all" ? t("mean of all") : this.by === "layer" ? `${t("layer {layer}", { layer: this.app.layer })}, ${t("mean")}` : t("layer {layer}, head {head}", { layer: this.app.layer, head: this.app.head });
+    return t(this.how.tokens ? "alignment of {rows} target and {columns} source tokens" : "alignment of {rows} target and {columns} source words", this.size) + ", " + of;
+  }
+
+  /** @returns {import("../show/legend.js").Sign[]} */
+  legend() {
+    const { mark, ink } = this.app.colours;
+    return [...this.drawing.legend(), { mark: "●", colour: mark, text: t("link") }, ...(this.gold ? [{ mark: "□", colour: ink, text: t("gold: sure, dashed: possible") }] : [])];
+  }
 
   cells() {
     return {
-      row: (/** @type {number} */ row) => "target " + quoted(this.targets[row].token),
-      column: (/** @type {number} */ column) => "source " + quoted(this.sources[column].token),
+      row: (/** @type {number} */ row) => t("target {target}", { target: quoted(this.targets[row].token) }),
+      column: (/** @type {number} */ column) => t("source {source}", { source: quoted(this.sources[column].token) }),
       cell: (/** @type {number} */ row, /** @type {number} */ column) => this.#state(row, column),
     };
   }
@@ -187,9 +198,8 @@ class Alignment {
   note() {
     const scored = this.gold && agreement(this.links, this.gold);
     return [
-      scored && `AER ${scored.aer.toFixed(3)} · F1 ${scored.f1.toFixed(3)} · precision ${scored.precision.toFixed(3)} · recall ${scored.recall.toFixed(3)}, of this sentence alone; AER = 1 − (|A∩S| + |A∩P|) / (|A| + |S|)`,
-      this.gold ? "● link, □ sure, dashed: possible" : "● link",
-      "source-target: " + this.pharaoh,
+      scored && t("AER {aer} · F1 {f1} · precision {precision} · recall {recall}, of this sentence alone; AER = 1 − (|A∩S| + |A∩P|) / (|A| + |S|)", { aer: scored.aer.toFixed(3), f1: scored.f1.toFixed(3), precision: scored.precision.toFixed(3), recall: scored.recall.toFixed(3) }),
+      t("source-target:") + " " + this.pharaoh,
     ].filter(Boolean).join(" — ");
   }
 
@@ -200,21 +210,21 @@ class Alignment {
       for (let h = -1; h < attention.numHeads; h++) {
         const values = this.#soft(n, h < 0 ? null : h), links = linked(values, this.size.columns, how);
         const both = linked(values, this.size.columns, { ...how, method: "mutual" }).reduce((sum, one) => sum + one, 0);
-        const found = agreement(links, gold ?? links), name = [String(n), h < 0 ? "mean" : String(h)];
+        const found = agreement(links, gold ?? links), name = [String(n), h < 0 ? t("mean") : String(h)];
         rows.push({ order: gold ? found.aer : -both, row: [...name, ...(gold ? [found.aer, found.f1, found.precision, found.recall].map((value) => value.toFixed(3)) : [String(both)]), String(found.links)] });
       }
     }
     rows.sort((a, b) => a.order - b.order);
     return {
-      caption: gold ? "Each head against gold" : "Each head: links that are the same from source to target",
-      columns: ["layer", "head", ...(gold ? ["AER", "F1", "precision", "recall"] : ["same from both sides"]), "links"], rows: rows.map((one) => one.row),
+      caption: gold ? t("Each head against gold") : t("Each head: links that are the same from source to target"),
+      columns: [t("layer"), t("head"), ...(gold ? ["AER", "F1", t("precision"), t("recall")] : [t("same from both sides")]), t("links")], rows: rows.map((one) => one.row),
     };
   }
 
   /** @param {number} [row] */
   csv(row) {
-    const lines = this.targets.map((_, i) => Array.from(this.values.subarray(i * this.size.columns, (i + 1) * this.size.columns)).join(","));
-    return (row === undefined ? lines : [lines[row]]).join("\n") + "\n";
+    const [rows, columns] = [this.targets, this.sources].map((side) => side.map((unit) => unit.token.text));
+    return matrixCsv({ rows, columns, values: this.values }, row);
   }
 
   close() { this.drawing.close(); }

@@ -3,14 +3,16 @@
 import { button, tick } from "../dom.js";
 import { layout, path } from "../data/tree.js";
 import { text } from "../show/axis.js";
+import { csv } from "../show/csv.js";
 import { figure, label, quoted, shorten, visible } from "../show/labels.js";
 import { MatrixPicture } from "../show/matrix.js";
 import { aside, named, panels } from "../show/panels.js";
 import { Picture } from "../show/picture.js";
+import { t } from "../shell/language.js";
 
 /** @typedef {import("../data/tree.js").Node} Node */
 
-const WIDE = 118, HIGH = 30, MARGIN = 8, TOP = 24;
+const WIDEST = 118, NARROWEST = 76, HIGH = 30, MARGIN = 8, TOP = 24;
 const MARKS = { best: "★", finished: "■", live: "●", pruned: "×" };
 const WORDS = { best: "the result", finished: "ended", live: "continued", pruned: "dropped" };
 const PACE = 700;
@@ -24,9 +26,12 @@ export const beam = {
 };
 
 class Beam {
-  hint = "Point at a hypothesis; click to see where the model looked. Space plays the search.";
+  hint = t("Point at a hypothesis; click to see where the model looked. Space plays the search.");
 
-  keys = [["Space", "play, or stop"], ["b n", "step back, step on"]];
+  keys = [["Space", t("play, or stop")], ["b n", t("step back, step on")]];
+
+  /** The room of a step: narrower where there are many. */
+  wide = WIDEST;
 
   /**
    * @param {import("../shell/app.js").App} app
@@ -34,19 +39,19 @@ class Beam {
    */
   constructor(app, stage) {
     this.app = app;
-    this.play = button("▶", () => this.#toggle(), { "aria-label": "play", title: "play the search (Space)" });
+    this.play = button("▶", () => this.#toggle(), { "aria-label": t("play"), title: t("play the search (Space)") });
     this.controls = [
-      "trace", button("◀", () => this.#go(-1), { "aria-label": "step back", title: "step back (b)" }), this.play,
-      button("▶|", () => this.#go(1), { "aria-label": "step on", title: "step on (n)" }),
-      tick("dropped ones", !app.state.flag("beam.kept"), (shown) => app.state.set({ "beam.kept": !shown, pin: "" })), "layer", "table",
+      "trace", button("◀", () => this.#go(-1), { "aria-label": t("step back"), title: t("step back (b)") }), this.play,
+      button("▶|", () => this.#go(1), { "aria-label": t("step on"), title: t("step on (n)") }),
+      tick(t("dropped ones"), !app.state.flag("beam.kept"), (shown) => app.state.set({ "beam.kept": !shown, pin: "" })), "layer", "table",
     ];
     [this.tree, this.look] = panels(stage, 2);
     this.tree.root.parentElement?.classList.add("stacked");
     this.picture = new Picture(this.tree.place, {
       paint: (ctx, seen) => this.#paint(ctx, seen), mark: (ctx, seen) => this.#marks(ctx, seen),
       point: (x, y, event) => this.#point(x, y, event), press: (x, y) => this.#press(x, y), resize: () => this.#measure(),
-    }, "the search as a tree");
-    this.drawing = new MatrixPicture(aside(app), this.look.place, { label: "where the model looked", tip: ({ row, column }) => [figure(this.rowsShown[row * this.sources.length + column]), row < this.attention.numHeads ? `head ${row}` : "mean of the heads", quoted(this.sources[column])] });
+    }, t("the search as a tree"));
+    this.drawing = new MatrixPicture(aside(app), this.look.place, { label: t("where the model looked"), tip: ({ row, column }) => [figure(this.rowsShown[row * this.sources.length + column]), row < this.attention.numHeads ? t("head {head}", { head: row }) : t("mean of the heads"), quoted(this.sources[column])] });
   }
 
   get attention() { return this.app.attention; }
@@ -67,11 +72,14 @@ class Beam {
 
   draw() {
     const { app } = this;
-    if (!this.search) throw new Error("the trace has no search");
+    if (!this.search) throw new Error(t("the trace has no search"));
     Object.assign(this, layout(this.search, !app.state.flag("beam.kept")));
     this.size = { rows: Math.max(...this.steps.slice(0, this.until + 1).map((column) => column.length)), columns: this.until + 1 };
     this.values = Float32Array.from(this.nodes, (node) => node.score);
     this.#measure();
+    // A tree that is wider than the window opens at its end, where the result stands.
+    if (!this.shownOnce) this.picture.reveal(MARGIN + this.until * this.wide, 0, this.wide, 1);
+    this.shownOnce = true;
     this.picture.paint();
     this.#looked();
   }
@@ -98,8 +106,8 @@ class Beam {
       for (let j = 0; j < S; j++) rows[numHeads * S + j] += weights[j] / numHeads;
     }
     this.rowsShown = rows;
-    this.look.title(`Where layer ${this.app.layer} looked to write ${quoted(node.token)} after “${this.#written(path(this.nodes, node).slice(0, -1))}”`);
-    this.drawing.show({ rows: [...Array.from({ length: numHeads }, (_, head) => named(`head ${head}`)), named("mean")], columns: this.sources, values: rows, tallest: 420, zoom: 0 });
+    this.look.title(t("Where layer {layer} looked to write {token} after “{before}”", { layer: this.app.layer, token: quoted(node.token), before: this.#written(path(this.nodes, node).slice(0, -1)) }));
+    this.drawing.show({ rows: [...Array.from({ length: numHeads }, (_, head) => named(t("head {head}", { head }))), named(t("mean"))], columns: this.sources, values: rows, tallest: 420, zoom: 0, titles: { rows: t("head"), columns: t("read") } });
   }
 
   /** @param {Node[]} nodes */
@@ -110,12 +118,13 @@ class Beam {
 
   #measure() {
     if (!this.size) return;
-    const height = Math.max(...this.steps.map((column) => column.length));
-    this.picture.size(MARGIN * 2 + this.steps.length * WIDE, TOP + MARGIN + height * HIGH, 520);
+    const height = Math.max(...this.steps.map((column) => column.length)), fit = Math.floor((this.picture.room - 2 * MARGIN) / this.steps.length);
+    this.wide = Math.max(NARROWEST, Math.min(WIDEST, fit));
+    this.picture.size(MARGIN * 2 + this.steps.length * this.wide, TOP + MARGIN + height * HIGH, 520);
   }
 
   /** The left edge and the middle of a node. @param {Node} node @param {import("../show/picture.js").Window} seen @returns {[number, number]} */
-  #at(node, seen) { return [MARGIN + node.step * WIDE - seen.x, TOP + (node.rank + 0.5) * HIGH - seen.y]; }
+  #at(node, seen) { return [MARGIN + node.step * this.wide - seen.x, TOP + (node.rank + 0.5) * HIGH - seen.y]; }
 
   /** @param {CanvasRenderingContext2D} ctx @param {import("../show/picture.js").Window} seen */
   #paint(ctx, seen) {
@@ -124,8 +133,8 @@ class Beam {
     ctx.font = `11px ${colours.font}`;
     ctx.textBaseline = "middle";
     ctx.fillStyle = colours.faint;
-    for (let step = 1; step <= last; step++) text(ctx, String(step), MARGIN + step * WIDE - seen.x + 4, 10 - seen.y, "left", WIDE);
-    const shown = this.steps.slice(0, last + 1).flat(), near = (/** @type {number} */ x) => x > -2 * WIDE && x < seen.width + WIDE;
+    for (let step = 1; step <= last; step++) text(ctx, String(step), MARGIN + step * this.wide - seen.x + 4, 10 - seen.y, "left", this.wide);
+    const shown = this.steps.slice(0, last + 1).flat(), near = (/** @type {number} */ x) => x > -2 * this.wide && x < seen.width + this.wide;
     for (const chosen of [false, true]) {
       ctx.strokeStyle = chosen ? colours.accent : colours.faint;
       ctx.globalAlpha = chosen ? 1 : 0.6;
@@ -136,8 +145,8 @@ class Beam {
         if (!near(x)) continue;
         ctx.setLineDash(node.status === "pruned" ? [3, 3] : []);
         ctx.beginPath();
-        ctx.moveTo(from + WIDE - 26, above);
-        ctx.bezierCurveTo(from + WIDE - 8, above, x - 16, y, x, y);
+        ctx.moveTo(from + this.wide - 26, above);
+        ctx.bezierCurveTo(from + this.wide - 8, above, x - 16, y, x, y);
         ctx.stroke();
       }
     }
@@ -155,17 +164,17 @@ class Beam {
     ctx.fillStyle = colours.paper;
     ctx.strokeStyle = node.chosen ? colours.accent : colours.line;
     ctx.beginPath();
-    ctx.roundRect(x, y - 12, WIDE - 26, 24, 6);
+    ctx.roundRect(x, y - 12, this.wide - 26, 24, 6);
     ctx.fill();
     ctx.stroke();
     ctx.fillStyle = dropped ? colours.faint : node.chosen ? colours.accent : colours.ink;
     ctx.font = `11px ${colours.font}`;
     text(ctx, MARKS[node.status], x + 12, y, "center", 16);
     ctx.font = `${node.chosen ? "600 " : ""}12.5px ${colours.font}`;
-    text(ctx, label(node.token, 12), x + 22, y - (node.parent === null ? 0 : 3), "left", WIDE - 54);
+    text(ctx, label(node.token, 12), x + 22, y - (node.parent === null ? 0 : 3), "left", this.wide - 54);
     if (node.parent === null) return;
     // A token's probability as a bar: a length, and the number in the readout.
-    ctx.fillRect(x + 22, y + 6, (WIDE - 54) * Math.exp(node.log_prob), 2);
+    ctx.fillRect(x + 22, y + 6, (this.wide - 54) * Math.exp(node.log_prob), 2);
   }
 
   /** @param {CanvasRenderingContext2D} ctx @param {import("../show/picture.js").Window} seen */
@@ -181,7 +190,7 @@ class Beam {
         if (one.rank < 0) continue;
         ctx.globalAlpha = one === node ? 1 : 0.4;
         ctx.beginPath();
-        ctx.roundRect(x, y - 12, WIDE - 26, 24, 6);
+        ctx.roundRect(x, y - 12, this.wide - 26, 24, 6);
         ctx.stroke();
       }
     }
@@ -190,7 +199,7 @@ class Beam {
   /** @param {number} x @param {number} y @returns {import("../shell/app.js").Cell | null} */
   #cell(x, y) {
     if (!this.size) return null;
-    const seen = this.picture.seen, column = Math.floor((x + seen.x - MARGIN) / WIDE), row = Math.floor((y + seen.y - TOP) / HIGH);
+    const seen = this.picture.seen, column = Math.floor((x + seen.x - MARGIN) / this.wide), row = Math.floor((y + seen.y - TOP) / HIGH);
     return this.#node(row, column) ? { row, column } : null;
   }
 
@@ -212,8 +221,8 @@ class Beam {
 
   /** @param {Node} node @returns {[string, string][]} */
   #figures(node) {
-    const whole = [["score", figure(node.score, 3)], ["ranked by", figure(node.ranked_by, 3)], ["", WORDS[node.status]]];
-    return /** @type {[string, string][]} */ (node.parent === null ? [["", "the start"]] : [["log-probability", figure(node.log_prob, 3)], ["probability", figure(Math.exp(node.log_prob), 3)], ...whole]);
+    const whole = [[t("score"), figure(node.score, 3)], [t("ranked by"), figure(node.ranked_by, 3)], ["", t(WORDS[node.status])]];
+    return /** @type {[string, string][]} */ (node.parent === null ? [["", t("the start")]] : [[t("log-probability"), figure(node.log_prob, 3)], [t("probability"), figure(Math.exp(node.log_prob), 3)], ...whole]);
   }
 
   mark() {
@@ -222,42 +231,51 @@ class Beam {
   }
 
   /** @param {number} row @param {number} column */
-  reveal(row, column) { this.picture.reveal(MARGIN + column * WIDE, TOP + row * HIGH, WIDE, HIGH); }
+  reveal(row, column) { this.picture.reveal(MARGIN + column * this.wide, TOP + row * HIGH, this.wide, HIGH); }
 
   /** @param {number} row @param {number} column @returns {import("../shell/readout.js").Reading | null} */
   read(row, column) {
     const node = this.#node(row, column);
-    if (!node) return { names: [`step ${column}`], figures: [["", "no hypothesis"]], text: "no hypothesis" };
+    if (!node) return { names: [t("step {step}", { step: column })], figures: [["", t("no hypothesis")]], text: t("no hypothesis") };
     const before = this.#written(path(this.nodes, node).slice(0, -1)), figures = this.#figures(node);
     return { names: before ? [`“${before}”`, quoted(node.token)] : [quoted(node.token)], figures, text: `${before} ${quoted(node.token)}, ${figures.map((pair) => pair.join(" ").trim()).join(", ")}` };
   }
 
-  label() { return `search with a beam of ${this.search.beam_size}: ${this.until} steps, ${this.nodes.length} hypotheses`; }
+  label() { return t("search with a beam of {size}: {steps} steps, {count} hypotheses", { size: this.search.beam_size, steps: this.until, count: this.nodes.length }); }
+
+  get pictures() { return [{ picture: this.picture, title: "" }, ...(this.look.root.hidden ? [] : [{ picture: this.drawing.picture, title: this.look.named }])]; }
+
+  /** @returns {import("../show/legend.js").Sign[]} */
+  legend() {
+    const { colours } = this.app, marks = /** @type {(keyof typeof MARKS)[]} */ (["best", "finished", "live", "pruned"]);
+    return [...marks.map((status) => ({ mark: MARKS[status], colour: status === "best" ? colours.accent : status === "pruned" ? colours.faint : colours.ink, text: t(WORDS[status]) })),
+      { mark: "▁", text: t("a bar: the token's probability") }, ...(this.look.root.hidden ? [] : this.drawing.legend())];
+  }
 
   cells() {
     return {
-      row: (/** @type {number} */ row) => `rank ${row + 1}`, column: (/** @type {number} */ column) => `step ${column}`,
+      row: (/** @type {number} */ row) => t("rank {rank}", { rank: row + 1 }), column: (/** @type {number} */ column) => t("step {step}", { step: column }),
       cell: (/** @type {number} */ row, /** @type {number} */ column) => {
         const node = this.#node(row, column);
-        return node ? `${quoted(node.token)} ${figure(node.log_prob, 2)}, ${WORDS[node.status]}` : "";
+        return node ? `${quoted(node.token)} ${figure(node.log_prob, 2)}, ${t(WORDS[node.status])}` : "";
       },
     };
   }
 
   note() {
     const { beam_size: size, length_penalty: penalty } = this.search;
-    return `Beam of ${size}; hypotheses rank by score / length^${penalty}, the score being the sum of their tokens' log-probabilities. ★ the result, ■ ended, ● continued, × dropped; a bar is a token's probability.`;
+    return t("Beam of {size}; hypotheses rank by score / length^{penalty}, the score being the sum of their tokens' log-probabilities.", { size, penalty });
   }
 
   table() {
     const rows = this.nodes.filter((node) => node.status === "best" || node.status === "finished").sort((a, b) => b.ranked_by - a.ranked_by)
-      .map((node) => [this.#written(path(this.nodes, node)), figure(node.score, 3), figure(node.ranked_by, 3), WORDS[node.status]]);
-    return { caption: "Hypotheses that ended", columns: ["text", "score", "ranked by", ""], rows };
+      .map((node) => [this.#written(path(this.nodes, node)), figure(node.score, 3), figure(node.ranked_by, 3), t(WORDS[node.status])]);
+    return { caption: t("Hypotheses that ended"), columns: [t("text"), t("score"), t("ranked by"), t("end")], rows };
   }
 
   csv() {
-    const cell = (/** @type {string} */ given) => `"${given.replaceAll('"', '""')}"`;
-    return ["id,parent,step,token,log_prob,score,ranked_by,status", ...this.nodes.map((node) => [node.id, node.parent ?? "", node.step, cell(node.token.text), node.log_prob, node.score, node.ranked_by, node.status].join(","))].join("\n") + "\n";
+    const names = ["id", "parent", "step", "token", "log_prob", "score", "ranked_by", "status"];
+    return csv([names, ...this.nodes.map((node) => [node.id, node.parent, node.step, node.token.text, node.log_prob, node.score, node.ranked_by, node.status])]);
   }
 
   /** @param {KeyboardEvent} event */
@@ -273,8 +291,8 @@ class Beam {
   #go(by) {
     const step = Math.max(0, Math.min(this.steps.length - 1, this.until + by));
     this.app.state.set({ "beam.step": step === this.steps.length - 1 ? "" : step, pin: "" });
-    this.picture.reveal(MARGIN + step * WIDE, 0, WIDE, 1);
-    this.app.say(`step ${step}`);
+    this.picture.reveal(MARGIN + step * this.wide, 0, this.wide, 1);
+    this.app.say(t("step {step}", { step }));
   }
 
   #toggle() {
@@ -282,14 +300,14 @@ class Beam {
     if (this.until === this.steps.length - 1) this.app.state.set({ "beam.step": 0, pin: "" });
     this.timer = setInterval(() => (this.until < this.steps.length - 1 ? this.#go(1) : this.#stop()), PACE);
     this.play.textContent = "❚❚";
-    this.play.setAttribute("aria-label", "stop");
+    this.play.setAttribute("aria-label", t("stop"));
   }
 
   #stop() {
     clearInterval(this.timer);
     this.timer = undefined;
     this.play.textContent = "▶";
-    this.play.setAttribute("aria-label", "play");
+    this.play.setAttribute("aria-label", t("play"));
   }
 
   close() {

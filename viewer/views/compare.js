@@ -2,10 +2,12 @@
 
 import { select } from "../dom.js";
 import { largest } from "../data/numbers.js";
+import { matrixCsv } from "../show/csv.js";
 import { details, figure, quoted } from "../show/labels.js";
 import { MatrixPicture } from "../show/matrix.js";
 import { aside, named, panels } from "../show/panels.js";
-import { axes, note, shown } from "../show/shown.js";
+import { axes, note, shown, titles } from "../show/shown.js";
+import { t } from "../shell/language.js";
 
 /** @type {import("./view.js").View} */
 export const compare = {
@@ -34,20 +36,20 @@ class Compare {
     this.app = app;
     const { state, attention } = app, { numLayers, numHeads } = attention;
     const set = (/** @type {string} */ key) => (/** @type {string} */ value) => state.set({ ["compare." + key]: value });
-    const range = (/** @type {number} */ count) => [["", "as A"], ...Array.from({ length: count }, (_, i) => [String(i), String(i)])];
+    const range = (/** @type {number} */ count) => [["", t("as A")], ...Array.from({ length: count }, (_, i) => [String(i), String(i)])];
     const traces = app.traces.map((_, i) => [String(i), `${i + 1} · ${app.nameOf(i)}`]);
     this.controls = [
       "trace", "attention", "layer", "head", "scale",
-      ...(traces.length > 1 ? [select("B: trace", /** @type {any} */ (traces), String(this.other), set("trace"))] : []),
-      select("B: layer", /** @type {any} */ (range(numLayers)), state.get("compare.layer"), set("layer")),
-      select("B: head", /** @type {any} */ (range(numHeads)), String(state.get("compare.head") || this.fallback), set("head")),
+      ...(traces.length > 1 ? [select(t("B: trace"), /** @type {any} */ (traces), String(this.other), set("trace"))] : []),
+      select(t("B: layer"), /** @type {any} */ (range(numLayers)), state.get("compare.layer"), set("layer")),
+      select(t("B: head"), /** @type {any} */ (range(numHeads)), String(state.get("compare.head") || this.fallback), set("head")),
       "hide", "words", "table",
     ];
     this.panels = panels(stage, 4);
-    const tip = ({ row, column }) => [this.#figures(row, column).join(" · "), "query " + details(this.axes.rows.tokens[row]), "key " + details(this.axes.columns.tokens[column])];
-    this.drawings = ["A", "B", "A minus B"].map((label, i) => new MatrixPicture(app, this.panels[i].place, { label, tip }));
+    const tip = ({ row, column }) => [this.#figures(row, column).join(" · "), t("query {query}", { query: details(this.axes.rows.tokens[row]) }), t("key {key}", { key: details(this.axes.columns.tokens[column]) })];
+    this.drawings = ["A", "B", t("A minus B")].map((label, i) => new MatrixPicture(app, this.panels[i].place, { label, tip }));
     this.map = new MatrixPicture(aside(app), this.panels[3].place, {
-      label: "distance of each head", tip: ({ row, column }) => [`layer ${row} head ${column}`, `distance ${figure(this.distances[row][column], 3)}`],
+      label: t("distance of each head"), tip: ({ row, column }) => [t("layer {layer}, head {head}", { layer: row, head: column }), t("distance {distance}", { distance: figure(this.distances[row][column], 3) })],
       press: ({ row, column }) => app.state.set({ layer: row, head: column, "compare.layer": "", "compare.head": "" }),
     });
     this.picture = this.drawings[2].picture;
@@ -97,15 +99,15 @@ class Compare {
       this.panels[i].root.hidden = !matrix;
       if (matrix) this.drawings[i].show({ zoom, tallest: 560, ...matrix });
     };
-    paint(0, { rows: rows.tokens, columns: columns.tokens, values: this.first, scale, masked: this.#masked(this.a) });
-    paint(1, own && { rows: own.rows.tokens, columns: own.columns.tokens, values: this.second, scale, masked: this.#masked(this.ofB) });
+    paint(0, { titles: titles(attention), rows: rows.tokens, columns: columns.tokens, values: this.first, scale, masked: this.#masked(this.a) });
+    paint(1, own && { titles: titles(attention), rows: own.rows.tokens, columns: own.columns.tokens, values: this.second, scale, masked: this.#masked(this.ofB) });
     // A difference of 0 has the middle colour: from -1..1 to 0..1.
-    paint(2, this.fits && { rows: rows.tokens, columns: columns.tokens, values: this.values.map((value) => (value + 1) / 2), ramp: app.colours.diverging, masked: this.#masked(this.a) });
-    const name = (/** @type {number} */ trace, /** @type {number} */ layer, /** @type {number} */ head) => `${app.traces.length < 2 ? "" : app.extras.names ? `${app.nameOf(trace)}, ` : `trace ${trace + 1}, `}layer ${layer}, head ${head}`;
+    paint(2, this.fits && { titles: titles(attention), meaning: "A − B", ends: ["−1", "1"], rows: rows.tokens, columns: columns.tokens, values: this.values.map((value) => (value + 1) / 2), ramp: app.colours.diverging, masked: this.#masked(this.a) });
+    const name = (/** @type {number} */ trace, /** @type {number} */ layer, /** @type {number} */ head) => `${app.traces.length < 2 ? "" : app.extras.names ? `${app.nameOf(trace)}, ` : t("trace {trace}", { trace: trace + 1 }) + ", "}${t("layer {layer}, head {head}", { layer, head })}`;
     this.panels[0].title(`A: ${name(app.traces.indexOf(app.trace), app.layer, app.head)}`);
     this.panels[1].title(`B: ${name(this.other, place.layer, place.head)}`);
     this.panels[2].title("A − B");
-    this.panels[2].note("blue: more weight in A, brown: more in B; the full colour is 1");
+    this.panels[2].note(t("blue: more weight in A, brown: more in B; the full colour is 1"));
     this.#map();
   }
 
@@ -115,10 +117,10 @@ class Compare {
     this.distances = places[0] === 0 && places[1] > 0 ? app.extras.compare?.distances[places[1] - 1]?.[this.attention.name] : null;
     this.panels[3].root.hidden = !this.distances;
     if (!this.distances) return;
-    this.panels[3].title("Distance of each head");
-    this.panels[3].note("Jensen-Shannon distance, mean over the rows: 0 equal, 1 nothing in common; click a head to see it");
+    this.panels[3].title(t("Distance of each head"));
+    this.panels[3].note(t("Jensen-Shannon distance, mean over the rows: 0 equal, 1 nothing in common; click a head to see it"));
     this.map.show({
-      rows: this.distances.map((_, n) => named(`layer ${n}`)), columns: this.distances[0].map((_, h) => named(String(h))), values: this.distances.flat(),
+      rows: this.distances.map((_, n) => named(t("layer {layer}", { layer: n }))), columns: this.distances[0].map((_, h) => named(String(h))), values: this.distances.flat(),
       over: (ctx, box) => {
         const [x, y, cell] = box(app.layer, app.head);
         ctx.strokeStyle = app.colours.accent;
@@ -158,16 +160,20 @@ class Compare {
   read(row, column) {
     const query = quoted(this.axes.rows.tokens[row]), key = quoted(this.axes.columns.tokens[column]), parts = this.#figures(row, column);
     const figures = parts.map((part) => /** @type {[string, string]} */ ([part.slice(0, part.lastIndexOf(" ")), part.slice(part.lastIndexOf(" ") + 1)]));
-    if (this.fits) figures.push(["distance of the rows", figure(this.#distance(row), 3)]);
-    return { names: [query, key], figures, text: `query ${query}, key ${key}, ${figures.map((pair) => pair.join(" ")).join(", ")}` };
+    if (this.fits) figures.push([t("distance of the rows"), figure(this.#distance(row), 3)]);
+    return { names: [query, key], figures, text: t("query {query}, key {key}, {figures}", { query, key, figures: figures.map((pair) => pair.join(" ")).join(", ") }) };
   }
 
-  label() { return `difference of two heads: ${this.size.rows} queries by ${this.size.columns} keys`; }
+  get pictures() { return this.drawings.flatMap((drawing, i) => (this.panels[i].root.hidden ? [] : [{ picture: drawing.picture, title: this.panels[i].named }])); }
+
+  legend() { return [...this.drawings[0].legend(), ...(this.fits ? this.drawings[2].legend().slice(0, 1) : [])]; }
+
+  label() { return t("difference of two heads: {rows} queries by {columns} keys", this.size); }
 
   cells() {
     return {
-      row: (/** @type {number} */ row) => "query " + quoted(this.axes.rows.tokens[row]),
-      column: (/** @type {number} */ column) => "key " + quoted(this.axes.columns.tokens[column]),
+      row: (/** @type {number} */ row) => t("query {query}", { query: quoted(this.axes.rows.tokens[row]) }),
+      column: (/** @type {number} */ column) => t("key {key}", { key: quoted(this.axes.columns.tokens[column]) }),
       cell: (/** @type {number} */ row, /** @type {number} */ column) => this.#figures(row, column).join(", "),
     };
   }
@@ -175,21 +181,21 @@ class Compare {
   note() {
     let mean = 0;
     if (this.fits) for (let i = 0; i < this.size.rows; i++) mean += this.#distance(i) / this.size.rows;
-    const said = this.fits ? `Jensen-Shannon distance of these two: ${figure(mean, 3)}, mean over the rows`
-      : this.b ? "the two have other numbers of tokens: there is no difference to show" : "B has no such attention, layer or head";
+    const said = this.fits ? t("Jensen-Shannon distance of these two: {distance}, mean over the rows", { distance: figure(mean, 3) })
+      : this.b ? t("the two have other numbers of tokens: there is no difference to show") : t("B has no such attention, layer or head");
     return [said, note(this.attention, this.axes.hidden, this.share, this.app.options)].filter(Boolean).join("; ");
   }
 
   table() {
     const { columns } = this.size, sizes = this.values.map(Math.abs);
     const rows = largest(sizes, 50).map((at) => [quoted(this.axes.rows.tokens[Math.floor(at / columns)]), quoted(this.axes.columns.tokens[at % columns]), figure(this.first[at]), figure(this.second[at]), figure(this.values[at])]);
-    return { caption: "The largest differences", columns: ["query", "key", "A", "B", "A − B"], rows };
+    return { caption: t("The largest differences"), columns: [t("query"), t("key"), "A", "B", "A − B"], rows };
   }
 
   /** @param {number} [row] */
   csv(row) {
-    const { columns } = this.size, lines = Array.from({ length: this.fits ? this.size.rows : 0 }, (_, i) => Array.from(this.values.subarray(i * columns, (i + 1) * columns)).join(","));
-    return (row === undefined ? lines : [lines[row] ?? ""]).join("\n") + "\n";
+    const [rows, columns] = [this.axes.rows, this.axes.columns].map((axis) => axis.tokens.map((token) => token.text));
+    return matrixCsv({ rows: this.fits ? rows : [], columns, values: this.values, corner: "A − B" }, this.fits ? row : undefined);
   }
 
   close() {

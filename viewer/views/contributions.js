@@ -1,12 +1,12 @@
 // What each head and each feed-forward network adds to a word, or to a word against another one.
 
-import { canExplain, carried, explained } from "../data/explained.js";
+import { carried, explained } from "../data/explained.js";
 import { el, select, write } from "../dom.js";
 import { span, text } from "../show/axis.js";
 import { figure, plain, shorten } from "../show/labels.js";
 import { named } from "../show/panels.js";
 import { Picture } from "../show/picture.js";
-import { ko } from "../shell/ko/steps.js";
+import { ko } from "../shell/ko/texts.js";
 import { t } from "../shell/language.js";
 
 /** @typedef {import("../analysis/contributions.js").Part} Part */
@@ -21,7 +21,6 @@ export const contributions = {
   name: "contributions",
   title: "Contributions",
   shows: () => true,
-  offered: (app) => canExplain(app, "contributions"),
   open: (app, stage) => new Contributions(app, stage),
   korean: ko,
 };
@@ -29,6 +28,16 @@ export const contributions = {
 class Contributions {
   /** @type {import("../analysis/contributions.js").Contributions | null} */
   #found = null;
+  /** @type {Part[]} */
+  parts = [];
+  /** @type {string[]} */
+  names = [];
+  /** @type {number[]} */
+  values = [];
+  left = 0;
+  bar = 0;
+  /** The rivals that are in the list, by their ids. */
+  listed = "";
 
   /**
    * @param {import("../shell/app.js").App} app
@@ -89,8 +98,8 @@ class Contributions {
   /** Fills the list of rivals. @param {{id: number, text: string, probability: number}[]} others */
   #offer(others) {
     const list = /** @type {HTMLSelectElement} */ (/** @type {HTMLElement} */ (this.rivals).querySelector("select")), key = others.map((one) => one.id).join();
-    if (this.offered === key) return;
-    this.offered = key;
+    if (this.listed === key) return;
+    this.listed = key;
     list.replaceChildren(...others.map((one, i) => option(i ? String(one.id) : "", `${shorten(plain(one.text.trim() || one.text), 16)} (${figure(one.probability, 3)})`)), option("none", t("nothing: the logit itself")));
     list.value = this.#against;
   }
@@ -128,7 +137,6 @@ class Contributions {
 
   /** @param {CanvasRenderingContext2D} ctx @param {Window} seen */
   #paint(ctx, seen) {
-    if (!this.names) return;
     const { colours } = this.app, { x, each } = this.#zero;
     ctx.textBaseline = "middle";
     for (const i of span(seen.y, seen.height, HEIGHT, this.size.rows)) {
@@ -149,7 +157,7 @@ class Contributions {
   /** @param {CanvasRenderingContext2D} ctx @param {Window} seen */
   #marks(ctx, seen) {
     const { cursor, colours } = this.app;
-    if (!cursor || !this.names) return;
+    if (!cursor) return;
     ctx.strokeStyle = colours.accent;
     ctx.lineWidth = 1.5;
     ctx.strokeRect(1 - seen.x, cursor.row * HEIGHT - seen.y + 1, this.left + this.bar - 2, HEIGHT - 2);
@@ -183,7 +191,7 @@ class Contributions {
 
   /** Opens a head where one sees what it looks at. @param {number} row */
   enter(row) {
-    const { attention, layer, head } = this.parts[row], to = ["text", "matrix", "heads"].find((name) => this.app.views.some((view) => view.name === name));
+    const { attention, layer, head } = this.parts[row], to = ["text", "matrix", "heads"].find((name) => this.app.views.some((/** @type {any} */ view) => view.name === name));
     if (!attention || head === undefined || !to) return;
     this.app.state.set({ view: to, attention, layer: layer ?? 0, head, heads: String(head), ...(to === "text" ? { "text.by": "head" } : {}) });
   }

@@ -2,14 +2,14 @@
 
 import { el, select, write } from "../dom.js";
 import { array } from "../data/islands.js";
+import { matrixCsv } from "../show/csv.js";
 import { figure } from "../show/labels.js";
 import { MatrixPicture } from "../show/matrix.js";
 import { aside, named, panels } from "../show/panels.js";
+import { titles } from "../show/shown.js";
+import { t } from "../shell/language.js";
+import { MEANINGS, STATISTICS } from "../shell/statistics.js";
 
-const STATISTICS = {
-  entropy: "entropy, in nats", distance: "distance, in tokens", diagonality: "diagonality",
-  previous: "weight on the token before", sink: "weight on first and special tokens",
-};
 
 /** @type {import("./view.js").View} */
 export const evolution = {
@@ -20,7 +20,7 @@ export const evolution = {
 };
 
 class Evolution {
-  hint = "Point at a head's value at a step; click to see what it looked at then.";
+  hint = t("Point at a head's value at a step; click to see what it looked at then.");
 
   /**
    * @param {import("../shell/app.js").App} app
@@ -31,17 +31,17 @@ class Evolution {
     /** @type {number[]} */
     this.steps = app.extras.evolution?.steps ?? [];
     const last = this.steps.length - 1;
-    const slider = el("input", { type: "range", min: 0, max: last, step: 1, value: this.step, "aria-label": "checkpoint", oninput: () => app.state.set({ "evolution.step": slider.value }) });
+    const slider = el("input", { type: "range", min: 0, max: last, step: 1, value: this.step, "aria-label": t("checkpoint"), oninput: () => app.state.set({ "evolution.step": slider.value }) });
     slider.disabled = last < 1;
     this.slider = slider;
     this.number = el("b", {});
     this.controls = [
-      "attention", select("Statistic", Object.entries(STATISTICS), this.statistic, (value) => app.state.set({ "evolution.statistic": value })),
-      el("label", { class: "field layer", title: "checkpoint (b n)" }, el("span", {}, "Step"), this.number, slider), "table",
+      "attention", select(t("Statistic"), Object.entries(STATISTICS).map(([name, text]) => [name, t(text)]), this.statistic, (value) => app.state.set({ "evolution.statistic": value })),
+      el("label", { class: "field layer", title: t("checkpoint (b n)") }, el("span", {}, t("Step")), this.number, slider), "table",
     ];
     this.panels = panels(stage, 2);
-    this.drawing = new MatrixPicture(app, this.panels[0].place, { label: "statistics by checkpoint", tip: ({ row, column }) => [this.#value(row, column), this.#name(row), `step ${this.steps[column]}`], press: ({ row, column }) => this.enter(row, column) });
-    this.matrix = new MatrixPicture(aside(app), this.panels[1].place, { label: "weights at the step" });
+    this.drawing = new MatrixPicture(app, this.panels[0].place, { label: t("statistics by checkpoint"), tip: ({ row, column }) => [this.#value(row, column), this.#name(row), t("step {step}", { step: this.steps[column] })], press: ({ row, column }) => this.enter(row, column) });
+    this.matrix = new MatrixPicture(aside(app), this.panels[1].place, { label: t("weights at the step") });
     this.picture = this.drawing.picture;
   }
 
@@ -79,11 +79,12 @@ class Evolution {
     const most = this.values.reduce((a, b) => Math.max(a, b), 0), least = this.values.reduce((a, b) => Math.min(a, b), most);
     this.slider.value = String(this.step);
     write(this.number, String(steps[this.step] ?? ""));
-    const name = STATISTICS[/** @type {keyof STATISTICS} */ (this.statistic)];
-    this.panels[0].title(`${name[0].toUpperCase()}${name.slice(1)}: a row for each head, a column for each checkpoint`);
-    this.panels[0].note(this.size.rows ? `from ${figure(least, 3)}, the faintest colour, to ${figure(most, 3)}` : "the page has no statistics of checkpoints");
+    const name = t(STATISTICS[this.statistic]);
+    this.ends = /** @type {[string, string]} */ ([figure(least, 3), figure(most, 3)]);
+    this.panels[0].title(t("{statistic}: a row for each head, a column for each checkpoint", { statistic: name[0].toUpperCase() + name.slice(1) }));
+    this.panels[0].note(this.size.rows ? "" : t("the page has no statistics of checkpoints"));
     if (this.size.rows) this.drawing.show({
-      rows: Array.from({ length: heads }, (_, row) => named(this.#name(row))), columns: steps.map((step) => named(String(step))), numbers: false, tallest: 640,
+      rows: Array.from({ length: heads }, (_, row) => named(this.#name(row))), columns: steps.map((step) => named(String(step))), numbers: false, tallest: 640, meaning: name, ends: this.ends, titles: { rows: t("head"), columns: t("step") },
       values: this.values.map((value) => (most > least ? (value - least) / (most - least) : 0)), zoom: Math.min(28, Math.max(12, Math.floor(560 / heads))),
       over: (ctx, box) => {
         const [x, y, cell] = box(app.layer * attention.numHeads + app.head, this.step);
@@ -95,12 +96,12 @@ class Evolution {
     });
     this.panels[1].root.hidden = !this.loaded;
     if (!this.loaded || !this.then) return;
-    this.panels[1].title(`Layer ${app.layer}, head ${app.head} at step ${steps[this.step]}`);
-    this.matrix.show({ rows: this.then.rows, columns: this.then.columns, values: this.loaded.weights(app.head), tallest: 720 });
+    this.panels[1].title(t("Layer {layer}, head {head} at step {step}", { layer: app.layer, head: app.head, step: steps[this.step] }));
+    this.matrix.show({ rows: this.then.rows, columns: this.then.columns, values: this.loaded.weights(app.head), tallest: 720, titles: titles(this.then) });
   }
 
   /** @param {number} row */
-  #name(row) { return `layer ${Math.floor(row / this.attention.numHeads)} head ${row % this.attention.numHeads}`; }
+  #name(row) { return t("layer {layer} head {head}", { layer: Math.floor(row / this.attention.numHeads), head: row % this.attention.numHeads }); }
 
   /** @param {number} row @param {number} column */
   #value(row, column) { return figure(this.values[row * this.size.columns + column], 4); }
@@ -117,30 +118,34 @@ class Evolution {
 
   /** @param {number} row @param {number} column @returns {import("../shell/readout.js").Reading} */
   read(row, column) {
-    const name = this.#name(row), step = `step ${this.steps[column]}`, value = this.#value(row, column);
-    return { names: [name, step], figures: [[this.statistic, value]], text: `${name}, ${step}, ${this.statistic} ${value}` };
+    const name = this.#name(row), step = t("step {step}", { step: this.steps[column] }), statistic = t(this.statistic), value = this.#value(row, column);
+    return { names: [name, step], figures: [[statistic, value]], text: `${name}, ${step}, ${statistic} ${value}` };
   }
 
-  label() { return `${this.statistic} of ${this.size.rows} heads at ${this.size.columns} checkpoints`; }
+  label() { return t("{statistic} of {rows} heads at {columns} checkpoints", { statistic: t(this.statistic), ...this.size }); }
 
   cells() {
     return {
-      row: (/** @type {number} */ row) => this.#name(row), column: (/** @type {number} */ column) => `step ${this.steps[column]}`,
+      row: (/** @type {number} */ row) => this.#name(row), column: (/** @type {number} */ column) => t("step {step}", { step: this.steps[column] }),
       cell: (/** @type {number} */ row, /** @type {number} */ column) => this.#value(row, column),
     };
   }
 
-  note() { return "Values of one text, the same at each checkpoint; Enter or a click opens a head at a step."; }
+  legend() { return this.size.rows ? [...this.drawing.legend(), ...(this.loaded ? this.matrix.legend() : [])] : []; }
+
+  get pictures() { return [{ picture: this.drawing.picture, title: this.panels[0].named }, ...(this.loaded ? [{ picture: this.matrix.picture, title: this.panels[1].named }] : [])]; }
+
+  note() { return [t(MEANINGS[this.statistic]), t("Values of one text, the same at each checkpoint; Enter or a click opens a head at a step.")].join(" "); }
 
   table() {
     const rows = Array.from({ length: this.size.rows }, (_, row) => [this.#name(row), ...this.steps.map((_, column) => this.#value(row, column))]);
-    return { caption: STATISTICS[/** @type {keyof STATISTICS} */ (this.statistic)], columns: ["head", ...this.steps.map(String)], rows };
+    return { caption: t(STATISTICS[this.statistic]), columns: [t("head"), ...this.steps.map(String)], rows };
   }
 
   /** @param {number} [row] */
   csv(row) {
-    const lines = this.table().rows.map((cells) => cells.join(","));
-    return [["head", ...this.steps].join(","), ...(row === undefined ? lines : [lines[row]])].join("\n") + "\n";
+    const rows = Array.from({ length: this.size.rows }, (_, i) => this.#name(i));
+    return matrixCsv({ rows, columns: this.steps.map(String), values: this.values, corner: this.statistic }, row);
   }
 
   close() {

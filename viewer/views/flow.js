@@ -2,10 +2,13 @@
 
 import { array } from "../data/islands.js";
 import { largest } from "../data/numbers.js";
+import { matrixCsv } from "../show/csv.js";
 import { details, figure, quoted } from "../show/labels.js";
 import { MatrixPicture } from "../show/matrix.js";
 import { panels } from "../show/panels.js";
-import { axes, note, shown } from "../show/shown.js";
+import { axes, note, shown, titles } from "../show/shown.js";
+import { ko } from "../shell/ko/flow.js";
+import { t } from "../shell/language.js";
 
 const KINDS = /** @type {const} */ (["raw", "rollout", "norm"]);
 const NOTES = { raw: "", rollout: "Each row's colours end at its largest value.", norm: "Rows scaled to one." };
@@ -15,6 +18,7 @@ const NAMES = { raw: "Weights", rollout: "Rollout", norm: "Norm-weighted" };
 export const flow = {
   name: "flow",
   title: "Flow",
+  korean: ko,
   shows: (attention) => attention.hasWeights && !attention.name.startsWith("search."),
   open: (app, stage) => new Flow(app, stage),
 };
@@ -28,8 +32,8 @@ class Flow {
     this.app = app;
     this.controls = ["trace", "attention", "layer", "head", "scale", "hide", "words", "table"];
     this.panels = panels(stage, 3);
-    const tip = ({ row, column }) => [this.#figures(row, column).map((pair) => pair.join(" ")).join(" · "), "query " + details(this.axes.rows.tokens[row]), "key " + details(this.axes.columns.tokens[column])];
-    this.drawings = KINDS.map((kind, i) => new MatrixPicture(app, this.panels[i].place, { label: NAMES[kind], tip }));
+    const tip = ({ row, column }) => [this.#figures(row, column).map((pair) => pair.join(" ")).join(" · "), t("query {query}", { query: details(this.axes.rows.tokens[row]) }), t("key {key}", { key: details(this.axes.columns.tokens[column]) })];
+    this.drawings = KINDS.map((kind, i) => new MatrixPicture(app, this.panels[i].place, { label: t(NAMES[kind]), tip }));
     this.picture = this.drawings[1].picture;
   }
 
@@ -56,10 +60,10 @@ class Flow {
       this.shown[kind] = values && values.values;
       if (kind === "raw") this.share = values?.share ?? 0;
       const { formulas = {}, limits = {} } = app.extras.flow ?? {};
-      this.panels[i].title(NAMES[kind] + (kind === "rollout" ? `, up to layer ${app.layer}` : `, layer ${app.layer}, head ${app.head}`));
-      this.panels[i].note([!values && "not in this page", formulas[kind], limits[kind], NOTES[kind]].filter(Boolean).join(" — "));
+      this.panels[i].title(`${t(NAMES[kind])}, ${kind === "rollout" ? t("up to layer {layer}", { layer: app.layer }) : t("layer {layer}, head {head}", { layer: app.layer, head: app.head })}`);
+      this.panels[i].note([!values && t("not in this page"), formulas[kind], limits[kind] && t(limits[kind]), NOTES[kind] && t(NOTES[kind])].filter(Boolean).join(" — "));
       this.drawings[i].picture.root.hidden = !values;
-      if (values) this.drawings[i].show({ rows: rows.tokens, columns: columns.tokens, values: values.values, scale: kind === "rollout" ? "row" : app.state.get("scale"), zoom: app.state.number("zoom"), tallest: 560, masked: kind === "raw" ? this.layer.mask && ((row, column) => this.#masked(row, column)) : null });
+      if (values) this.drawings[i].show({ titles: titles(attention), meaning: kind === "raw" ? undefined : t(NAMES[kind]), rows: rows.tokens, columns: columns.tokens, values: values.values, scale: kind === "rollout" ? "row" : app.state.get("scale"), zoom: app.state.number("zoom"), tallest: 560, masked: kind === "raw" ? this.layer.mask && ((row, column) => this.#masked(row, column)) : null });
     });
     this.values = this.shown.rollout ?? this.shown.raw;
   }
@@ -94,7 +98,7 @@ class Flow {
   /** @param {number} row @param {number} column @returns {[string, string][]} */
   #figures(row, column) {
     const at = row * this.size.columns + column;
-    return KINDS.flatMap((kind) => (this.shown[kind] ? [/** @type {[string, string]} */ ([NAMES[kind].toLowerCase(), figure(this.shown[kind][at], kind === "raw" ? 4 : 3)])] : []));
+    return KINDS.flatMap((kind) => (this.shown[kind] ? [/** @type {[string, string]} */ ([t(NAMES[kind]).toLowerCase(), kind === "raw" ? this.attention.figure(this.shown[kind][at]) : figure(this.shown[kind][at], kind === "rollout" ? 2 : 3)])] : []));
   }
 
   mark() { for (const drawing of this.drawings) drawing.mark(); }
@@ -108,23 +112,27 @@ class Flow {
   /** @param {number} row @param {number} column @returns {import("../shell/readout.js").Reading} */
   read(row, column) {
     const query = quoted(this.axes.rows.tokens[row]), key = quoted(this.axes.columns.tokens[column]), figures = this.#figures(row, column);
-    return { names: [query, key], figures, text: `query ${query}, key ${key}, ${figures.map((pair) => pair.join(" ")).join(", ")}` };
+    return { names: [query, key], figures, text: t("query {query}, key {key}, {figures}", { query, key, figures: figures.map((pair) => pair.join(" ")).join(", ") }) };
   }
 
-  label() { return `flow through ${this.attention.name}: ${this.size.rows} queries by ${this.size.columns} keys`; }
+  get pictures() { return this.drawings.flatMap((drawing, i) => (this.shown[KINDS[i]] ? [{ picture: drawing.picture, title: this.panels[i].named }] : [])); }
+
+  legend() { return this.drawings[0].legend(); }
+
+  label() { return t("flow through {attention}: {rows} queries by {columns} keys", { attention: this.attention.name, ...this.size }); }
 
   cells() {
     return {
-      row: (/** @type {number} */ row) => "query " + quoted(this.axes.rows.tokens[row]),
-      column: (/** @type {number} */ column) => "key " + quoted(this.axes.columns.tokens[column]),
+      row: (/** @type {number} */ row) => t("query {query}", { query: quoted(this.axes.rows.tokens[row]) }),
+      column: (/** @type {number} */ column) => t("key {key}", { key: quoted(this.axes.columns.tokens[column]) }),
       cell: (/** @type {number} */ row, /** @type {number} */ column) => this.#figures(row, column).map((pair) => pair.join(" ")).join(", "),
     };
   }
 
   note() {
     const both = this.attention.name === "cross" || (this.attention.name === "decoder.self" && this.app.trace.attentions.has("cross"));
-    return [this.app.extras.flow?.note, both && "A decoder's rollout has two parts, over the target read so far and over the source: together their rows sum to one.",
-      this.shown.rollout && "Rollouts are within 0.004.", note(this.attention, this.axes.hidden, this.share, this.app.options)].filter(Boolean).join(" ");
+    return [this.app.extras.flow?.note && t(this.app.extras.flow.note), both && t("A decoder's rollout has two parts, over the target read so far and over the source: together their rows sum to one."),
+      this.shown.rollout && t("Rollouts are within 0.004."), note(this.attention, this.axes.hidden, this.share, this.app.options)].filter(Boolean).join(" ");
   }
 
   table() {
@@ -132,13 +140,13 @@ class Flow {
       const row = Math.floor(at / columns);
       return [quoted(this.axes.rows.tokens[row]), quoted(this.axes.columns.tokens[at % columns]), ...this.#figures(row, at % columns).map((pair) => pair[1])];
     });
-    return { caption: "The largest flows", columns: ["query", "key", ...KINDS.filter((kind) => this.shown[kind]).map((kind) => NAMES[kind])], rows };
+    return { caption: t("The largest flows"), columns: [t("query"), t("key"), ...KINDS.filter((kind) => this.shown[kind]).map((kind) => t(NAMES[kind]))], rows };
   }
 
   /** @param {number} [row] */
   csv(row) {
-    const { columns, rows } = this.size, lines = Array.from({ length: rows }, (_, i) => Array.from(this.values.subarray(i * columns, (i + 1) * columns)).join(","));
-    return (row === undefined ? lines : [lines[row]]).join("\n") + "\n";
+    const [rows, columns] = [this.axes.rows, this.axes.columns].map((axis) => axis.tokens.map((token) => token.text));
+    return matrixCsv({ rows, columns, values: this.values, corner: this.shown.rollout ? "rollout" : "weight" }, row);
   }
 
   close() { for (const drawing of this.drawings) drawing.close(); }

@@ -4,15 +4,19 @@ import { el } from "../dom.js";
 import { largest } from "../data/numbers.js";
 import { cutoff, MOST_ARCS, strokeArcs } from "../show/arcs.js";
 import { span, text, widestOf } from "../show/axis.js";
+import { csv } from "../show/csv.js";
 import { details, label, quoted } from "../show/labels.js";
 import { Picture } from "../show/picture.js";
-import { axes, note, shown } from "../show/shown.js";
+import { axes, note, shown, titles } from "../show/shown.js";
+import { t } from "../shell/language.js";
 
 /** @typedef {import("../show/picture.js").Window} Window */
 
 /** Above this many weights a layer's rows are computed as they come into sight. */
 const MANY = 400_000;
 const MINIMAP = 28;
+/** The room above the first tokens, in which it stands what they are. */
+const ABOVE = 26;
 /** Nobody sees an arc of less weight. */
 const FAINTEST = 0.008;
 
@@ -20,7 +24,8 @@ const FAINTEST = 0.008;
 export const heads = { name: "heads", title: "Heads", open: (app, stage) => new Heads(app, stage) };
 
 class Heads {
-  hint = "Point at a token: at the left to see what it attends to, at the right to see what attends to it. Click to pin, with Shift a second one.";
+  hint = t(matchMedia("(pointer: coarse)").matches ? "Touch a token: at the left to see what it attends to, at the right to see what attends to it."
+    : "Point at a token: at the left to see what it attends to, at the right to see what attends to it. Click to pin, with Shift a second one.");
   /** @type {"row" | "column"} which side is followed */
   #side = "row";
   #least = 0;
@@ -33,17 +38,22 @@ class Heads {
     this.app = app;
     const slider = el("input", { type: "range", min: 0, max: 0.5, step: 0.01, oninput: () => app.state.set({ least: slider.value }) });
     slider.value = app.state.get("least") || "0";
-    this.controls = ["trace", "attention", "layer", "heads", el("label", { class: "field", title: "weaker arcs are not drawn" }, el("span", {}, "Least weight"), slider), "pair", "hide", "words", "table"];
+    this.controls = ["trace", "attention", "layer", "heads", el("label", { class: "field", title: t("weaker arcs are not drawn") }, el("span", {}, t("Least weight")), slider), "pair", "hide", "words", "table"];
     this.picture = new Picture(stage, {
       paint: (ctx, seen) => this.#paint(ctx, seen),
       mark: (ctx, seen) => this.#marks(ctx, seen),
       point: (x, y, event) => this.#point(x, y, event),
       press: (x, y, event) => this.#press(x, y, event),
       resize: () => this.axes && this.#measure(),
-    }, "attention of several heads");
+    }, t("attention of several heads"));
   }
 
   get attention() { return this.app.attention; }
+
+  get side() { return this.app.cursor ? this.#side : this.app.state.get("side") === "column" ? "column" : "row"; }
+
+  /** @param {number} column */
+  bestRow(column) { return this.#best(this.#column(column)); }
 
   async prepare() {
     this.layer = await this.attention.load(this.app.layer);
@@ -74,7 +84,7 @@ class Heads {
     const widest = (/** @type {string[]} */ names) => Math.min(this.widest, widestOf(ctx, names));
     const longest = Math.max(this.size.rows, this.size.columns);
     this.step = longest > 40 ? 20 : 24;
-    const height = longest * this.step + 16;
+    const height = longest * this.step + ABOVE + 8;
     this.map = height > 1.5 * innerHeight ? MINIMAP : 0;
     // The bars beside the names give way where arcs would have less than 120 pixels.
     const many = Math.min(this.heads.length, 16), spare = room - this.map - widest(this.names.rows) - widest(this.names.columns) - 192;
@@ -107,18 +117,18 @@ class Heads {
   }
 
   /** @param {Window} seen */
-  #rowsIn(seen) { return span(seen.y - 8, seen.height, this.step, this.size.rows); }
+  #rowsIn(seen) { return span(seen.y - ABOVE, seen.height, this.step, this.size.rows); }
 
   /** @param {number} place @param {Window} seen */
-  #y(place, seen) { return 8 + (place + 0.5) * this.step - seen.y; }
+  #y(place, seen) { return ABOVE + (place + 0.5) * this.step - seen.y; }
 
   /**
-   * The weights worth an arc with the heights at which they end. Those of tokens out of sight end together at the edge,
-   * fainter than their sum, which would outshine what is in sight.
-   * @param {Float32Array} weights @param {Window} seen @param {number} least
+   * The weights worth an arc with the heights at which they end. With `whole` those of tokens out of sight end together
+   * at the edge: one row's are told apart from its others, those of all rows would outshine what is in sight.
+   * @param {Float32Array} weights @param {Window} seen @param {number} least @param {boolean} whole
    */
-  #ends(weights, seen, least) {
-    const [first, last] = [Math.floor((seen.y - 8) / this.step), Math.ceil((seen.y + seen.height - 8) / this.step)];
+  #ends(weights, seen, least, whole) {
+    const [first, last] = [Math.floor((seen.y - ABOVE) / this.step), Math.ceil((seen.y + seen.height - ABOVE) / this.step)];
     /** @type {[number, number][]} */
     const found = [];
     let above = 0, below = 0;
@@ -127,8 +137,9 @@ class Heads {
       else if (place >= last) below += weight;
       else if (weight >= least) found.push([weight, this.#y(place, seen)]);
     });
-    if (above >= least) found.push([above / 4, -8]);
-    if (below >= least) found.push([below / 4, seen.height + 8]);
+    this.outside += above + below;
+    if (whole && above >= least) found.push([above / 4, -8]);
+    if (whole && below >= least) found.push([below / 4, seen.height + 8]);
     return found;
   }
 
@@ -139,20 +150,22 @@ class Heads {
   #paint(ctx, seen) {
     if (!this.axes) return;
     const { colours } = this.app, rows = this.#rowsIn(seen), weights = rows.map((row) => this.#row(row));
-    this.arcs = 0;
+    this.arcs = this.outside = 0;
     this.#least = cutoff(weights.flat(), Math.max(FAINTEST, Number(this.app.state.get("least")) || 0));
     this.heads.forEach((head, h) => {
       /** @type {[number, number, number][]} */
       const arcs = [];
       rows.forEach((row, r) => {
         const y = this.#y(row, seen);
-        for (const [weight, to] of this.#ends(weights[r][h], seen, this.#least)) arcs.push([weight, y, to]);
+        for (const [weight, to] of this.#ends(weights[r][h], seen, this.#least, false)) arcs.push([weight, y, to]);
       });
       this.arcs += arcs.length;
       strokeArcs(ctx, arcs, this.left, this.right, colours.head(head), this.#shift(h));
     });
+    this.away = rows.length && this.heads.length ? this.outside / (rows.length * this.heads.length) : 0;
     this.#labels(ctx, seen, "rows", null);
     this.#labels(ctx, seen, "columns", null);
+    this.#titles(ctx, seen);
     if (this.map) this.#minimap(ctx, seen, weights);
   }
 
@@ -164,7 +177,7 @@ class Heads {
     const { colours } = this.app, atLeft = side === "rows", names = this.names[side], tokens = this.axes[side].tokens;
     const { strip, bar } = this, x = atLeft ? this.left - strip - 8 : this.right + strip + 8;
     ctx.textBaseline = "middle";
-    for (const place of span(seen.y - 8, seen.height, this.step, names.length)) {
+    for (const place of span(seen.y - ABOVE, seen.height, this.step, names.length)) {
       const y = this.#y(place, seen), mean = weights ? weights.reduce((sum, row) => sum + row[place], 0) / weights.length : 0;
       ctx.font = `${mean >= 0.1 ? 600 : 400} 13px ${colours.font}`;
       ctx.fillStyle = weights && mean < 0.01 ? colours.faint : tokens[place].special ? colours.faint : colours.ink;
@@ -183,6 +196,17 @@ class Heads {
       ctx.fillStyle = colours.faint;
       text(ctx, mean.toFixed(2).replace(/^0/, ""), x + Math.min(width, this.widest) + 8, y, "left", 60);
     }
+  }
+
+  /** What stands at the left and at the right. @param {CanvasRenderingContext2D} ctx @param {Window} seen */
+  #titles(ctx, seen) {
+    const { rows, columns } = titles(this.attention), { colours } = this.app;
+    ctx.fillStyle = colours.paper;
+    ctx.fillRect(0, 0, seen.width - (this.map && this.map + 4), ABOVE - 4);
+    ctx.font = `12px ${colours.font}`;
+    ctx.fillStyle = colours.faint;
+    text(ctx, rows, this.left - this.strip - 8, 9, "right", this.widest + 60);
+    text(ctx, columns, this.right + this.strip + 8, 9, "left", this.widest + 60);
   }
 
   /** Between two texts. @param {CanvasRenderingContext2D} ctx @param {number} y @param {number} from @param {number} to */
@@ -238,7 +262,7 @@ class Heads {
     for (const [side, place] of followed) {
       const weights = side === "row" ? this.#row(place) : this.#column(place), least = cutoff(weights, 0.002, 300);
       this.heads.forEach((head, h) => {
-        const here = this.#y(place, seen), arcs = this.#ends(weights[h], seen, least).map(([weight, other]) => /** @type {[number, number, number]} */ (
+        const here = this.#y(place, seen), arcs = this.#ends(weights[h], seen, least, true).map(([weight, other]) => /** @type {[number, number, number]} */ (
           side === "row" ? [weight, here, other] : [weight, other, here]));
         strokeArcs(ctx, arcs, this.left, this.right, colours.head(head), this.#shift(h));
         weights[h].forEach((weight, other) => { sums[side][h][other] = Math.max(sums[side][h][other], weight); });
@@ -247,13 +271,14 @@ class Heads {
     const sides = new Set(followed.map(([side]) => side));
     this.#labels(ctx, seen, "rows", sides.has("column") ? sums.column : null);
     this.#labels(ctx, seen, "columns", sides.has("row") ? sums.row : null);
+    this.#titles(ctx, seen);
     ctx.fillStyle = colours.accent;
     for (const [side, place] of followed) ctx.fillRect(side === "row" ? this.left - 2 : this.right - 1, this.#y(place, seen) - this.step / 2 + 2, 3, this.step - 4);
   }
 
   /** @param {number} x @param {number} y @returns {["row" | "column", number] | null} */
   #at(x, y) {
-    const place = Math.floor((y + this.picture.seen.y - 8) / this.step);
+    const place = Math.floor((y + this.picture.seen.y - ABOVE) / this.step);
     if (place >= 0 && x >= 0 && x <= this.left && place < this.size.rows) return ["row", place];
     return place >= 0 && x >= this.right && x < this.picture.seen.width - this.map && place < this.size.columns ? ["column", place] : null;
   }
@@ -280,7 +305,7 @@ class Heads {
     if (found) this.#side = found[0];
     this.app.hover(found && this.#cell(...found));
     if (!found) return this.app.tip.hide();
-    this.app.tip.show(event, [details(this.axes[found[0] === "row" ? "rows" : "columns"].tokens[found[1]]), found[0] === "row" ? "as a query" : "as a key"]);
+    this.app.tip.show(event, [details(this.axes[found[0] === "row" ? "rows" : "columns"].tokens[found[1]]), found[0] === "row" ? t("as a query") : t("as a key")]);
   }
 
   /** @param {number} x @param {number} y @param {PointerEvent} event */
@@ -302,7 +327,7 @@ class Heads {
   /** @param {number} row */
   reveal(row) {
     this.#side = "row";
-    this.picture.reveal(0, row * this.step, 1, this.step + 16);
+    this.picture.reveal(0, ABOVE + row * this.step, 1, this.step, 0, ABOVE);
   }
 
   /** @param {number} row */
@@ -312,25 +337,34 @@ class Heads {
   read(row, column) {
     const query = quoted(this.axes.rows.tokens[row]), key = quoted(this.axes.columns.tokens[column]), weights = this.#row(row).map((one) => one[column]);
     const order = largest(weights, 4), mean = weights.reduce((sum, one) => sum + one / weights.length, 0), { attention } = this;
-    const of = order.map((h) => /** @type {[string, string]} */ ([`head ${this.heads[h]}`, attention.figure(weights[h])]));
-    const figures = weights.length === 1 ? of : [/** @type {[string, string]} */ ([`mean of ${weights.length}`, attention.figure(mean)]), ...of];
-    return { names: [query, key], figures, text: `query ${query}, key ${key}, ${figures.map((pair) => pair.join(" ")).join(", ")}` };
+    const of = order.map((h) => /** @type {[string, string]} */ ([t("head {head}", { head: this.heads[h] }), attention.figure(weights[h])]));
+    const figures = weights.length === 1 ? of : [/** @type {[string, string]} */ ([t("mean of {count}", { count: weights.length }), attention.figure(mean)]), ...of];
+    return { names: [query, key], figures, text: t("query {query}, key {key}, {figures}", { query, key, figures: figures.map((pair) => pair.join(" ")).join(", ") }) };
   }
 
-  label() { return `${this.attention.name}, layer ${this.app.layer}, heads ${this.heads.join(", ")}: ${this.size.rows} queries by ${this.size.columns} keys`; }
+  label() {
+    return t("{attention}, layer {layer}, {heads}: {rows} queries by {columns} keys", { attention: this.attention.name, layer: this.app.layer, heads: t("heads {heads}", { heads: this.heads.join(", ") }), ...this.size });
+  }
+
+  /** @returns {import("../show/legend.js").Sign[]} */
+  legend() {
+    const { colours } = this.app, few = this.heads.slice(0, 16);
+    return [...few.map((head) => ({ colour: colours.head(head), text: t("head {head}", { head }) })), ...(few.length ? [{ mark: "━", text: t("an arc: the wider and darker, the more weight") }] : [])];
+  }
 
   cells() {
     const { rows, columns } = this.axes;
     return {
-      row: (/** @type {number} */ row) => "query " + quoted(rows.tokens[row]),
-      column: (/** @type {number} */ column) => "key " + quoted(columns.tokens[column]),
-      cell: (/** @type {number} */ row, /** @type {number} */ column) => this.#row(row).map((weights, h) => `head ${this.heads[h]} ${this.attention.figure(weights[column])}`).join(", "),
+      row: (/** @type {number} */ row) => t("query {query}", { query: quoted(rows.tokens[row]) }),
+      column: (/** @type {number} */ column) => t("key {key}", { key: quoted(columns.tokens[column]) }),
+      cell: (/** @type {number} */ row, /** @type {number} */ column) => this.#row(row).map((weights, h) => t("head {head}", { head: this.heads[h] }) + " " + this.attention.figure(weights[column])).join(", "),
     };
   }
 
   note() {
     const rest = note(this.attention, this.axes.hidden, this.share, this.app.options), cut = this.#least > FAINTEST && !Number(this.app.state.get("least"));
-    return [this.map ? "arcs to tokens out of sight end together at the edge" : "", cut ? `the ${MOST_ARCS.toLocaleString("en")} strongest of the arcs in sight, weights from ${this.#least.toFixed(3)}` : "", rest].filter(Boolean).join("; ");
+    const away = this.map && this.away > 0.005 ? t("{share} % of the weight of the rows in sight goes to tokens out of sight: the strip at the right shows where", { share: Math.round(100 * this.away) }) : "";
+    return [away, cut ? t("the {count} strongest of the arcs in sight, weights from {least}", { count: MOST_ARCS.toLocaleString("en"), least: this.#least.toFixed(3) }) : "", rest].filter(Boolean).join("; ");
   }
 
   table() {
@@ -339,18 +373,16 @@ class Heads {
     const found = wanted.flatMap((row) => this.#row(row).flatMap((weights, h) => largest(weights, 8).map((column) => ({ row, column, head: this.heads[h], weight: weights[column] }))));
     const strongest = found.sort((a, b) => b.weight - a.weight).slice(0, 50);
     return {
-      caption: only === undefined ? "The largest weights in sight" : `What ${quoted(rows.tokens[only])} attends to`,
-      columns: ["head", "query", "key", "weight"],
+      caption: only === undefined ? t("The largest weights in sight") : t("What {query} attends to", { query: quoted(rows.tokens[only]) }),
+      columns: [t("head"), t("query"), t("key"), t("weight")],
       rows: strongest.map(({ row, column, head, weight }) => [String(head), quoted(rows.tokens[row]), quoted(columns.tokens[column]), this.attention.figure(weight)]),
     };
   }
 
   /** @param {number} [row] one row alone */
   csv(row) {
-    const { rows, columns } = this.axes, cell = (/** @type {string} */ one) => `"${one.replaceAll('"', '""')}"`;
-    const wanted = row === undefined ? rows.tokens.map((_, i) => i) : [row];
-    const lines = wanted.flatMap((i) => this.#row(i).map((weights, h) => [this.heads[h], cell(rows.tokens[i].text), ...weights].join(",")));
-    return [["head", "", ...columns.tokens.map((token) => cell(token.text))].join(","), ...lines].join("\n") + "\n";
+    const { rows, columns } = this.axes, wanted = row === undefined ? rows.tokens.map((_, i) => i) : [row];
+    return csv([["head", "", ...columns.tokens.map((token) => token.text)], ...wanted.flatMap((i) => this.#row(i).map((weights, h) => [this.heads[h], rows.tokens[i].text, ...weights]))]);
   }
 
   close() {

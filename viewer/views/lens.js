@@ -1,10 +1,10 @@
 // What each layer would write: the word that the model would choose if it stopped there, stage by stage.
 
-import { canExplain, carried, explained } from "../data/explained.js";
+import { carried, explained } from "../data/explained.js";
 import { span, text } from "../show/axis.js";
 import { figure, label, plain, quoted, shorten } from "../show/labels.js";
 import { Picture } from "../show/picture.js";
-import { ko } from "../shell/ko/steps.js";
+import { ko } from "../shell/ko/texts.js";
 import { t } from "../shell/language.js";
 import { named } from "../show/panels.js";
 
@@ -20,7 +20,6 @@ export const lens = {
   name: "lens",
   title: "Lens",
   shows: () => true,
-  offered: (app) => canExplain(app, "lens"),
   open: (app, stage) => new Lens(app, stage),
   korean: ko,
 };
@@ -28,6 +27,12 @@ export const lens = {
 class Lens {
   /** @type {import("../analysis/lens.js").Lens} */
   #lens = { sequence: "out", stages: [], cells: [] };
+  /** @type {import("../data/trace.js").Token[]} */
+  tokens = [];
+  /** @type {string[]} */
+  stages = [];
+  left = 0;
+  width = WIDTH;
 
   /**
    * @param {import("../shell/app.js").App} app
@@ -64,7 +69,7 @@ class Lens {
   }
 
   #measure() {
-    const ctx = this.picture.base.getContext("2d"), { stages } = this;
+    const ctx = /** @type {CanvasRenderingContext2D} */ (this.picture.base.getContext("2d")), { stages } = this;
     ctx.font = `13px ${this.app.colours.font}`;
     this.left = Math.ceil(Math.min(0.42 * this.picture.room, stages.reduce((most, name) => Math.max(most, ctx.measureText(name).width), 60))) + 14;
     this.width = Math.max(WIDTH, Math.min(150, Math.floor((this.picture.room - this.left - 4) / this.size.columns)));
@@ -76,7 +81,7 @@ class Lens {
 
   /** @param {CanvasRenderingContext2D} ctx @param {Window} seen */
   #paint(ctx, seen) {
-    if (!this.stages) return;
+    if (!this.size.rows) return;
     const { colours } = this.app, { left, width } = this;
     ctx.textBaseline = "middle";
     const columns = span(seen.x, seen.width - left, width, this.size.columns), rows = span(seen.y, seen.height - TOP, HEIGHT, this.size.rows);
@@ -141,7 +146,7 @@ class Lens {
   #point(x, y, event) {
     const cell = event && this.size.rows ? this.#at(x, y) : null;
     this.app.hover(cell);
-    if (!cell) return this.app.tip.hide();
+    if (!cell || !event) return this.app.tip.hide();
     this.app.tip.show(event, [this.stages[cell.row], ...this.#cell(cell.row, cell.column).top.map((one) => `${percent(one.probability)}  ${word(one)}`)]);
   }
 

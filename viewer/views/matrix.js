@@ -2,9 +2,11 @@
 
 import { button, el, select } from "../dom.js";
 import { entropy, largest, rank } from "../data/numbers.js";
+import { matrixCsv } from "../show/csv.js";
 import { details, quoted } from "../show/labels.js";
 import { MatrixPicture } from "../show/matrix.js";
-import { axes, note, shown } from "../show/shown.js";
+import { axes, note, shown, titles } from "../show/shown.js";
+import { t } from "../shell/language.js";
 
 /** @type {Record<string, string>} */
 const MIXES = { "": "one head", mean: "mean of heads", max: "largest of heads" };
@@ -26,11 +28,11 @@ class Matrix {
   constructor(app, stage) {
     this.app = app;
     this.mix = app.state.get("mix");
-    const zoom = el("div", { class: "segments", role: "group", "aria-label": "zoom" },
-      button("−", () => this.#zoom(-1), { "aria-label": "smaller" }), button("+", () => this.#zoom(1), { "aria-label": "larger" }));
-    const show = select("Show", Object.entries(MIXES), this.mix, (mix) => app.state.set({ mix }));
+    const zoom = el("div", { class: "segments", role: "group", "aria-label": t("zoom") },
+      button("−", () => this.#zoom(-1), { "aria-label": t("smaller") }), button("+", () => this.#zoom(1), { "aria-label": t("larger") }));
+    const show = select(t("Show"), Object.entries(MIXES).map(([mix, name]) => [mix, t(name)]), this.mix, (mix) => app.state.set({ mix }));
     this.controls = ["trace", "attention", "layer", this.mix ? "heads" : "head", show, "scale", "pair", "hide", "words", zoom, "table"];
-    this.drawing = new MatrixPicture(app, stage, { label: "attention weights", tip: ({ row, column }) => this.#tip(row, column) });
+    this.drawing = new MatrixPicture(app, stage, { label: t("attention weights"), tip: ({ row, column }) => this.#tip(row, column) });
     this.picture = this.drawing.picture;
   }
 
@@ -52,7 +54,7 @@ class Matrix {
     this.blockedFor = key;
     this.drawing.show({
       rows: rows.tokens, columns: columns.tokens, values, scale: app.state.get("scale"), zoom: app.state.number("zoom"),
-      masked: this.blocked && ((row, column) => this.#masked(row, column)),
+      masked: this.blocked && ((row, column) => this.#masked(row, column)), titles: titles(this.attention),
     });
   }
 
@@ -89,12 +91,12 @@ class Matrix {
   /** @param {number} row @param {number} column */
   #tip(row, column) {
     const { rows, columns } = this.axes;
-    return [this.#figure(row, column), "query " + details(rows.tokens[row]), "key " + details(columns.tokens[column])];
+    return [this.#figure(row, column), t("query {query}", { query: details(rows.tokens[row]) }), t("key {key}", { key: details(columns.tokens[column]) })];
   }
 
   /** @param {number} row @param {number} column */
   #figure(row, column) {
-    return this.#masked(row, column) ? "masked" : this.attention.figure(this.values[row * this.size.columns + column]);
+    return this.#masked(row, column) ? t("masked") : this.attention.figure(this.values[row * this.size.columns + column]);
   }
 
   /** @param {number} row */
@@ -111,28 +113,33 @@ class Matrix {
   /** @param {number} row @param {number} column @returns {import("../shell/readout.js").Reading} */
   read(row, column) {
     const values = this.#row(row), query = quoted(this.axes.rows.tokens[row]), key = quoted(this.axes.columns.tokens[column]);
-    const weight = this.#figure(row, column), place = `${rank(values, column)} of ${values.length}`, spread = `${entropy(values).toFixed(2)} nats`;
-    if (weight === "masked") return { names: [query, key], figures: [["weight", weight]], text: `query ${query}, key ${key}, masked` };
+    const weight = this.#figure(row, column), place = t("{rank} of {all}", { rank: rank(values, column), all: values.length }), spread = t("{entropy} nats", { entropy: entropy(values).toFixed(2) });
+    if (this.#masked(row, column)) return { names: [query, key], figures: [[t("weight"), weight]], text: t("query {query}, key {key}, masked", { query, key }) };
     return {
       names: [query, key],
-      figures: [["weight", weight], ["rank", place], ["row entropy", spread]],
-      text: `query ${query}, key ${key}, weight ${weight}, rank ${place}, row entropy ${spread}`,
+      figures: [[t("weight"), weight], [t("rank"), place], [t("row entropy"), spread]],
+      text: t("query {query}, key {key}, weight {weight}, rank {place}, row entropy {spread}", { query, key, weight, place, spread }),
     };
   }
 
   label() {
-    const { app } = this, heads = this.mix ? `${MIXES[this.mix]} ${app.heads.join(", ")}` : `head ${app.head}`;
-    return `${this.attention.name}, layer ${app.layer}, ${heads}: ${this.size.rows} queries by ${this.size.columns} keys`;
+    const { app } = this, heads = this.mix ? `${t(MIXES[this.mix])} ${app.heads.join(", ")}` : t("head {head}", { head: app.head });
+    return t("{attention}, layer {layer}, {heads}: {rows} queries by {columns} keys", { attention: this.attention.name, layer: app.layer, heads, ...this.size });
   }
 
   cells() {
     const { rows, columns } = this.axes;
     return {
-      row: (/** @type {number} */ row) => "query " + quoted(rows.tokens[row]),
-      column: (/** @type {number} */ column) => "key " + quoted(columns.tokens[column]),
+      row: (/** @type {number} */ row) => t("query {query}", { query: quoted(rows.tokens[row]) }),
+      column: (/** @type {number} */ column) => t("key {key}", { key: quoted(columns.tokens[column]) }),
       cell: (/** @type {number} */ row, /** @type {number} */ column) => this.#figure(row, column),
     };
   }
+
+  legend() { return this.drawing.legend(); }
+
+  /** @param {number} column the row that looks at it most */
+  bestRow(column) { return largest(Float32Array.from({ length: this.size.rows }, (_, row) => this.values[row * this.size.columns + column]), 1)[0]; }
 
   note() { return note(this.attention, this.axes.hidden, this.share, this.app.options); }
 
@@ -141,14 +148,13 @@ class Matrix {
     const name = (/** @type {number} */ at) => [quoted(this.axes.rows.tokens[Math.floor(at / columns)]), quoted(this.axes.columns.tokens[at % columns])];
     const from = row === undefined ? 0 : row * columns, among = row === undefined ? this.values : this.#row(row);
     const rows = largest(among, 50).map((at) => [...name(from + at), this.attention.figure(among[at])]);
-    return { caption: row === undefined ? "The largest weights" : `What ${name(from)[0]} attends to`, columns: ["query", "key", "weight"], rows };
+    return { caption: row === undefined ? t("The largest weights") : t("What {query} attends to", { query: name(from)[0] }), columns: [t("query"), t("key"), t("weight")], rows };
   }
 
   /** @param {number} [row] one row alone */
   csv(row) {
-    const { rows, columns } = this.axes, cell = (/** @type {string} */ text) => `"${text.replaceAll('"', '""')}"`;
-    const lines = rows.tokens.map((token, i) => [cell(token.text), ...this.#row(i)].join(","));
-    return [["", ...columns.tokens.map((token) => cell(token.text))].join(","), ...(row === undefined ? lines : [lines[row]])].join("\n") + "\n";
+    const { rows, columns } = this.axes;
+    return matrixCsv({ rows: rows.tokens.map((token) => token.text), columns: columns.tokens.map((token) => token.text), values: this.values }, row);
   }
 
   close() { this.drawing.close(); }

@@ -2,19 +2,19 @@
 
 import { select } from "../dom.js";
 import { text } from "../show/axis.js";
+import { csv } from "../show/csv.js";
 import { heatmap } from "../show/heatmap.js";
 import { figure } from "../show/labels.js";
 import { Picture } from "../show/picture.js";
 import { NAMES } from "../shell/controls.js";
+import { t } from "../shell/language.js";
+import { MEANINGS, STATISTICS } from "../shell/statistics.js";
 
 const SIDE = 32;
 const GAP = 8;
 
 /** @type {Record<string, string>} */
-const ORDERS = {
-  "": "layer and head", entropy: "entropy, in nats", distance: "distance, in tokens", diagonality: "diagonality",
-  previous: "weight on the token before", sink: "weight on first and special tokens",
-};
+const ORDERS = { "": "layer and head", ...STATISTICS };
 
 /** @typedef {{attention: import("../data/attention.js").Attention, layer: number, head: number, row: number, column: number, x: number, y: number}} Item */
 
@@ -27,7 +27,8 @@ export const model = {
 };
 
 class Model {
-  hint = "Point at a head; click to open it.";
+  /** @type {string[]} the views in which a head can be opened */
+  #leads;
   /** @type {Map<string, HTMLCanvasElement>} */
   #sheets = new Map();
 
@@ -37,16 +38,18 @@ class Model {
    */
   constructor(app, stage) {
     this.app = app;
-    const { ablation } = app.extras, known = Object.entries(ORDERS);
-    if (ablation) known.push(["ablation", `${ablation.metric ?? "loss"} without the head`]);
-    this.controls = ["trace", select("Order", known, this.#order, (order) => app.state.set({ order })), "table"];
+    this.#leads = ["matrix", "heads", "neuron"].filter((name) => app.views.some((view) => view.name === name));
+    this.hint = this.#leads.length ? t("Point at a head; click to open it.") : t("Point at a head to see its figures.");
+    const { ablation } = app.extras, known = Object.entries(ORDERS).map(([name, text]) => [name, t(text)]);
+    if (ablation) known.push(["ablation", t("{metric} without the head", { metric: ablation.metric ?? "loss" })]);
+    this.controls = ["trace", select(t("Order"), /** @type {[string, string][]} */ (known), this.#order, (order) => app.state.set({ order })), "table"];
     this.picture = new Picture(stage, {
       paint: (ctx, seen) => this.#paint(ctx, seen),
       mark: (ctx, seen) => this.#marks(ctx, seen),
       point: (x, y, event) => this.#point(x, y, event),
       press: (x, y) => { const item = this.#at(x, y); if (item) this.enter(item.row, item.column); },
       resize: () => this.items && this.#measure(),
-    }, "all heads");
+    }, t("all heads"));
   }
 
   get #order() { return this.app.state.get("order"); }
@@ -83,7 +86,7 @@ class Model {
 
   #measure() {
     const room = this.picture.room, most = Math.max(...this.attentions.map((one) => one.numHeads)), sorted = Boolean(this.#order);
-    const margin = sorted ? 0 : 34, caption = sorted || this.app.extras.ablation ? 30 : 0;
+    const margin = sorted ? 0 : 46, caption = sorted || this.app.extras.ablation ? 30 : 0;
     this.side = Math.max(20, Math.min(sorted ? 72 : 88, Math.floor((room - margin) / (sorted ? 12 : most)) - GAP));
     if (caption) this.side = Math.max(56, this.side);
     const across = sorted ? Math.max(1, Math.floor((room + GAP) / (this.side + GAP))) : most;
@@ -93,7 +96,7 @@ class Model {
     this.titles = [];
     let y = 0, row = 0;
     for (const attention of this.attentions) {
-      this.titles.push({ name: NAMES[attention.name] ?? attention.name, y: y + 10 });
+      this.titles.push({ name: t(NAMES[attention.name] ?? attention.name), y: y + 10 });
       y += sorted ? 28 : 44;
       const width = sorted ? across : attention.numHeads, list = this.#sorted(attention);
       list.forEach((one, i) => /** @type {Item[]} */ (this.items).push({
@@ -139,6 +142,10 @@ class Model {
     ctx.font = `11px ${this.app.colours.font}`;
     for (const item of /** @type {Item[]} */ (this.items)) {
       if (item.column === 0) text(ctx, String(item.layer), this.margin - 10 - seen.x, item.y + this.side / 2 - seen.y, "right", 24);
+      if (item.column === 0 && item.layer === 0) {
+        text(ctx, t("head") + " →", 0 - seen.x, item.y - 9 - seen.y, "left", this.margin - 4);
+        text(ctx, t("layer") + " ↓", 0 - seen.x, item.y + 8 - seen.y, "left", this.margin - 18);
+      }
       if (item.layer === 0) text(ctx, String(item.head), item.x + this.side / 2 - seen.x, item.y - 9 - seen.y, "center", this.side);
     }
   }
@@ -154,9 +161,15 @@ class Model {
     ctx.fillStyle = colours.ink;
     text(ctx, (order === "ablation" && value > 0 ? "+" : "") + figure(value, order === "ablation" ? 3 : 2), x + this.side, y + this.side + 10, "right", this.side);
     if (order !== "ablation") return;
-    const values = this.app.extras.ablation.attentions[item.attention.name].values.flat(), most = Math.max(...values.map(Math.abs), 1e-9);
+    const most = this.#largestChange();
     ctx.fillStyle = colours.signed(value / most);
     ctx.fillRect(x, y + this.side + 18, (this.side * Math.abs(value)) / most, 4);
+  }
+
+  /** The largest change that switching a head off makes: all bars are of one scale. */
+  #largestChange() {
+    const of = /** @type {{values: number[][]}[]} */ (Object.values(this.app.extras.ablation?.attentions ?? {}));
+    return Math.max(1e-9, ...of.flatMap(({ values }) => values.flat().map(Math.abs)));
   }
 
   /** @param {CanvasRenderingContext2D} ctx @param {import("../show/picture.js").Window} seen */
@@ -181,13 +194,13 @@ class Model {
   #point(x, y, event) {
     const item = event && this.#at(x, y);
     this.app.hover(item ? { row: item.row, column: item.column } : null);
-    if (item) this.app.tip.show(event, [`layer ${item.layer}, head ${item.head}`, NAMES[item.attention.name] ?? item.attention.name]);
+    if (item) this.app.tip.show(event, [t("layer {layer}, head {head}", item), t(NAMES[item.attention.name] ?? item.attention.name)]);
     else this.app.tip.hide();
   }
 
   /** Opens a head in the matrix, or in the heads view. @param {number} row @param {number} column */
   enter(row, column) {
-    const item = this.#item(row, column), to = ["matrix", "heads", "neuron"].find((name) => this.app.views.some((view) => view.name === name));
+    const item = this.#item(row, column), [to] = this.#leads;
     if (item && to) this.app.state.set({ view: to, attention: item.attention.name, layer: item.layer, head: item.head, heads: String(item.head) });
   }
 
@@ -202,8 +215,8 @@ class Model {
   /** @param {Item} item @returns {[string, string][]} */
   #figures(item) {
     const { ablation } = this.app.extras, of = ablation?.attentions[item.attention.name], { layer, head } = item;
-    const figures = Object.keys(item.attention.statistics).map((name) => /** @type {[string, string]} */ ([name, figure(item.attention.statistics[name][layer][head], 3)]));
-    if (of) figures.push([`${ablation.metric ?? "loss"} without it`, figure(of.values[layer][head], 4) + (of.low ? ` [${figure(of.low[layer][head], 4)}, ${figure(of.high[layer][head], 4)}]` : "")]);
+    const figures = Object.keys(item.attention.statistics).map((name) => /** @type {[string, string]} */ ([t(name), figure(item.attention.statistics[name][layer][head], 3)]));
+    if (of) figures.push([t("{metric} without it", { metric: ablation.metric ?? "loss" }), figure(of.values[layer][head], 4) + (of.low ? ` [${figure(of.low[layer][head], 4)}, ${figure(of.high[layer][head], 4)}]` : "")]);
     return figures;
   }
 
@@ -211,33 +224,51 @@ class Model {
   read(row, column) {
     const item = this.#item(row, column);
     if (!item) return null;
-    const figures = this.#figures(item), name = `layer ${item.layer}, head ${item.head}`;
-    return { names: [NAMES[item.attention.name] ?? item.attention.name, name], figures, text: `${item.attention.name}, ${name}, ${figures.map((pair) => pair.join(" ")).join(", ")}` };
+    const figures = this.#figures(item), name = t("layer {layer}, head {head}", item);
+    return { names: [t(NAMES[item.attention.name] ?? item.attention.name), name], figures, text: `${item.attention.name}, ${name}, ${figures.map((pair) => pair.join(" ")).join(", ")}` };
   }
 
-  label() { return `all heads, in order of ${ORDERS[this.#order] ?? this.#order}`; }
+  get #ordered() { return t("in order of {order}", { order: ORDERS[this.#order] ? t(ORDERS[this.#order]) : this.#order }); }
+
+  label() { return `${t("all heads")}, ${this.#ordered}`; }
+
+  /** @returns {import("../show/legend.js").Sign[]} */
+  legend() {
+    const { colours } = this.app, { ablation } = this.app.extras, most = ablation ? this.#largestChange() : 0;
+    const roots = Array.from({ length: 64 }, (_, at) => colours.sequential[Math.round(255 * Math.sqrt(at / 63))]);
+    /** @type {import("../show/legend.js").Sign[]} */
+    const signs = [{ ramp: roots, ends: ["0", "1"], text: t("attention weight") }];
+    if (most && (!this.#order || this.#order === "ablation")) {
+      const of = t("bars: the change of {metric} without the head, all on one scale", { metric: ablation.metric ?? "loss" });
+      signs.push({ ramp: colours.diverging, ends: ["−" + figure(most, 3), "+" + figure(most, 3)], text: of });
+    }
+    return signs;
+  }
 
   cells() {
     return {
-      row: (/** @type {number} */ row) => { const item = this.#item(row, 0); return item ? (this.#order ? `row ${row}` : `${item.attention.name} layer ${item.layer}`) : ""; },
-      column: (/** @type {number} */ column) => (this.#order ? `place ${column}` : `head ${column}`),
-      cell: (/** @type {number} */ row, /** @type {number} */ column) => this.read(row, column)?.text ?? "none",
+      row: (/** @type {number} */ row) => { const item = this.#item(row, 0); return item ? (this.#order ? t("row {row}", { row }) : `${item.attention.name} ${t("layer {layer}", item)}`) : ""; },
+      column: (/** @type {number} */ column) => (this.#order ? t("place {place}", { place: column }) : t("head {head}", { head: column })),
+      cell: (/** @type {number} */ row, /** @type {number} */ column) => this.read(row, column)?.text ?? t("none"),
     };
   }
 
-  note() { return "Each picture is 32 by 32: a pixel is the largest of the weights that it stands for, by the square root."; }
+  note() {
+    const meaning = MEANINGS[this.#order];
+    return [meaning && t(meaning), t("In each picture rows look at columns; it is 32 by 32 at most: a pixel is the largest of the weights that it stands for, by the square root.")].filter(Boolean).join(" ");
+  }
 
   table() {
     const items = /** @type {Item[]} */ (this.items);
     return {
-      caption: `Heads, in order of ${ORDERS[this.#order] ?? this.#order}`, columns: ["attention", "layer", "head", ...this.#figures(items[0]).map(([name]) => name)],
-      rows: items.map((item) => [NAMES[item.attention.name] ?? item.attention.name, String(item.layer), String(item.head), ...this.#figures(item).map(([, value]) => value)]),
+      caption: `${t("Heads")}, ${this.#ordered}`, columns: [t("attention"), t("layer"), t("head"), ...this.#figures(items[0]).map(([name]) => name)],
+      rows: items.map((item) => [t(NAMES[item.attention.name] ?? item.attention.name), String(item.layer), String(item.head), ...this.#figures(item).map(([, value]) => value)]),
     };
   }
 
   csv() {
     const items = /** @type {Item[]} */ (this.items), names = Object.keys(items[0].attention.statistics);
-    return [["attention", "layer", "head", ...names], ...items.map((item) => [item.attention.name, item.layer, item.head, ...names.map((name) => item.attention.statistics[name][item.layer][item.head])])].map((line) => line.join(",")).join("\n") + "\n";
+    return csv([["attention", "layer", "head", ...names], ...items.map((item) => [item.attention.name, item.layer, item.head, ...names.map((name) => item.attention.statistics[name][item.layer][item.head])])]);
   }
 
   close() {

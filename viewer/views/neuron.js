@@ -3,8 +3,10 @@
 import { select } from "../dom.js";
 import { largest, softmax } from "../data/numbers.js";
 import { span, text } from "../show/axis.js";
+import { csv } from "../show/csv.js";
 import { figure, label, quoted } from "../show/labels.js";
 import { Picture } from "../show/picture.js";
+import { t } from "../shell/language.js";
 
 /** @typedef {import("../show/picture.js").Window} Window */
 
@@ -21,7 +23,7 @@ export const neuron = {
 };
 
 class Neuron {
-  hint = "Point at a token at the left to choose the query, at a line to see how its score comes about.";
+  hint = t("Point at a token at the left to choose the query, at a line to see how its score comes about.");
   /** The row of the query. */
   #query = 0;
 
@@ -31,8 +33,8 @@ class Neuron {
    */
   constructor(app, stage) {
     this.app = app;
-    const dimensions = select("Dimensions", [["", "in order"], ["size", "by contribution"]], app.state.get("dimensions"), (dimensions) => app.state.set({ dimensions }));
-    const rotary = select("Vectors", [["", "as multiplied"], ["before", "before rotary positions"]], app.state.get("rotary"), (rotary) => app.state.set({ rotary }));
+    const dimensions = select(t("Dimensions"), [["", t("in order")], ["size", t("by contribution")]], app.state.get("dimensions"), (dimensions) => app.state.set({ dimensions }));
+    const rotary = select(t("Vectors"), [["", t("as multiplied")], ["before", t("before rotary positions")]], app.state.get("rotary"), (rotary) => app.state.set({ rotary }));
     this.controls = ["trace", "attention", "layer", "head", dimensions, ...(app.attention.rotaryBase ? [rotary] : []), "table"];
     this.picture = new Picture(stage, {
       paint: (ctx, seen) => this.#paint(ctx, seen),
@@ -40,7 +42,7 @@ class Neuron {
       point: (x, y, event) => this.#point(x, y, event),
       press: (x, y) => this.#press(x, y),
       resize: () => this.layer && this.#measure(),
-    }, "queries and keys");
+    }, t("queries and keys"));
   }
 
   get attention() { return this.app.attention; }
@@ -55,7 +57,9 @@ class Neuron {
     this.size = { rows: rows.length, columns: columns.length };
     this.before = Boolean(attention.rotaryBase) && app.state.get("rotary") === "before";
     const turned = (/** @type {Float32Array} */ vectors) => (this.before ? unturned(vectors, attention.width, /** @type {number} */ (attention.rotaryBase)) : vectors);
-    this.q = turned(this.layer.q(app.head));
+    // What the model multiplied: a trace of one without 1 / √K has √K times its queries.
+    const scaled = attention.divided ? 1 : attention.width ** -0.5;
+    this.q = turned(this.layer.q(app.head)).map((value) => value * scaled);
     this.k = turned(this.layer.k(app.head));
     this.bias = this.layer.biasOf(app.head);
     this.most = { q: most(this.q), k: most(this.k) };
@@ -69,7 +73,7 @@ class Neuron {
   #follow() {
     const { width, columns } = this.attention, i = this.#query, q = this.q.subarray(i * width, (i + 1) * width);
     this.products = new Float32Array(this.k.length);
-    for (let at = 0; at < this.k.length; at++) this.products[at] = q[at % width] * this.k[at] * width ** -0.5;
+    for (let at = 0; at < this.k.length; at++) this.products[at] = q[at % width] * this.k[at] * this.#root;
     this.scores = this.layer.scores(this.app.head, i, i + 1);
     this.weights = softmax(this.scores.slice(), columns.length);
     this.mostProduct = most(this.products);
@@ -92,10 +96,10 @@ class Neuron {
     const names = { rows: rows.map((token) => label(token)), columns: columns.map((token) => label(token)) };
     const widest = (/** @type {string[]} */ list) => Math.min(140, list.reduce((largest, name) => Math.max(largest, ctx.measureText(name).width), 30));
     this.names = names;
-    const left = Math.ceil(widest(names.rows)) + 22, keys = Math.ceil(widest(names.columns)) + 16, numbers = this.bias ? 270 : 210;
+    const left = Math.ceil(widest(names.rows)) + 22, keys = Math.ceil(widest(names.columns)) + 16, numbers = this.bias ? 340 : 210;
     this.unit = Math.max(1.5, Math.min(Math.max(9, 120 / width), Math.floor((2 * (room - left - keys - numbers - 56)) / (2 * width)) / 2));
     const strip = width * this.unit, k = left + keys + 12;
-    this.x = { left, key: left + keys, k, product: k + strip + 20, score: k + 2 * strip + 90, bias: k + 2 * strip + 150, weight: k + 2 * strip + (this.bias ? 166 : 106) };
+    this.x = { left, key: left + keys, k, product: k + strip + 20, score: k + 2 * strip + 90, bias: k + 2 * strip + 152, whole: k + 2 * strip + 220, weight: k + 2 * strip + (this.bias ? 236 : 106) };
     this.strip = strip;
     this.picture.size(this.x.weight + 104, TOP + Math.max(rows.length, columns.length) * STEP + 4);
   }
@@ -131,8 +135,12 @@ class Neuron {
     this.#cells(ctx, this.products.subarray(j * width, (j + 1) * width), this.mostProduct, x.product, y, masked ? 0.25 : 1);
     ctx.fillStyle = masked ? colours.faint : colours.ink;
     ctx.font = `12px ${colours.font}`;
-    text(ctx, masked ? "masked" : figure(this.scores[j], 2), x.score, y, "right", 60);
-    if (this.bias && !masked) text(ctx, figure(this.bias[this.#query * this.size.columns + j], 2), x.bias, y, "right", 56);
+    const bias = this.#biasOf(j);
+    text(ctx, masked ? t("masked") : figure(this.scores[j] - bias, 2), x.score, y, "right", 60);
+    if (this.bias && !masked) {
+      text(ctx, (bias < 0 ? "− " : "+ ") + figure(Math.abs(bias), 2), x.bias, y, "right", 60);
+      text(ctx, "= " + figure(this.scores[j], 2), x.whole, y, "right", 66);
+    }
     if (masked) return;
     ctx.fillStyle = colours.of(0.08);
     ctx.fillRect(x.weight, y - 6, 50, 12);
@@ -141,6 +149,12 @@ class Neuron {
     ctx.fillStyle = colours.ink;
     text(ctx, figure(this.weights[j], 3), x.weight + 58, y, "left", 50);
   }
+
+  /** What the query's score of a key has added to it. @param {number} j */
+  #biasOf(j) { return this.bias?.[this.#query * this.size.columns + j] ?? 0; }
+
+  /** The 1 / √K of the model's score; a model without it has it in its queries, which a trace takes apart again. */
+  get #root() { return this.attention.divided ? this.attention.width ** -0.5 : 1; }
 
   /** A vector as a row of coloured cells. @param {CanvasRenderingContext2D} ctx @param {Float32Array} values @param {number} most @param {number} x @param {number} y @param {number} alpha */
   #cells(ctx, values, most, x, y, alpha) {
@@ -159,15 +173,20 @@ class Neuron {
     ctx.fillRect(0, 0, this.picture.width, TOP - 2);
     ctx.fillStyle = colours.line;
     ctx.fillRect(0, TOP - 3, this.picture.width, 1);
-    const { head } = this.app, shared = numKvHeads < numHeads ? ` of key head ${this.layer.kvHead(head)}` : "";
+    const { head } = this.app, shared = numKvHeads < numHeads ? " " + t("of key head {head}", { head: this.layer.kvHead(head) }) : "";
     ctx.fillStyle = colours.faint;
     ctx.font = `12px ${colours.font}`;
-    text(ctx, "query", x.left - 14, 58, "right", 100);
-    text(ctx, "key", x.key, 58, "right", 100);
+    text(ctx, t("query"), x.left - 14, 58, "right", 100);
+    text(ctx, t("key"), x.key, 58, "right", 100);
     text(ctx, "k" + shared, x.k, 58, "left", this.strip);
-    text(ctx, this.before ? "q × k before rotary positions" : `q × k / √${width}`, x.product, 58, "left", this.strip);
-    text(ctx, this.bias ? "with bias" : "sum", x.score, 58, "right", 60);
-    if (this.bias) text(ctx, "bias", x.bias, 58, "right", 56);
+    if (this.before) text(ctx, t("q × k before rotary positions"), x.product, 58, "left", this.strip);
+    else if (!this.attention.divided) text(ctx, "q × k", x.product, 58, "left", this.strip);
+    else root(ctx, "q × k / ", String(width), x.product, 58);
+    text(ctx, t("sum"), x.score, 58, "right", 60);
+    if (this.bias) {
+      text(ctx, t("+ bias"), x.bias, 58, "right", 60);
+      text(ctx, t("= score"), x.whole, 58, "right", 66);
+    }
     text(ctx, "softmax", x.weight, 58, "left", 70);
     text(ctx, "q", x.k - 10, 27, "right", 20);
     ctx.fillStyle = colours.ink;
@@ -218,7 +237,7 @@ class Neuron {
     const dimension = cell && this.#dimension(x + this.picture.seen.x);
     if (dimension === null || dimension === undefined || !cell) return this.app.tip.hide();
     const { width } = this.attention, q = this.q[cell.row * width + dimension], k = this.k[cell.column * width + dimension];
-    this.app.tip.show(event, [`dimension ${dimension}`, `q ${figure(q, 3)} × k ${figure(k, 3)} / √${width} = ${figure(this.products[cell.column * width + dimension], 3)}`]);
+    this.app.tip.show(event, [t("dimension {dimension}", { dimension }), `q ${figure(q, 3)} × k ${figure(k, 3)}${this.attention.divided ? ` / √${width}` : ""} = ${figure(this.products[cell.column * width + dimension], 3)}`]);
   }
 
   /** @param {number} x */
@@ -256,34 +275,41 @@ class Neuron {
     this.#choose(row);
     const { width, columns, rows } = this.attention, query = quoted(rows[row]), key = quoted(columns[column]);
     const names = [query, key], score = this.scores[column];
-    if (score === -Infinity) return { names, figures: [["score", "masked"]], text: `query ${query}, key ${key}, masked` };
+    if (score === -Infinity) return { names, figures: [[t("score"), t("masked")]], text: t("query {query}, key {key}, masked", { query, key }) };
     const products = this.products.subarray(column * width, (column + 1) * width), sum = products.reduce((a, b) => a + b, 0);
     const first = largest(products.map(Math.abs), TOPMOST).reduce((a, d) => a + products[d], 0), count = Math.min(TOPMOST, width);
     const bias = this.bias?.[row * columns.length + column];
     /** @type {[string, string][]} */
-    const figures = [["score", figure(score, 3)], ["weight", figure(this.weights[column])]];
-    if (bias !== undefined) figures.splice(1, 0, ["of which bias", figure(bias, 3)]);
-    figures.push([`top ${count} of ${width} dimensions`, `${figure(first, 2)} of ${figure(sum, 2)}` + (first / sum > 0 && first / sum <= 1 ? ` (${Math.round((100 * first) / sum)} %)` : "")]);
-    return { names, figures, text: `query ${query}, key ${key}, ${figures.map((pair) => pair.join(" ")).join(", ")}` };
+    const figures = [[t("score"), figure(score, 3)], [t("weight"), figure(this.weights[column])]];
+    if (bias !== undefined) figures.splice(1, 0, [t("of which bias"), figure(bias, 3)]);
+    figures.push([t("top {count} of {width} dimensions", { count, width }), t("{part} of {whole}", { part: figure(first, 2), whole: figure(sum, 2) }) + (first / sum > 0 && first / sum <= 1 ? ` (${Math.round((100 * first) / sum)} %)` : "")]);
+    return { names, figures, text: t("query {query}, key {key}, {figures}", { query, key, figures: figures.map((pair) => pair.join(" ")).join(", ") }) };
   }
 
-  label() { return `${this.attention.name}, layer ${this.app.layer}, head ${this.app.head}: queries and keys of ${this.attention.width} dimensions`; }
+  label() {
+    return t("{attention}, layer {layer}, head {head}: queries and keys of {width} dimensions", { attention: this.attention.name, layer: this.app.layer, head: this.app.head, width: this.attention.width });
+  }
+
+  legend() {
+    const { diverging } = this.app.colours, ends = (/** @type {number} */ most) => ["−" + figure(most, 2), figure(most, 2)];
+    return [{ ramp: diverging, ends: ends(this.most.q), text: "q" }, { ramp: diverging, ends: ends(this.most.k), text: "k" }, { ramp: diverging, ends: ends(this.mostProduct), text: t("product") }];
+  }
 
   cells() {
     const { rows, columns } = this.attention;
     return {
-      row: (/** @type {number} */ row) => "query " + quoted(rows[row]),
-      column: (/** @type {number} */ column) => "key " + quoted(columns[column]),
+      row: (/** @type {number} */ row) => t("query {query}", { query: quoted(rows[row]) }),
+      column: (/** @type {number} */ column) => t("key {key}", { key: quoted(columns[column]) }),
       cell: (/** @type {number} */ row, /** @type {number} */ column) => figure(this.layer.scores(this.app.head, row, row + 1)[column], 3),
     };
   }
 
-  note() { return this.before ? "Before rotary positions turn them, products do not add up to the score, which is taken after." : ""; }
+  note() { return this.before ? t("Before rotary positions turn them, products do not add up to the score, which is taken after.") : ""; }
 
   table() {
     const { columns, rows, width } = this.attention, order = largest(this.weights, 50), i = this.#query;
     return {
-      caption: `How ${quoted(rows[i])} scores the keys`, columns: ["key", "score", ...(this.bias ? ["bias"] : []), "weight", "largest products, by dimension"],
+      caption: t("How {query} scores the keys", { query: quoted(rows[i]) }), columns: [t("key"), t("score"), ...(this.bias ? [t("of which bias")] : []), t("weight"), t("largest products, by dimension")],
       rows: order.map((j) => {
         const products = this.products.subarray(j * width, (j + 1) * width);
         const first = largest(products.map(Math.abs), 4).map((d) => `${d}: ${figure(products[d], 2)}`).join(", ");
@@ -295,9 +321,8 @@ class Neuron {
   /** Products of a query with each key. @param {number} [row] */
   csv(row = this.#query) {
     this.#choose(row);
-    const { columns, width } = this.attention, cell = (/** @type {string} */ one) => `"${one.replaceAll('"', '""')}"`;
-    const lines = columns.map((token, j) => [cell(token.text), this.scores[j], this.weights[j], ...this.products.subarray(j * width, (j + 1) * width)].join(","));
-    return [["key", "score", "weight", ...Array.from({ length: width }, (_, d) => d)].join(","), ...lines].join("\n") + "\n";
+    const { columns, width } = this.attention, dimensions = Array.from({ length: width }, (_, d) => String(d));
+    return csv([["key", "score", "weight", ...dimensions], ...columns.map((token, j) => [token.text, this.scores[j], this.weights[j], ...this.products.subarray(j * width, (j + 1) * width)])]);
   }
 
   /** The weights of the query, for tests. */
@@ -311,6 +336,25 @@ class Neuron {
 
 /** @param {Float32Array} values the largest size among them */
 const most = (values) => values.reduce((largest, one) => Math.max(largest, Math.abs(one)), 0);
+
+/**
+ * A root with its bar over the number, which a font's own sign leaves a gap before.
+ * @param {CanvasRenderingContext2D} ctx
+ * @param {string} before
+ * @param {string} number
+ * @param {number} x
+ * @param {number} y the middle
+ */
+function root(ctx, before, number, x, y) {
+  text(ctx, before, x, y, "left", 200);
+  const from = x + ctx.measureText(before).width, width = ctx.measureText(number).width;
+  ctx.strokeStyle = /** @type {string} */ (ctx.fillStyle);
+  ctx.lineWidth = 1;
+  ctx.beginPath();
+  for (const [dx, dy] of [[0, 1], [2, 0], [5, 5.5], [8, -7.5], [10 + width, -7.5]]) ctx.lineTo(from + dx, y + dy);
+  ctx.stroke();
+  text(ctx, number, from + 9, y, "left", 60);
+}
 
 /**
  * Vectors before rotary positions turned them: the first half of the coordinates turns with the second.

@@ -6,7 +6,9 @@ import { t } from "../shell/language.js";
 import { bars } from "../writing/classes.js";
 import { following, ofClasses, ofHeads, ofMost, ofOcclusion, ofSureness } from "../writing/findings.js";
 import { sketch, thumbnails } from "../writing/glance.js";
+import { whenOpen } from "../writing/opening.js";
 import { legend, Output } from "../writing/output.js";
+import { asked } from "../writing/session.js";
 import { words } from "../writing/words.js";
 import { ko } from "../shell/ko/translating.js";
 
@@ -17,7 +19,7 @@ export const overview = {
   alone: true,
   variant: (app) => app.state.get("trace"),
   korean: ko,
-  open: (app, stage) => new Overview(app, stage),
+  open: (app, stage) => (app.live ? whenOpen(app, stage, () => new Overview(app, stage)) : new Overview(app, stage)),
 };
 
 class Overview {
@@ -29,7 +31,7 @@ class Overview {
   constructor(app, stage) {
     this.app = app;
     this.controller = new AbortController();
-    const { sequences, classes } = (this.trace = app.trace ?? { sequences: {}, classes: null });
+    const { sequences, classes } = (this.trace = app.trace);
     /** @type {import("../data/trace.js").Token[]} the sequence that was read: of a decoder alone what it went on from */
     this.read = sequences.src ?? sequences.tgt ?? [];
     this.written = written(this.trace);
@@ -104,9 +106,9 @@ class Overview {
     const heads = ofHeads(all);
     this.#tell([sure, heads, null]);
     let mattered = null;
-    if (app.live?.occlusion && this.text) {
+    if (app.live?.about && this.read.length && asked(app)) {
       try {
-        mattered = ofOcclusion((await app.live.occlusion(this.text, this.ids, { row: null, lane: "overview", signal: this.controller.signal })).words);
+        mattered = ofOcclusion((await app.live.occlusion(asked(app), null, { row: null, lane: "overview", signal: this.controller.signal })).words);
       } catch {
         // Cancelled, or not to be had of this model: attention alone tells.
       }
@@ -115,11 +117,6 @@ class Overview {
     const attention = this.best && trace.attentions.get(this.best.attention);
     this.#tell([sure, heads, mattered ?? (attention ? ofMost(this.best, attention.columns) : null)]);
   }
-
-  /** What occlusion is asked of: the text that was written in the page, or the tokens of the trace. */
-  get text() { return this.trace.text ?? this.read.map((token) => token.id); }
-
-  get ids() { return this.trace.sequences.out?.map((/** @type {any} */ token) => token.id) ?? null; }
 
   /** @param {(import("../writing/findings.js").Finding | null)[]} findings */
   #tell(findings) {

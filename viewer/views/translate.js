@@ -5,8 +5,8 @@ import { Box, languageOf } from "../writing/box.js";
 import { Classes } from "../writing/classes.js";
 import { Continuing } from "../writing/continuing.js";
 import { legend, Output } from "../writing/output.js";
-import { MOST_CHARACTERS, session } from "../writing/session.js";
-import { changes, leastSure, percent, sureness, words } from "../writing/words.js";
+import { follow, MOST_CHARACTERS, session } from "../writing/session.js";
+import { changes, leastSure, percent, sureness } from "../writing/words.js";
 import { button, el, select, tick, write } from "../dom.js";
 import { plain, shorten } from "../show/labels.js";
 import { copy } from "../shell/dialogs.js";
@@ -25,12 +25,16 @@ export const translate = {
   live: true,
   steady: true,
   korean: ko,
+  begin: (app) => { app.live?.ready.then(() => follow(app), () => {}); },
   titled: (app) => TITLES[app.live?.about?.task] ?? TITLES.translate,
   open: (app, stage) => whenOpen(app, stage, () => {
     const { task } = /** @type {import("../live/client.js").Live} */ (app.live).about;
     return task === "translate" ? new Translate(app, stage) : task === "generate" ? new Continuing(app, stage) : new Classes(app, stage);
   }),
 };
+
+/** A text's words, as they stand between spaces. @param {string} text */
+const partsOf = (text) => text.split(/\s+/).filter(Boolean);
 
 class Translate {
   hint = "";
@@ -53,9 +57,10 @@ class Translate {
     const tools = el("div", { class: "row" }, button(t("Copy"), () => copy(app, this.session.written, t("the translation"))),
       button(t("Save as text"), () => this.#save()), this.#numbers(), el("span", { class: "push" }), legend());
     this.best = el("ol", { class: "best" });
-    this.others = el("section", { class: "others", hidden: true }, el("h2", {}, t("Other translations")), this.best);
+    this.searching = el("div", { class: "row" });
+    this.others = el("section", { class: "others" }, el("div", { class: "row" }, el("h2", {}, t("Other translations")), el("span", { class: "push" }), this.searching), this.best);
     this.frame = el("div", { class: "writing" },
-      el("section", { class: "side" }, el("h2", {}, source.name || t("Text")), this.box.root),
+      el("section", { class: "side" }, el("h2", {}, source.name || t("Text"), this.box.clear), this.box.root),
       el("section", { class: "side" }, el("h2", {}, target.name || t("Translation"), this.progress), el("div", { class: "paper" }, this.output.root, this.sure), tools, this.alternatives.root));
     stage.append(this.frame, this.others);
     this.changed = () => this.#soon();
@@ -63,7 +68,10 @@ class Translate {
     if (!this.session.lines.length) this.session.again();
   }
 
-  get controls() {
+  controls = [];
+
+  /** How the model searches. */
+  #search() {
     const { app } = this, { decode } = this.session.live.about, { beamSize, nBest } = this.session.options;
     const set = (/** @type {string} */ key) => (/** @type {string} */ value) => { app.state.set({ [key]: value }); this.session.again(); };
     const sizes = [...new Set([1, 2, 3, 5, 8, decode?.beam_size ?? 1])].sort((a, b) => a - b);
@@ -81,6 +89,9 @@ class Translate {
 
   draw() {
     this.output.root.classList.toggle("numbered", this.app.state.flag("numbers"));
+    const asked = JSON.stringify(this.session.options);
+    if (asked !== this.searched) this.searching.replaceChildren(...this.#search());
+    this.searched = asked;
     this.#paint();
   }
 
@@ -122,18 +133,17 @@ class Translate {
 
   /** The other translations that the search came to, of the line that one is at. */
   #others() {
-    const { line } = this.session, others = line?.result?.alternatives ?? [];
-    this.others.hidden = this.session.options.nBest < 2;
+    const { line } = this.session, others = line?.result?.alternatives?.slice(1) ?? [];
+    this.best.hidden = this.session.options.nBest < 2;
     if (this.shownOf === line?.result && this.shownIn === this.app.state.get("language")) return;
     this.shownOf = line?.result;
     this.shownIn = this.app.state.get("language");
-    const best = (line?.words ?? []).map((word) => word.text);
+    const best = partsOf(line?.result?.text ?? "");
     this.best.replaceChildren(...others.slice(0, 8).map((/** @type {any} */ other) => {
-      const found = words(other.labels ?? [], other.probabilities ?? []), { after } = changes(best, found.map((word) => word.text));
-      const text = found.flatMap((word, i) => [i ? word.before : "", write(el(after[i] ? "mark" : "span"), plain(word.text))]);
-      const chance = other.probabilities?.length ? percent(sureness(other.probabilities).whole) : "";
-      const choose = button("", () => this.session.choose(line, other.ids), { class: "other", title: t("take this one") });
-      choose.append(el("span", { dir: "auto" }, ...(text.length ? text : [plain(other.text)])), write(el("span", { class: "chance" }), chance));
+      const parts = partsOf(other.text), { after } = changes(best, parts);
+      const text = parts.flatMap((part, i) => [write(el(after[i] ? "mark" : "span"), plain(part)), " "]);
+      const choose = button("", () => this.session.choose(line, other.parts ?? [other.ids]), { class: "other", title: t("take this one") });
+      choose.append(el("span", { dir: "auto" }, ...text), write(el("span", { class: "chance" }), percent(Math.exp(other.score))));
       return el("li", {}, choose);
     }));
   }
@@ -142,6 +152,7 @@ class Translate {
   #ask(number, place, beside) {
     const line = this.session.lines[number], word = line.words[place];
     this.session.at = number;
+    this.session.remember();
     if (!line.result || !word?.pieces.length) return;
     this.alternatives.open({
       line, word, beside, choose: (prefix) => this.session.choose(line, prefix), closed: () => this.#soon(),
@@ -163,5 +174,6 @@ class Translate {
     this.box.close();
     this.alternatives.remove();
     this.app.tip.hide();
+    setTimeout(() => follow(this.app));
   }
 }

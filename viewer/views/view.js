@@ -9,6 +9,7 @@
  * @property {(app: import("../shell/app.js").App) => string} [variant] what of the state makes it open anew, since its controls differ
  * @property {boolean} [steady] it stays open when the page's model has computed another trace: what is typed in it stays
  * @property {(app: any) => string} [titled] its title, where that depends on the page
+ * @property {(app: any) => void} [begin] called once, when the page is there
  * @property {boolean} [alone] it needs no attention, and has no cells to walk through
  * @property {boolean} [live] it needs a model in the page
  * @property {(app: import("../shell/app.js").App, stage: HTMLElement) => any} open see README.md

@@ -5,7 +5,7 @@ import { plain } from "../show/labels.js";
 import { t } from "../shell/language.js";
 import { bars } from "../writing/classes.js";
 import { legend, Output } from "../writing/output.js";
-import { asked } from "../writing/session.js";
+import { asked, session } from "../writing/session.js";
 import { Switches } from "../writing/switches.js";
 import { changes, percent, sureness, words } from "../writing/words.js";
 import { ko } from "../shell/ko/translating.js";
@@ -38,6 +38,7 @@ class WhatIf {
     this.settled = Promise.resolve();
     this.switches = new Switches(this.live.about.model, { off: () => this.#set("off"), layersOff: () => this.#set("layersoff"), change: (off, layersOff) => this.#choose({ off, layersoff: layersOff }) });
     this.source = el("div", { class: "source", role: "group", "aria-label": t("words that the model reads"), dir: "auto" });
+    this.explained = el("p", { class: "faint" }, t("Click a word to hide it. The bar says how much less likely the whole output is without it."));
     this.reset = button(t("Reset"), () => this.#reset());
     this.measured = button(t("Measure every head"), () => { this.settled = this.#measure(); }, { title: t("switches off each head once, and shades it by what the output loses") });
     this.told = el("p", { class: "verdict", role: "status" });
@@ -46,7 +47,7 @@ class WhatIf {
     this.drawn = el("b", {});
     stage.append(el("div", { class: "ask" },
       el("section", { class: "sides" }, this.before.root, this.after.root, el("div", { class: "row verdicts" }, this.told, el("span", { class: "push" }), this.task === "classify" ? null : legend(), this.reset)),
-      el("section", {}, el("h2", {}, t("Hide words that the model reads")), this.source, el("p", { class: "faint" }, t("Click a word to hide it. The bar says how much less likely the whole output is without it."))),
+      el("section", {}, el("h2", {}, t("Hide words that the model reads")), this.source, this.explained),
       el("section", {}, el("h2", {}, t("Switch off heads and layers")), this.switches.root, el("div", { class: "row" }, this.measured, el("span", { class: "faint" }, t("Click a number at the left for all heads of a layer.")))),
       ...(this.task === "classify" ? [] : [el("section", {}, el("h2", {}, t("Temperature")), this.#temperature())])));
     this.settled = this.#first();
@@ -96,7 +97,8 @@ class WhatIf {
   #ask(how) {
     if (this.task === "classify") return this.live.classify(this.text, how);
     if (this.task === "generate") return this.live.generate(this.text, { temperature: 0, maxNewTokens: GOES_ON, top: 1, ...how });
-    return this.live.translate(this.text, { beamSize: 1, nBest: 1, top: 1, ...how });
+    const { beamSize, lengthPenalty } = session(this.app).options;
+    return this.live.translate(this.text, { beamSize, lengthPenalty, nBest: 1, top: 1, ...how });
   }
 
   /** What was written with everything on; it stays. */
@@ -148,7 +150,7 @@ class WhatIf {
     const count = this.changed.after.filter(Boolean).length, gone = this.changed.before.filter(Boolean).length;
     write(this.told, same ? t("Everything is on. Switch something off, or hide a word.")
       : !count && !gone ? t("The same words come out: the model can do without what is off.")
-        : t("{count} words are new, {gone} are gone.", { count, gone }));
+        : t("New words: {count}. Words that are gone: {gone}.", { count, gone }));
   }
 
   /** @param {boolean} same */
@@ -207,7 +209,8 @@ class WhatIf {
     try {
       found = await this.live.occlusion(this.text, this.one.ids ?? null, { row, lane: "occlusion" });
     } catch (error) {
-      return this.#fail(error);
+      if (/** @type {Error} */ (error).name !== "AbortError") write(this.explained, plain(/** @type {Error} */ (error).message));
+      return;
     }
     const most = Math.max(0.5, ...found.words.map((/** @type {any} */ one) => one.change));
     for (const chip of this.source.children) {

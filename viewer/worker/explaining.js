@@ -6,7 +6,7 @@ import { occlusion } from "../analysis/occlusion.js";
 import { labels } from "../text/labels.js";
 import { howOf } from "./how.js";
 import { tokensOf } from "./passes.js";
-import { specialIds } from "./translator.js";
+import { specialIds } from "./special.js";
 
 /** @typedef {import("./opening.js").Opened} Opened */
 /** @typedef {Omit<import("./passes.js").Pass, "outputs">} Sequences */

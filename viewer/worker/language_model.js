@@ -2,7 +2,7 @@
 
 import { search } from "../search/beam.js";
 import { drawing } from "../search/sampling.js";
-import { logSoftmax, Steps } from "../search/steps.js";
+import { logSoftmax, neverWritten, Steps } from "../search/steps.js";
 import { labels } from "../text/labels.js";
 import { howOf } from "./how.js";
 import { specialIds } from "./special.js";
@@ -82,7 +82,7 @@ export function score(opened, prompt, ids, asked, ended = false) {
   const logProbs = logSoftmax(opened.model.forward(read, howOf(asked)), size);
   const seen = Math.min(written.length, read.length), rows = logProbs.subarray((read.length - seen) * size), after = written.slice(written.length - seen);
   return {
-    ...told(rows, after, asked.top ?? 5, target), logProbs: after.map((id, t) => rows[t * size + id]),
+    ...told(rows, after, asked.top ?? 5, target, neverWritten(config, opened.decode)), logProbs: after.map((id, t) => rows[t * size + id]),
     source: labels(target, prompt, specialIds(config)), labels: labels(target, after, specialIds(config)),
   };
 }

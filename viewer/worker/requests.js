@@ -57,10 +57,13 @@ const METHODS = {
     /** @type {Map<string, any>} */
     const records = new Map();
     const wanted = (/** @type {string} */ place) => !asked.places || asked.places.some((/** @type {string} */ start) => place.startsWith(start));
+    /** @type {string[]} */
+    const told = [];
     const pass = run(opened, await sequencesOf(opened, text, ids, asked), asked, (place, record) => {
+      told.push(place);
       if (wanted(place)) records.set(place, record);
     });
-    return { records, sequences: tokensOf(opened, pass), ids: { src: pass.src, tgt: pass.tgt, out: pass.out } };
+    return { records, told, sequences: tokensOf(opened, pass), ids: { src: pass.src, tgt: pass.tgt, out: pass.out } };
   },
   lens: async (opened, [text, ids = null, asked = {}]) => lensOf(opened, await sequencesOf(opened, text, ids, asked), asked),
   contributions: async (opened, [text, ids = null, asked = {}]) => contributionsOf(opened, await sequencesOf(opened, text, ids, asked), asked),

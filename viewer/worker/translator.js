@@ -3,7 +3,7 @@
 import { rank } from "../search/hypothesis.js";
 import { search } from "../search/beam.js";
 import { drawing } from "../search/sampling.js";
-import { logSoftmax, Steps } from "../search/steps.js";
+import { logSoftmax, neverWritten, Steps } from "../search/steps.js";
 import { joined, rankedTogether, segmentsOf } from "../text/segments.js";
 import { labels } from "../text/labels.js";
 import { howOf } from "./how.js";
@@ -138,7 +138,9 @@ function watching(opened, steps, before, segments, place, onWord) {
  * @param {Hypothesis[]} chosen of each piece
  */
 function translation({ tokenizers }, segments, chosen) {
-  const { target } = tokenizers, left = [...chosen], used = [];
+  const { target } = tokenizers, left = [...chosen];
+  /** @type {any[]} */
+  const used = [];
   const texts = segments.filter(() => left.length).map((segment) => {
     used.push(segment);
     const texts = segment.pieces.map(() => left.shift()).filter(Boolean).map((/** @type {any} */ one) => inOneLine(target.decode(one.ids)));
@@ -192,7 +194,7 @@ export function score(opened, source, ids, asked, ended = true) {
   const own = decode.target_prefix.length, size = config.tgt_vocab_size;
   const rows = logProbs.subarray(own * size), after = written.slice(own);
   return {
-    ...told(rows, after, asked.top ?? 5, tokenizers.target),
+    ...told(rows, after, asked.top ?? 5, tokenizers.target, neverWritten(config, decode)),
     logProbs: after.map((id, t) => rows[t * size + id]),
     source: labels(tokenizers.source, src, specialIds(config)),
     labels: labels(tokenizers.target, after, specialIds(config)),

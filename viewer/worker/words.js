@@ -22,11 +22,15 @@ export function likeliest(logProbs, count, tokenizer) {
  * @param {number[]} written
  * @param {number} count
  * @param {any} tokenizer
+ * @param {number[]} never what may not be written, and is not among the likeliest
  */
-export function told(logProbs, written, count, tokenizer) {
+export function told(logProbs, written, count, tokenizer, never) {
   const size = logProbs.length / written.length;
-  return {
-    probabilities: written.map((id, t) => Math.exp(logProbs[t * size + id])),
-    top: written.map((_, t) => likeliest(logProbs.subarray(t * size, (t + 1) * size), count, tokenizer)),
-  };
+  const probabilities = written.map((id, t) => Math.exp(logProbs[t * size + id]));
+  const top = written.map((_, t) => {
+    const row = logProbs.slice(t * size, (t + 1) * size);
+    for (const id of never) row[id] = -Infinity;
+    return likeliest(row, count, tokenizer);
+  });
+  return { probabilities, top };
 }

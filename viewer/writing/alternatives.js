@@ -3,7 +3,7 @@
 import { button, el, write } from "../dom.js";
 import { plain, shorten } from "../show/labels.js";
 import { t } from "../shell/language.js";
-import { percent, words } from "./words.js";
+import { percent, prefixes, words } from "./words.js";
 import { spelled } from "./output.js";
 
 /**
@@ -11,7 +11,7 @@ import { spelled } from "./output.js";
  * @property {import("./session.js").Line} line
  * @property {import("./words.js").Word} word
  * @property {HTMLElement} beside the word's element
- * @property {(prefix: number[]) => void} choose
+ * @property {(prefix: number[][]) => void} choose
  * @property {() => void} closed
  */
 
@@ -56,14 +56,14 @@ export class Alternatives {
       button(plain(one.text.trim()) + (one.probability === null ? "" : ` ${percent(one.probability)}`), () => this.#piece(i), { "aria-pressed": String(i === number) }));
     this.pieces.replaceChildren(...chips);
     this.pieces.hidden = !chips.length;
-    const prefix = line.result.ids.slice(0, piece.place), written = line.result.ids[piece.place];
+    const written = line.result.labels[piece.place].id, beginning = (/** @type {number} */ id) => prefixes(line.result, piece.place, id);
     this.controller?.abort();
-    const items = (top?.ids ?? []).map((/** @type {number} */ id, /** @type {number} */ i) => this.#option(id, i, top, id === written, [...prefix, id]));
+    const items = (top?.ids ?? []).map((/** @type {number} */ id, /** @type {number} */ i) => this.#option(id, i, top, id === written, beginning(id)));
     this.list.replaceChildren(...(items.length ? items : [el("li", { role: "option", "aria-selected": "false", "aria-disabled": "true", tabindex: -1 }, t("none is known"))]));
-    this.#preview(line, prefix, top, written);
+    this.#preview(line, piece.place, top, written);
   }
 
-  /** @param {number} id @param {number} i @param {any} top @param {boolean} chosen @param {number[]} prefix */
+  /** @param {number} id @param {number} i @param {any} top @param {boolean} chosen @param {number[][]} prefix */
   #option(id, i, top, chosen, prefix) {
     const end = id === this.live.about.model.eos_id, text = end ? t("the end of the sentence") : shorten(plain(spelled(top.tokens[i])), 32);
     const bar = el("i", { "aria-hidden": "true" });
@@ -77,19 +77,19 @@ export class Alternatives {
   /**
    * Writes beside each alternative how the sentence would go on, one after another.
    * @param {import("./session.js").Line} line
-   * @param {number[]} prefix
+   * @param {number} place
    * @param {any} top
    * @param {number} written
    */
-  async #preview(line, prefix, top, written) {
+  async #preview(line, place, top, written) {
     const { signal } = (this.controller = new AbortController()), options = this.#options();
     for (const [i, id] of (top?.ids ?? []).entries()) {
       if (id === this.live.about.model.eos_id) continue;
       try {
         const result = id === written ? line.result
-          : await this.live.translate(line.text, { beamSize: 1, nBest: 1, top: 1, prefix: [...prefix, id], lane: "preview", signal });
+          : await this.live.translate(line.text, { beamSize: 1, nBest: 1, top: 1, prefix: prefixes(line.result, place, id), lane: "preview", signal });
         if (signal.aborted) return;
-        const follows = words(result.labels), at = follows.findIndex((word) => word.pieces.some((piece) => piece.place >= prefix.length));
+        const follows = words(result.labels), at = follows.findIndex((word) => word.pieces.some((piece) => piece.place >= place));
         const text = follows.slice(Math.max(0, at)).map((word) => word.before + word.text).join("").trim();
         write(options[i].querySelector(".follows"), at < 0 ? "" : shorten(plain(text), 90));
       } catch {
@@ -101,7 +101,7 @@ export class Alternatives {
   /** @returns {HTMLElement[]} */
   #options() { return [...this.list.querySelectorAll("[role=option]")]; }
 
-  /** @param {number[]} prefix */
+  /** @param {number[][]} prefix */
   #choose(prefix) {
     const { asked } = this;
     this.close(true);

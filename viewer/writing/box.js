@@ -2,26 +2,22 @@
 
 import { button, el, write } from "../dom.js";
 import { plain, shorten } from "../show/labels.js";
-import { spoken, t } from "../shell/language.js";
-
-/** What a language is called in the page's language. @param {string} code */
-export function languageName(code) {
-  try {
-    return new Intl.DisplayNames([spoken()], { type: "language" }).of(code) ?? "";
-  } catch {
-    return ""; // Not a code, but whatever the card says.
-  }
-}
+import { languageName, t } from "../shell/language.js";
+import { parted } from "./markdown.js";
 
 /**
- * The languages that a model reads and writes, as far as they are known.
+ * The languages that a model reads and writes, as far as its card says.
  * @param {any} about
  */
 export function languageOf(about) {
-  const { languages } = about, pair = Array.isArray(languages) ? languages : [languages?.source, languages?.target];
-  const [source, target] = pair.map((/** @type {unknown} */ code) => (typeof code === "string" ? { code, name: languageName(code) } : { code: null, name: "" }));
-  return { source: source ?? { code: null, name: "" }, target: target ?? source ?? { code: null, name: "" } };
+  const said = parted(String(about.card ?? "")).front.find(([name]) => name === "language")?.[1] ?? "";
+  const [source, target] = said.split(", ").map((code) => ({ code: languageName(code) ? code : null, name: languageName(code) }));
+  // The header names the page by the pair.
+  if (about.task === "translate" && source?.code && target?.code) about.pair = [source.code, target.code];
+  return about.task === "translate" ? { source: source ?? NONE, target: target ?? NONE } : { source: source ?? NONE, target: source ?? NONE };
 }
+
+const NONE = { code: null, name: "" };
 
 export class Box {
   /**
@@ -39,10 +35,9 @@ export class Box {
     });
     this.area.value = session.text;
     const examples = (session.live.about.examples ?? []).filter((/** @type {unknown} */ one) => typeof one === "string").slice(0, 4);
-    this.root = el("div", { class: "box" }, this.area, el("div", { class: "row" },
-      examples.length ? el("span", { class: "faint" }, t("For example")) : null,
-      ...examples.map((/** @type {string} */ example) => write(button("", () => this.put(example), { class: "example", dir: "auto", title: plain(example) }), shorten(plain(example), 42))),
-      el("span", { class: "push" }), button(t("Clear"), () => { this.put(""); this.area.focus(); }, { class: "quiet" })));
+    const chips = examples.map((/** @type {string} */ example) => write(button("", () => this.put(example), { class: "example", dir: "auto", title: plain(example) }), shorten(plain(example), 42)));
+    this.clear = button(t("Clear"), () => { this.put(""); this.area.focus(); }, { class: "quiet clear" });
+    this.root = el("div", { class: "box" }, this.area, chips.length ? el("div", { class: "row examples" }, el("span", { class: "faint" }, t("For example")), ...chips) : null);
   }
 
   #typed() { this.session.write(this.area.value); }

@@ -4,6 +4,7 @@ import { el, write } from "../dom.js";
 import { plain, shorten } from "../show/labels.js";
 import { t } from "../shell/language.js";
 import { Box, languageOf } from "./box.js";
+import { follow, remember } from "./session.js";
 import { percent } from "./words.js";
 
 /** How long the model waits for the next key, and while an input method puts a character together. */
@@ -43,7 +44,7 @@ export class Classes {
     this.said = el("p", { class: "sure" });
     this.encodes = this.live.about.task === "encode";
     stage.append(el("div", { class: "writing" },
-      el("section", { class: "side" }, el("h2", {}, t("Text")), this.box.root),
+      el("section", { class: "side" }, el("h2", {}, t("Text"), this.box.clear), this.box.root),
       el("section", { class: "side" }, el("h2", {}, this.encodes ? t("Tokens") : t("What it says")), el("div", { class: "paper" }, this.list, this.said))));
     this.run();
   }
@@ -67,6 +68,7 @@ export class Classes {
     }
     try {
       await (this.encodes ? this.#tokens(signal) : this.#classes(signal));
+      if (!signal.aborted) remember(this.app, this.text, null);
     } catch (error) {
       if (signal.aborted || /** @type {Error} */ (error).name === "AbortError") return;
       this.list.replaceChildren();
@@ -103,5 +105,6 @@ export class Classes {
     this.controller?.abort();
     clearTimeout(this.waiting);
     clearTimeout(this.saying);
+    setTimeout(() => follow(this.app));
   }
 }

@@ -7,7 +7,7 @@ import { t } from "../shell/language.js";
 import { Alternatives } from "./alternatives.js";
 import { Box, languageOf } from "./box.js";
 import { legend, Output } from "./output.js";
-import { add } from "./session.js";
+import { add, follow, remember } from "./session.js";
 import { leastSure, percent, words } from "./words.js";
 
 /**
@@ -42,7 +42,7 @@ export class Continuing {
     this.halt = button(t("Stop"), () => this.stop());
     this.sure = el("p", { class: "sure" });
     stage.append(el("div", { class: "writing" },
-      el("section", { class: "side" }, el("h2", {}, t("How it begins")), this.box.root, el("div", { class: "row" }, this.go, this.halt), this.#dials()),
+      el("section", { class: "side" }, el("h2", {}, t("How it begins"), this.box.clear), this.box.root, el("div", { class: "row" }, this.go, this.halt), this.#dials()),
       el("section", { class: "side" }, el("h2", {}, t("How the model goes on")), el("div", { class: "paper" }, this.output.root, this.sure),
         el("div", { class: "row" }, button(t("Copy"), () => copy(app, this.line.text + this.#written(), t("the text"))),
           tick(t("numbers"), app.state.flag("numbers"), (/** @type {boolean} */ numbers) => app.state.set({ numbers }), t("how sure the model was of each word")), el("span", { class: "push" }), legend()),
@@ -55,7 +55,7 @@ export class Continuing {
   /** The list of alternatives asks a translator how it would go on; a language model is asked the same in its own way. */
   #previewing() {
     const { app, live } = this;
-    const translate = (/** @type {string} */ text, /** @type {any} */ how) => live.generate(text, { ...how, temperature: 0, maxNewTokens: how.prefix.length + 12 });
+    const translate = (/** @type {string} */ text, /** @type {any} */ how) => live.generate(text, { ...how, prefix: how.prefix[0], temperature: 0, maxNewTokens: how.prefix[0].length + 12 });
     return /** @type {any} */ ({ tip: app.tip, live: { about: live.about, translate } });
   }
 
@@ -107,7 +107,7 @@ export class Continuing {
   async #goOn(prefix) {
     this.controller?.abort();
     const { signal } = (this.controller = new AbortController());
-    const line = (this.line = { text: this.text, state: /** @type {any} */ ("working"), words: /** @type {any[]} */ ([]), result: /** @type {any} */ (null), failure: "", prefix });
+    const line = (this.line = { text: this.text, state: /** @type {any} */ ("working"), words: /** @type {any[]} */ ([]), result: /** @type {any} */ (null), failure: "", prefix: [prefix] });
     this.#paint();
     let before = "";
     const onWord = (/** @type {any} */ word) => {
@@ -119,6 +119,7 @@ export class Continuing {
     try {
       line.result = await this.live.generate(this.text, { ...this.options, prefix, lane: "write", signal, onWord });
       if (signal.aborted) return;
+      remember(this.app, line.text, line.result);
       line.words = words(line.result.labels, line.result.probabilities, line.result.top);
     } catch (error) {
       if (/** @type {Error} */ (error).name !== "AbortError") line.failure = /** @type {Error} */ (error).message;
@@ -147,7 +148,7 @@ export class Continuing {
   /** @param {number} place @param {HTMLElement} beside */
   #ask(place, beside) {
     const { line } = this, word = line.words[place];
-    if (line.result && word?.pieces.length) this.alternatives.open({ line, word, beside, choose: (prefix) => this.goOn(prefix), closed: () => this.#paint() });
+    if (line.result && word?.pieces.length) this.alternatives.open({ line, word, beside, choose: ([prefix]) => this.goOn(prefix), closed: () => this.#paint() });
   }
 
   draw() { this.output.root.classList.toggle("numbered", this.app.state.flag("numbers")); }
@@ -158,5 +159,6 @@ export class Continuing {
     this.controller?.abort();
     this.alternatives.remove();
     this.app.tip.hide();
+    setTimeout(() => follow(this.app));
   }
 }

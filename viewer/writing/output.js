@@ -68,9 +68,9 @@ export class Output {
     const chance = word.probability === null ? "" : percent(word.probability), mark = this.hooks.mark?.(word, line, place) ?? "";
     const element = el("span", {
       class: ["word", `sure-${shade(word.probability)}`, stale ? "stale" : "", mark].filter(Boolean).join(" "),
-      role: "button", tabindex: this.at[0] === line && this.at[1] === place ? 0 : -1, "data-place": `${line},${place}`,
+      role: "button", tabindex: this.at[0] === line && this.at[1] === place ? 0 : -1, "data-place": `${line},${place}`, "data-chance": chance || null,
       "aria-label": [plain(word.text), chance, mark && t(mark)].filter(Boolean).join(", "),
-    }, write(el("span"), plain(word.text)), chance ? el("small", { "aria-hidden": "true" }, chance) : null);
+    }, write(el("span"), plain(word.text)));
     return element;
   }
 

@@ -11,7 +11,7 @@ import { words } from "./words.js";
  * @property {Word[]} words as far as they are chosen
  * @property {any} result what the client gave, once it is whole
  * @property {string} failure
- * @property {number[]} prefix the tokens that a person has chosen; empty: none
+ * @property {number[][]} prefix the tokens that a person has chosen, of each part of the line; empty: none
  */
 
 /** How long the model waits for the next key. */
@@ -40,7 +40,7 @@ export class Session {
   /** @param {any} app */
   constructor(app) {
     this.app = app;
-    this.live = app.live;
+    this.live = /** @type {any} */ (app.live);
     this.text = app.state.get("text") || this.live.about.examples?.[0] || "";
     /** @type {Line[]} */
     this.lines = [];
@@ -50,7 +50,6 @@ export class Session {
     this.known = new Map();
     /** @type {Promise<any>} settles when nothing is under way */
     this.settled = Promise.resolve();
-    this.began = 0;
     this.composing = false;
   }
 
@@ -101,12 +100,10 @@ export class Session {
       const { words: shown = [], prefix = [] } = same ?? { words: before[i]?.words };
       return { text, state: /** @type {Line["state"]} */ (text.trim() ? "waiting" : "empty"), words: text.trim() ? shown : [], result: null, failure: "", prefix: same ? prefix : [] };
     });
-    this.began = performance.now();
-    this.first = 0;
     for (const line of this.lines) {
       if (line.state === "waiting" && !(await this.translate(line, controller.signal))) return;
     }
-    this.took = performance.now() - this.began;
+    this.remember();
     this.changed();
   }
 
@@ -123,7 +120,6 @@ export class Session {
     this.changed();
     const onWord = (/** @type {any} */ word) => {
       if (signal.aborted) return;
-      this.first ||= performance.now() - this.began;
       add(written, before, word);
       before = word.text;
       // What the model had written before stays, faint, until the new words have come: nothing jumps.
@@ -146,6 +142,12 @@ export class Session {
     return true;
   }
 
+  /** Tells the other views which line they look at. */
+  remember() {
+    const { line } = this;
+    if (line?.text.trim()) remember(this.app, line.text, line.result, line.prefix.length ? null : this.options);
+  }
+
   /** @param {Line} line @param {any} result */
   take(line, result) {
     line.state = "done";
@@ -164,7 +166,7 @@ export class Session {
   /**
    * Writes a line anew from tokens that a person has chosen; without any, as the model would.
    * @param {Line} line
-   * @param {number[]} prefix
+   * @param {number[][]} prefix
    */
   choose(line, prefix) {
     line.prefix = prefix;
@@ -206,12 +208,48 @@ export function add(written, before, word) {
   }
 }
 
+/** What was written last in a page, what the model made of it, and how it searched. @type {WeakMap<object, {text: string, result: any, how: any}>} */
+const latest = new WeakMap();
+/** What the trace of a page was made of. @type {WeakMap<object, string>} */
+const followed = new WeakMap();
+
 /**
- * The one text that views beside the box ask about: the line that was looked at last.
+ * Remembers what the other views of the page are to look at.
+ * @param {any} app
+ * @param {string} text
+ * @param {any} result
+ * @param {any} [how] the search that wrote it, where nobody chose words; null where somebody did
+ */
+export function remember(app, text, result, how = null) { latest.set(app, { text, result, how }); }
+
+/**
+ * The one text that the views beside the box ask about: what was written or pointed at last, else what the page opens with.
  * @param {any} app
  * @returns {string}
  */
 export function asked(app) {
-  const found = sessions.get(app), text = found?.line?.text || app.state.get("text") || app.live.about.examples?.[0] || "";
+  const text = latest.get(app)?.text ?? (app.state.get("text") || app.live.about.examples?.[0] || "");
   return text.split(/\r\n|\r|\n/).find((/** @type {string} */ line) => line.trim()) ?? "";
+}
+
+/**
+ * Lets all views look at what was written last.
+ * @param {any} app
+ */
+export async function follow(app) {
+  const text = asked(app), { result = null, how = null } = latest.get(app) ?? { how: session(app).options };
+  if (!text) return;
+  // A line of several sentences was written in parts; its trace is of the whole line, as the model takes it.
+  const ids = how || !result?.ids || (result.parts && result.parts.length !== 1) ? null : result.ids;
+  const searched = app.live.about.task === "translate" && how ? { search: true, beamSize: how.beamSize, lengthPenalty: how.lengthPenalty } : {};
+  const key = JSON.stringify([text, ids, searched]);
+  if (followed.get(app) === key) return;
+  followed.set(app, key);
+  try {
+    const trace = await app.live.trace(text, ids, { ...searched, lane: "follow" });
+    await app.show(trace);
+  } catch (error) {
+    followed.delete(app);
+    if (/** @type {Error} */ (error).name !== "AbortError") app.fail(error);
+  }
 }

@@ -1,5 +1,7 @@
 // What a model wrote, as words with the probability of each; and two of them, word against word.
 
+import { spoken } from "../shell/language.js";
+
 /** @typedef {import("../data/trace.js").Token & {adds?: string | null}} Token */
 
 /**
@@ -35,16 +37,19 @@
 export function words(tokens, probabilities = [], top = []) {
   /** @type {Word[]} */
   const found = [];
+  let behindEnd = false;
   tokens.forEach((token, place) => {
+    behindEnd ||= token.special;
     if (token.special) return;
     const piece = { text: token.adds ?? token.text, place, probability: probabilities[place] ?? null, top: top[place] ?? null };
     if (token.continues && found.length) found[found.length - 1].pieces.push(piece);
-    else found.push({ before: "", text: "", pieces: [piece], probability: null });
+    else found.push({ before: behindEnd && found.length ? " " : "", text: "", pieces: [piece], probability: null });
+    behindEnd = false;
   });
   for (const word of found) {
     const whole = word.pieces.map((piece) => piece.text).join("");
     word.text = whole.trimStart();
-    word.before = whole.slice(0, whole.length - word.text.length);
+    word.before = whole.slice(0, whole.length - word.text.length) || word.before;
     word.probability = product(word.pieces.map((piece) => piece.probability));
   }
   return found;
@@ -84,10 +89,9 @@ export function shade(probability) {
 
 /** A probability as people read it: "34 %", never 0 or 100 % for what is not. @param {number} probability */
 export function percent(probability) {
-  if (probability > 0 && probability < 0.0005) return "< 0.1 %";
-  if (probability < 0.01) return `${(100 * probability).toFixed(1)} %`;
-  if (probability < 1 && probability > 0.995) return "> 99 %";
-  return `${Math.round(100 * probability)} %`;
+  const number = probability > 0 && probability < 0.0005 ? "< 0.1" : probability < 0.01 ? (100 * probability).toFixed(1)
+    : probability < 1 && probability > 0.995 ? "> 99" : String(Math.round(100 * probability));
+  return number + (spoken() === "ko" ? "%" : " %");
 }
 
 /**
@@ -113,4 +117,21 @@ export function changes(before, after) {
     else j++;
   }
   return changed;
+}
+
+/**
+ * The beginnings that a choice at a place leaves as they are: one for each part of the line, up to the part with the place.
+ * @param {any} result what the client gave
+ * @param {number} place among its tokens, each part's end token among them
+ * @param {number} id what is chosen there
+ * @returns {number[][]}
+ */
+export function prefixes(result, place, id) {
+  const parts = result.parts ?? [{ ids: result.ids, labels: result.labels }], kept = [];
+  for (const { ids, labels } of parts) {
+    if (place < labels.length) return [...kept, [...ids.slice(0, place), id]];
+    kept.push([...ids]);
+    place -= labels.length;
+  }
+  return kept;
 }

@@ -71,6 +71,7 @@ def inspect(
     gold: Annotated[str | None, optional("FILE", "right alignments, `0-0 1-2`: its first line", "none")] = None,
     all_views: Annotated[bool, flag("a page with every view, even if it has more than 8 MB")] = False,
     one_view: Annotated[bool, flag("a page with this view alone, which is smaller")] = False,
+    no_model: Annotated[bool, flag("a page without the model, which it holds where that is small")] = False,
     title: Annotated[str | None, optional("TEXT", "what stands above", "what it shows")] = None,
     width: PictureWidth = None,
     scale: Annotated[float, tyro.conf.arg(metavar="X", help="dots of a PNG for each pixel of 1/96 inch")] = 2.0,
@@ -103,6 +104,6 @@ def inspect(
     )  # fmt: skip
     inspect_text(
         model, reading, output, view, choice, compare=compare, gold=gold, against=against, all_views=all_views,
-        one_view=one_view, scale=scale,
+        one_view=one_view, with_model=not no_model, scale=scale,
     )  # fmt: skip
     return 0

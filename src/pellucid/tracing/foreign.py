@@ -24,7 +24,7 @@ HIDDEN = -1e4
 """Added to a score that a layer's own mask hides, where layers have different masks; float16 can hold it."""
 
 _CROSS = re.compile(r"cross|encoder_attn|EncDecAttention", re.IGNORECASE)
-Calls = list[tuple[nn.Module, bool, Call]]
+Calls = list[tuple[nn.Module, bool, Call, float | None]]
 _calls: ContextVar[Calls] = ContextVar("pellucid_foreign_calls")
 
 
@@ -72,7 +72,8 @@ def trace_hugging_face(
     attentions = {name: gather(name, *SEQUENCES[name], _with_one_mask(found)) for name, found in kinds.items()}
     sequences = _sequences(tokenizer, encoded, written, None if "encoder.self" in kinds else outputs)
     return Trace(
-        model=_described(model, "encoder-decoder" if seq2seq else "encoder" if "src" in sequences else "decoder"),
+        model=_described(model, "encoder-decoder" if seq2seq else "encoder" if "src" in sequences else "decoder")
+        | ({"score_scale": 1.0} if all(scaling == 1 for *_, scaling in calls) else {}),
         sequences=sequences,
         attentions=attentions,
         faithfulness=largest_difference(call for found in kinds.values() for call in found),
@@ -127,7 +128,7 @@ def _attention(
     causal = bool(getattr(module, "is_causal", True) if told is None else told)
     mask, bias = _mask_and_bias(attention_mask, settings.get("position_bias"), causal, q.size(1), k.size(1), q.device)
     found = difference(q, k, v, mask, bias, output[0].transpose(0, 1).float())
-    _calls.get().append((module, causal, Call(q, k, mask, bias, None, found)))
+    _calls.get().append((module, causal, Call(q, k, mask, bias, None, found), scaling))
     return output, None
 
 
@@ -150,11 +151,11 @@ def _mask_and_bias(
     return mask, None if bias is None or not bias.any() else bias.expand(-1, L, -1)
 
 
-def _by_kind(model: Any, calls: Sequence[tuple[nn.Module, bool, Call]]) -> dict[str, list[Call]]:
+def _by_kind(model: Any, calls: Calls) -> dict[str, list[Call]]:
     """Returns the calls by the kind of attention, each in the order of the layers."""
     names = {module: name for name, module in model.named_modules()}
     kinds: dict[str, list[Call]] = {}
-    for module, causal, call in calls:
+    for module, causal, call, _ in calls:
         stack = "decoder" if causal else "encoder"
         if model.config.is_encoder_decoder:
             stack = next(part for part in names[module].split(".") if part in ("encoder", "decoder"))

@@ -8,8 +8,8 @@ from pellucid.analysis.heads import Subject, trace_pair
 from pellucid.analysis.statistics import HeadTable
 from pellucid.errors import ConfigError
 from pellucid.files.writing import writable, write_output
-from pellucid.views.page import write_page
-from pellucid.views.payload import overlay
+from pellucid.views.choice import Choice
+from pellucid.views.view import View
 
 SUFFIXES = (".json", ".html")
 
@@ -36,5 +36,5 @@ def write_heads(path: str | None, subject: Subject, found: HeadTable | Ablation)
     first = subject.texts.pairs[0]
     trace = trace_pair(subject.reader, *first)
     title = f"The heads of {trace.model['name']}: {first[0]}"
-    extras = {"ablation": overlay(found)} if isinstance(found, Ablation) else {}
-    write_page(path, [trace], view="model", views=["model", "matrix", "heads"], state={}, extras=extras, title=title)
+    ablation = found if isinstance(found, Ablation) else None
+    View(trace, "model", Choice(title=title, ablation=ablation)).html(path)

@@ -23,13 +23,11 @@ from pellucid.training.state import read_weights
 from pellucid.views.canvas.text import labels
 from pellucid.views.choice import Choice
 from pellucid.views.plot import check_suffix
-from pellucid.views.view import View, check_picture, check_view
+from pellucid.views.view import LARGEST_PAGE, View, check_view
 from pellucid.weights.tensors import set_parameters
 
 SUFFIXES = (".html", ".svg", ".png", ".trace")
 TRACE = ".trace"
-LARGEST_PAGE = 8_000_000
-"""The most bytes of a page that has every view unasked."""
 EXPLAINING = ("lens", "contributions")
 """The views that a model is asked for, since its trace does not tell."""
 MOST_EXPLAINED = 200
@@ -74,7 +72,7 @@ class Recorded:
     written: str | None = None
     """The translation as text, by a translator that made it."""
     reader: TextModel[Any] | None = None
-    """The model whose pass it is; None for a trace file."""
+    """The model that read the text; None of a trace file."""
 
 
 def record(model: str, reading: Reading) -> Recorded:
@@ -142,13 +140,11 @@ def is_trace_file(model: str) -> bool:
 def check_request(output: str, view: str | None) -> str:
     """Returns the ending of the output, before anything is loaded.
 
-    Raises ConfigError for an unknown ending or view, a picture of a view that has none, and a view of a trace file.
+    Raises ConfigError for an unknown ending or view, and for a view of a trace file.
     """
     if view is not None:
         check_view(view)
     suffix = check_suffix(output, SUFFIXES)
-    if view is not None and suffix in (".svg", ".png"):
-        check_picture(view)
     if suffix == TRACE and view is not None:
         raise ConfigError(f"a trace holds what every view needs, so `view={view}` means nothing to it", "leave it out")
     return suffix
@@ -166,12 +162,13 @@ def inspect_text(
     against: str | None = None,
     all_views: bool,
     one_view: bool,
+    with_model: bool = True,
     scale: float,
 ) -> None:
     """Records, writes what the ending of `output` says, and tells on standard error what was recorded.
 
-    A page has every view while it stays under 8 MB. Raises ConfigError for options that exclude each other or mean
-    nothing to what is written.
+    A page has every view while it stays under 8 MB, and the model, too, unless `with_model` is false. Raises
+    ConfigError for options that exclude each other or mean nothing to what is written.
     """
     suffix = check_request(output, view)
     name = view or ("compare" if compare is not None else "alignment" if gold is not None else "heads")
@@ -206,9 +203,10 @@ def inspect_text(
         elif suffix == ".png":
             shown.png(output, scale)
         else:
-            shown.html(output, None if one_view else "all")
+            model = recorded.reader if with_model and reading.second is None else None
+            shown.html(output, [name] if one_view else "all", model=model, examples=[reading.text or ""])
             if not (one_view or all_views) and Path(output).stat().st_size > LARGEST_PAGE:
-                shown.html(output)
+                shown.html(output, [name])
                 warnings.warn(
                     f"all views would take more than {LARGEST_PAGE // 10**6} MB, so the page has one: "
                     "`all_views=True` writes them all",

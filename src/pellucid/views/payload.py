@@ -29,7 +29,7 @@ Store = Literal["weights", "vectors"]
 Digits = Literal["u8", "u16", "f16", "f32"]
 
 SEARCH = "search.cross"
-WITH_WEIGHTS = {"heads", "matrix", "beam", "alignment", "compare", "evolution", "flow", "text"}
+WITH_WEIGHTS = {"overview", "heads", "matrix", "beam", "alignment", "compare", "evolution", "flow", "text"}
 FEW_WEIGHTS = 100_000
 LARGEST_ERROR = 1e-3
 """The largest error of a weight rebuilt from half-precision queries and keys; beyond it a layer keeps all digits."""
@@ -124,6 +124,7 @@ def _attention(
         "width": attention.head_width,
         "rotary_base": attention.rotary_base,
         "store": store,
+        "divided": trace.model.get("score_scale") != 1,
     }
     if store is not None:
         described["stored"], errors = [], []

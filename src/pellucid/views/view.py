@@ -1,6 +1,8 @@
 """Shows a trace, or attention from elsewhere: in a notebook, as a web page, as an SVG or a PNG (`pellucid.view`)."""
 
 import unicodedata
+import warnings
+from base64 import b64encode
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from html import escape
@@ -14,12 +16,16 @@ from pellucid.analysis.evolution import Evolution
 from pellucid.analysis.lens import Lens
 from pellucid.analysis.weights import word_tokens
 from pellucid.errors import ConfigError, DataError, did_you_mean
+from pellucid.files.writing import write_output
+from pellucid.tasks.task import TextModel
 from pellucid.tracing.ready import trace_from_weights
 from pellucid.tracing.tokens import Token
 from pellucid.tracing.trace import Trace, load_trace
 from pellucid.views import ASKING, VIEWS
 from pellucid.views.canvas.drawing import Drawing
 from pellucid.views.choice import Choice, Heads, Pair
+from pellucid.views.model_page import islands_within, views_of
+from pellucid.views.opening import opening_alignment, opening_heads
 from pellucid.views.page import page, write_page
 from pellucid.views.payload import view_extras
 from pellucid.views.pictures.alignment import alignment_choice, alignment_state, show_alignment
@@ -36,6 +42,7 @@ from pellucid.views.pictures.neuron import show_neuron
 from pellucid.views.pictures.text import show_text
 
 PICTURES: Mapping[str, Callable[[Trace, Choice], Drawing]] = {
+    "overview": show_model,
     "text": show_text,
     "heads": show_heads,
     "matrix": show_matrix,
@@ -49,10 +56,11 @@ PICTURES: Mapping[str, Callable[[Trace, Choice], Drawing]] = {
     "lens": show_lens,
     "contributions": show_contributions,
 }
-"""The views that have a still picture; the others are of pages alone."""
-LARGEST_CELL = 8_000_000
-"""The most characters of a notebook cell's output: beyond it notebooks become slow to open and to save."""
-FRAME_HEIGHT = 640
+LARGEST_PAGE = 8_000_000
+"""The most characters of a page that has every view unasked, and of a notebook's cell, which becomes slow beyond it."""
+FRAME_AROUND, TALLEST_FRAME = 360, 1000
+"""Pixels that a page in a notebook has around its picture, and the most that it takes in all."""
+OF_TRACES = tuple(name for name in VIEWS if name not in ASKING)
 LONGEST_TITLE = 160
 """The most characters of a text that a page is called by; what follows is left out."""
 
@@ -68,7 +76,6 @@ class View:
     @property
     def drawing(self) -> Drawing:
         """Draws the still picture. Raises DataError where the trace does not have what the view shows."""
-        check_picture(self.name)
         return PICTURES[self.name](self.trace, self.choice)
 
     @property
@@ -86,14 +93,52 @@ class View:
         """Writes a picture of `scale` dots a pixel of 1/96 inch. Raises ConfigError without the extra `plot`."""
         self.drawing.png(path, scale)
 
-    def html(self, path: str | Path, views: Sequence[str] | str | None = None) -> None:
+    def html(
+        self,
+        path: str | Path,
+        views: Sequence[str] | str | None = None,
+        *,
+        model: TextModel[Any] | None = None,
+        examples: Sequence[str] = (),
+    ) -> None:
         """Writes one web page that needs no network.
 
-        `views` are those that it can change to, "all" for every one that the trace can serve; None: this one alone, and
-        the smallest file. Raises ConfigError for an unknown view, DataError where the trace cannot serve this one.
+        `views` are those that it can change to: "all" for every one that the trace can serve, a name or a list for
+        these and this one. None: all while the page stays under 8 MB, else this one alone, of which a warning tells.
+        With the `model` that was traced, the page holds that as well where it is small enough, and offers `examples` to
+        be tried. Raises ConfigError for an unknown view, DataError where the trace cannot serve this one.
         """
+        if model is not None and views in (None, "all") and len(self.traces) == 1:
+            html = self._living_page(model, examples)
+            if html is not None:
+                write_output(path, html)
+                return
+        if views is not None:
+            offered = self.page_views(views)
+            write_page(path, self.traces, view=self.name, views=offered, **self.page_parts(offered))
+            return
+        html = self.whole_page()
+        if len(html) > LARGEST_PAGE:
+            html = self.whole_page([self.name])
+            warnings.warn(
+                f"all views would take more than {LARGEST_PAGE // 10**6} MB, so the page has one: "
+                '`views="all"` writes them all',
+                stacklevel=2,
+            )
+        write_output(path, html)
+
+    def _living_page(self, model: TextModel[Any], examples: Sequence[str]) -> str | None:
+        """Returns the HTML of the page with the model in it; None where that would take too much."""
+        offered = [name for name in VIEWS if name in self.page_views("all") or name in views_of(model)]
+        parts = self.page_parts(offered)
+        room = LARGEST_PAGE - len(page(self.traces, view=self.name, views=offered, **parts))
+        islands = islands_within(model, room, examples)
+        return islands and page(self.traces, view=self.name, views=offered, model=islands, **parts)
+
+    def whole_page(self, views: Sequence[str] | str = "all") -> str:
+        """Returns the HTML of the page with these views, and this one."""
         offered = self.page_views(views)
-        write_page(path, self.traces, view=self.name, views=offered, **self.page_parts(offered))
+        return page(self.traces, view=self.name, views=offered, **self.page_parts(offered))
 
     def page_views(self, views: Sequence[str] | str | None = None) -> list[str]:
         """Returns the views of a page, this one among them. Raises ConfigError for an unknown one."""
@@ -128,15 +173,23 @@ class View:
             state |= {"contributions.row": str(choice.row)}
         if self.name == "alignment":
             state |= alignment_state(*alignment_choice(self.trace, choice))
+        elif "alignment" in views:
+            own = opening_alignment(self.trace, choice)
+            state |= {name: value for name, value in own.items() if name.startswith("alignment.")}
+        # Whatever view opens, each attention shows the same head until somebody chooses another.
+        extras["opening"] = [opening_heads(trace, choice) for trace in self.traces]
         return {"state": state, "extras": extras, "title": choice.title or text_of(self.trace) or "Attention"}
 
     def state(self) -> dict[str, str]:
         """Returns the choice as the page's address has it."""
         choice, (attention, layer) = self.choice, self.choice.place(self.trace)
-        numbers = choice.heads(attention)
-        state = {"attention": attention.name, "layer": str(layer), "head": str(numbers[0])}
-        if choice.head is not None and not isinstance(choice.head, str):
-            state["heads"] = ",".join(map(str, numbers))
+        numbers, state = choice.heads(attention), {"attention": attention.name}
+        if choice.layer is not None:
+            state["layer"] = str(layer)
+        if isinstance(choice.head, str):
+            state |= {"heads": "all", "mix": choice.head}
+        elif choice.head is not None:
+            state |= {"head": str(numbers[0]), "heads": ",".join(map(str, numbers))}
         flags = {"words": choice.words, "special": not choice.special, "sink": not choice.sink}
         return state | {name: "1" for name, is_set in flags.items() if is_set} | {"pair": choice.pair or ""}
 
@@ -148,24 +201,32 @@ class View:
     def _frame(self, drawing: Drawing) -> str:
         """Puts the page into a frame without an origin: what runs in it cannot reach the notebook.
 
-        A page that is too large is replaced by that of the small pictures of all heads, and says how to have all.
+        The still picture lies under the frame: a notebook that is not trusted takes the frame away. A page that is too
+        large has one view, or becomes that of the small pictures of all heads, and says how to have all.
         """
-        html, note = page(self.traces, view=self.name, views=[self.name], **self.page_parts([self.name])), ""
-        if len(html) > LARGEST_CELL and self.name != "model":
+        html, note = self.whole_page(), ""
+        if len(html) > LARGEST_PAGE:
+            html = self.whole_page([self.name])
+        if len(html) > LARGEST_PAGE and self.name != "model":
             size = f"{len(html) / 1e6:.1f} MB"
             html = page(self.traces, view="model", views=["model"], **self.page_parts(["model"]))
             note = (
                 f"This view takes {size}, so all heads are shown small. Write it with <code>.html(path)</code> to see "
                 "all, or trace a shorter text."
             )
-        if len(html) > LARGEST_CELL:
+        if len(html) > LARGEST_PAGE:
             size = f"{len(html) / 1e6:.1f} MB"
             note = f"This view takes {size}, too much for a notebook: write it with <code>.html(path)</code>."
             return f"{drawing.as_svg()}<p>{note}</p>"
         title = escape(self.choice.title or drawing.title)
+        picture = b64encode(drawing.as_svg().encode("utf-8")).decode("ascii")
+        height = round(min(TALLEST_FRAME, FRAME_AROUND + drawing.height))
+        both = "grid-area: 1 / 1; width: 100%"
         frame = (
+            '<div style="display: grid">'
+            f'<img alt="{title}" src="data:image/svg+xml;base64,{picture}" style="grid-area: 1 / 1; max-width: 100%">'
             f'<iframe sandbox="allow-scripts allow-downloads" srcdoc="{escape(html)}" title="{title}" '
-            f'style="width: 100%; height: {FRAME_HEIGHT}px; border: 0"></iframe>'
+            f'style="{both}; height: 100%; min-height: {height}px; border: 0; background: white"></iframe></div>'
         )
         return f"{frame}<p>{note}</p>" if note else frame
 
@@ -277,15 +338,14 @@ def view(
 
 
 def check_view(name: str) -> None:
-    """Raises ConfigError for an unknown view."""
+    """Raises ConfigError for an unknown view, and for one that only a page with a model has."""
+    if name in ASKING:
+        raise ConfigError(
+            f"the view `{name}` asks a model, and a trace holds none",
+            'make a page that holds the model: `pellucid.weights.to_page(model, "page.html")`',
+        )
     if name not in VIEWS:
-        raise ConfigError(f"unknown view `{name}`{did_you_mean(name, VIEWS)}", f"views: {', '.join(VIEWS)}")
-
-
-def check_picture(name: str) -> None:
-    """Raises ConfigError for a view without a still picture."""
-    if name not in PICTURES:
-        raise ConfigError(f"the view `{name}` is of a page, and has no still picture", f"draw {', '.join(PICTURES)}")
+        raise ConfigError(f"unknown view `{name}`{did_you_mean(name, OF_TRACES)}", f"views: {', '.join(OF_TRACES)}")
 
 
 def can_serve(name: str, trace: Trace, choice: Choice) -> bool:
@@ -300,7 +360,7 @@ def can_serve(name: str, trace: Trace, choice: Choice) -> bool:
         "contributions": bool(choice.all_contributions),
         **dict.fromkeys(ASKING, False),
     }
-    return needs.get(name, bool(trace.attentions))
+    return name not in ASKING and needs.get(name, bool(trace.attentions))
 
 
 def text_of(trace: Trace) -> str:

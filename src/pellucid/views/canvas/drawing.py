@@ -4,6 +4,7 @@ This package is the drawing engine of all still pictures. Reading order: shapes 
 svg and png; then colours, grid and chart, of which pictures are made.
 """
 
+import warnings
 from base64 import b64encode
 from dataclasses import dataclass, field
 from importlib.util import find_spec
@@ -103,9 +104,14 @@ class Drawing:
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
         """Returns what a notebook shows: an image, and a line of text."""
         bundle = {"text/plain": f"{self.title}. {self.description}"}
-        if find_spec("matplotlib") is None:
-            return bundle | {"image/svg+xml": self.as_svg()}
-        return bundle | {"image/png": b64encode(self.as_png(1.5)).decode()}
+        if find_spec("matplotlib") is not None:
+            with warnings.catch_warnings(record=True) as lacking:
+                warnings.simplefilter("always")
+                png = self.as_png(1.5)
+            if not lacking:
+                return bundle | {"image/png": b64encode(png).decode()}
+        # Where no font has all of its characters either, the reader's browser may have one that does.
+        return bundle | {"image/svg+xml": self.as_svg()}
 
     def __repr__(self) -> str:
         return f"<pellucid picture: {self.title}>"

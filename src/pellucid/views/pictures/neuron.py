@@ -37,11 +37,13 @@ class Products:
     """(M,), zero where masked."""
     masked: np.ndarray
     """(M,), True where the query may not attend."""
+    divided: bool = True
+    """Whether the model divides by sqrt(K), as in equation 1; T5 does not, and `query` is what it multiplied."""
 
     @property
     def parts(self) -> Array:
-        """Computes what each dimension adds to each score: q_i k_ji / sqrt(K), (M, K)."""
-        parts: Array = self.query * self.keys / np.float32(np.sqrt(len(self.query)))
+        """Computes what each dimension adds to each score: q_i k_ji / sqrt(K), (M, K); undivided where the model is."""
+        parts: Array = self.query * self.keys / np.float32(np.sqrt(len(self.query)) if self.divided else 1)
         return parts
 
     @property
@@ -67,12 +69,14 @@ def show_neuron(trace: Trace, choice: Choice) -> Drawing:
             f"{argument('row', row)} of `{attention.name}` must be in 0..{len(queries) - 1}", "rows count from 0"
         )
     key_head, bias = head // (attention.num_heads // attention.num_kv_heads), attention.bias
+    divided, query = trace.model.get("score_scale") != 1, attention.q[layer, head, row].astype(np.float32)
     products = Products(
-        query=attention.q[layer, head, row].astype(np.float32),
+        query=query if divided else query / np.float32(np.sqrt(len(query))),  # a trace has sqrt(K) in it
         keys=attention.k[layer, key_head].astype(np.float32),
         bias=None if bias is None else bias[layer % len(bias), head % bias.shape[1], row].astype(np.float32),
         weights=attention.weights(layer, head)[row],
         masked=np.zeros(attention.size[1], np.bool_) if attention.mask is None else ~attention.mask[row],
+        divided=divided,
     )
     shared = f"Keys of key head {key_head}, which heads share." if attention.num_kv_heads < attention.num_heads else ""
     turned = "Rotary positions have turned query and keys." if attention.rotary_base else ""
@@ -105,7 +109,10 @@ def draw_neuron(
     drawing.add(Label(label(query), x_keys - 6, y + 0.78 * LINE, FONT, "end", bold=True))
     _strip(drawing, products.query[None] / vector_limit, x_keys, y, strip, LINE)
     y += LINE + 24
-    for x, text in ((x_keys, "keys"), (x_parts, "query × key / √K, element by element")):
+    for x, text in (
+        (x_keys, "keys"),
+        (x_parts, f"query × key{' / √K' if products.divided else ''}, element by element"),
+    ):
         drawing.add(Label(text, x, y - 5, SMALL_SIZE, fill=FAINT_INK))
     height = len(shown) * LINE
     _strip(drawing, products.keys[shown] / vector_limit, x_keys, y, strip, height)

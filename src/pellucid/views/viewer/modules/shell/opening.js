@@ -1,0 +1,1 @@
+const S=.5;function p(e){const i={};for(const[r,{statistics:{entropy:s,sink:n}}]of e.attentions){if(!s||!n)continue;let c=1/0;s.forEach((a,t)=>a.forEach((u,o)=>{const f=n[t][o]<.5?u:1e3+n[t][o];f<c&&([c,i[r]]=[f,[t,o]])}))}return i}export{p as openingHeads};

@@ -1,0 +1,38 @@
+// Korean texts of the text view, the lens and the contributions.
+
+/** @type {Record<string, string>} */
+export const ko = {
+  "the page has no model to ask": "이 페이지에는 물어볼 모델이 없습니다",
+  Text: "본문", Lens: "렌즈", Contributions: "기여도",
+  "Point at a word: the others are shaded by how much it looked at them.": "단어를 가리키면, 그 단어가 다른 단어를 얼마나 보았는지에 따라 다른 단어에 색이 칠해집니다.",
+  "Weights of": "가중치", "the layer's heads, mean": "이 층의 헤드 평균", "one head": "헤드 하나", "all layers and heads, mean": "모든 층과 헤드의 평균",
+  Shade: "색의 기준", "of the largest": "가장 큰 값 대비", weight: "가중치", "square root": "제곱근",
+  "where it looks": "무엇을 보는가", "who looks at it": "무엇이 보는가", "what is shaded": "색칠할 것",
+  "the text, which looks at itself": "자기 자신을 보는 글", "these words look": "보는 단어", "at these": "보이는 단어",
+  "the word before, the word behind": "앞 단어, 뒤 단어", "the other text, or the other direction": "다른 글, 또는 다른 방향",
+  "{rank} of {count}": "{count}개 중 {rank}위", rank: "순위",
+  "query {query}, key {key}, weight {weight}, rank {rank}": "쿼리 {query}, 키 {key}, 가중치 {weight}, 순위 {rank}",
+  "layer {layer}, mean of its heads": "층 {layer}, 헤드 평균", "layer {layer}, head {head}": "층 {layer}, 헤드 {head}", "mean of all layers and heads": "모든 층과 헤드의 평균",
+  "query {query}": "쿼리 {query}", "key {key}": "키 {key}",
+  "The darkest word has the largest weight of the row or column; numbers are the weights themselves.": "색이 가장 진한 단어의 가중치가 가장 큽니다. 숫자는 가중치 그 자체입니다.",
+  "There is no word": "단어가 없습니다", word: "단어", "Where {word} looks": "{word}: 무엇을 보는가", "Who looks at {word}": "{word}: 무엇이 보는가",
+  "A column is a word that was written, a row a place in the model. Point at a cell for the five likeliest words.": "열은 모델이 쓴 단어, 행은 모델 안의 위치입니다. 칸을 가리키면 확률이 높은 단어 다섯 개를 보여 줍니다.",
+  "what each layer would write": "층마다 무엇을 쓰려 하는가", "the place of {word}": "{word}의 자리", likeliest: "가장 유력한 단어", "the word that was written": "실제로 쓴 단어",
+  "more probable than it": "그보다 확률이 높은 단어", none: "없음",
+  "what each layer would write: {stages} stages by {words} words": "층마다 무엇을 쓰려 하는가: {stages}단계, 단어 {words}개",
+  "Each stage goes through the final norm and the output projection, as the last one does (the logit lens). Underlined: the word that was written is the likeliest already. Layers are not trained to be read so; what an early one shows is what the projection makes of it.":
+    "단계마다 그때까지의 벡터를 마지막 단계처럼 최종 정규화와 출력 투영에 통과시켰습니다(로짓 렌즈). 밑줄은 실제로 쓴 단어가 이미 1위라는 뜻입니다. 중간 층은 이렇게 읽히도록 학습된 것이 아니므로, 앞쪽 층의 단어는 투영이 그렇게 풀이한 것일 뿐입니다.",
+  "What each layer would write in place of {word}": "{word} 자리에 층마다 쓰려 하는 단어", stage: "단계", probability: "확률", others: "다른 단어", embedding: "임베딩",
+  "layer {layer}, {sublayer}": "층 {layer}, {sublayer}", "self-attention": "셀프 어텐션", "cross-attention": "크로스 어텐션", "feed-forward": "피드 포워드",
+  "Each bar is what a part of the model adds to the chosen word. Click a head to see where it looks.": "막대는 모델의 각 부분이 고른 단어에 보태는 값입니다. 헤드를 누르면 그 헤드가 무엇을 보는지 보여 줍니다.",
+  "what each part adds": "부분마다 보태는 값", Order: "순서", "by size": "큰 것부터", "as in the pass": "계산 순서대로", Word: "단어", against: "비교할 단어",
+  "the likeliest other": "다음으로 유력한 단어", "nothing: the logit itself": "없음: 로짓 그대로", adds: "보태는 값",
+  "speaks against {word}": "{word}의 반대편", "speaks for {word}": "{word}의 편", "speaks for {against}, against {word}": "{word} 말고 {against}의 편", "speaks for {word}, against {against}": "{against} 말고 {word}의 편",
+  "what each part adds to {word} against {against}": "부분마다 {word}에 보태는 값({against}와 비교)", "what each part adds to {word}": "부분마다 {word}에 보태는 값",
+  "Norms are held at the mean and deviation that they had; what a part does by way of later ones counts as theirs.": "정규화는 계산 당시의 평균과 표준편차로 고정했습니다. 뒤의 부분을 거쳐 끼치는 영향은 뒤 부분의 몫으로 셉니다.",
+  "All parts together: {sum}. The logit of {word} less that of {against}: {total} (difference {error}).": "모든 부분의 합은 {sum}입니다. {word}의 로짓에서 {against}의 로짓을 뺀 값은 {total}입니다(차이 {error}).",
+  "All parts together: {sum}. The logit of {word}: {total} (difference {error}).": "모든 부분의 합은 {sum}입니다. {word}의 로짓은 {total}입니다(차이 {error}).",
+  "So the model holds {word} {times} times as probable as {against}.": "모델이 보기에 {word}의 확률은 {against}의 {times}배입니다.",
+  "So the model holds {against} {times} times as probable as {word}.": "모델이 보기에 {against}의 확률은 {word}의 {times}배입니다.",
+  part: "부분", "encoder self-attention": "인코더 셀프 어텐션", "layer {layer}, {sublayer}, head {head}": "층 {layer}, {sublayer}, 헤드 {head}", encoder: "인코더", self: "셀프", cross: "크로스", biases: "편향",
+};
