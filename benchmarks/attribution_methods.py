@@ -43,6 +43,7 @@ from pellucid.data.dates import split_dates
 from pellucid.data.lines import read_lines
 from pellucid.data.locate import locate
 from pellucid.demo import HELD_OUT, PAIRS, SEED
+from pellucid.errors import DataError
 from pellucid.evaluation.scores import middle
 from pellucid.run.folder import stored_recipe
 from pellucid.tasks.translator import Translator
@@ -159,6 +160,8 @@ def multi30k(translator: Translator, sides: tuple[str, str], data_dir: str | Non
         trace = translator.trace(line, beam_size=1)
         units, rows = ([g for g in words_of(trace.sequences[side]) if not trace.sequences[side][g[0]].special]
                        for side in ("src", "out"))  # fmt: skip
+        if not (units and rows):
+            continue  # nothing was written
         src, out = (
             ["".join(trace.sequences[side][place].written for place in group).strip().lower() for group in groups]
             for side, groups in (("src", units), ("out", rows))
@@ -254,6 +257,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             cases = dates(translator, args.sentences)
         else:
             cases = multi30k(translator, languages(stored_recipe(Path(run))), args.data_dir, args.sentences)
+        if len(cases) < 2:
+            raise DataError(f"`{run}` writes nothing to explain", "train it for longer")
         say(f"{task}, {Path(run).name}")
         found.append({"task": task, "run": Path(run).name, **compared(translator, cases, say)})
     print_json({**circumstances(__file__, argv), "steps": STEPS, "rounds_of_em": ROUNDS, "found": found})
