@@ -79,7 +79,7 @@ def merged(case: Case, values: npt.NDArray[Any], absolute: bool = False, later: 
 
 def heads_of(case: Case) -> dict[str, Floats]:
     """What each head of cross-attention says, (rows, units), by the step that writes and the one that reads."""
-    weights, found = all_weights(case.trace["cross"]), {}
+    weights, found = all_weights(case.trace["cross"]), dict[str, Floats]()
     for later, step in enumerate(("writes", "reads")):
         for layer, heads in enumerate(merged(case, weights, later=later)):
             found |= {f"layer {layer} head {head}, {step}": values for head, values in enumerate(heads)}
@@ -151,10 +151,11 @@ def dates(translator: Translator, count: int) -> list[Case]:
 def multi30k(translator: Translator, sides: tuple[str, str], data_dir: str | None, count: int) -> list[Case]:
     """Sentences of the test set, in words, with the links of IBM model 1 between them and what the model writes."""
     train, test = (
-        locate(DataConfig(**dict(zip(("src", "tgt"), (f"{name}.{side}.gz" for side in sides), strict=True))), data_dir)
+        locate(DataConfig(src=f"{name}.{sides[0]}.gz", tgt=f"{name}.{sides[1]}.gz"), data_dir)
         for name in ("multi30k/train", TEST)
     )
-    model = Links(*([words(line) for line in read_lines(str(file))] for file in (train.src, train.tgt)))
+    source, target = ([words(line) for line in read_lines(str(file))] for file in (train.src, train.tgt))
+    model = Links(source, target)
     cases = []
     for line in list(read_lines(str(test.src)))[:count]:
         trace = translator.trace(line, beam_size=1)
