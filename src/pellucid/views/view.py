@@ -42,6 +42,7 @@ from pellucid.views.pictures.neuron import show_neuron
 from pellucid.views.pictures.text import show_text
 
 PICTURES: Mapping[str, Callable[[Trace, Choice], Drawing]] = {
+    "overview": show_model,
     "text": show_text,
     "heads": show_heads,
     "matrix": show_matrix,
@@ -55,7 +56,6 @@ PICTURES: Mapping[str, Callable[[Trace, Choice], Drawing]] = {
     "lens": show_lens,
     "contributions": show_contributions,
 }
-"""The views that have a still picture; the others are of pages alone."""
 LARGEST_PAGE = 8_000_000
 """The most characters of a page that has every view unasked, and of a notebook's cell, which becomes slow beyond it."""
 FRAME_AROUND, TALLEST_FRAME = 360, 1000
@@ -76,7 +76,6 @@ class View:
     @property
     def drawing(self) -> Drawing:
         """Draws the still picture. Raises DataError where the trace does not have what the view shows."""
-        check_picture(self.name)
         return PICTURES[self.name](self.trace, self.choice)
 
     @property
@@ -196,7 +195,7 @@ class View:
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
         """Returns what a notebook shows: the page, and for where no script runs a picture and a line of text."""
-        drawing = PICTURES.get(self.name, show_model)(self.trace, self.choice)
+        drawing = self.drawing
         return drawing._repr_mimebundle_() | {"text/html": self._frame(drawing)}
 
     def _frame(self, drawing: Drawing) -> str:
@@ -347,12 +346,6 @@ def check_view(name: str) -> None:
         )
     if name not in VIEWS:
         raise ConfigError(f"unknown view `{name}`{did_you_mean(name, OF_TRACES)}", f"views: {', '.join(OF_TRACES)}")
-
-
-def check_picture(name: str) -> None:
-    """Raises ConfigError for a view without a still picture."""
-    if name not in PICTURES:
-        raise ConfigError(f"the view `{name}` is of a page, and has no still picture", f"draw {', '.join(PICTURES)}")
 
 
 def can_serve(name: str, trace: Trace, choice: Choice) -> bool:
