@@ -25,7 +25,11 @@ export const translate = {
   live: true,
   steady: true,
   korean: ko,
-  begin: (app) => { app.live?.ready.then(() => follow(app), () => {}); },
+  begin: (app) => app.live?.ready.then(() => {
+    languageOf(app.live.about);
+    app.controls.head();
+    follow(app);
+  }, () => {}),
   titled: (app) => TITLES[app.live?.about?.task] ?? TITLES.translate,
   open: (app, stage) => whenOpen(app, stage, () => {
     const { task } = /** @type {import("../live/client.js").Live} */ (app.live).about;

@@ -128,5 +128,4 @@ export const ko = {
   "runs in this page, without a network": "이 페이지 안에서, 네트워크 없이",
   "Lens": "렌즈",
   "Contributions": "기여",
-  "Step": "단계",
 };
