@@ -43,6 +43,15 @@ const partsOf = (text) => text.split(/\s+/).filter(Boolean);
 class Translate {
   hint = "";
   size = { rows: 0, columns: 0 };
+  /** How the search was when its choices were shown. */
+  searched = "";
+  /** What was said last. */
+  said = "";
+  /** @type {any} whose other translations are shown */
+  shownOf = null;
+  shownIn = "";
+  /** @type {number | undefined} */
+  frameAsked = undefined;
 
   /**
    * @param {import("../shell/app.js").App} app
@@ -73,6 +82,7 @@ class Translate {
     if (!this.session.lines.length) this.session.again();
   }
 
+  /** @type {(string | Node)[]} */
   controls = [];
 
   /** How the model searches. */

@@ -55,7 +55,10 @@ class WhatIf {
     this.settled = this.#first();
   }
 
+  /** @type {(string | Node)[]} */
   controls = [];
+  /** @type {import("../writing/words.js").Word[]} */
+  read = [];
 
   /** @param {string} title @param {"before" | "after"} which */
   #side(title, which) {

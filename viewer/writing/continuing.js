@@ -24,6 +24,8 @@ import { leastSure, percent, words } from "./words.js";
 export class Continuing {
   hint = "";
   size = { rows: 0, columns: 0 };
+  /** @type {import("./session.js").Line | null} the text that was said last */
+  said = null;
 
   /** @param {any} app @param {HTMLElement} stage */
   constructor(app, stage) {
@@ -50,6 +52,7 @@ export class Continuing {
     this.#paint();
   }
 
+  /** @type {(string | Node)[]} */
   controls = [];
 
   /** The list of alternatives asks a translator how it would go on; a language model is asked the same in its own way. */

@@ -100,7 +100,7 @@ export class Switches {
   #key(event) {
     const cell = /** @type {HTMLElement} */ (event.target), by = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0] }[event.key];
     if (!by || !cell.matches(".switch")) return;
-    const rows = [.../** @type {HTMLElement} */ (cell.closest("tbody")).rows].map((row) => [...row.querySelectorAll(".switch")]);
+    const rows = [.../** @type {HTMLTableSectionElement} */ (cell.closest("tbody")).rows].map((row) => [...row.querySelectorAll(".switch")]);
     const at = rows.findIndex((row) => row.includes(cell)), to = /** @type {HTMLElement | undefined} */ (rows[at + by[0]]?.[rows[at].indexOf(cell) + by[1]]);
     event.preventDefault();
     if (!to) return;

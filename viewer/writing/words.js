@@ -56,6 +56,7 @@ export function words(tokens, probabilities = [], top = [], text) {
 
 /** Takes the space between words from the text; false where they do not say it. @param {Word[]} found @param {string} text */
 function fitted(found, text) {
+  /** @type {string[]} */
   const before = [];
   let at = 0;
   for (const word of found) {
