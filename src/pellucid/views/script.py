@@ -18,7 +18,9 @@ STYLE = "viewer.css"
 WRITING = {"translate", "overview", "what_if", "card"}
 """The views that show text as it is written, and share a style for it."""
 _IMPORT = re.compile(r'import(?:\{(?P<names>[^{}]*)\}from|\*as (?P<all>[\w$]+) from)?"(?P<path>[^"]+)";?')
-_ENTRY = re.compile(r"(?P<name>[A-Za-z_]\w*|\"(?:[^\"\\]|\\.)*\"|'(?:[^'\\]|\\.)*'):(?:\"(?:[^\"\\]|\\.)*\"|'(?:[^'\\]|\\.)*'|`(?:[^`\\]|\\.)*`),?")
+_ENTRY = re.compile(
+    r"(?P<name>[A-Za-z_]\w*|\"(?:[^\"\\]|\\.)*\"|'(?:[^'\\]|\\.)*'):(?:\"(?:[^\"\\]|\\.)*\"|'(?:[^'\\]|\\.)*'|`(?:[^`\\]|\\.)*`),?"
+)
 _EXPORT = re.compile(r"export\{(?P<names>[^{}]*)\};?\s*$")
 
 
