@@ -84,10 +84,6 @@ class Translate {
 
   /** @type {(string | Node)[]} */
   controls = [];
-  searched = "";
-  said = "";
-  /** @type {any} */ shownOf;
-  /** @type {number | undefined} */ frameAsked;
 
   /** How the model searches. */
   #search() {

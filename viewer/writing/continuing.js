@@ -54,7 +54,6 @@ export class Continuing {
 
   /** @type {(string | Node)[]} */
   controls = [];
-  /** @type {any} */ said;
 
   /** The list of alternatives asks a translator how it would go on; a language model is asked the same in its own way. */
   #previewing() {
