@@ -41,7 +41,6 @@ class Flow {
     this.panels = panels(stage, 3);
     const tip = (/** @type {import("../shell/app.js").Cell} */ { row, column }) => [this.#figures(row, column).map((pair) => pair.join(" ")).join(" · "), t("query {query}", { query: details(this.axes.rows.tokens[row]) }), t("key {key}", { key: details(this.axes.columns.tokens[column]) })];
     this.drawings = KINDS.map((kind, i) => new MatrixPicture(app, this.panels[i].place, { label: t(NAMES[kind]), tip }));
-    this.picture = this.drawings[1].picture;
   }
 
   get attention() { return this.app.attention; }
@@ -121,6 +120,8 @@ class Flow {
     const query = quoted(this.axes.rows.tokens[row]), key = quoted(this.axes.columns.tokens[column]), figures = this.#figures(row, column);
     return { names: [query, key], figures, text: t("query {query}, key {key}, {figures}", { query, key, figures: figures.map((pair) => pair.join(" ")).join(", ") }) };
   }
+
+  get picture() { return this.drawings[this.shown?.rollout ? 1 : 0].picture; }
 
   get pictures() { return this.drawings.flatMap((drawing, i) => (this.shown[KINDS[i]] ? [{ picture: drawing.picture, title: this.panels[i].named }] : [])); }
 

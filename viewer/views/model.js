@@ -150,8 +150,8 @@ class Model {
     for (const item of /** @type {Item[]} */ (this.items)) {
       if (item.column === 0) text(ctx, String(item.layer), this.margin - 10 - seen.x, item.y + this.side / 2 - seen.y, "right", 24);
       if (item.column === 0 && item.layer === 0) {
-        text(ctx, t("head") + " →", 0 - seen.x, item.y - 9 - seen.y, "left", this.margin - 4);
-        text(ctx, t("layer") + " ↓", 0 - seen.x, item.y + 8 - seen.y, "left", this.margin - 18);
+        text(ctx, t("head") + " →", 0 - seen.x, item.y - 9 - seen.y, "left", this.margin);
+        text(ctx, t("layer") + " ↓", 0 - seen.x, item.y + 8 - seen.y, "left", this.margin);
       }
       if (item.layer === 0) text(ctx, String(item.head), item.x + this.side / 2 - seen.x, item.y - 9 - seen.y, "center", this.side);
     }
