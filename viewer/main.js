@@ -3,7 +3,7 @@
 import { read } from "./data/trace.js";
 import { el, write } from "./dom.js";
 import { App } from "./shell/app.js";
-import { learn } from "./shell/language.js";
+import { learn, t } from "./shell/language.js";
 import { surface } from "./surface.js";
 
 /**
@@ -14,6 +14,7 @@ import { surface } from "./surface.js";
 export async function start(views, Live) {
   const root = /** @type {HTMLElement} */ (document.getElementById("app"));
   try {
+    root.replaceChildren(); // what a page says that was cut off before its script
     for (const view of views) learn(view.korean ?? {});
     const app = new App(root, { ...(await read()), live: Live && new Live() }, views);
     const made = surface(app);
@@ -22,7 +23,7 @@ export async function start(views, Live) {
     performance.mark("interactive");
     return made;
   } catch (error) {
-    root.append(write(el("p", { class: "failure" }), `The page could not be opened: ${/** @type {Error} */ (error).message}`));
+    root.append(write(el("p", { class: "failure" }), t("The page could not be opened: {why}", { why: /** @type {Error} */ (error).message })));
     throw error;
   }
 }

@@ -10,9 +10,9 @@
     return numbers.get(piece);
   };
   const hash = (text) => [...text].reduce((sum, c) => (sum * 31 + c.codePointAt(0)) % 997, 7) / 997;
-  const lanes = new Map(), asked = [], knobs = { delay: 0, failure: "" };
+  const lanes = new Map(), asked = [], knobs = { delay: 0, failure: "", cancelled: 0 };
   const wait = (signal) => new Promise((resolve, reject) => {
-    const timer = setTimeout(resolve, knobs.delay), stop = () => { clearTimeout(timer); reject(new DOMException("newer", "AbortError")); };
+    const timer = setTimeout(resolve, knobs.delay), stop = () => { knobs.cancelled++; clearTimeout(timer); reject(new DOMException("newer", "AbortError")); };
     if (signal.aborted) stop();
     signal.addEventListener("abort", stop, { once: true });
   });
@@ -27,14 +27,14 @@
     return controller.signal;
   };
   const token = (id) => {
-    const piece = pieces[id], continues = !piece.startsWith("▁") && id > 2;
+    const piece = pieces[id], continues = !piece.startsWith("▁") && id > 2 && piece !== ".";
     return { text: piece.replace("▁", " "), piece, id, word: null, special: id <= 2, segment: 0, continues };
   };
   const spelled = (ids) => ids.filter((id) => id > 2).map((id) => pieces[id].replace("▁", " ")).join("").trimStart();
   const target = (text, { off = [], layersOff = [], hidden = [] } = {}) => {
     const written = text.trim().split(/\s+/).filter((_, i) => !hidden.includes(i)).flatMap((word) => (DICTIONARY[word] ?? (knobs.dictionary?.[word] ?? word)).split(" "));
     if (off.length + layersOff.length) written[written.length - 1] = "soup";
-    return written.flatMap((word) => (word === "." ? ["."] : word.length > 5 && !knobs.dictionary ? ["▁" + word.slice(0, 3), word.slice(3)] : ["▁" + word]));
+    return written.flatMap((word) => (word === "." ? ["."] : ["playing", "meadow"].includes(word) && !knobs.dictionary ? ["▁" + word.slice(0, 3), word.slice(3)] : ["▁" + word]));
   };
   const choicesOf = (piece, probability) => {
     const word = piece.replace("▁", ""), others = (OTHERS[word] ?? knobs.others ?? ["thing", "stuff"]).map((other) => "▁" + other);
@@ -46,7 +46,7 @@
     return { text: spelled(ids), score: -1, ids, tokens: ids.map((id) => pieces[id]), probabilities, top: tops, labels, source: [], alternatives: [] };
   };
   const write = async (text, how, wanted, signal) => {
-    const ids = [], tops = [], probabilities = [], forced = how.prefix ?? [];
+    const ids = [], tops = [], probabilities = [], forced = [how.prefix ?? []].flat(2);
     for (let place = 0; place < Math.max(wanted.length, forced.length); place++) {
       await wait(signal);
       if (knobs.failure) throw new Error(knobs.failure);
@@ -69,11 +69,14 @@
       asked.push(["translate", text, { ...how, signal: undefined, onWord: undefined }]);
       const signal = laned(how), wanted = target(text, how), { ids, tops, probabilities } = await write(text, how, wanted, signal);
       await wait(signal);
-      const whole = made([...ids, 2], [...tops, { ids: [2], tokens: ["</s>"], probabilities: [0.97] }], [...probabilities, 0.97]);
+      const whole = made(ids, [...tops, { ids: [2], tokens: ["</s>"], probabilities: [0.97] }], [...probabilities, 0.97]);
+      whole.labels.push(token(2));
+      whole.parts = [{ ids, labels: whole.labels }];
       whole.source = text.trim().split(/\s+/).map((word) => token(idOf("▁" + word)));
+      whole.alternatives.push(made(ids, tops, probabilities));
       for (let n = 1; n < (how.nBest ?? 1); n++) {
         const other = ids.map((id, place) => (place === n ? tops[place].ids[1] ?? id : id));
-        whole.alternatives.push(made([...other, 2], tops, probabilities.map((one) => one * 0.9)));
+        whole.alternatives.push({ ...made(other, tops, probabilities), score: -1 - n });
       }
       return whole;
     },
@@ -90,11 +93,13 @@
       asked.push(["generate", text, { ...how, signal: undefined, onWord: undefined }]);
       const signal = laned(how), wanted = "the model goes on writing until somebody says that it is enough".split(" ").slice(0, how.maxNewTokens ?? 20).map((word) => "▁" + word);
       const { ids, tops, probabilities } = await write(text, how, wanted, signal);
-      return made(ids, tops, probabilities);
+      return { ...made(ids, tops, probabilities), text: " " + spelled(ids) };
     },
     async encode(text) { return text.trim().split(/\s+/).map((word) => idOf("▁" + word)); },
     async decode(ids) { return spelled(ids); },
     async label(ids) { return ids.map(token); },
+    async trace() { return (await pellucid).app.traces[0]; },
+    async score(text, ids, { off = [] } = {}) { return { logProbs: ids.map(() => -0.1 - (off[0] === "cross.1.2" ? 1 : 0)) }; },
     async occlusion(text) {
       const found = text.trim().split(/\s+/).map((word, place) => ({ places: [place], text: word, change: 6 * hash(word) - 0.5 }));
       return { row: null, words: found };

@@ -2,6 +2,7 @@
 
 import base64
 import json
+import re
 import struct
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 from pellucid.config import ModelConfig
 from pellucid.config.tables import to_table
 from pellucid.weights.export.page_weights import page_weights
-from tests.browser.node import in_node
+from tests.browser.node import VIEWER, in_node
 from tests.browser.page_models import OPEN, opened, random_model
 from tests.tiny_model import tiny_config
 
@@ -232,3 +233,13 @@ def test_input_that_a_model_cannot_read_is_told() -> None:
         "There is no token 19; the model's are 0 to 18.",
         "A text of 9 tokens is longer than the model's 8.",
     ]
+
+
+def test_each_refusal_has_its_sentence_in_korean() -> None:
+    sources = "".join(path.read_text(encoding="utf-8") for path in sorted((VIEWER / "model").glob("*.js")))
+    written = set(re.findall(r'(?:new Refusal\(\s*|checkIds\([^"\n]*)"([^"]*)"', sources))
+    korean = in_node('return (await viewer("shell/ko/refusals.js")).ko')
+    assert len(written) > 20
+    assert korean.keys() == written
+    for english, text in korean.items():
+        assert set(re.findall(r"\{\w+\}", text)) == set(re.findall(r"\{\w+\}", english)), english

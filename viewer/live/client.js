@@ -2,6 +2,10 @@
 
 import { forget, island, json, keep } from "../data/islands.js";
 import { trace } from "../data/trace.js";
+import { ko } from "../shell/ko/refusals.js";
+import { learn, t } from "../shell/language.js";
+
+learn(ko);
 
 /** The traces of which the bytes are kept: a view compares two, and somebody may go back. */
 const KEPT_TRACES = 8;
@@ -48,7 +52,7 @@ export class Live {
     if (!waiting) return;
     if (word) return waiting.onWord?.(word);
     this.waiting.delete(id);
-    if (error) waiting.reject(Object.assign(new Error(error.message), error));
+    if (error) waiting.reject(Object.assign(new Error(), error, { message: error.text ? t(error.text, error.values) : error.message }));
     else waiting.resolve(result);
   }
 

@@ -2,12 +2,13 @@
 
 import { button, el, select, tick, write } from "../dom.js";
 import { written } from "../data/trace.js";
-import { bound, plain, shorten } from "../show/labels.js";
+import { plain, shorten } from "../show/labels.js";
+import { described, titleOf } from "./described.js";
 import { exporting, help } from "./dialogs.js";
 import { Find } from "./find.js";
 import { headChips } from "./heads.js";
 import { KEYS } from "./keys.js";
-import { LANGUAGES, languageName, spoken, t } from "./language.js";
+import { LANGUAGES, spoken, t } from "./language.js";
 import { tabs } from "./tabs.js";
 
 /** @type {Record<string, string>} */
@@ -70,23 +71,6 @@ export class Controls {
 function called(control) {
   const label = control.closest("label");
   return control.getAttribute("aria-label") ?? (label?.querySelector("span") ?? label ?? control).textContent;
-}
-
-/** A translator is called by its languages, where its card says them. @param {import("./app.js").App} app */
-function titleOf(app) {
-  const pair = app.live?.about?.pair;
-  return pair ? t("{source} to {target}", { source: languageName(pair[0]), target: languageName(pair[1]) }) : app.page.title;
-}
-
-/** What is said of the model below the title. @param {import("./app.js").App} app */
-function described(app) {
-  const about = app.live?.about, { model, faithfulness, attentions } = app.traces[0];
-  const parts = about ? [t("{count} parameters", { count: about.parameters.toLocaleString(spoken()) }), t("runs in this page, without a network")]
-    : [model.name, model.family, model.d_model && `d_model ${model.d_model}`];
-  // What a page shows is off by the error of what was recorded, and by its own rounding.
-  const rounding = Math.max(0, ...[...attentions.values()].map((one) => one.error));
-  if (!about && faithfulness !== null) parts.push(t("the weights shown differ from those that ran by at most {error}", { error: bound(faithfulness + rounding) }));
-  return parts.filter(Boolean).map((part) => plain(String(part))).join(" · ");
 }
 
 /** @type {Record<string, (app: import("./app.js").App, controls: Controls) => Node | null>} */

@@ -42,6 +42,21 @@ function ramp(stops) {
 }
 
 export class Colours {
+  paper = "";
+  ink = "";
+  faint = "";
+  line = "";
+  accent = "";
+  mark = "";
+  font = "";
+  dark = false;
+  /** From weight 0 to weight 1, 256 [r, g, b]. @type {number[][]} */
+  sequential = [];
+  /** From -1 over 0 (at 127.5) to 1. @type {number[][]} */
+  diverging = [];
+  /** @type {string[]} */
+  heads = [];
+
   constructor() {
     this.probe = document.createElement("i");
     this.probe.hidden = true;
@@ -64,9 +79,7 @@ export class Colours {
     this.font = getComputedStyle(document.body).fontFamily;
     const dark = toLab(read("paper"))[0] < 0.5;
     this.dark = dark;
-    /** From weight 0 to weight 1, 256 [r, g, b]. */
     this.sequential = ramp([read("ramp-0"), read("ramp-1"), read("ramp-2")]);
-    /** From -1 over 0 (at 127.5) to 1. */
     this.diverging = ramp([read("minus-2"), read("minus-1"), read("ramp-0"), read("plus-1"), read("plus-2")]);
     this.heads = dark ? HEADS_ON_DARK : HEADS_ON_LIGHT;
   }

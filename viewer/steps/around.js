@@ -44,7 +44,7 @@ const ofNorm = ({ step }) => [step.place + ".weight", step.place + ".bias"];
 function outcome(scene) {
   const { record, place, app, words: known } = scene, logits = record.logits.length === known.width ? record.logits : record.logits.subarray(place * known.width, (place + 1) * known.width);
   const asked = app.state.get("step.word"), chosen = known.ids.includes(Number(asked)) && asked !== "" ? Number(asked) : known.written;
-  const most = logits.reduce((a, b) => Math.max(a, b), -Infinity);
+  const most = logits.reduce((/** @type {number} */ a, /** @type {number} */ b) => Math.max(a, b), -Infinity);
   let total = 0;
   for (const one of logits) total += Math.exp(one - most);
   return { logits, chosen, most, total, choose: (/** @type {number} */ id) => () => app.state.set({ "step.word": id }) };

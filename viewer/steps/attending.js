@@ -63,7 +63,7 @@ export const ATTENDING = {
     },
   },
   turn: {
-    formula: () => formula(row("(", sub("q", "2i"), ",", sub("q", "2i+1"), ")"), "↦", words("rotation by "), "pos", "·", sup("10000", row("−", "2i", "/", sub("d", "k")))),
+    formula: () => formula(row("(", sub("q", "2i"), ",", sub("q", "2i+1"), ")"), "↦", words("\u2002"), words("rotation by\u2002"), "pos", "·", sup("10000", row("−", "2i", "/", sub("d", "k")))),
     says: () => t("This model does not add positions to its words. It turns each pair of numbers of a query and a key by an angle that grows with the position, so that their product depends on the distance between the words."),
     shows: (scene) => {
       const { kit } = scene, { q, k, keys, weights } = seen(scene), places = kit.places(weights), most = kit.most(q, ...places.map(k));
@@ -90,7 +90,7 @@ export const ATTENDING = {
       ? t("A word that is being written may not see the words behind it: they are not there yet when the model writes for itself. Their scores become −∞, and −∞ becomes the weight 0.")
       : t("These words are hidden: their scores become −∞, so that nobody looks at them.")),
     shows: (scene) => {
-      const { kit, record, place, tokens, step } = scene, { keys, scores, weights, allowed } = seen(scene), places = kit.places(weights.map((one, j) => one + (allowed(j) ? 0 : 0.5)));
+      const { kit, record, place, tokens, step } = scene, { keys, scores, weights, allowed } = seen(scene), places = kit.places(weights.map((/** @type {number} */ one, /** @type {number} */ j) => one + (allowed(j) ? 0 : 0.5)));
       const rows = tokens[step.stack === "encoder" ? "src" : "tgt"];
       return [el("div", { class: "beside" },
         el("div", {}, heading(t("The scores of “{word}”", { word: label(scene.token, 16) })), lines(...places.map((j) => kit.row(keys[j], { chosen: false, choose: null, middle: null, value: allowed(j) ? two(scores[j]) : `${two(scores[j])} → −∞`, struck: !allowed(j) }))), kit.left(places.length, keys.length)),

@@ -62,7 +62,7 @@ function attending(stack, sublayer, config, hides) {
   return ["project", ...(turned ? ["turn"] : []), "scores", ...(masked ? ["mask"] : []), "softmax", "values", "join"];
 }
 
-/** Where the encoder's output stands. @param {Map<string, any>} records @param {any} config */
+/** Where the encoder's output stands. @param {Set<string>} told @param {any} config */
 function lastOf(told, config) {
   return told.has("encoder.norm") ? "encoder.norm" : `encoder.layers.${config.num_encoder_layers - 1}.feed_forward.sum`;
 }

@@ -29,6 +29,7 @@ const TASKS = {
 class Card {
   hint = "";
   size = { rows: 0, columns: 0 };
+  /** @type {(string | Node)[]} */
   controls = [];
 
   /** @param {any} app @param {HTMLElement} stage */
@@ -38,10 +39,10 @@ class Card {
     stage.append(el("div", { class: "card" },
       el("section", {}, el("h2", {}, t("This page")), el("p", {}, t("This page holds a whole Transformer: {what}. It runs in your browser; nothing that you write leaves the page, and no network is needed.", { what: t(TASKS[about.task] ?? TASKS.encode) })),
         table(["", ""], sizes(about).filter(([, value]) => value).map(([name, value]) => [name, value]))),
-      el("section", {}, el("h2", {}, t("How to make your own")), el("p", {}, t("Two text files whose lines belong together, one a language, are enough. With Pellucid, which is free:")),
+      el("section", {}, el("h2", {}, t("How to make your own")), el("p", {}, about.task === "translate" ? t("Two text files whose lines belong together, one a language, are enough. With Pellucid, which is free:") : t("Any model folder that Pellucid opens becomes such a page. With Pellucid, which is free:")),
         el("pre", { tabindex: 0 }, write(el("code"), MADE_BY[about.task] ?? MADE_BY.translate)),
-        el("p", { class: "faint" }, t("The first line trains within a budget of time, also on a laptop; the second makes a page like this one."))),
-      ...(shown.length ? [el("section", { class: "words", dir: "auto" }, el("h2", {}, t("What its makers say")), ...shown)] : []),
+        about.task !== "translate" ? null : el("p", { class: "faint" }, t("The first line trains within a budget of time, also on a laptop; the second makes a page like this one."))),
+      ...(shown.length ? [el("section", { class: "prose", dir: "auto" }, el("h2", {}, t("What its makers say")), ...shown)] : []),
       ...(front.length ? [el("section", {}, el("h2", {}, t("Facts of the card")), table(["", ""], front.map(([name, value]) => [plain(name), plain(value)])))] : [])));
   }
 

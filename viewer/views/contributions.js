@@ -28,6 +28,16 @@ export const contributions = {
 class Contributions {
   /** @type {import("../analysis/contributions.js").Contributions | null} */
   #found = null;
+  /** @type {Part[]} */
+  parts = [];
+  /** @type {string[]} */
+  names = [];
+  /** @type {number[]} */
+  values = [];
+  left = 0;
+  bar = 0;
+  /** The rivals that are in the list, by their ids. */
+  listed = "";
 
   /**
    * @param {import("../shell/app.js").App} app
@@ -88,8 +98,8 @@ class Contributions {
   /** Fills the list of rivals. @param {{id: number, text: string, probability: number}[]} others */
   #offer(others) {
     const list = /** @type {HTMLSelectElement} */ (/** @type {HTMLElement} */ (this.rivals).querySelector("select")), key = others.map((one) => one.id).join();
-    if (this.offered === key) return;
-    this.offered = key;
+    if (this.listed === key) return;
+    this.listed = key;
     list.replaceChildren(...others.map((one, i) => option(i ? String(one.id) : "", `${shorten(plain(one.text.trim() || one.text), 16)} (${figure(one.probability, 3)})`)), option("none", t("nothing: the logit itself")));
     list.value = this.#against;
   }
@@ -127,7 +137,6 @@ class Contributions {
 
   /** @param {CanvasRenderingContext2D} ctx @param {Window} seen */
   #paint(ctx, seen) {
-    if (!this.names) return;
     const { colours } = this.app, { x, each } = this.#zero;
     ctx.textBaseline = "middle";
     for (const i of span(seen.y, seen.height, HEIGHT, this.size.rows)) {
@@ -148,7 +157,7 @@ class Contributions {
   /** @param {CanvasRenderingContext2D} ctx @param {Window} seen */
   #marks(ctx, seen) {
     const { cursor, colours } = this.app;
-    if (!cursor || !this.names) return;
+    if (!cursor) return;
     ctx.strokeStyle = colours.accent;
     ctx.lineWidth = 1.5;
     ctx.strokeRect(1 - seen.x, cursor.row * HEIGHT - seen.y + 1, this.left + this.bar - 2, HEIGHT - 2);
@@ -182,7 +191,7 @@ class Contributions {
 
   /** Opens a head where one sees what it looks at. @param {number} row */
   enter(row) {
-    const { attention, layer, head } = this.parts[row], to = ["text", "matrix", "heads"].find((name) => this.app.views.some((view) => view.name === name));
+    const { attention, layer, head } = this.parts[row], to = ["text", "matrix", "heads"].find((name) => this.app.views.some((/** @type {any} */ view) => view.name === name));
     if (!attention || head === undefined || !to) return;
     this.app.state.set({ view: to, attention, layer: layer ?? 0, head, heads: String(head), ...(to === "text" ? { "text.by": "head" } : {}) });
   }
@@ -216,7 +225,7 @@ class Contributions {
     const values = { word, against: against ?? "", sum, total: figure(total, 3), error: error.toExponential(0).replace("-", "−"), times: times(Math.exp(Math.abs(total))) };
     const check = against ? t("All parts together: {sum}. The logit of {word} less that of {against}: {total} (difference {error}).", values)
       : t("All parts together: {sum}. The logit of {word}: {total} (difference {error}).", values);
-    const odds = !against ? "" : total >= 0 ? t("So the model holds {word} {times} times as probable as {against}.", values) : t("So the model holds {against} {times} times as probable as {word}.", values);
+    const odds = !against ? "" : Math.abs(total) < 0.05 ? t("So the model holds {word} and {against} about equally probable.", values) : total >= 0 ? t("So the model holds {word} {times} times as probable as {against}.", values) : t("So the model holds {against} {times} times as probable as {word}.", values);
     return [odds, check].filter(Boolean).join(" ");
   }
 

@@ -25,8 +25,17 @@ export const lens = {
 };
 
 class Lens {
+  /** @type {{rows: {tokens: import("../data/trace.js").Token[]}, columns: {tokens: import("../data/trace.js").Token[]}}} */ axes;
+  /** @type {number[]} */ values;
+
   /** @type {import("../analysis/lens.js").Lens} */
   #lens = { sequence: "out", stages: [], cells: [] };
+  /** @type {import("../data/trace.js").Token[]} */
+  tokens = [];
+  /** @type {string[]} */
+  stages = [];
+  left = 0;
+  width = WIDTH;
 
   /**
    * @param {import("../shell/app.js").App} app
@@ -63,7 +72,7 @@ class Lens {
   }
 
   #measure() {
-    const ctx = this.picture.base.getContext("2d"), { stages } = this;
+    const ctx = /** @type {CanvasRenderingContext2D} */ (this.picture.base.getContext("2d")), { stages } = this;
     ctx.font = `13px ${this.app.colours.font}`;
     this.left = Math.ceil(Math.min(0.42 * this.picture.room, stages.reduce((most, name) => Math.max(most, ctx.measureText(name).width), 60))) + 14;
     this.width = Math.max(WIDTH, Math.min(150, Math.floor((this.picture.room - this.left - 4) / this.size.columns)));
@@ -75,7 +84,7 @@ class Lens {
 
   /** @param {CanvasRenderingContext2D} ctx @param {Window} seen */
   #paint(ctx, seen) {
-    if (!this.stages) return;
+    if (!this.size.rows) return;
     const { colours } = this.app, { left, width } = this;
     ctx.textBaseline = "middle";
     const columns = span(seen.x, seen.width - left, width, this.size.columns), rows = span(seen.y, seen.height - TOP, HEIGHT, this.size.rows);
@@ -140,7 +149,7 @@ class Lens {
   #point(x, y, event) {
     const cell = event && this.size.rows ? this.#at(x, y) : null;
     this.app.hover(cell);
-    if (!cell) return this.app.tip.hide();
+    if (!cell || !event) return this.app.tip.hide();
     this.app.tip.show(event, [this.stages[cell.row], ...this.#cell(cell.row, cell.column).top.map((one) => `${percent(one.probability)}  ${word(one)}`)]);
   }
 

@@ -15,6 +15,9 @@ const NUMBERED = 6, LEAST_NUMBERED = 0.1;
 /** So many words of a side are in the page at a time: those around the one that is chosen. */
 const MOST_WORDS = 1000;
 
+/** @type {import("../show/shown.js").Axis} */
+const NO_AXIS = { tokens: [], places: [] };
+
 /** @type {import("./view.js").View} */
 export const text = {
   name: "text",
@@ -25,6 +28,18 @@ export const text = {
 };
 
 class Text {
+  axes = { rows: NO_AXIS, columns: NO_AXIS, hidden: /** @type {string[]} */ ([]) };
+  size = { rows: 0, columns: 0 };
+  /** @type {Float32Array} */
+  values = new Float32Array();
+  share = 0;
+  /** The first word of each side that is in the page. */
+  from = { row: 0, column: 0 };
+  /** @type {Record<Side, HTMLElement[]>} */
+  words = { row: [], column: [] };
+  /** For what the words in the page were written. */
+  written = "";
+
   /**
    * @param {import("../shell/app.js").App} app
    * @param {HTMLElement} stage
@@ -121,11 +136,11 @@ class Text {
     });
     if (from + MOST_WORDS < tokens.length) parts.push(" …");
     this.texts[side].replaceChildren(...parts);
-    (this.spans ??= {})[side] = /** @type {HTMLElement[]} */ ([...this.texts[side].querySelectorAll(".word")]);
+    this.words[side] = /** @type {HTMLElement[]} */ ([...this.texts[side].querySelectorAll(".word")]);
   }
 
   /** @param {Side} side */
-  #spans(side) { return /** @type {Record<Side, HTMLElement[]>} */ (this.spans)[this.single ? "row" : side]; }
+  #spans(side) { return this.words[this.single ? "row" : side]; }
 
   /** The chosen word's place, and what the others are shaded by; before anything is chosen it is the first word. */
   #chosen() {
@@ -141,7 +156,6 @@ class Text {
   #column(column) { return Float32Array.from({ length: this.size.rows }, (_, row) => this.values[row * this.size.columns + column]); }
 
   mark() {
-    if (!this.values) return;
     const { side } = this, other = side === "row" ? "column" : "row", chosen = this.#chosen();
     for (const one of new Set([...this.#spans("row"), ...this.#spans("column")])) bare(one);
     if (!chosen) return;

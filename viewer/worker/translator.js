@@ -138,7 +138,9 @@ function watching(opened, steps, before, segments, place, onWord) {
  * @param {Hypothesis[]} chosen of each piece
  */
 function translation({ tokenizers }, segments, chosen) {
-  const { target } = tokenizers, left = [...chosen], used = [];
+  const { target } = tokenizers, left = [...chosen];
+  /** @type {any[]} */
+  const used = [];
   const texts = segments.filter(() => left.length).map((segment) => {
     used.push(segment);
     const texts = segment.pieces.map(() => left.shift()).filter(Boolean).map((/** @type {any} */ one) => inOneLine(target.decode(one.ids)));

@@ -36,7 +36,7 @@ async function handled({ id, method, args }) {
     };
     const onWord = (/** @type {any} */ word) => postMessage({ id, word });
     const { result, transfer } = await answer(opened, method, args, { onWord, pause });
-    postMessage({ id, result }, transfer);
+    postMessage({ id, result }, { transfer });
   } catch (error) {
     const { name, message, text, values } = /** @type {any} */ (error);
     postMessage({ id, error: { name, message, text, values } });

@@ -2,6 +2,7 @@
 
 import { el, write } from "../dom.js";
 import { plain } from "../show/labels.js";
+import { t } from "../shell/language.js";
 
 /**
  * @typedef {{kind: "heading", level: number, text: string} | {kind: "paragraph" | "quote", text: string} | {kind: "code", text: string}
@@ -51,7 +52,7 @@ function facts(lines) {
     for (; rest.startsWith("- "); rest = rest.slice(2)) indent += 2;
     if (!rest || rest.startsWith("#")) continue;
     const pair = /^([\w-]+):(?:\s+(.*))?$/.exec(rest);
-    while (path.length && path[path.length - 1].indent >= indent + (pair ? 0 : 0)) path.pop();
+    while (path.length && path[path.length - 1].indent >= indent) path.pop();
     if (!pair) {
       put(rest);
       continue;
@@ -161,9 +162,10 @@ export function rendered(body) {
 /**
  * @param {string[]} head
  * @param {string[][]} rows
+ * @param {string} [name] what a screen reader calls it
  */
-export function table(head, rows) {
+export function table(head, rows, name = head.filter(Boolean).join(", ")) {
   const row = (/** @type {string[]} */ given, /** @type {string} */ tag) => el("tr", {}, ...given.map((cell, i) => el(tag === "td" && i === 0 && head.every((one) => !one) ? "th" : tag, tag === "th" ? { scope: "col" } : i === 0 && head.every((one) => !one) ? { scope: "row" } : {}, ...inline(spans(cell)))));
-  return el("div", { class: "sheet", tabindex: 0, role: "region", "aria-label": head.filter(Boolean).join(", ") || "table" },
+  return el("div", { class: "sheet", tabindex: 0, role: "group", "aria-label": name || t("table") },
     el("table", {}, head.some(Boolean) ? el("thead", {}, row(head, "th")) : null, el("tbody", {}, ...rows.map((one) => row(one, "td")))));
 }

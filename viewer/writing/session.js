@@ -9,8 +9,10 @@ import { words } from "./words.js";
  * @property {string} text
  * @property {"waiting" | "working" | "done" | "failed" | "empty"} state
  * @property {Word[]} words as far as they are chosen
+ * @property {number} [fresh] how many of the words are new; the rest is what stood there before
  * @property {any} result what the client gave, once it is whole
  * @property {string} failure
+ * @property {number} [fresh] how many of the words are new, while others of before still stand
  * @property {number[][]} prefix the tokens that a person has chosen, of each part of the line; empty: none
  */
 
@@ -37,6 +39,9 @@ export function session(app) {
 }
 
 export class Session {
+  /** Which line other views look at. */
+  at = 0;
+
   /** @param {any} app */
   constructor(app) {
     this.app = app;
@@ -51,12 +56,14 @@ export class Session {
     /** @type {Promise<any>} settles when nothing is under way */
     this.settled = Promise.resolve();
     this.composing = false;
+    /** The number of the line that was pointed at last. */
+    this.at = 0;
   }
 
   get busy() { return this.lines.some((line) => line.state === "waiting" || line.state === "working"); }
 
   /** The line that other views look at. */
-  get line() { return this.lines[Math.min(this.at ?? 0, this.lines.length - 1)]; }
+  get line() { return this.lines[Math.min(this.at, this.lines.length - 1)]; }
 
   /** How the model searches, from the page's state. */
   get options() {
@@ -95,7 +102,7 @@ export class Session {
     this.controller?.abort();
     const controller = (this.controller = new AbortController());
     const before = this.lines;
-    this.lines = this.text.slice(0, MOST_CHARACTERS).split(/\r\n|\r|\n/).map((text, i) => {
+    this.lines = this.text.slice(0, MOST_CHARACTERS).split(/\r\n|\r|\n/).map((/** @type {string} */ text, /** @type {number} */ i) => {
       const same = before[i]?.text === text ? before[i] : before.find((line) => line.text === text);
       const { words: shown = [], prefix = [] } = same ?? { words: before[i]?.words };
       return { text, state: /** @type {Line["state"]} */ (text.trim() ? "waiting" : "empty"), words: text.trim() ? shown : [], result: null, failure: "", prefix: same ? prefix : [] };
@@ -145,14 +152,14 @@ export class Session {
   /** Tells the other views which line they look at. */
   remember() {
     const { line } = this;
-    if (line?.text.trim()) remember(this.app, line.text, line.result);
+    if (line?.text.trim()) remember(this.app, line.text, line.result, line.prefix.length ? null : this.options);
   }
 
   /** @param {Line} line @param {any} result */
   take(line, result) {
     line.state = "done";
     line.result = result;
-    line.words = words(result.labels, result.probabilities, result.top);
+    line.words = words(result.labels, result.probabilities, result.top, result.text);
     line.fresh = line.words.length;
   }
 
@@ -208,7 +215,7 @@ export function add(written, before, word) {
   }
 }
 
-/** What was written last in a page, and what the model made of it. @type {WeakMap<object, {text: string, result: any}>} */
+/** What was written last in a page, what the model made of it, and how it searched. @type {WeakMap<object, {text: string, result: any, how: any}>} */
 const latest = new WeakMap();
 /** What the trace of a page was made of. @type {WeakMap<object, string>} */
 const followed = new WeakMap();
@@ -218,8 +225,9 @@ const followed = new WeakMap();
  * @param {any} app
  * @param {string} text
  * @param {any} result
+ * @param {any} [how] the search that wrote it, where nobody chose words; null where somebody did
  */
-export function remember(app, text, result) { latest.set(app, { text, result }); }
+export function remember(app, text, result, how = null) { latest.set(app, { text, result, how }); }
 
 /**
  * The one text that the views beside the box ask about: what was written or pointed at last, else what the page opens with.
@@ -236,14 +244,16 @@ export function asked(app) {
  * @param {any} app
  */
 export async function follow(app) {
-  const text = asked(app), result = latest.get(app)?.result ?? null;
+  const text = asked(app), { result = null, how = null } = latest.get(app) ?? { how: session(app).options };
   if (!text) return;
   // A line of several sentences was written in parts; its trace is of the whole line, as the model takes it.
-  const ids = result?.parts && result.parts.length !== 1 ? null : result?.ids ?? null, key = JSON.stringify([text, ids]);
+  const ids = how || !result?.ids || (result.parts && result.parts.length !== 1) ? null : result.ids;
+  const searched = app.live.about.task === "translate" && how ? { search: true, beamSize: how.beamSize, lengthPenalty: how.lengthPenalty } : {};
+  const key = JSON.stringify([text, ids, searched]);
   if (followed.get(app) === key) return;
   followed.set(app, key);
   try {
-    const trace = await app.live.trace(text, ids, { lane: "follow" });
+    const trace = await app.live.trace(text, ids, { ...searched, lane: "follow" });
     await app.show(trace);
   } catch (error) {
     followed.delete(app);

@@ -17,7 +17,9 @@ def convert(
             metavar="SRC", help="a model folder of Pellucid or Hugging Face, a hub name, or a saved state dict"
         ),
     ],
-    dst: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="DST", help="the folder or page to write; a new one")],
+    dst: Annotated[
+        str, tyro.conf.Positional, tyro.conf.arg(metavar="DST", help="the folder or page to write; a new one")
+    ],
     /,
     *,
     from_: Annotated[
@@ -27,7 +29,9 @@ def convert(
     ] = None,
     to: Annotated[
         str,
-        tyro.conf.arg(metavar="KIND", help="pellucid, hf, ct2 (CTranslate2), onnx, or page (an HTML file that runs it)"),
+        tyro.conf.arg(
+            metavar="KIND", help="pellucid, hf, ct2 (CTranslate2), onnx, or page (an HTML file that runs it)"
+        ),
         Choices.of("pellucid", "hf", "ct2", "onnx", "page"),
     ] = "pellucid",
     quantization: Annotated[

@@ -42,7 +42,9 @@ class Page:
             if name == "worker" or name.startswith("model."):
                 (Path(self._folder.name) / name).write_bytes(unpacked(packed, bool(dense)))
         if not (Path(self._folder.name) / "worker").exists():
-            raise DataError(f"`{path}` is not a page with a model in it", "write one: `pellucid convert MODEL PAGE.html`")
+            raise DataError(
+                f"`{path}` is not a page with a model in it", "write one: `pellucid convert MODEL PAGE.html`"
+            )
         node = shutil.which("node")
         assert node is not None, "library() has found it"
         runner = files("pellucid.conversion") / "page_runner.js"

@@ -12,10 +12,15 @@ from importlib.resources import files
 
 SHIPPED = files("pellucid.views") / "viewer"
 MAIN, CLIENT, WORKER = "main.js", "live/client.js", "worker/worker.js"
+DICTIONARY = "shell/ko/viewing.js"
+"""The Korean texts of all views of attention, of which a page has those of its own."""
 STYLE = "viewer.css"
 WRITING = {"translate", "overview", "what_if", "card"}
 """The views that show text as it is written, and share a style for it."""
 _IMPORT = re.compile(r'import(?:\{(?P<names>[^{}]*)\}from|\*as (?P<all>[\w$]+) from)?"(?P<path>[^"]+)";?')
+_ENTRY = re.compile(
+    r"(?P<name>[A-Za-z_]\w*|\"(?:[^\"\\]|\\.)*\"|'(?:[^'\\]|\\.)*'):(?:\"(?:[^\"\\]|\\.)*\"|'(?:[^'\\]|\\.)*'|`(?:[^`\\]|\\.)*`),?"
+)
 _EXPORT = re.compile(r"export\{(?P<names>[^{}]*)\};?\s*$")
 
 
@@ -59,9 +64,23 @@ def linked(roots: Sequence[str], last: str = "") -> str:
     for root in roots:
         _visit(root, (), order)
     places = {path: f"$${place}" for place, path in enumerate(order)}
-    lines = [f"const {places[path]}=(()=>{{{_body(path, places)}}})();" for path in order]
+    bodies = {path: _body(path, places) for path in order}
+    if DICTIONARY in bodies:
+        bodies[DICTIONARY] = _needed(bodies[DICTIONARY], [text for path, text in bodies.items() if path != DICTIONARY])
+    lines = [f"const {places[path]}=(()=>{{{bodies[path]}}})();" for path in order]
     ending = re.sub(r"\{([\w/]+\.js)\}", lambda found: places[found[1]], last)
     return "(()=>{" + "\n".join(['"use strict";', *lines, ending]) + "})();"
+
+
+def _needed(dictionary: str, others: Sequence[str]) -> str:
+    """Leaves those entries of a dictionary whose name, the English text, stands somewhere in the other modules."""
+    code = "\n".join(others)
+
+    def kept(found: re.Match[str]) -> str:
+        name = found["name"]
+        return found[0] if (name[1:-1] if name[0] in "\"'`" else name) in code else ""
+
+    return _ENTRY.sub(kept, dictionary)
 
 
 def _visit(path: str, within: tuple[str, ...], order: list[str]) -> None:

@@ -71,6 +71,7 @@ def test_wrong_arguments_are_told(
 @pytest.mark.parametrize(
     ("name", "arguments"),
     [
+        ("attribution_methods", "--dates NOWHERE"),
         ("batch_invariance", "NOWHERE --input NOWHERE"),
         ("date_alignment", "NOWHERE"),
         ("decoding_speed", "--data-dir NOWHERE"),
@@ -78,6 +79,7 @@ def test_wrong_arguments_are_told(
         ("initialisation", "--data-dir NOWHERE"),
         ("multi30k_results", "NOWHERE"),
         ("multi_bleu", "--hyp NOWHERE --ref NOWHERE --language de"),
+        ("page_speed", "--model NOWHERE"),
         ("page_tokens", "--data-dir NOWHERE --quick"),
         ("paired_bootstrap", "--a NOWHERE --b NOWHERE --ref NOWHERE"),
         ("sentences_a_line", "NOWHERE"),
@@ -490,6 +492,33 @@ def test_sst2_from_a_checkpoint(run_script: Run, data_dir: Path, tmp_path: Path,
     for side in ("scratch", "fine_tuned", "transformers"):
         assert table[side]["deviation"] is None
         assert 0 <= table[side]["mean"] <= 100
+
+
+@pytest.mark.browser
+def test_page_speed(run_script: Run, translator_folder: Path) -> None:
+    for model in ([], ["--model", translator_folder, "--weights", "int8"]):
+        table, lines = run_script("page_speed", "--quick", *model)
+        assert [row["beam"] for row in table["cases"]] == [1, 5]
+        assert len(lines) == 2
+        for row in table["cases"]:
+            assert row["weights"] == ("int8" if model else "float32")
+            assert 0 <= row["largest difference of a logit"] < 1e-4
+            assert is_spread(row["read_ms"])
+            for side in ("word_ms", "python_word_ms"):
+                p95 = row[side].pop("p95")
+                assert is_spread(row[side])
+                assert row[side]["min"] <= p95 * 1.01
+
+
+def test_page_speed_says_that_node_is_missing(
+    script: Callable[[str], ModuleType], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("PATH", "")
+    with pytest.raises(SystemExit) as exit_:
+        script("page_speed").main(["--quick"])
+    out, err = capsys.readouterr()
+    assert (exit_.value.code, out) == (2, "")
+    assert err == "error: `node` is not on PATH: this measures JavaScript\nhint: Debian: apt-get install nodejs\n"
 
 
 @pytest.mark.browser

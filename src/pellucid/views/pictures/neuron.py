@@ -38,7 +38,7 @@ class Products:
     masked: np.ndarray
     """(M,), True where the query may not attend."""
     divided: bool = True
-    """Whether the model divides by sqrt(K), as in equation 1; T5 does not, and `query` is what it multiplied."""
+    """False where the model does not divide by sqrt(K) as equation 1 does: T5. `query` is what it multiplied."""
 
     @property
     def parts(self) -> Array:
@@ -109,7 +109,10 @@ def draw_neuron(
     drawing.add(Label(label(query), x_keys - 6, y + 0.78 * LINE, FONT, "end", bold=True))
     _strip(drawing, products.query[None] / vector_limit, x_keys, y, strip, LINE)
     y += LINE + 24
-    for x, text in ((x_keys, "keys"), (x_parts, f"query × key{' / √K' if products.divided else ''}, element by element")):
+    for x, text in (
+        (x_keys, "keys"),
+        (x_parts, f"query × key{' / √K' if products.divided else ''}, element by element"),
+    ):
         drawing.add(Label(text, x, y - 5, SMALL_SIZE, fill=FAINT_INK))
     height = len(shown) * LINE
     _strip(drawing, products.keys[shown] / vector_limit, x_keys, y, strip, height)

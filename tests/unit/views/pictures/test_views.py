@@ -7,11 +7,21 @@ import pytest
 from pellucid.analysis.alignment import Gold
 from pellucid.analysis.evolution import gathered
 from pellucid.tracing.trace import Trace
-from pellucid.views import VIEWS
+from pellucid.views import ASKING, VIEWS
 from pellucid.views.canvas.drawing import COLUMN, PAGE, Drawing
 from pellucid.views.choice import Choice
 from pellucid.views.view import PICTURES, can_serve
-from tests.unit.views.drawn import HOSTILE, draw_view, encoder, outside, parsed, renamed, translation
+from tests.unit.views.drawn import (
+    HOSTILE,
+    contributions_of,
+    draw_view,
+    encoder,
+    lens_of,
+    outside,
+    parsed,
+    renamed,
+    translation,
+)  # fmt: skip
 
 
 def draw(view: str, trace: Trace, width: str | None = None) -> Drawing:
@@ -20,6 +30,10 @@ def draw(view: str, trace: Trace, width: str | None = None) -> Drawing:
         options["other"] = renamed(trace, "other")
     if view == "evolution":
         options["evolution"] = gathered([10, 200_000], [trace, trace])
+    if view == "lens":
+        options["lens"] = lens_of(trace)
+    if view == "contributions":
+        options["contributions"] = contributions_of(trace)
     if view == "alignment":
         options["gold"] = Gold(frozenset({(0, 0)}), frozenset({(0, 0), (1, 0)}))
     return draw_view(view, trace, **options)
@@ -40,11 +54,11 @@ def single() -> Trace:
 TRACES = {"usual": translation, "hostile": hostile, "many": many, "single": single}
 
 
-def test_each_view_has_a_picture() -> None:
-    assert tuple(PICTURES) == VIEWS
+def test_each_view_of_traces_has_a_picture() -> None:
+    assert list(PICTURES) == [view for view in VIEWS if view not in ASKING]
 
 
-@pytest.mark.parametrize("view", VIEWS)
+@pytest.mark.parametrize("view", PICTURES)
 @pytest.mark.parametrize("kind", TRACES)
 @pytest.mark.parametrize("width", [None, "column"])
 def test_everything_lies_on_a_page_that_is_valid(view: str, kind: str, width: str | None) -> None:
@@ -57,28 +71,33 @@ def test_everything_lies_on_a_page_that_is_valid(view: str, kind: str, width: st
     assert drawing.description.endswith(".")
 
 
-@pytest.mark.parametrize("view", VIEWS)
+@pytest.mark.parametrize("view", PICTURES)
 def test_equal_traces_give_equal_pictures(view: str) -> None:
     assert draw(view, translation()).as_svg() == draw(view, translation()).as_svg()
 
 
-@pytest.mark.parametrize("view", VIEWS)
+@pytest.mark.parametrize("view", PICTURES)
 def test_a_usual_sentence_fits_a_page(view: str) -> None:
     drawing = draw(view, translation([f"w{n}" for n in range(14)], [f"v{n}" for n in range(12)]))
     assert drawing.width <= PAGE + 30
 
 
-@pytest.mark.parametrize("view", VIEWS)
+@pytest.mark.parametrize("view", PICTURES)
 def test_a_title_of_ones_own(view: str) -> None:
     options: dict[str, Any] = {"title": "Mine", "other": translation() if view == "compare" else None}
     if view == "evolution":
         options["evolution"] = gathered([1], [translation()])
+    if view == "lens":
+        options["lens"] = lens_of(translation())
+    if view == "contributions":
+        options["contributions"] = contributions_of(translation())
     assert draw_view(view, translation(), **options).title == "Mine"
 
 
 def test_what_a_trace_can_serve() -> None:
-    everything = {"heads", "matrix", "model", "neuron", "beam", "alignment", "flow"}
+    everything = {"overview", "text", "heads", "matrix", "model", "neuron", "beam", "alignment", "flow"}
     assert {view for view in VIEWS if can_serve(view, translation(), Choice())} == everything
-    assert {view for view in VIEWS if can_serve(view, encoder(), Choice())} == {
-        "heads", "matrix", "model", "neuron", "flow",
-    }  # fmt: skip
+    assert {view for view in VIEWS if can_serve(view, encoder(), Choice())} == everything - {"beam", "alignment"}
+    found = Choice(lens=lens_of(translation()), contributions=contributions_of(translation()))
+    explained = {view for view in VIEWS if can_serve(view, translation(), found)}
+    assert explained == everything | {"lens", "contributions"}
