@@ -166,10 +166,7 @@ def test_two_sides_have_tokenizers_of_their_own() -> None:
         "files": {"source": "source.json", "target": "target.model"},
     }  # fmt: skip
     files = {"source.json": first["files"]["vocabulary.json"], "target.model": second["files"]["tokenizer.model"]}
-    script = (
-        OPEN
-        + "const { source, target } = open(a.table, a.files); return [source, target].map((t) => [t.kind, t.size]);"
-    )
+    script = "const sides = open(a.table, a.files); return [sides.source, sides.target].map((t) => [t.kind, t.size]);"
     sides = in_node(OPEN + script, {"table": table, "files": files})
     assert sides == [[source.kind, source.size], [target.kind, target.size]]
 
