@@ -261,7 +261,7 @@ def _trained_json(lines: Sequence[str], shape: str) -> CompleteTokenizer:
 
 Maker = Callable[[Sequence[str]], CompleteTokenizer]
 _SYMBOLS: dict[str, Any] = {"user_defined_symbols": ["<sep>", "e", "er", "don't", "▁▁", "\x1b_"], "byte_fallback": True}
-_KEPT = {"remove_extra_whitespaces": False, "normalization_rule_name": "identity"}
+_KEPT: dict[str, Any] = {"remove_extra_whitespaces": False, "normalization_rule_name": "identity"}
 
 
 def _own(kind: str, **options: Any) -> Maker:
@@ -405,7 +405,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     strings = hostile_strings(200 if args.quick else args.strings, lines)
     with refusals_in_words():
         strings = [*lines, *(multi30k_lines(args.data_dir) if args.data_dir else []), *strings]
-    rows = []
+    rows: list[dict[str, Any]] = []
     print(f"{'kind':<40}{'strings':>10}{'encode':>10}{'decode':>10}{'tokens':>8}{'labels':>8}", file=sys.stderr)
     for name in names:
         tokenizer = KINDS[name](lines)
