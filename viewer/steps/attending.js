@@ -78,7 +78,8 @@ export const ATTENDING = {
       const plain = q.reduce((total, one, d) => total + one * k(j)[d], 0) / Math.sqrt(K), bias = scores[j] - plain;
       const rows = places.map((at) => kit.row(keys[at], { chosen: at === j, choose: choose(scene, at), middle: kit.strip("", k(at), { space: "head", most }).querySelector(".strip"), value: two(scores[at]) }));
       return [
-        lines(kit.strip(t("q of “{word}”", { word: called(scene.token) }), q, { space: "head", most, symbol: "q" }), kit.strip(t("k of “{word}”", { word: called(keys[j]) }), k(j), { space: "head", most, symbol: "k" })),
+        lines(kit.strip(t("q of “{word}”", { word: called(scene.token) }), q, { space: "head", most, symbol: "q" }), kit.strip(t("k of “{word}”", { word: called(keys[j]) }), k(j), { space: "head", most, symbol: "k" }),
+          kit.strip(t("their products"), q.map((one, d) => one * k(j)[d]), { space: "head", symbol: "q·k" })),
         kit.sum(el("span", {}, t("score of “{word}”", { word: called(keys[j]) })), products(q, k(j)), two(scores[j]), { before: "(", after: `) / √${K}` + (Math.abs(bias) > 5e-4 ? ` + ${t("bias of the distance")} ${two(bias)}` : "") }),
         heading(t("The key of each word, and its score; click a word for its sum")), lines(...rows), kit.left(places.length, keys.length),
       ];
