@@ -29,7 +29,8 @@ const TASKS = {
 class Card {
   hint = "";
   size = { rows: 0, columns: 0 };
-  /** @type {(string | HTMLElement)[]} */ controls = [];
+  /** @type {(string | Node)[]} */
+  controls = [];
 
   /** @param {any} app @param {HTMLElement} stage */
   constructor(app, stage) {

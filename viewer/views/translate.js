@@ -25,7 +25,11 @@ export const translate = {
   live: true,
   steady: true,
   korean: ko,
-  begin: (app) => { app.live?.ready.then(() => follow(app), () => {}); },
+  begin: (app) => app.live?.ready.then(() => {
+    languageOf(app.live.about);
+    app.controls.head();
+    follow(app);
+  }, () => {}),
   titled: (app) => TITLES[app.live?.about?.task] ?? TITLES.translate,
   open: (app, stage) => whenOpen(app, stage, () => {
     const { task } = /** @type {import("../live/client.js").Live} */ (app.live).about;
@@ -39,6 +43,15 @@ const partsOf = (text) => text.split(/\s+/).filter(Boolean);
 class Translate {
   hint = "";
   size = { rows: 0, columns: 0 };
+  /** How the search was when its choices were shown. */
+  searched = "";
+  /** What was said last. */
+  said = "";
+  /** @type {any} whose other translations are shown */
+  shownOf = null;
+  shownIn = "";
+  /** @type {number | undefined} */
+  frameAsked = undefined;
 
   /**
    * @param {import("../shell/app.js").App} app
@@ -69,11 +82,8 @@ class Translate {
     if (!this.session.lines.length) this.session.again();
   }
 
-  /** @type {(string | HTMLElement)[]} */ controls = [];
-  searched = "";
-  said = "";
-  /** @type {any} */ shownOf;
-  /** @type {number | undefined} */ frameAsked;
+  /** @type {(string | Node)[]} */
+  controls = [];
 
   /** How the model searches. */
   #search() {

@@ -9,6 +9,7 @@ import { words } from "./words.js";
  * @property {string} text
  * @property {"waiting" | "working" | "done" | "failed" | "empty"} state
  * @property {Word[]} words as far as they are chosen
+ * @property {number} [fresh] how many of the words are new; the rest is what stood there before
  * @property {any} result what the client gave, once it is whole
  * @property {string} failure
  * @property {number} [fresh] how many of the words are new, while others of before still stand
@@ -55,12 +56,14 @@ export class Session {
     /** @type {Promise<any>} settles when nothing is under way */
     this.settled = Promise.resolve();
     this.composing = false;
+    /** The number of the line that was pointed at last. */
+    this.at = 0;
   }
 
   get busy() { return this.lines.some((line) => line.state === "waiting" || line.state === "working"); }
 
   /** The line that other views look at. */
-  get line() { return this.lines[Math.min(this.at ?? 0, this.lines.length - 1)]; }
+  get line() { return this.lines[Math.min(this.at, this.lines.length - 1)]; }
 
   /** How the model searches, from the page's state. */
   get options() {

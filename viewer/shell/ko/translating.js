@@ -30,11 +30,11 @@ export const ko = {
   "How it begins": "글의 시작", "Write how it begins.": "글의 시작을 써 보세요.", "Go on writing": "이어 쓰기", "Stop": "멈춤", "How the model goes on": "모델이 이어 쓴 글", "how the model goes on": "모델이 이어 쓴 글",
   "Press the button: the model goes on from where you stopped.": "단추를 누르면 멈추신 곳에서 모델이 이어 씁니다.",
   "Temperature": "온도", "temperature": "온도", "0: always the likeliest token; 1: as the model weighs them; above: more daring": "0: 언제나 가장 그럴듯한 토큰, 1: 모델이 매긴 확률 그대로, 1 위: 더 과감하게",
-  "Of the likeliest": "상위 몇 개", "top-k: drawn among so many tokens; 0: among all": "top-k: 가장 그럴듯한 토큰 몇 개 가운데서 뽑습니다. 0이면 모두 가운데서 뽑습니다.",
-  "Share": "확률의 몫", "top-p: drawn among the likeliest tokens that make up this share of probability": "top-p: 확률을 이만큼 차지하는 가장 그럴듯한 토큰들 가운데서 뽑습니다.",
+  "Top-k": "Top-k", "top-k: drawn among so many tokens; 0: among all": "top-k: 가장 그럴듯한 토큰 몇 개 가운데서 뽑습니다. 0이면 모두 가운데서 뽑습니다.",
+  "Top-p": "Top-p", "top-p: drawn among the likeliest tokens that make up this share of probability": "top-p: 확률을 이만큼 차지하는 가장 그럴듯한 토큰들 가운데서 뽑습니다.",
   "Length": "길이", "at most so many tokens": "토큰을 많아야 이만큼 씁니다", "Seed": "시드", "the same seed draws the same": "시드가 같으면 같은 것을 뽑습니다",
   // Overview.
-  "It read": "읽은 글", "It began with": "시작한 글", "It wrote": "쓴 글", "It says": "모델의 판단", "what was written": "쓴 글",
+  "It read": "읽은 글", "The text, and how likely the model held each word": "글, 그리고 단어마다 모델이 매긴 확률", "It wrote": "쓴 글", "It says": "모델의 판단", "what was written": "쓴 글",
   "Write another text": "다른 글 써 보기", "Ask what if": "만약을 물어보기", "Go through it step by step": "한 단계씩 따라가기",
   "What one sees": "보이는 것", "See it in “{view}”": "‘{view}’에서 보기", "The model": "모델", "Every head on this sentence": "이 문장에 대한 모든 헤드",
   "A row a layer, a column a head; in each picture a row is a token that looks, a column a token that is looked at. Click one to open it.":
@@ -59,7 +59,7 @@ export const ko = {
   "Hide words that the model reads": "읽는 단어 가리기", "Switch off heads and layers": "헤드와 층 끄기", "layer": "층", "encoder": "인코더", "decoder": "디코더",
   "Click a word to hide it. The bar says how much less likely the whole output is without it.": "단어를 누르면 가려집니다. 막대는 그 단어가 없을 때 결과 전체의 확률이 얼마나 낮아지는지 보여 줍니다.",
   "Measure every head": "모든 헤드 재어 보기", "switches off each head once, and shades it by what the output loses": "헤드를 하나씩 꺼 보고, 결과가 잃는 만큼 짙게 칠합니다",
-  "Click a number at the left for all heads of a layer.": "왼쪽 번호를 누르면 그 층의 헤드가 모두 꺼집니다.", "all heads of layer {n}, {attention}": "{n}층의 모든 헤드, {attention}",
+  "Click a number at the left for all heads of a layer.": "왼쪽 번호를 누르면 그 층의 헤드가 모두 꺼집니다.", "{n}: all heads of the layer, {attention}": "{n}: 이 층의 모든 헤드, {attention}",
   "{attention}, layer {n}, head {h}": "{attention}, {n}층 {h}번 헤드", "{stack}, the whole of layer {n}": "{stack} {n}층 전체", "without it {change} log-probability": "없으면 로그 확률 {change}",
   "Draw again": "다시 뽑기", "0: the likeliest words. Above, each token is drawn by its probability, of which the temperature makes more or less: 1 leaves it as it is.":
     "0이면 가장 그럴듯한 단어를 씁니다. 0보다 크면 토큰을 확률에 따라 뽑습니다. 온도가 1이면 확률 그대로, 높을수록 고르게, 낮을수록 한쪽으로 쏠립니다.",
