@@ -135,7 +135,13 @@ def sentencepiece_model(lines: Sequence[str], rules: str = "", **options: Any) -
     from sentencepiece import SentencePieceTrainer
 
     model = io.BytesIO()
-    settings = {"vocab_size": 1600, "character_coverage": 0.98, "hard_vocab_limit": False, "minloglevel": 2, "num_threads": 1} | options
+    settings = {
+        "vocab_size": 1600,
+        "character_coverage": 0.98,
+        "hard_vocab_limit": False,
+        "minloglevel": 2,
+        "num_threads": 1,
+    } | options
     with tempfile.NamedTemporaryFile("w", suffix=".tsv", encoding="utf-8") as table:
         if rules:
             table.write(rules)
@@ -224,7 +230,9 @@ def _trained_json(lines: Sequence[str], shape: str) -> CompleteTokenizer:
         trainer = trainers.UnigramTrainer(special_tokens=["<pad>", "</s>", "<unk>"], unk_token="<unk>", **options)
     else:  # the first GPT
         tokenizer = Tokenizer(models.BPE(unk_token="<unk>", end_of_word_suffix="</w>"))
-        tokenizer.normalizer = normalizers.Sequence([normalizers.NFKD(), normalizers.StripAccents(), normalizers.Lowercase()])
+        tokenizer.normalizer = normalizers.Sequence(
+            [normalizers.NFKD(), normalizers.StripAccents(), normalizers.Lowercase()]
+        )
         tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
             [pre_tokenizers.Whitespace(), pre_tokenizers.Digits(individual_digits=True), pre_tokenizers.Punctuation()]
         )
@@ -233,7 +241,9 @@ def _trained_json(lines: Sequence[str], shape: str) -> CompleteTokenizer:
     tokenizer.train_from_iterator(lines, trainer)
     tokenizer.add_tokens(["☃", AddedToken("<sep>", lstrip=True, rstrip=True), AddedToken("don't", single_word=True)])
     table = json.loads(tokenizer.to_str())
-    special_ids = {"bert": (0, 1, 2, 3), "t5": (0, 0, 1, 2), "gpt1": (1, 1, 1, 0)}.get(shape.split(",")[0], (0, 0, 0, 0))
+    special_ids = {"bert": (0, 1, 2, 3), "t5": (0, 0, 1, 2), "gpt1": (1, 1, 1, 0)}.get(
+        shape.split(",")[0], (0, 0, 0, 0)
+    )
     return _json_of(table, *special_ids, clean_up=shape == "bert")
 
 
@@ -342,7 +352,9 @@ def differences(tokenizer: CompleteTokenizer, strings: Sequence[str], ids: Any, 
     read = tokenizer.encode_lines(strings)
     numbers = [tokenizer.size, tokenizer.pad_id, tokenizer.bos_id, tokenizer.eos_id, tokenizer.unk_id]
     labelled = [*read[: len(found["labels"]) - len(ids)], *ids]
-    labels = [[asdict(t) for t in tokens_of(tokenizer, each, (), [i % 2 for i in range(len(each))])] for each in labelled]
+    labels = [
+        [asdict(t) for t in tokens_of(tokenizer, each, (), [i % 2 for i in range(len(each))])] for each in labelled
+    ]
     page_labels = [[{k: v for k, v in t.items() if k != "continues"} for t in each] for each in found["labels"]]
 
     def unlike(sides: Iterator[tuple[Any, Any, Any]]) -> list[Any]:
@@ -354,7 +366,9 @@ def differences(tokenizer: CompleteTokenizer, strings: Sequence[str], ids: Any, 
         "numbers": unlike(iter([("", numbers, found["numbers"])])),
         "encode": unlike(zip(strings, read, found["read"], strict=True)),
         "decode": unlike(iter(texts + drawn)),
-        "tokens": unlike((each, tokenizer.tokens(each), page[1]) for each, page in zip(ids, found["drawn"], strict=True)),
+        "tokens": unlike(
+            (each, tokenizer.tokens(each), page[1]) for each, page in zip(ids, found["drawn"], strict=True)
+        ),
         "labels": unlike(zip(labelled, labels, page_labels, strict=True)),
     }
 
@@ -383,10 +397,16 @@ def main(argv: Sequence[str] | None = None) -> int:
         counts = {what: len(found) for what, found in unlike.items()}
         rows.append({"kind": name, "strings": len(given), "drawn": len(ids), "unlike": counts})
         equal = [len(given) - counts["encode"], len(given) + len(ids) - counts["decode"]]
-        print(f"{name:<40}{len(given):>10,}{equal[0]:>10,}{equal[1]:>10,}{-counts['tokens']:>8}{-counts['labels']:>8}", file=sys.stderr)
+        print(
+            f"{name:<40}{len(given):>10,}{equal[0]:>10,}{equal[1]:>10,}{-counts['tokens']:>8}{-counts['labels']:>8}",
+            file=sys.stderr,
+        )
         for what, found in unlike.items():
             for read, mine, page in found[:3] if what != "labels" else ():
-                print(f"  {what} of {ascii(read)[:200]}: {ascii(mine)[:200]}, in the page {ascii(page)[:200]}", file=sys.stderr)
+                print(
+                    f"  {what} of {ascii(read)[:200]}: {ascii(mine)[:200]}, in the page {ascii(page)[:200]}",
+                    file=sys.stderr,
+                )
     print_json(circumstances(__file__, argv, ["sentencepiece"]) | {"kinds": rows})
     return int(any(count for row in rows for count in row["unlike"].values()))
 

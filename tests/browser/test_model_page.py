@@ -36,9 +36,7 @@ def open_file(open_page: Open, path: Path, **context: Any) -> Opened:
     return opened
 
 
-def test_scripts_ask_it_from_the_first_moment_on(
-    open_page: Open, written: Path, model: pellucid.Translator
-) -> None:
+def test_scripts_ask_it_from_the_first_moment_on(open_page: Open, written: Path, model: pellucid.Translator) -> None:
     """The fixture holds that nothing was requested but the file, and that nothing went wrong."""
     page = open_file(open_page, written).page
     assert page.evaluate("pellucid.ready") is None

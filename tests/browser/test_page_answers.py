@@ -33,7 +33,9 @@ SENTENCES = TrainingText(source_length=9, source_longest=12, sentence_ends=1.0, 
 
 def lines(count: int, seed: int = 0) -> list[str]:
     draw = random.Random(seed)
-    return ["".join(draw.choice("abcdefghi ") for _ in range(draw.randrange(1, 14))).strip() or "a" for _ in range(count)]
+    return [
+        "".join(draw.choice("abcdefghi ") for _ in range(draw.randrange(1, 14))).strip() or "a" for _ in range(count)
+    ]
 
 
 def translator(seed: int = 3, text: TrainingText | None = None, **decode: Any) -> pellucid.Translator:
@@ -101,7 +103,10 @@ def test_translations(opened: tuple[pellucid.Translator, Page], options: Any, as
 )
 def test_settings_of_the_folder(decode: dict[str, Any], tmp_path: Path) -> None:
     model = translator(5, **decode)
-    page, sources = page_of(model, tmp_path), [line for line in lines(12, seed=1) if len(line) < 5 or "max" not in str(decode)]
+    page, sources = (
+        page_of(model, tmp_path),
+        [line for line in lines(12, seed=1) if len(line) < 5 or "max" not in str(decode)],
+    )
     for source, expected in zip(sources, model.translate(sources), strict=True):
         assert_same(expected, page.ask("translate", source, {}))
 

@@ -62,7 +62,7 @@ class Overview {
 
   #source() {
     this.parts = words(this.read);
-    this.source.replaceChildren(...this.parts.flatMap((word, i) => [i ? word.before || "" : "", write(el("span", { class: "read" }), plain(word.text))]));
+    this.source.replaceChildren(...this.parts.flatMap((word, i) => [i ? word.before : "", write(el("span", { class: "read" }), plain(word.text))]));
   }
 
   /** The head whose attention follows the pointer. */

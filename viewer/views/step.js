@@ -24,7 +24,7 @@ const MOST_NUMBERS = 24_000_000;
 /** @type {import("./view.js").View} */
 export const step = {
   name: "step",
-  title: "Step",
+  title: "Step by step",
   live: true,
   alone: true,
   steady: true,

@@ -57,8 +57,9 @@ class Translate {
     const tools = el("div", { class: "row" }, button(t("Copy"), () => copy(app, this.session.written, t("the translation"))),
       button(t("Save as text"), () => this.#save()), this.#numbers(), el("span", { class: "push" }), legend());
     this.best = el("ol", { class: "best" });
+    this.single = el("p", { class: "faint" }, t("With a beam of 2 or more the search comes to several."));
     this.searching = el("div", { class: "row" });
-    this.others = el("section", { class: "others" }, el("div", { class: "row" }, el("h2", {}, t("Other translations")), el("span", { class: "push" }), this.searching), this.best);
+    this.others = el("section", { class: "others" }, el("div", { class: "row" }, el("h2", {}, t("Other translations")), el("span", { class: "push" }), this.searching), this.best, this.single);
     this.frame = el("div", { class: "writing" },
       el("section", { class: "side" }, el("h2", {}, source.name || t("Text"), this.box.clear), this.box.root),
       el("section", { class: "side" }, el("h2", {}, target.name || t("Translation"), this.progress), el("div", { class: "paper" }, this.output.root, this.sure), tools, this.alternatives.root));
@@ -135,6 +136,7 @@ class Translate {
   #others() {
     const { line } = this.session, others = line?.result?.alternatives?.slice(1) ?? [];
     this.best.hidden = this.session.options.nBest < 2;
+    this.single.hidden = !this.best.hidden;
     if (this.shownOf === line?.result && this.shownIn === this.app.state.get("language")) return;
     this.shownOf = line?.result;
     this.shownIn = this.app.state.get("language");

@@ -7,7 +7,7 @@ import { bars } from "../writing/classes.js";
 import { legend, Output } from "../writing/output.js";
 import { asked, session } from "../writing/session.js";
 import { Switches } from "../writing/switches.js";
-import { changes, percent, sureness, words } from "../writing/words.js";
+import { changes, percent, sureness, times, words } from "../writing/words.js";
 import { ko } from "../shell/ko/translating.js";
 import { whenOpen } from "../writing/opening.js";
 
@@ -142,7 +142,7 @@ class WhatIf {
     const { one, two } = this;
     this.told.className = "verdict";
     if (this.task === "classify") return this.#classes(same);
-    const first = words(one.labels, one.probabilities, one.top), second = words(two.labels, two.probabilities, two.top);
+    const first = words(one.labels, one.probabilities, one.top, one.text), second = words(two.labels, two.probabilities, two.top, two.text);
     this.changed = changes(first.map((word) => word.text), second.map((word) => word.text));
     this.before.output.show([{ words: first }]);
     this.after.output.show([{ words: second }]);
@@ -216,7 +216,7 @@ class WhatIf {
     for (const chip of this.source.children) {
       const sum = found.words.filter((/** @type {any} */ one) => one.places.some((/** @type {number} */ place) => chip.places.includes(place))).reduce((/** @type {number} */ all, /** @type {any} */ one) => all + one.change, 0);
       chip.querySelector("i").style.width = `${Math.max(0, Math.min(100, (100 * sum) / most))}%`;
-      chip.title = t("Without it the output is {times} times less likely.", { times: factor(sum) });
+      chip.title = sum < 0 ? t("Without it the output is {times} times likelier.", { times: times(sum) }) : t("Without it the output is {times} times less likely.", { times: times(sum) });
     }
   }
 
@@ -255,11 +255,4 @@ class WhatIf {
     this.measuring?.abort();
     this.app.tip.hide();
   }
-}
-
-/** e to the change, as people read it. @param {number} change in log-probability */
-function factor(change) {
-  const times = Math.exp(Math.min(20, Math.abs(change)));
-  const shown = times >= 100 ? Math.round(times).toLocaleString() : times.toFixed(1);
-  return change < 0 ? `1/${shown}` : shown;
 }

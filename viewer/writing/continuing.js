@@ -120,7 +120,7 @@ export class Continuing {
       line.result = await this.live.generate(this.text, { ...this.options, prefix, lane: "write", signal, onWord });
       if (signal.aborted) return;
       remember(this.app, line.text, line.result);
-      line.words = words(line.result.labels, line.result.probabilities, line.result.top);
+      line.words = words(line.result.labels, line.result.probabilities, line.result.top, line.result.text);
     } catch (error) {
       if (/** @type {Error} */ (error).name !== "AbortError") line.failure = /** @type {Error} */ (error).message;
     }

@@ -152,7 +152,7 @@ export class Session {
   take(line, result) {
     line.state = "done";
     line.result = result;
-    line.words = words(result.labels, result.probabilities, result.top);
+    line.words = words(result.labels, result.probabilities, result.top, result.text);
     line.fresh = line.words.length;
   }
 

@@ -25,6 +25,8 @@ KINDS = {"encoder.self_attn": "encoder.self", "decoder.self_attn": "decoder.self
 """The kind of attention that a sublayer of a stack is."""
 LARGEST_ERROR = 1e-3
 """The most that the sum of all parts may be from the logit in single precision."""
+MOST_PARTS = 20_000
+"""The most parts of all rows together that a page carries."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,19 +107,41 @@ def contributions(
         row = next((place for place, token in enumerate(words) if not token.special), 0)
     if not 0 <= row < len(words):
         raise DataError(f"`row` ({row}) must be in 0..{len(words) - 1}", f"{len(words)} tokens were written")
+    return _of_row(replay, replay.stream(), row, None if against is None else replay.id_of(against))
+
+
+def against_likeliest(model: TextModel[Any] | Model, trace: Trace, most_parts: int = MOST_PARTS) -> list[Contributions]:
+    """Returns the contributions to each row's word, against the likeliest other one: what a page shows.
+
+    Of a long text the first rows, so many that they have at most `most_parts` parts together. Raises what
+    `contributions` raises.
+    """
+    replay = Replay(model, trace)
     stream = replay.stream()
-    chosen, other = int(replay.out[row]), None if against is None else replay.id_of(against)
-    with torch.inference_mode():
-        matrix, bias = _projection(replay)
-        direction, constant = matrix[chosen], bias[chosen]
-        total = float(stream.logits[row, chosen])
-        if other is not None:
-            direction, constant = direction - matrix[other], constant - bias[other]
-            total -= float(stream.logits[row, other])
-        parts = _parts(replay, stream, [row], direction[None], constant)
+    found: list[Contributions] = []
+    for row in range(len(replay.out)):
+        logits = stream.logits[row].clone()
+        logits[replay.out[row]] = -torch.inf
+        found.append(_of_row(replay, stream, row, int(logits.argmax())))
+        if len(found[0].parts) * (len(found) + 1) > most_parts:
+            break
+    return found
+
+
+@torch.inference_mode()
+def _of_row(replay: Replay, stream: Stream, row: int, other: int | None) -> Contributions:
+    """Returns the contributions to the word of a row, against the word `other` where there is one."""
+    chosen = int(replay.out[row])
+    matrix, bias = _projection(replay)
+    direction, constant = matrix[chosen], bias[chosen]
+    total = float(stream.logits[row, chosen])
+    if other is not None:
+        direction, constant = direction - matrix[other], constant - bias[other]
+        total -= float(stream.logits[row, other])
+    parts = _parts(replay, stream, [row], direction[None], constant)
     error = abs(sum(part.value for part in parts) - total)
     named = None if other is None else replay.named([other])[0]
-    return Contributions(row, words[row], named, total, parts, error)
+    return Contributions(row, replay.rows[row], named, total, parts, error)
 
 
 def source_contributions(replay: Replay) -> Tensor:

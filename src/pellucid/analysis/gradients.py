@@ -1,10 +1,10 @@
 """Gradient times input, and integrated gradients (Sundararajan et al. 2017, "Axiomatic Attribution", equation 1)."""
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from pellucid.analysis.replay import MOST_NUMBERS, Replay
-from pellucid.model.families import DecoderOnly
+from pellucid.analysis.replay import MOST_NUMBERS, Replay, Writer
+from pellucid.model.families import DecoderOnly, SequenceClassifier
 from pellucid.tracing.apart import apart
 
 
@@ -25,7 +25,8 @@ def gradients(replay: Replay, steps: int = 0) -> Tensor:
     shares = [(step + 0.5) / steps for step in range(steps)] or [1.0]
     # A pass for each row and each point of the way: a row's own gradient is wanted.
     jobs = [(row, share) for row in range(len(replay.out)) for share in shares]
-    some = max(1, MOST_NUMBERS // (len(replay.out) * replay.width))
+    widest = (len(vectors) + len(replay.out)) * model.config.d_ff + replay.width
+    some = max(1, MOST_NUMBERS // widest)
     found = torch.zeros(len(replay.out), len(vectors), device=vectors.device)
     for begin in range(0, len(jobs), some):
         rows = torch.tensor([row for row, _ in jobs[begin : begin + some]], device=vectors.device)  # (B,)
@@ -41,7 +42,11 @@ def gradients(replay: Replay, steps: int = 0) -> Tensor:
     return found
 
 
-def _chosen(replay: Replay, model: nn.Module, rows: Tensor) -> Tensor:
+def _chosen(replay: Replay, model: Writer, rows: Tensor) -> Tensor:
     """Returns the log-probability of what was written, (B,): of one row of each pass."""
-    logits = replay.logits(copies=len(rows), model=model)[torch.arange(len(rows)), rows]  # type: ignore[arg-type]
-    return logits.float().log_softmax(dim=-1).gather(-1, replay.out[rows][:, None])[:, 0]  # (B, V) -> (B,)
+    if isinstance(model, SequenceClassifier):
+        logits = replay.logits(copies=len(rows), model=model)[:, 0]  # (B, C)
+    else:
+        states = replay.states(copies=len(rows), model=model)[torch.arange(len(rows)), rows]  # (B, D)
+        logits = model.output_projection(states)  # (B, V)
+    return logits.float().log_softmax(dim=-1).gather(-1, replay.out[rows][:, None])[:, 0]  # (B,)

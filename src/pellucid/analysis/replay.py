@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import torch
 from torch import Tensor, nn
@@ -175,25 +175,30 @@ class Replay:
             model: whose pass it is; None: the replay's own.
         """
         model = self.model if model is None else model
-        B = copies if visible is None else len(visible)
-        mask = None if visible is None else visible[:, None, None, :]  # (B, 1, 1, M)
-        if isinstance(model, Transformer):
-            assert self.src is not None
-            assert self.tgt is not None
-            logits: Tensor = model(self.src.expand(B, -1), self.tgt.expand(B, -1), mask)  # (B, T, V)
-            return logits
-        if isinstance(model, DecoderOnly):
-            assert self.tgt is not None
-            T = self.tgt.size(1)
-            seen = causal_mask(T, self.tgt.device)  # (1, 1, T, T)
-            if mask is not None:
-                seen = seen & (mask | torch.eye(T, dtype=torch.bool, device=self.tgt.device))  # (B, 1, T, T)
-            states = model.decoder(model.tgt_embedding(self.tgt.expand(B, -1)), None, seen, None)  # (B, T, D)
-            return model.output_projection(states)  # (B, T, V)
+        if not isinstance(model, SequenceClassifier):
+            return model.output_projection(self.states(visible, copies, model))  # (B, T, V)
         assert self.src is not None
+        B, mask = _sizes(visible, copies)
         segments = None if self._segments is None else self._segments.expand(B, -1)
         classes: Tensor = model(self.src.expand(B, -1), segments, mask)  # (B, C)
         return classes[:, None]  # (B, 1, C)
+
+    def states(
+        self, visible: Tensor | None = None, copies: int = 1, model: Transformer | DecoderOnly | None = None
+    ) -> Tensor:
+        """Returns what the output projection sees, (B, T, D), with the arguments of `logits`; not of a classifier."""
+        model = cast(Transformer | DecoderOnly, self.model) if model is None else model
+        assert self.tgt is not None
+        B, mask = _sizes(visible, copies)
+        if isinstance(model, Transformer):
+            assert self.src is not None
+            return model.states(self.src.expand(B, -1), self.tgt.expand(B, -1), mask)  # (B, T, D)
+        T = self.tgt.size(1)
+        seen = causal_mask(T, self.tgt.device)  # (1, 1, T, T)
+        if mask is not None:
+            seen = seen & (mask | torch.eye(T, dtype=torch.bool, device=self.tgt.device))  # (B, 1, T, T)
+        states: Tensor = model.decoder(model.tgt_embedding(self.tgt.expand(B, -1)), None, seen, None)  # (B, T, D)
+        return states
 
     def log_probs(self, visible: Tensor) -> Tensor:
         """Returns the log-probability that each of B passes gives to what the rows wrote, (B, R).
@@ -262,6 +267,11 @@ class Replay:
     def sublayer(self, place: str) -> nn.Module | None:
         """Returns the module of a sublayer by its place; None where a layer has none of this name."""
         return dict(self.model.named_modules()).get(place)
+
+
+def _sizes(visible: Tensor | None, copies: int) -> tuple[int, Tensor | None]:
+    """Returns the number of passes, B, and what is visible as a mask (B, 1, 1, M)."""
+    return (copies, None) if visible is None else (len(visible), visible[:, None, None, :])
 
 
 def _keep(joined: dict[str, Tensor], place: str, module: nn.Module, given: tuple[Tensor]) -> None:

@@ -36,7 +36,11 @@ def inspect(
     output: PictureOutput,
     view: Annotated[
         str | None,
-        optional("NAME", "heads, matrix, model, neuron, beam, alignment, compare, evolution or flow", "heads"),
+        optional(
+            "NAME",
+            "text, heads, matrix, model, neuron, beam, alignment, compare, evolution, flow, lens or contributions",
+            "heads",
+        ),
         VIEWS,
     ] = None,
     attention: Annotated[
@@ -49,7 +53,12 @@ def inspect(
     beam_size: BeamSize = None,
     src_lang: SourceLanguage = None,
     tgt_lang: TargetLanguage = None,
-    row: Annotated[int | None, optional("N", "neuron: the query, counted from 0", "the first word's")] = None,
+    row: Annotated[
+        int | None, optional("N", "neuron, text, contributions: the row, counted from 0", "the first word's")
+    ] = None,
+    against: Annotated[
+        str | None, optional("WORD", "contributions: the word to compare with", "the likeliest other")
+    ] = None,
     pair: Annotated[
         str | None,
         optional("XY", "of two texts: aa, ab, ba or bb, which looks at which", "all"),
@@ -62,6 +71,7 @@ def inspect(
     gold: Annotated[str | None, optional("FILE", "right alignments, `0-0 1-2`: its first line", "none")] = None,
     all_views: Annotated[bool, flag("a page with every view, even if it has more than 8 MB")] = False,
     one_view: Annotated[bool, flag("a page with this view alone, which is smaller")] = False,
+    no_model: Annotated[bool, flag("a page without the model, which it holds where that is small")] = False,
     title: Annotated[str | None, optional("TEXT", "what stands above", "what it shows")] = None,
     width: PictureWidth = None,
     scale: Annotated[float, tyro.conf.arg(metavar="X", help="dots of a PNG for each pixel of 1/96 inch")] = 2.0,
@@ -75,6 +85,7 @@ def inspect(
 
     example: pellucid inspect run "Ein Hund läuft." -o heads.html
     example: pellucid inspect run "Ein Hund läuft." --view matrix --layer 2 --head 5 -o matrix.svg
+    example: pellucid inspect run "Ein Hund läuft." --view contributions --row 1 --against cat -o dog.svg
     example: pellucid inspect bert "The cat sat." --second "It was tired." -o pair.html
     """
     from pellucid.views.choice import Choice, read_heads
@@ -92,7 +103,7 @@ def inspect(
         sink=not hide_sink, pair=pair, title=title, width=width, row=row,  # type: ignore[arg-type]
     )  # fmt: skip
     inspect_text(
-        model, reading, output, view, choice, compare=compare, gold=gold, all_views=all_views, one_view=one_view,
-        scale=scale,
+        model, reading, output, view, choice, compare=compare, gold=gold, against=against, all_views=all_views,
+        one_view=one_view, with_model=not no_model, scale=scale,
     )  # fmt: skip
     return 0

@@ -9,7 +9,9 @@ import numpy as np
 
 from pellucid.analysis.ablation import Ablation
 from pellucid.analysis.alignment import Extraction, Gold
+from pellucid.analysis.contributions import Contributions
 from pellucid.analysis.evolution import Evolution
+from pellucid.analysis.lens import Lens
 from pellucid.analysis.weights import describe_hidden, hide_tokens, kept_tokens, merge_words, word_tokens
 from pellucid.errors import ConfigError, DataError
 from pellucid.tracing.attention import Array, AttentionTrace
@@ -27,11 +29,12 @@ IN_WORDS = {
     "cross": "decoder: cross-attention",
     "search.cross": "search: cross-attention",
 }
-OWNERS: Mapping[str, str] = {
-    "row": "neuron", "top_k": "heads", "pruned": "beam", "other": "compare", "names": "compare", "gold": "alignment",
-    "extraction": "alignment", "evolution": "evolution", "statistic": "evolution", "ablation": "model",
+OWNERS: Mapping[str, tuple[str, ...]] = {
+    "row": ("neuron", "text", "contributions"), "top_k": ("heads",), "pruned": ("beam",), "other": ("compare",),
+    "names": ("compare",), "gold": ("alignment",), "extraction": ("alignment",), "evolution": ("evolution",),
+    "statistic": ("evolution",), "ablation": ("model",), "lens": ("lens",), "contributions": ("contributions",),
 }  # fmt: skip
-"""The options that mean something to a single view, each with that view."""
+"""The options that mean something to few views, each with those."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -60,7 +63,7 @@ class Choice:
     """The most that a still picture is to take: "column" or "page" of a journal, or millimetres."""
 
     row: int | None = None
-    """neuron: the query, counted from 0; None: the first that is not a special token."""
+    """neuron, text, contributions: the row, counted from 0; None: the first that is not a special token."""
     top_k: int | None = None
     """heads: the number of arcs; None: 4,000."""
     pruned: bool | None = None
@@ -79,6 +82,10 @@ class Choice:
     """evolution: the one that is shown; None: the entropy."""
     ablation: Ablation | None = None
     """model: what heads are worth, which a page lays over them."""
+    lens: Lens | None = None
+    """lens: what each layer would write, as `pellucid.lens` finds it."""
+    contributions: Contributions | Sequence[Contributions] | None = None
+    """contributions: what each part adds to a word, as `pellucid.contributions` finds it; of one row, or of several."""
 
     def __post_init__(self) -> None:
         if self.pair is not None and self.pair not in get_args(Pair):
@@ -91,11 +98,17 @@ class Choice:
     def check(self, view: str) -> None:
         """Raises ConfigError for an option that means nothing to the view."""
         for field in fields(self):
-            owner = OWNERS.get(field.name, view)
-            if owner != view and getattr(self, field.name) is not None:
-                raise ConfigError(
-                    f"`{field.name}` means nothing to the view `{view}`", f"it belongs to the view {owner}"
-                )
+            owners = OWNERS.get(field.name, (view,))
+            if view not in owners and getattr(self, field.name) is not None:
+                *others, last = owners
+                named = f"the views {', '.join(others)} and {last}" if others else f"the view {last}"
+                raise ConfigError(f"`{field.name}` means nothing to the view `{view}`", f"it belongs to {named}")
+
+    @property
+    def all_contributions(self) -> Sequence[Contributions]:
+        """Returns the contributions of all rows that they are given of."""
+        given = self.contributions
+        return [given] if isinstance(given, Contributions) else given or []
 
     def place(self, trace: Trace) -> tuple[AttentionTrace, int]:
         """Returns the attention and the layer that are chosen of a trace.

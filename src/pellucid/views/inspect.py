@@ -2,14 +2,16 @@
 
 import sys
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
 from pellucid.analysis.align import with_line_words
 from pellucid.analysis.alignment import Gold, read_gold
+from pellucid.analysis.contributions import Contributions, against_likeliest, contributions
 from pellucid.analysis.evolution import evolution
+from pellucid.analysis.lens import lens
 from pellucid.analysis.statistics import sink_columns, statistics
 from pellucid.config import Task
 from pellucid.data.lines import origin, read_lines
@@ -21,11 +23,15 @@ from pellucid.training.state import read_weights
 from pellucid.views.canvas.text import labels
 from pellucid.views.choice import Choice
 from pellucid.views.plot import check_suffix
-from pellucid.views.view import LARGEST_PAGE, View, check_view
+from pellucid.views.view import LARGEST_PAGE, View, check_picture, check_view
 from pellucid.weights.tensors import set_parameters
 
 SUFFIXES = (".html", ".svg", ".png", ".trace")
 TRACE = ".trace"
+EXPLAINING = ("lens", "contributions")
+"""The views that a model is asked for, since its trace does not tell."""
+MOST_EXPLAINED = 200
+"""The most tokens written that a page explains unasked."""
 OF_TRANSLATORS = ("target", "beam_size", "source_language", "target_language")
 
 
@@ -65,6 +71,8 @@ class Recorded:
     trace: Trace
     written: str | None = None
     """The translation as text, by a translator that made it."""
+    reader: TextModel[Any] | None = None
+    """The model that read the text; None of a trace file."""
 
 
 def record(model: str, reading: Reading) -> Recorded:
@@ -111,7 +119,8 @@ def _by_task(task: Task, model: str, checkpoint: Path | None, reading: Reading, 
     place = (reading.device, reading.dtype)
     if task.targets != "translations":
         given = text if reading.second is None else (text, reading.second)
-        return Recorded(_at(checkpoint, open_task(model, *place)).trace(given))
+        reader = _at(checkpoint, open_task(model, *place))
+        return Recorded(reader.trace(given), reader=reader)
     if reading.target is not None and reading.beam_size is not None:
         raise ConfigError("`beam_size=` means nothing where `target=` is given: nothing is searched", "leave one out")
     translator = Translator.load(model, *place, reading.source_language, reading.target_language)
@@ -120,7 +129,7 @@ def _by_task(task: Task, model: str, checkpoint: Path | None, reading: Reading, 
     options: dict[str, Any] = {} if reading.beam_size is None else {"beam_size": reading.beam_size}
     trace = translator.trace(text, reading.target, **options)
     ids = [token.id for token in trace.sequences["out"] if not token.special and token.id is not None]
-    return Recorded(trace, reading.target or translator.tokenizers.target.decode(ids))
+    return Recorded(trace, reading.target or translator.tokenizers.target.decode(ids), translator)
 
 
 def is_trace_file(model: str) -> bool:
@@ -131,11 +140,13 @@ def is_trace_file(model: str) -> bool:
 def check_request(output: str, view: str | None) -> str:
     """Returns the ending of the output, before anything is loaded.
 
-    Raises ConfigError for an unknown ending or view, and for a view of a trace file.
+    Raises ConfigError for an unknown ending or view, a picture of a view that has none, and a view of a trace file.
     """
     if view is not None:
         check_view(view)
     suffix = check_suffix(output, SUFFIXES)
+    if view is not None and suffix in (".svg", ".png"):
+        check_picture(view)
     if suffix == TRACE and view is not None:
         raise ConfigError(f"a trace holds what every view needs, so `view={view}` means nothing to it", "leave it out")
     return suffix
@@ -150,19 +161,23 @@ def inspect_text(
     *,
     compare: str | None,
     gold: str | None,
+    against: str | None = None,
     all_views: bool,
     one_view: bool,
+    with_model: bool = True,
     scale: float,
 ) -> None:
     """Records, writes what the ending of `output` says, and tells on standard error what was recorded.
 
-    A page has every view while it stays under 8 MB. Raises ConfigError for options that exclude each other or mean
-    nothing to what is written.
+    A page has every view while it stays under 8 MB, and the model, too, unless `with_model` is false. Raises
+    ConfigError for options that exclude each other or mean nothing to what is written.
     """
     suffix = check_request(output, view)
     name = view or ("compare" if compare is not None else "alignment" if gold is not None else "heads")
     if compare is not None and name != "compare":
         raise ConfigError(f"`compare=` means nothing to the view `{name}`", "leave one out")
+    if against is not None and name != "contributions":
+        raise ConfigError(f"`against=` means nothing to the view `{name}`", "it belongs to the view contributions")
     if suffix == TRACE:
         beside = {
             "compare=": compare is not None, "gold=": gold is not None, "all_views=": all_views,
@@ -183,13 +198,15 @@ def inspect_text(
     else:
         trace, choice = _with_company(recorded, model, reading, name, choice, compare, gold)
         choice.check(name)
+        choice = _explained(recorded, name, choice, against, suffix == ".html" and not one_view)
         shown = View(trace, name, choice)
         if suffix == ".svg":
             shown.svg(output)
         elif suffix == ".png":
             shown.png(output, scale)
         else:
-            shown.html(output, [name] if one_view else "all")
+            model = recorded.reader if with_model and reading.second is None else None
+            shown.html(output, [name] if one_view else "all", model=model, examples=[reading.text or ""])
             if not (one_view or all_views) and Path(output).stat().st_size > LARGEST_PAGE:
                 shown.html(output, [name])
                 warnings.warn(
@@ -233,6 +250,52 @@ def _with_company(
             raise ConfigError("the view evolution is of a run's checkpoints, not of a trace", "name the run and a text")
         return trace, replace(choice, evolution=evolution(model, reading.text, reading.target, reading.device))
     return trace, choice
+
+
+def _explained(recorded: Recorded, view: str, choice: Choice, against: str | None, others: bool) -> Choice:
+    """Returns the choice with what the model tells beyond the trace: what layers would write, what parts add to words.
+
+    It is found out for the view that needs it, and with `others` for a page that offers those views, as far as the
+    model can tell and the text is not long. Raises ConfigError where there is a trace alone.
+    """
+    reader, trace = recorded.reader, recorded.trace
+    if reader is None:
+        if view in EXPLAINING:
+            raise ConfigError(f"the view {view} asks the model, not a trace of it", "name the model and a text")
+        return choice
+    if view == "lens" or (others and _tells(trace)):
+        choice = _or_without(view == "lens", lambda: replace(choice, lens=lens(reader, trace)), choice)
+    if view == "contributions" or (others and _tells(trace)):
+        plain, asked = choice, view == "contributions"
+        choice = _or_without(
+            asked, lambda: replace(plain, contributions=_by_row(reader, trace, choice.row, against)), choice
+        )
+    return choice
+
+
+def _by_row(
+    reader: TextModel[Any], trace: Trace, row: int | None, against: str | None
+) -> Contributions | Sequence[Contributions]:
+    """Returns the contributions to each row, or to one where a word is given that it is compared with."""
+    if against is not None:
+        return contributions(reader, trace, row=row, against=against)
+    found = against_likeliest(reader, trace)
+    return found if row is None or row in {one.row for one in found} else contributions(reader, trace, row=row)
+
+
+def _tells(trace: Trace) -> bool:
+    """Tells if a model said something in a pass, and not too much to be explained unasked."""
+    return trace.classes is not None or 0 < len(trace.predictions or ()) <= MOST_EXPLAINED
+
+
+def _or_without(asked: bool, explained: Callable[[], Choice], choice: Choice) -> Choice:
+    """Returns the choice with what is found out; without, where the model cannot tell and nobody has asked."""
+    try:
+        return explained()
+    except DataError:
+        if asked:
+            raise
+        return choice
 
 
 def _same_text(recorded: Recorded, model: str, reading: Reading) -> Reading:

@@ -20,10 +20,10 @@ from pellucid.weights.export.page_weights import PageWeights, page_weights
 from pellucid.weights.folder import DESCRIPTION
 
 TYPES: tuple[PageWeights, ...] = get_args(PageWeights)
-WARNED_OF = 64_000_000
-"""Bytes of weights beyond which a page takes long to open, and its model long for a word."""
+CHARACTERS_A_BYTE = 1.25
+"""Characters of a page that a byte of weights takes: they hardly deflate."""
 MOST_BYTES = 512_000_000
-"""Bytes of weights beyond which browsers refuse a page: its text is one string of about a billion characters at most."""
+"""Bytes of weights beyond which browsers refuse a page: its text is one string, of a billion characters at most."""
 
 
 def to_page(
@@ -62,9 +62,13 @@ def to_page(
 
 def model_page(opened: TextModel[Any], islands: Mapping[str, bytes], traces: Sequence[Trace] = ()) -> str:
     """Returns the HTML of a page with the islands of a model, and traces that are there from the beginning."""
+    return page(traces, view="translate", views=views_of(opened), model=islands, title=_title(opened))
+
+
+def views_of(opened: TextModel[Any]) -> list[str]:
+    """Returns the views of a page that holds a model: those of the traces that it makes, and those that ask it."""
     left_out = {"compare", "evolution"} | (set() if opened.task.name == "translate" else {"alignment", "beam"})
-    views = [name for name in VIEWS if name not in left_out]
-    return page(traces, view="translate", views=views, model=islands, title=_title(opened))
+    return [name for name in VIEWS if name not in left_out]
 
 
 def model_islands(
@@ -110,6 +114,21 @@ def model_islands(
         "model.weights": stored,
         **{f"model.file.{name}": files[name] for name in named},
     }
+
+
+def islands_within(opened: TextModel[Any], room: int, examples: Sequence[str] = ()) -> dict[str, bytes] | None:
+    """Returns the islands of a model that take at most `room` characters of a page, with as many digits as that allows.
+
+    None: it takes more even in 8 bits, or a page cannot run it.
+    """
+    parameters = sum(parameter.numel() for parameter in opened.model.parameters())
+    for weights, size in (("float32", 4), ("float16", 2), ("int8", 1)):
+        if parameters * size * CHARACTERS_A_BYTE <= room:
+            try:
+                return model_islands(opened, weights, examples=examples)  # type: ignore[arg-type]  # one of the three
+            except ConfigError:
+                return None
+    return None
 
 
 def _title(opened: TextModel[Any]) -> str:

@@ -18,8 +18,9 @@ from pellucid.views.payload import payload
 from pellucid.views.script import page_script, page_style, shipped, worker_script
 
 DENSE_FROM = 100_000
-"""Bytes from which an island is packed densely: decoding that takes the page longer than base64, which it has built in."""
+"""Bytes from which an island is packed densely, which takes a page longer to decode: base64 is built in."""
 _WITHOUT_MARKUP, _WITH_MARKUP = bytes.maketrans(b"<>&", b".,:"), bytes.maketrans(b".,:", b"<>&")
+
 
 def page(
     traces: Sequence[Trace],

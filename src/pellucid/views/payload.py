@@ -6,6 +6,7 @@
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict
+from math import exp
 from typing import Any, Literal
 
 import numpy as np
@@ -14,7 +15,9 @@ import numpy.typing as npt
 from pellucid.analysis.ablation import Ablation
 from pellucid.analysis.alignment import Gold
 from pellucid.analysis.compare import compare
+from pellucid.analysis.contributions import Contributions
 from pellucid.analysis.flow import FORMULAS, LIMITS, NOTE, rollout
+from pellucid.analysis.lens import Lens
 from pellucid.analysis.statistics import sink_columns, statistics
 from pellucid.errors import DataError
 from pellucid.tracing.attention import Array, AttentionTrace
@@ -76,7 +79,29 @@ def _trace(trace: Trace, prefix: str, views: set[str], islands: dict[str, bytes]
             for number, name in enumerate(wanted)
         ],
         "search": asdict(trace.search) if trace.search is not None and "beam" in views else None,
+        "predictions": _predictions(trace),
+        "classes": None
+        if trace.classes is None
+        else [{"label": label, "probability": round(p, 7)} for label, p in trace.classes.items()],
     }
+
+
+def _predictions(trace: Trace) -> dict[str, Any] | None:
+    """Lists what was probable at each place of "out"; None where the trace does not know."""
+    if trace.predictions is None:
+        return None
+    rows = [
+        {
+            "chosen": _probable(token, one.log_prob),
+            "top": [_probable(other, log_prob) for other, log_prob in one.top],
+        }
+        for token, one in zip(trace.sequences["out"], trace.predictions, strict=True)
+    ]
+    return {"sequence": "out", "rows": rows}
+
+
+def _probable(token: Token, log_prob: float) -> dict[str, Any]:
+    return {"text": token.text, "piece": token.piece, "id": token.id, "probability": round(exp(min(log_prob, 0.0)), 7)}
 
 
 def _tokens(tokens: Iterable[Token]) -> dict[str, list[Any]]:
@@ -236,12 +261,15 @@ def view_extras(
     *,
     gold: Sequence[Gold | None] = (),
     ablation: Ablation | None = None,
+    lens: Lens | None = None,
+    contributions: Sequence[Contributions] = (),
 ) -> dict[str, Any]:
     """Computes the extras of those of `views` that have some.
 
     Args:
         gold: right alignments of each trace, for "alignment".
         ablation: what the heads are worth, laid over those of "model".
+        lens, contributions: what the first trace's layers would write, and what parts add to its words, row by row.
     """
     found: dict[str, Any] = {}
     if "alignment" in views and any(gold):
@@ -255,6 +283,11 @@ def view_extras(
             "note": NOTE,
             "traces": [_flow(trace) for trace in traces],
         }
+    without = [None] * (len(traces) - 1)
+    if "lens" in views and lens is not None:
+        found["lens"] = {"traces": [lens.to_json(), *without]}
+    if "contributions" in views and contributions:
+        found["contributions"] = {"traces": [[one.to_json() for one in contributions], *without]}
     if "model" in views and ablation is not None:
         found["ablation"] = overlay(ablation)
     return found

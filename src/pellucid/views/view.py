@@ -11,31 +11,39 @@ from typing import Any, Never
 
 from pellucid.analysis.ablation import Ablation
 from pellucid.analysis.alignment import Extraction, Gold
+from pellucid.analysis.contributions import Contributions
 from pellucid.analysis.evolution import Evolution
+from pellucid.analysis.lens import Lens
 from pellucid.analysis.weights import word_tokens
 from pellucid.errors import ConfigError, DataError, did_you_mean
 from pellucid.files.writing import write_output
+from pellucid.tasks.task import TextModel
 from pellucid.tracing.ready import trace_from_weights
 from pellucid.tracing.tokens import Token
 from pellucid.tracing.trace import Trace, load_trace
 from pellucid.views import ASKING, VIEWS
 from pellucid.views.canvas.drawing import Drawing
 from pellucid.views.choice import Choice, Heads, Pair
+from pellucid.views.model_page import islands_within, views_of
 from pellucid.views.opening import opening_alignment, opening_heads
 from pellucid.views.page import page, write_page
 from pellucid.views.payload import view_extras
 from pellucid.views.pictures.alignment import alignment_choice, alignment_state, show_alignment
 from pellucid.views.pictures.beam import show_beam
 from pellucid.views.pictures.compare import compared_place, show_compare
+from pellucid.views.pictures.contributions import show_contributions
 from pellucid.views.pictures.evolution import show_evolution
 from pellucid.views.pictures.flow import show_flow
 from pellucid.views.pictures.heads import show_heads
+from pellucid.views.pictures.lens import show_lens
 from pellucid.views.pictures.matrix import show_matrix
 from pellucid.views.pictures.model import show_model
 from pellucid.views.pictures.neuron import show_neuron
+from pellucid.views.pictures.text import show_text
 
 PICTURES: Mapping[str, Callable[[Trace, Choice], Drawing]] = {
     "overview": show_model,
+    "text": show_text,
     "heads": show_heads,
     "matrix": show_matrix,
     "model": show_model,
@@ -45,7 +53,10 @@ PICTURES: Mapping[str, Callable[[Trace, Choice], Drawing]] = {
     "compare": show_compare,
     "evolution": show_evolution,
     "flow": show_flow,
+    "lens": show_lens,
+    "contributions": show_contributions,
 }
+"""The views that have a still picture; the others are of pages alone."""
 LARGEST_PAGE = 8_000_000
 """The most characters of a page that has every view unasked, and of a notebook's cell, which becomes slow beyond it."""
 FRAME_AROUND, TALLEST_FRAME = 360, 1000
@@ -65,9 +76,8 @@ class View:
 
     @property
     def drawing(self) -> Drawing:
-        """Draws the still picture. Raises DataError where the view or the trace has none."""
-        if self.name not in PICTURES:
-            raise DataError(f"the view `{self.name}` has no still picture", "write a page: .html")
+        """Draws the still picture. Raises DataError where the trace does not have what the view shows."""
+        check_picture(self.name)
         return PICTURES[self.name](self.trace, self.choice)
 
     @property
@@ -85,13 +95,26 @@ class View:
         """Writes a picture of `scale` dots a pixel of 1/96 inch. Raises ConfigError without the extra `plot`."""
         self.drawing.png(path, scale)
 
-    def html(self, path: str | Path, views: Sequence[str] | str | None = None) -> None:
+    def html(
+        self,
+        path: str | Path,
+        views: Sequence[str] | str | None = None,
+        *,
+        model: TextModel[Any] | None = None,
+        examples: Sequence[str] = (),
+    ) -> None:
         """Writes one web page that needs no network.
 
         `views` are those that it can change to: "all" for every one that the trace can serve, a name or a list for
         these and this one. None: all while the page stays under 8 MB, else this one alone, of which a warning tells.
-        Raises ConfigError for an unknown view, DataError where the trace cannot serve this one.
+        With the `model` that was traced, the page holds that as well where it is small enough, and offers `examples` to
+        be tried. Raises ConfigError for an unknown view, DataError where the trace cannot serve this one.
         """
+        if model is not None and views in (None, "all") and len(self.traces) == 1:
+            html = self._living_page(model, examples)
+            if html is not None:
+                write_output(path, html)
+                return
         if views is not None:
             offered = self.page_views(views)
             write_page(path, self.traces, view=self.name, views=offered, **self.page_parts(offered))
@@ -105,6 +128,14 @@ class View:
                 stacklevel=2,
             )
         write_output(path, html)
+
+    def _living_page(self, model: TextModel[Any], examples: Sequence[str]) -> str | None:
+        """Returns the HTML of the page with the model in it; None where that would take too much."""
+        offered = [name for name in VIEWS if name in self.page_views("all") or name in views_of(model)]
+        parts = self.page_parts(offered)
+        room = LARGEST_PAGE - len(page(self.traces, view=self.name, views=offered, **parts))
+        islands = islands_within(model, room, examples)
+        return islands and page(self.traces, view=self.name, views=offered, model=islands, **parts)
 
     def whole_page(self, views: Sequence[str] | str = "all") -> str:
         """Returns the HTML of the page with these views, and this one."""
@@ -127,7 +158,8 @@ class View:
         if not can_serve(self.name, self.trace, self.choice):
             _ = self.drawing  # raises DataError, which says what is missing
         choice = self.choice
-        extras = view_extras(self.traces, views, gold=[choice.gold], ablation=choice.ablation)
+        given = {"lens": choice.lens, "contributions": choice.all_contributions}
+        extras = view_extras(self.traces, views, gold=[choice.gold], ablation=choice.ablation, **given)
         names: Sequence[str] = choice.names or ()
         if choice.evolution is not None:
             extras["evolution"] = choice.evolution.extras()
@@ -139,6 +171,8 @@ class View:
         if self.name == "compare" and choice.other is not None:
             layer, head = compared_place(self.trace, choice, choice.other)
             state |= {"layer": str(layer)} | ({"head": str(head)} if isinstance(head, int) else {})
+        if self.name == "contributions" and choice.row is not None:
+            state |= {"contributions.row": str(choice.row)}
         if self.name == "alignment":
             state |= alignment_state(*alignment_choice(self.trace, choice))
         elif "alignment" in views:
@@ -226,6 +260,8 @@ def view(
     evolution: Evolution | None = None,
     statistic: str | None = None,
     ablation: Ablation | None = None,
+    lens: Lens | None = None,
+    contributions: Contributions | Sequence[Contributions] | None = None,
     sentence_b_start: int | None = None,
     encoder_attention: Any = None,
     decoder_attention: Any = None,
@@ -244,7 +280,8 @@ def view(
     Args:
         source: a trace, the path of a file with one, or attention weights as libraries return them: for each layer an
             array (1, H, L, M).
-        view: "heads", "matrix", "model", "neuron", "beam", "alignment", "compare", "evolution" or "flow".
+        view: "text", "heads", "matrix", "model", "neuron", "beam", "alignment", "compare", "evolution", "flow", "lens"
+            or "contributions".
         tokens: of weights from elsewhere; a trace has its own. They may stand in the place of `view`, which is `name`
             then: so users of BertViz have them.
         layer: counted from 0; None: the last.
@@ -252,8 +289,8 @@ def view(
         title: what stands above; None: what is shown, in words, and above a page, where that can change, the text.
         width: of a still picture: "column" or "page" of a journal, or millimetres; None: as it comes out.
         attention, words, special, sink, pair: of all views, as Choice says.
-        row, top_k, pruned, other, names, gold, extraction, evolution, statistic, ablation: each of a single view, as
-            Choice says.
+        row, top_k, pruned, other, names, gold, extraction, evolution, statistic, ablation, lens, contributions: each of
+            few views, as Choice says.
         sentence_b_start, encoder_attention, decoder_attention, cross_attention, encoder_tokens, decoder_tokens: of
             weights from elsewhere, as trace_from_weights says.
 
@@ -295,7 +332,8 @@ def view(
         attention=attention, layer=layer, head=head, words=words, special=special, sink=sink, pair=pair, title=title,
         width=width, row=row, top_k=top_k, pruned=pruned,
         other=load_trace(other) if isinstance(other, str | Path) else other, names=names, gold=gold,
-        extraction=extraction, evolution=evolution, statistic=statistic, ablation=ablation,
+        extraction=extraction, evolution=evolution, statistic=statistic, ablation=ablation, lens=lens,
+        contributions=contributions,
     )  # fmt: skip
     choice.check(shown)
     return View(trace, shown, choice)
@@ -312,6 +350,12 @@ def check_view(name: str) -> None:
         raise ConfigError(f"unknown view `{name}`{did_you_mean(name, OF_TRACES)}", f"views: {', '.join(OF_TRACES)}")
 
 
+def check_picture(name: str) -> None:
+    """Raises ConfigError for a view without a still picture."""
+    if name not in PICTURES:
+        raise ConfigError(f"the view `{name}` is of a page, and has no still picture", f"draw {', '.join(PICTURES)}")
+
+
 def can_serve(name: str, trace: Trace, choice: Choice) -> bool:
     """Tells if a trace, with what comes with it, has what a view shows."""
     needs = {
@@ -320,11 +364,11 @@ def can_serve(name: str, trace: Trace, choice: Choice) -> bool:
         "alignment": "cross" in trace.attentions,
         "compare": choice.other is not None,
         "evolution": choice.evolution is not None,
-        "lens": False,
-        "contributions": False,
+        "lens": choice.lens is not None,
+        "contributions": bool(choice.all_contributions),
         **dict.fromkeys(ASKING, False),
     }
-    return name not in ASKING and needs.get(name, bool(trace.attentions))
+    return needs.get(name, bool(trace.attentions))
 
 
 def text_of(trace: Trace) -> str:

@@ -1,8 +1,13 @@
 """`pellucid inspect`: what a model attends to, as a page, a picture or a trace."""
 
+import base64
 import io
+import json
+import re
 import sys
+import zlib
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 import numpy as np
@@ -33,6 +38,14 @@ def language_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("text")
     package.train(small_recipe_for(GENERATE, write_alphabet(folder), ""), folder / "run", quiet=True)
     return folder / "run"
+
+
+def manifest(path: Path) -> dict[str, Any]:
+    """What a page's viewer reads first."""
+    island = re.search(r'id="data-manifest">([A-Za-z0-9+/=]*)</script>', path.read_text(encoding="utf-8"))
+    assert island is not None
+    found: dict[str, Any] = json.loads(zlib.decompress(base64.b64decode(island[1])))
+    return found
 
 
 def svg_of(path: Path) -> ElementTree.Element:
@@ -149,6 +162,63 @@ def test_two_models_are_compared_on_one_translation(
     assert outcome.error == "`--compare` means nothing to the view `heads`"
     outcome = pellucid("inspect", finished_run, "a b", "--compare", classifier, "-o", tmp_path / "c.svg")
     assert outcome.error == f"a translator cannot be compared with `{classifier}`, which is for `classify`"
+
+
+@pytest.mark.parametrize("view", ["lens", "contributions", "text"])
+def test_what_the_model_tells_is_drawn(view: str, finished_run: Path, pellucid: CommandLine, tmp_path: Path) -> None:
+    outcome = pellucid("inspect", finished_run, "a b c", "--target", "c b a", "--view", view, "-o", tmp_path / "a.svg")
+    assert outcome.status == 0, outcome.error
+    words = {text.text for text in svg_of(tmp_path / "a.svg").iter(f"{SVG}text")}
+    told = {"lens": {"layer 0 cross_attn", "c"}, "contributions": {"feed forward 0", "biases"}, "text": {"a", "b", "c"}}
+    assert told[view] <= words
+
+
+def test_contributions_to_a_row_against_a_word(finished_run: Path, pellucid: CommandLine, tmp_path: Path) -> None:
+    asked = ["inspect", finished_run, "a b c", "--target", "c b a", "--view", "contributions"]
+    outcome = pellucid(*asked, "--row", "1", "--against", "c", "-o", tmp_path / "a.svg")
+    assert outcome.status == 0, outcome.error
+    title = next(svg_of(tmp_path / "a.svg").iter(f"{SVG}title")).text
+    assert title == "What speaks for “b” against “c”"
+    outcome = pellucid(*asked, "--against", "c b", "-o", tmp_path / "b.svg")
+    assert outcome.status == 2
+    assert outcome.error == "`--against c b` is not one token that the model knows: it is read as 2 (c b)"
+    outcome = pellucid(*asked, "--row", "9", "-o", tmp_path / "b.svg")
+    assert outcome.error == "`row` (9) must be in 0..3"
+    outcome = pellucid("inspect", finished_run, "a b c", "--against", "c", "-o", tmp_path / "b.svg")
+    assert outcome.error == "`--against` means nothing to the view `heads`"
+    assert not (tmp_path / "b.svg").exists()
+
+
+def test_a_page_tells_what_layers_would_write(
+    finished_run: Path, classifier: Path, language_model: Path, pellucid: CommandLine, tmp_path: Path
+) -> None:
+    for model in (finished_run, classifier, language_model):
+        outcome = pellucid("inspect", model, "a b c", "-o", tmp_path / "a.html")
+        assert outcome.status == 0, outcome.error
+        told = manifest(tmp_path / "a.html")
+        assert {"lens", "contributions"} <= set(told["views"])
+        stages = told["extras"]["lens"]["traces"][0]["stages"]
+        assert stages[:2] == ["embedding", "layer 0 self_attn"]
+        assert told["extras"]["contributions"]["traces"][0][0]["parts"][0]["name"] == "embedding"
+        said = told["traces"][0]
+        assert (said["predictions"] is None) == (said["classes"] is not None) == (model == classifier)
+        pellucid("inspect", model, "a b c", "--one-view", "-o", tmp_path / "a.html")
+        assert manifest(tmp_path / "a.html")["extras"] == {}
+
+
+def test_a_trace_file_does_not_tell_it(finished_run: Path, pellucid: CommandLine, tmp_path: Path) -> None:
+    assert pellucid("inspect", finished_run, "a b c", "-o", tmp_path / "a.trace").status == 0
+    outcome = pellucid("inspect", tmp_path / "a.trace", "--view", "lens", "-o", tmp_path / "a.svg")
+    assert outcome.status == 2
+    assert outcome.error == "the view lens asks the model, not a trace of it"
+    assert pellucid("inspect", tmp_path / "a.trace", "-o", tmp_path / "a.html").status == 0
+    assert "lens" not in manifest(tmp_path / "a.html")["views"]
+
+
+def test_a_view_of_pages_alone_is_no_picture(finished_run: Path, pellucid: CommandLine, tmp_path: Path) -> None:
+    outcome = pellucid("inspect", finished_run, "a b c", "--view", "overview", "-o", tmp_path / "a.svg")
+    assert outcome.status == 2
+    assert outcome.error == "the view `overview` is of a page, and has no still picture"
 
 
 def test_a_checkpoint_of_a_run_is_a_model_too(pellucid: CommandLine, finished_run: Path, tmp_path: Path) -> None:

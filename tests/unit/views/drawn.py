@@ -11,6 +11,8 @@ from xml.etree import ElementTree
 
 import numpy as np
 
+from pellucid.analysis.contributions import Contributions, Part
+from pellucid.analysis.lens import Lens
 from pellucid.tracing.attention import AttentionTrace
 from pellucid.tracing.search import SearchNode, SearchTrace
 from pellucid.tracing.tokens import Token
@@ -96,6 +98,32 @@ def search() -> SearchTrace:
         SearchNode(2, word["<e>"], -0.1, -0.8, -0.4, "best", 2),
     ]
     return SearchTrace(beam_size=2, length_penalty=1.0, nodes=tuple(nodes))
+
+
+def lens_of(trace: Trace, stages: int = 4) -> Lens:
+    """A lens over what a trace wrote, whose later stages know more of it."""
+    rows = trace.sequences.get("out", trace.sequences.get("src", ()))
+    generator = np.random.default_rng(6)
+    probabilities = -np.sort(-generator.dirichlet(np.ones(9), size=(stages, len(rows)))[..., :2], axis=-1)
+    right = np.arange(len(rows))[None] * 3 % stages <= np.arange(stages)[:, None]  # (stages, R)
+    top = tuple(
+        tuple((row, rows[0]) if right[stage, place] else (rows[0], row) for place, row in enumerate(rows))
+        for stage in range(stages)
+    )
+    names = ("embedding", *(f"layer {n // 2} {('self_attn', 'feed_forward')[n % 2]}" for n in range(stages - 1)))
+    chosen = np.where(right, probabilities[..., 0], probabilities[..., 1])
+    return Lens("out", rows, names, top, probabilities.astype(np.float32), chosen, np.where(right, 0, 1))
+
+
+def contributions_of(trace: Trace, parts: int = 7) -> list[Contributions]:
+    """What heads and feed-forwards add to each word that a trace wrote."""
+    rows, found = trace.sequences.get("out", trace.sequences.get("src", ())), []
+    for row, word in enumerate(rows):
+        values = np.random.default_rng(row).normal(size=parts).tolist()
+        layers = [Part(f"feed forward {n}", value, None, n) for n, value in enumerate(values[1:])]
+        against = rows[(row + 1) % len(rows)]
+        found.append(Contributions(row, word, against, sum(values), (Part("embedding", values[0]), *layers), 1e-6))
+    return found
 
 
 def renamed(trace: Trace, name: str) -> Trace:

@@ -15,15 +15,15 @@ import pellucid
 from pellucid.analysis.aligning_head import aligning_head
 from pellucid.analysis.evolution import gathered
 from pellucid.errors import ConfigError, DataError
+from pellucid.tracing.predictions import Prediction
+from pellucid.tracing.trace import Trace
 from pellucid.views import ASKING, VIEWS
 from pellucid.views import view as view_module
+from pellucid.views.choice import Choice
 from pellucid.views.opening import sharpest_head
-from pellucid.views.view import LONGEST_TITLE, text_of
-from tests.unit.views.drawn import encoder, parsed, texts, tokens, translation
-
-OF_PASSES = set(VIEWS) - {*ASKING, "lens", "contributions"}
-"""The views that need no model, and nothing that a trace of attention does not have."""
-
+from pellucid.views.payload import payload
+from pellucid.views.view import LONGEST_TITLE, View, text_of
+from tests.unit.views.drawn import contributions_of, encoder, lens_of, parsed, texts, tokens, translation
 
 def test_a_view_writes_svg_png_and_html(tmp_path: Path) -> None:
     view = pellucid.view(translation(), "matrix", layer=0, head=1)
@@ -159,10 +159,11 @@ def test_a_width_that_no_picture_has(width: Any) -> None:
 
 
 def test_all_views_are_those_that_the_trace_can_serve() -> None:
-    of_encoder = ["overview", "text", "heads", "matrix", "model", "neuron", "flow"]
-    assert pellucid.view(encoder(), "heads").page_views("all") == of_encoder
+    assert pellucid.view(encoder(), "heads").page_views("all") == [
+        "overview", "text", "heads", "matrix", "model", "neuron", "flow",
+    ]  # fmt: skip
     both = pellucid.view(translation(), "compare", other=translation())
-    assert set(both.page_views("all")) == OF_PASSES - {"evolution"}
+    assert set(both.page_views("all")) == set(VIEWS) - {"evolution", "lens", "contributions", *ASKING}
     assert pellucid.view(encoder(), "heads").page_views() == ["heads"]
     assert pellucid.view(encoder(), "heads").page_views(["matrix"]) == ["heads", "matrix"]
     with pytest.raises(ConfigError, match="unknown view `x`"):
@@ -205,11 +206,57 @@ def test_a_comparison_opens_with_the_head_of_its_picture() -> None:
 def test_the_checkpoints_of_a_run_can_be_compared() -> None:
     first, last = translation(), translation(["zwei", "Hunde", "<e>"])
     view = pellucid.view(last, "evolution", evolution=gathered([10, 20], [first, last]))
-    assert set(view.page_views("all")) == OF_PASSES
+    assert set(view.page_views("all")) == set(VIEWS) - {"lens", "contributions", *ASKING}
     parts = view.page_parts(["evolution", "compare"])
     assert parts["extras"]["names"] == ["step 10", "step 20"]
     assert parts["state"]["trace"] == "1"
     assert "distances" in parts["extras"]["compare"]
+
+
+def test_what_the_model_told_travels_in_the_page() -> None:
+    trace = translation()
+    told = {"lens": lens_of(trace), "contributions": contributions_of(trace)}
+    view = pellucid.view(trace, "contributions", contributions=told["contributions"], row=2)
+    assert {"lens", "contributions"} & set(view.page_views("all")) == {"contributions"}
+    parts = View(trace, "contributions", Choice(**told, row=2)).page_parts(["lens", "contributions"])  # type: ignore[arg-type]
+    assert parts["extras"]["lens"]["traces"] == [told["lens"].to_json()]
+    assert parts["extras"]["contributions"]["traces"] == [[one.to_json() for one in told["contributions"]]]
+    assert parts["state"]["contributions.row"] == "2"
+    assert "lens" not in View(trace, "heads", Choice(**told)).page_parts(["heads"])["extras"]  # type: ignore[arg-type]
+
+
+def test_what_the_model_said_travels_in_the_page() -> None:
+    trace = translation()
+    assert manifest_of(trace)["predictions"] is None
+    words = trace.sequences["out"]
+    predictions = tuple(Prediction(-0.25 * n, ((words[0], -0.125), (words[1], -2.0))) for n, _ in enumerate(words))
+    told = manifest_of(replace(trace, predictions=predictions))["predictions"]
+    assert told["sequence"] == "out"
+    row = told["rows"][2]
+    assert row["chosen"] == {"text": " runs", "piece": "runs", "id": None, "probability": pytest.approx(np.exp(-0.5))}
+    assert [one["text"] for one in row["top"]] == [" a", " dog"]
+    classes = manifest_of(replace(encoder(), classes={"good": 0.75, "bad": 0.25}))["classes"]
+    assert classes == [{"label": "good", "probability": 0.75}, {"label": "bad", "probability": 0.25}]
+
+
+def manifest_of(trace: Trace) -> dict[str, Any]:
+    """What a page's manifest says of a trace."""
+    islands = payload([trace], view="heads", views=["heads"], state={}, extras={}, title="")
+    found: dict[str, Any] = json.loads(islands["manifest"])["traces"][0]
+    return found
+
+
+@pytest.mark.parametrize(
+    ("view", "message"),
+    [
+        ("lens", "a trace alone does not tell what each layer would write"),
+        ("contributions", "a trace alone does not tell what each part adds to a word"),
+    ],
+)
+def test_what_a_trace_does_not_tell_is_said(view: str, message: str, tmp_path: Path) -> None:
+    for write in (lambda v: v.svg(tmp_path / "a.svg"), lambda v: v.html(tmp_path / "a.html")):
+        with pytest.raises(DataError, match=message):
+            write(pellucid.view(translation(), view))
 
 
 def test_a_page_of_what_there_is_not_says_so(tmp_path: Path) -> None:

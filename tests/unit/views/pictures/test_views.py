@@ -6,13 +6,23 @@ import pytest
 
 from pellucid.analysis.alignment import Gold
 from pellucid.analysis.evolution import gathered
-from pellucid.errors import DataError
+from pellucid.errors import ConfigError
 from pellucid.tracing.trace import Trace
-from pellucid.views import VIEWS
+from pellucid.views import ASKING, VIEWS
 from pellucid.views.canvas.drawing import COLUMN, PAGE, Drawing
 from pellucid.views.choice import Choice
 from pellucid.views.view import PICTURES, can_serve
-from tests.unit.views.drawn import HOSTILE, draw_view, encoder, outside, parsed, renamed, translation
+from tests.unit.views.drawn import (
+    HOSTILE,
+    contributions_of,
+    draw_view,
+    encoder,
+    lens_of,
+    outside,
+    parsed,
+    renamed,
+    translation,
+)  # fmt: skip
 
 
 def draw(view: str, trace: Trace, width: str | None = None) -> Drawing:
@@ -21,6 +31,10 @@ def draw(view: str, trace: Trace, width: str | None = None) -> Drawing:
         options["other"] = renamed(trace, "other")
     if view == "evolution":
         options["evolution"] = gathered([10, 200_000], [trace, trace])
+    if view == "lens":
+        options["lens"] = lens_of(trace)
+    if view == "contributions":
+        options["contributions"] = contributions_of(trace)
     if view == "alignment":
         options["gold"] = Gold(frozenset({(0, 0)}), frozenset({(0, 0), (1, 0)}))
     return draw_view(view, trace, **options)
@@ -41,10 +55,12 @@ def single() -> Trace:
 TRACES = {"usual": translation, "hostile": hostile, "many": many, "single": single}
 
 
-def test_a_view_without_a_picture_says_so() -> None:
-    without = next(view for view in VIEWS if view not in PICTURES)
-    with pytest.raises(DataError, match=f"the view `{without}` has no still picture"):
-        _ = draw_view(without, translation())
+def test_each_view_has_a_picture_but_those_of_pages_alone() -> None:
+    assert [view for view in VIEWS if view in PICTURES] == list(PICTURES)
+    assert set(VIEWS) - set(PICTURES) == {*ASKING}
+    with pytest.raises(ConfigError, match="the view `card` is of a page, and has no still picture") as caught:
+        _ = draw("card", translation())
+    assert caught.value.hint.startswith("draw overview, text, heads, matrix")
 
 
 @pytest.mark.parametrize("view", PICTURES)
@@ -76,12 +92,17 @@ def test_a_title_of_ones_own(view: str) -> None:
     options: dict[str, Any] = {"title": "Mine", "other": translation() if view == "compare" else None}
     if view == "evolution":
         options["evolution"] = gathered([1], [translation()])
+    if view == "lens":
+        options["lens"] = lens_of(translation())
+    if view == "contributions":
+        options["contributions"] = contributions_of(translation())
     assert draw_view(view, translation(), **options).title == "Mine"
 
 
 def test_what_a_trace_can_serve() -> None:
     everything = {"overview", "text", "heads", "matrix", "model", "neuron", "beam", "alignment", "flow"}
     assert {view for view in VIEWS if can_serve(view, translation(), Choice())} == everything
-    assert {view for view in VIEWS if can_serve(view, encoder(), Choice())} == {
-        "overview", "text", "heads", "matrix", "model", "neuron", "flow",
-    }  # fmt: skip
+    assert {view for view in VIEWS if can_serve(view, encoder(), Choice())} == everything - {"beam", "alignment"}
+    found = Choice(lens=lens_of(translation()), contributions=contributions_of(translation()))
+    explained = {view for view in VIEWS if can_serve(view, translation(), found)}
+    assert explained == everything | {"lens", "contributions"}
