@@ -59,7 +59,7 @@ PICTURES: Mapping[str, Callable[[Trace, Choice], Drawing]] = {
 """The views that have a still picture; the others are of pages alone."""
 LARGEST_PAGE = 8_000_000
 """The most characters of a page that has every view unasked, and of a notebook's cell, which becomes slow beyond it."""
-FRAME_AROUND, TALLEST_FRAME = 360, 1000
+FRAME_AROUND, TALLEST_FRAME = 470, 1100
 """Pixels that a page in a notebook has around its picture, and the most that it takes in all."""
 OF_TRACES = tuple(name for name in VIEWS if name not in ASKING)
 LONGEST_TITLE = 160
