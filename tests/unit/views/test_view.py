@@ -25,6 +25,7 @@ from pellucid.views.payload import payload
 from pellucid.views.view import LONGEST_TITLE, View, text_of
 from tests.unit.views.drawn import contributions_of, encoder, lens_of, parsed, texts, tokens, translation
 
+
 def test_a_view_writes_svg_png_and_html(tmp_path: Path) -> None:
     view = pellucid.view(translation(), "matrix", layer=0, head=1)
     for name in ("a.svg", "a.png", "a.html"):
@@ -269,11 +270,11 @@ def test_a_notebook_shows_a_frame_that_reaches_nothing_and_a_picture() -> None:
     assert set(bundle) == {"text/html", "text/plain", "image/png"}
     both = re.fullmatch(
         r'<div style="display: grid"><img alt="[^"]*" src="data:image/svg\+xml;base64,([^"]*)" style="([^"]*)">'
-        r'<iframe sandbox="([^"]*)" srcdoc="([^"]*)" title="[^"]*" style="([^"]*)"></iframe></div>',
+        r'<div style="([^"]*)"><iframe sandbox="([^"]*)" srcdoc="([^"]*)" title="[^"]*" style="[^"]*"></iframe></div></div>',
         bundle["text/html"],
     )
     assert both is not None
-    picture, of_picture, sandbox, page, of_frame = both.groups()
+    picture, of_picture, of_frame, sandbox, page = both.groups()
     parsed(b64decode(picture).decode("utf-8"))
     assert "grid-area: 1 / 1" in of_picture
     assert "grid-area: 1 / 1" in of_frame  # above the picture: it covers it where it may run
