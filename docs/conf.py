@@ -31,12 +31,14 @@ python_use_unqualified_type_names = True
 NAVIGATION = {
     "Guides": [
         "first-model", "your-own-data", "classify-and-generate", "look-at-attention", "more-of-training",
-        "when-training-goes-wrong", "reading-a-score", "your-own-parts", "from-a-tutorial", "take-it-elsewhere",
+        "when-training-goes-wrong", "reading-a-score", "your-own-parts", "from-a-tutorial",
+        "a-page-with-the-model", "take-it-elsewhere",
         "recipes-and-data",
     ],
     "Concepts": [
         "paper-map", "shapes-and-masks", "family-tree", "text", "batching", "search", "streams", "resume",
         "time-budget", "model-folder", "trace-file", "viewers",
+        "page",
     ],
     "Reference": ["python", "command-line", "configuration", "errors"],
     "Decisions": [],

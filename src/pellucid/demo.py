@@ -12,11 +12,13 @@ from pellucid.files.writing import refusals_in_words
 from pellucid.run.run import train
 from pellucid.tasks.translator import Translator
 from pellucid.views.view import view
+from pellucid.weights import to_page
 
 PAIRS = 48_000
 HELD_OUT = 1_000
 SEED = 7
 SHOWN = 8
+EXAMPLES = 4
 DRAWN = "목요일"  # a date with its weekday is drawn, which the model must learn to skip
 
 
@@ -30,7 +32,9 @@ class DemoResult:
 
 
 def run_demo(out: str | Path, device: str = "auto") -> DemoResult:
-    """Writes a corpus of dates, trains on it, translates held-out dates, and draws one's attention; all below `out`.
+    """Writes a corpus of dates, trains on it, translates held-out dates, draws one's attention, and makes a page.
+
+    All of it lies below `out`; the page, `look.html`, holds the model: dates typed into it are translated there.
 
     A finished run in `out` is used as it is. Raises ConfigError where `out` is a file, or its `run` is another run.
     """
@@ -48,13 +52,15 @@ def run_demo(out: str | Path, device: str = "auto") -> DemoResult:
     for (written, iso), translation in list(zip(held_out, found, strict=True))[:SHOWN]:
         print(f"  {written}  ->  {translation.text}{'' if translation.text == iso else f'   (should be {iso})'}")
     exact = sum(translation.text == iso for (_, iso), translation in zip(held_out, found, strict=True))
-    _draw(translator, held_out, folder / "attention.svg")
+    written, iso = next((pair for pair in held_out if DRAWN in pair[0]), held_out[0])
+    _draw(translator, written, iso, folder / "attention.svg")
+    others = [one for one, _ in held_out if one != written][: EXAMPLES - 1]
+    to_page(translator, folder / "look.html", examples=[written, *others])
     return DemoResult(exact, len(held_out), time.perf_counter() - started)
 
 
-def _draw(translator: Translator, held_out: list[tuple[str, str]], path: Path) -> None:
-    """Draws each head of the last layer's cross-attention, for a date that shows something."""
-    written, iso = next((pair for pair in held_out if DRAWN in pair[0]), held_out[0])
+def _draw(translator: Translator, written: str, iso: str, path: Path) -> None:
+    """Draws each head of the last layer's cross-attention."""
     title = f"{written} → {iso}: cross-attention of the last layer, each head"
     view(translator.trace(written, iso), "matrix", attention="cross", title=title).svg(path)
     _say(f"drew the attention of {written} in {path}")

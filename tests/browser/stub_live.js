@@ -93,7 +93,7 @@
       asked.push(["generate", text, { ...how, signal: undefined, onWord: undefined }]);
       const signal = laned(how), wanted = "the model goes on writing until somebody says that it is enough".split(" ").slice(0, how.maxNewTokens ?? 20).map((word) => "▁" + word);
       const { ids, tops, probabilities } = await write(text, how, wanted, signal);
-      return made(ids, tops, probabilities);
+      return { ...made(ids, tops, probabilities), text: " " + spelled(ids) };
     },
     async encode(text) { return text.trim().split(/\s+/).map((word) => idOf("▁" + word)); },
     async decode(ids) { return spelled(ids); },

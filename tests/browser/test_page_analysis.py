@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from pellucid.config import ModelConfig
-from tests.browser.node import in_node
 from tests.browser.explained_models import OPENING, carried, random_model
+from tests.browser.node import in_node
 
 pytestmark = pytest.mark.browser
 

@@ -41,9 +41,25 @@ def test_what_shares_a_character_adds_it_once() -> None:
     assert [word["text"] for word in found] == ["안"]
 
 
-def test_parts_of_a_line_are_set_apart() -> None:
-    found = words([token("A"), token("</s>", special=True), token("B")])
-    assert [word["before"] + word["text"] for word in found] == ["A", " B"]
+@pytest.mark.parametrize(
+    ("texts", "text", "expected"),
+    [
+        (["A", "</s>", "B"], "A B", "A B"),
+        (["A", "</s>", "B"], None, "A B"),
+        (["how", "are", "(", "you", ")", "?"], None, "how are (you)?"),
+        (["2001", "-", "12"], None, "2001-12"),
+        (["我", "爱", "你", "。"], None, "我爱你。"),
+        ([" a", " b", "."], None, " a b."),
+        (["a", "b"], "ab", "ab"),
+        (["a", "x"], "a  b", "a x"),
+    ],
+)
+def test_space_between_words_is_that_of_the_text(texts: list[str], text: str | None, expected: str) -> None:
+    script = """
+      const { words } = await viewer("writing/words.js");
+      return words(a[0], [], [], a[1] ?? undefined).map((word) => word.before + word.text).join("");
+    """
+    assert in_node(script, [[token(one, special=one == "</s>") for one in texts], text]) == expected
 
 
 def test_a_choice_keeps_what_stands_before_it() -> None:
@@ -135,7 +151,10 @@ def test_a_card_in_blocks() -> None:
     ["[" * 50_000, "*" * 50_000, "`" * 50_001, "| " * 30_000 + "\n" + "|-" * 20_000, "- " * 40_000, "_a" * 40_000],
 )
 def test_a_card_cannot_make_the_page_wait(card: str) -> None:
-    script = 'const { blocks, spans, parted } = await viewer("writing/markdown.js"); return blocks(parted(a).body).map((b) => b.text ? spans(b.text).length : 0).length;'
+    script = """
+      const { blocks, spans, parted } = await viewer("writing/markdown.js");
+      return blocks(parted(a).body).map((block) => (block.text ? spans(block.text).length : 0)).length;
+    """
     assert in_node(script, card) >= 1
 
 
@@ -155,7 +174,8 @@ def test_every_text_has_its_korean() -> None:
 def test_a_head_that_follows_the_words_is_told_from_one_that_rests() -> None:
     script = """
       const { looks, following, ofHeads } = await viewer("writing/findings.js");
-      const all = a.map((weights, head) => ({ ...looks(weights.flat(), 3, [true, true, true], [true, true, true]), attention: "cross", layer: 0, head }));
+      const counts = [true, true, true], about = { attention: "cross", layer: 0 };
+      const all = a.map((weights, head) => ({ ...looks(weights.flat(), 3, counts, counts), ...about, head }));
       return { best: following(all).head, finding: ofHeads(all).values };
     """
     resting = [[0.99, 0.0, 0.01]] * 3

@@ -1,5 +1,8 @@
 """The demo, in small: the whole way, with too few steps to learn anything."""
 
+import base64
+import json
+import zlib
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -26,7 +29,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("small")
-def test_the_demo_leaves_corpus_run_and_picture(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_demo_leaves_corpus_run_picture_and_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     result = demo.run_demo(tmp_path / "demo", "cpu")
     assert result.total == 10
     assert 0 <= result.exact <= 10
@@ -36,6 +39,11 @@ def test_the_demo_leaves_corpus_run_and_picture(tmp_path: Path, capsys: pytest.C
     assert (tmp_path / "demo" / "run" / "model.safetensors").is_file()
     assert ElementTree.parse(tmp_path / "demo" / "attention.svg").getroot().tag.endswith("svg")
     assert capsys.readouterr().out.count("  ->  ") == demo.SHOWN
+    page = (tmp_path / "demo" / "look.html").read_text(encoding="utf-8")
+    about = page.partition('id="data-model.about">')[2].partition("<")[0]
+    examples = json.loads(zlib.decompress(base64.b64decode(about)))["examples"]
+    assert len(set(examples)) == demo.EXAMPLES
+    assert set(examples) <= set((corpus / "test.written").read_text(encoding="utf-8").splitlines())
 
 
 @pytest.mark.usefixtures("small")

@@ -6,7 +6,7 @@ import { languageName, spoken, t } from "./language.js";
 /** A translator is called by its languages, where its card says them. @param {import("./app.js").App} app */
 export function titleOf(app) {
   const pair = app.live?.about?.pair;
-  return pair ? t("{source} to {target}", { source: languageName(pair[0]), target: languageName(pair[1]) }) : app.page.title;
+  return pair ? t("{source} to {target}", { source: languageName(pair[0]), target: languageName(pair[1]) }) : t(app.page.title);
 }
 
 /** @param {import("./app.js").App} app */

@@ -29,6 +29,7 @@ const TASKS = {
 class Card {
   hint = "";
   size = { rows: 0, columns: 0 };
+  /** @type {(string | Node)[]} */
   controls = [];
 
   /** @param {any} app @param {HTMLElement} stage */

@@ -25,7 +25,11 @@ export const translate = {
   live: true,
   steady: true,
   korean: ko,
-  begin: (app) => { app.live?.ready.then(() => follow(app), () => {}); },
+  begin: (app) => app.live?.ready.then(() => {
+    languageOf(app.live.about);
+    app.controls.head();
+    follow(app);
+  }, () => {}),
   titled: (app) => TITLES[app.live?.about?.task] ?? TITLES.translate,
   open: (app, stage) => whenOpen(app, stage, () => {
     const { task } = /** @type {import("../live/client.js").Live} */ (app.live).about;
@@ -39,6 +43,15 @@ const partsOf = (text) => text.split(/\s+/).filter(Boolean);
 class Translate {
   hint = "";
   size = { rows: 0, columns: 0 };
+  /** How the search was when its choices were shown. */
+  searched = "";
+  /** What was said last. */
+  said = "";
+  /** @type {any} whose other translations are shown */
+  shownOf = null;
+  shownIn = "";
+  /** @type {number | undefined} */
+  frameAsked = undefined;
 
   /**
    * @param {import("../shell/app.js").App} app
@@ -57,8 +70,9 @@ class Translate {
     const tools = el("div", { class: "row" }, button(t("Copy"), () => copy(app, this.session.written, t("the translation"))),
       button(t("Save as text"), () => this.#save()), this.#numbers(), el("span", { class: "push" }), legend());
     this.best = el("ol", { class: "best" });
+    this.single = el("p", { class: "faint" }, t("With a beam of 2 or more the search comes to several."));
     this.searching = el("div", { class: "row" });
-    this.others = el("section", { class: "others" }, el("div", { class: "row" }, el("h2", {}, t("Other translations")), el("span", { class: "push" }), this.searching), this.best);
+    this.others = el("section", { class: "others" }, el("div", { class: "row" }, el("h2", {}, t("Other translations")), el("span", { class: "push" }), this.searching), this.best, this.single);
     this.frame = el("div", { class: "writing" },
       el("section", { class: "side" }, el("h2", {}, source.name || t("Text"), this.box.clear), this.box.root),
       el("section", { class: "side" }, el("h2", {}, target.name || t("Translation"), this.progress), el("div", { class: "paper" }, this.output.root, this.sure), tools, this.alternatives.root));
@@ -68,6 +82,7 @@ class Translate {
     if (!this.session.lines.length) this.session.again();
   }
 
+  /** @type {(string | Node)[]} */
   controls = [];
 
   /** How the model searches. */
@@ -135,6 +150,7 @@ class Translate {
   #others() {
     const { line } = this.session, others = line?.result?.alternatives?.slice(1) ?? [];
     this.best.hidden = this.session.options.nBest < 2;
+    this.single.hidden = !this.best.hidden;
     if (this.shownOf === line?.result && this.shownIn === this.app.state.get("language")) return;
     this.shownOf = line?.result;
     this.shownIn = this.app.state.get("language");

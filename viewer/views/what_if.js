@@ -7,7 +7,7 @@ import { bars } from "../writing/classes.js";
 import { legend, Output } from "../writing/output.js";
 import { asked, session } from "../writing/session.js";
 import { Switches } from "../writing/switches.js";
-import { changes, percent, sureness, words } from "../writing/words.js";
+import { changes, percent, sureness, times, words } from "../writing/words.js";
 import { ko } from "../shell/ko/translating.js";
 import { whenOpen } from "../writing/opening.js";
 
@@ -25,6 +25,8 @@ export const what_if = {
 const GOES_ON = 24;
 
 class WhatIf {
+  /** @type {import("../writing/words.js").Word[]} */ read;
+
   hint = "";
   size = { rows: 0, columns: 0 };
 
@@ -45,7 +47,9 @@ class WhatIf {
     this.before = this.#side(t("Before"), "before");
     this.after = this.#side(t("After"), "after");
     this.drawn = el("b", {});
+    const sentence = write(el("bdi", { class: "sentence" }), plain(this.text));
     stage.append(el("div", { class: "ask" },
+      el("div", { class: "row" }, sentence, button(t("Change the text"), () => app.state.set({ view: "translate" }))),
       el("section", { class: "sides" }, this.before.root, this.after.root, el("div", { class: "row verdicts" }, this.told, el("span", { class: "push" }), this.task === "classify" ? null : legend(), this.reset)),
       el("section", {}, el("h2", {}, t("Hide words that the model reads")), this.source, this.explained),
       el("section", {}, el("h2", {}, t("Switch off heads and layers")), this.switches.root, el("div", { class: "row" }, this.measured, el("span", { class: "faint" }, t("Click a number at the left for all heads of a layer.")))),
@@ -53,11 +57,10 @@ class WhatIf {
     this.settled = this.#first();
   }
 
-  get controls() {
-    const words = el("bdi", { class: "sentence" });
-    write(words, plain(this.text));
-    return [words, button(t("Change the text"), () => this.app.state.set({ view: "translate" }))];
-  }
+  /** @type {(string | Node)[]} */
+  controls = [];
+  /** @type {import("../writing/words.js").Word[]} */
+  read = [];
 
   /** @param {string} title @param {"before" | "after"} which */
   #side(title, which) {
@@ -142,10 +145,11 @@ class WhatIf {
     const { one, two } = this;
     this.told.className = "verdict";
     if (this.task === "classify") return this.#classes(same);
-    const first = words(one.labels, one.probabilities, one.top), second = words(two.labels, two.probabilities, two.top);
+    const first = words(one.labels, one.probabilities, one.top, one.text), second = words(two.labels, two.probabilities, two.top, two.text);
     this.changed = changes(first.map((word) => word.text), second.map((word) => word.text));
-    this.before.output.show([{ words: first }]);
-    this.after.output.show([{ words: second }]);
+    const before = this.task === "generate" ? this.text : "";
+    this.before.output.show([{ words: first, before }]);
+    this.after.output.show([{ words: second, before }]);
     for (const [side, made] of [[this.before, one], [this.after, two]]) write(side.sure, made.probabilities?.length ? t("{chance} for the whole", { chance: percent(sureness(made.probabilities).whole) }) : "");
     const count = this.changed.after.filter(Boolean).length, gone = this.changed.before.filter(Boolean).length;
     write(this.told, same ? t("Everything is on. Switch something off, or hide a word.")
@@ -216,7 +220,7 @@ class WhatIf {
     for (const chip of this.source.children) {
       const sum = found.words.filter((/** @type {any} */ one) => one.places.some((/** @type {number} */ place) => chip.places.includes(place))).reduce((/** @type {number} */ all, /** @type {any} */ one) => all + one.change, 0);
       chip.querySelector("i").style.width = `${Math.max(0, Math.min(100, (100 * sum) / most))}%`;
-      chip.title = t("Without it the output is {times} times less likely.", { times: factor(sum) });
+      chip.title = sum < 0 ? t("Without it the output is {times} times likelier.", { times: times(sum) }) : t("Without it the output is {times} times less likely.", { times: times(sum) });
     }
   }
 
@@ -255,11 +259,4 @@ class WhatIf {
     this.measuring?.abort();
     this.app.tip.hide();
   }
-}
-
-/** e to the change, as people read it. @param {number} change in log-probability */
-function factor(change) {
-  const times = Math.exp(Math.min(20, Math.abs(change)));
-  const shown = times >= 100 ? Math.round(times).toLocaleString() : times.toFixed(1);
-  return change < 0 ? `1/${shown}` : shown;
 }

@@ -89,9 +89,9 @@ export class Alternatives {
         const result = id === written ? line.result
           : await this.live.translate(line.text, { beamSize: 1, nBest: 1, top: 1, prefix: prefixes(line.result, place, id), lane: "preview", signal });
         if (signal.aborted) return;
-        const follows = words(result.labels), at = follows.findIndex((word) => word.pieces.some((piece) => piece.place >= place));
+        const follows = words(result.labels, [], [], result.text), at = follows.findIndex((word) => word.pieces.some((piece) => piece.place >= place));
         const text = follows.slice(Math.max(0, at)).map((word) => word.before + word.text).join("").trim();
-        write(options[i].querySelector(".follows"), at < 0 ? "" : shorten(plain(text), 90));
+        write(/** @type {HTMLElement} */ (options[i].querySelector(".follows")), at < 0 ? "" : shorten(plain(text), 90));
       } catch {
         return; // Cancelled, or the model cannot: the list stands without it.
       }

@@ -1,7 +1,7 @@
 // What one sees of a sentence, told in sentences: how sure the model was, which head is worth a look, what mattered.
 
 import { plain } from "../show/labels.js";
-import { leastSure, percent } from "./words.js";
+import { leastSure, percent, times } from "./words.js";
 
 /** @typedef {import("./words.js").Word} Word */
 
@@ -106,8 +106,7 @@ export function ofHeads(all) {
 export function ofOcclusion(found) {
   const most = found.reduce((/** @type {typeof found[0] | null} */ best, one) => (!best || one.change > best.change ? one : best), null);
   if (!most || most.change < 0.05) return null;
-  const times = Math.exp(Math.min(20, most.change)), shown = times >= 100 ? Math.round(times).toLocaleString("en") : times.toFixed(1);
-  return { text: "The output depends most on “{word}”: without it, it is {times} times less likely.", values: { word: plain(most.text.trim()), times: shown }, views: ["what_if"], state: { hidden: most.places.join(",") } };
+  return { text: "The output depends most on “{word}”: without it, it is {times} times less likely.", values: { word: plain(most.text.trim()), times: times(most.change) }, views: ["what_if"], state: { hidden: most.places.join(",") } };
 }
 
 /**

@@ -32,27 +32,53 @@ import { spoken } from "../shell/language.js";
  * @param {Token[]} tokens
  * @param {number[]} [probabilities] of each token
  * @param {Choices[]} [top] of each token
+ * @param {string} [text] what they say together, where it is known; else space is set as people set it
  * @returns {Word[]}
  */
-export function words(tokens, probabilities = [], top = []) {
+export function words(tokens, probabilities = [], top = [], text) {
   /** @type {Word[]} */
   const found = [];
-  let behindEnd = false;
   tokens.forEach((token, place) => {
-    behindEnd ||= token.special;
     if (token.special) return;
     const piece = { text: token.adds ?? token.text, place, probability: probabilities[place] ?? null, top: top[place] ?? null };
     if (token.continues && found.length) found[found.length - 1].pieces.push(piece);
-    else found.push({ before: behindEnd && found.length ? " " : "", text: "", pieces: [piece], probability: null });
-    behindEnd = false;
+    else found.push({ before: "", text: "", pieces: [piece], probability: null });
   });
   for (const word of found) {
     const whole = word.pieces.map((piece) => piece.text).join("");
     word.text = whole.trimStart();
-    word.before = whole.slice(0, whole.length - word.text.length) || word.before;
+    word.before = whole.slice(0, whole.length - word.text.length);
     word.probability = product(word.pieces.map((piece) => piece.probability));
   }
+  if (text === undefined || !fitted(found, text)) spaced(found);
   return found;
+}
+
+/** Takes the space between words from the text; false where they do not say it. @param {Word[]} found @param {string} text */
+function fitted(found, text) {
+  /** @type {string[]} */
+  const before = [];
+  let at = 0;
+  for (const word of found) {
+    const own = word.text.trimEnd(), next = text.indexOf(own, at);
+    if (next < 0 || text.slice(at, next).trim()) return false;
+    before.push(text.slice(at, next));
+    at = next + own.length;
+  }
+  found.forEach((word, i) => { word.before = before[i]; });
+  return true;
+}
+
+const UNSPACED = /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}\p{Script=Myanmar}]/u;
+
+/** Sets words apart where their vocabulary has no space: none before what closes, none behind what opens or joins. @param {Word[]} found */
+function spaced(found) {
+  if (found.some((word, i) => i > 0 && (word.before || /\s$/.test(found[i - 1].text)))) return;
+  found.forEach((word, i) => {
+    const last = found[i - 1]?.text ?? "", first = word.text;
+    const closes = /^\p{P}/u.test(first) && !/^[([{¿¡]/.test(first), opens = /[([{¿¡\-/'’]$/.test(last);
+    if (i && !closes && !opens && !(UNSPACED.test(last.slice(-1)) && UNSPACED.test(first.slice(0, 1)))) word.before = " ";
+  });
 }
 
 /** @param {(number | null)[]} factors */
@@ -92,6 +118,12 @@ export function percent(probability) {
   const number = probability > 0 && probability < 0.0005 ? "< 0.1" : probability < 0.01 ? (100 * probability).toFixed(1)
     : probability < 1 && probability > 0.995 ? "> 99" : String(Math.round(100 * probability));
   return number + (spoken() === "ko" ? "%" : " %");
+}
+
+/** How many times less likely something is that lost so much log-probability. @param {number} change */
+export function times(change) {
+  const factor = Math.exp(Math.min(20, Math.abs(change)));
+  return factor >= 1000 ? `> ${(1000).toLocaleString(spoken())}` : factor >= 100 ? String(Math.round(factor)) : factor.toFixed(1);
 }
 
 /**

@@ -360,7 +360,7 @@ def can_serve(name: str, trace: Trace, choice: Choice) -> bool:
         "contributions": bool(choice.all_contributions),
         **dict.fromkeys(ASKING, False),
     }
-    return name not in ASKING and needs.get(name, bool(trace.attentions))
+    return needs.get(name, bool(trace.attentions))
 
 
 def text_of(trace: Trace) -> str:

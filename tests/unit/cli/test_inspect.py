@@ -219,7 +219,8 @@ def test_a_checkpoint_of_a_run_is_a_model_too(pellucid: CommandLine, finished_ru
     checkpoint = sorted((finished_run / "checkpoints").iterdir())[0]
     outcome = pellucid("inspect", finished_run, "a b", "--compare", checkpoint, "-o", tmp_path / "a.svg")
     assert outcome.status == 0, outcome.err
-    assert {"A: run", f"B: {checkpoint.name}"} <= texts(tmp_path / "a.svg")
+    assert "A: run" in texts(tmp_path / "a.svg")
+    assert any(text.startswith("B: step-") for text in texts(tmp_path / "a.svg"))
     for name, model in (("of_run", finished_run), ("of_checkpoint", checkpoint)):
         assert pellucid("inspect", model, "a b", "--target", "b a", "-o", tmp_path / f"{name}.trace").status == 0
     kept, last = (load_trace(tmp_path / f"{name}.trace") for name in ("of_checkpoint", "of_run"))

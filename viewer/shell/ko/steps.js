@@ -2,7 +2,7 @@
 
 /** @type {Record<string, string>} */
 export const ko = {
-  Step: "한 걸음씩",
+  "Step by step": "한 걸음씩",
   "← and → go from step to step, ↑ and ↓ from word to word, [ and ] from layer to layer. Click a strip to look at another number.":
     "← →는 앞뒤 단계로, ↑ ↓는 다른 단어로, [ ]는 다른 층으로 갑니다. 색 띠를 누르면 벡터의 다른 숫자를 볼 수 있습니다.",
   "Tap a strip to look at another number of the vectors.": "색 띠를 누르면 벡터의 다른 숫자를 볼 수 있습니다.",

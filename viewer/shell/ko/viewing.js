@@ -123,9 +123,7 @@ export const ko = {
   "Each row's colours end at its largest value.": "색은 행마다 그 행의 최댓값에서 끝납니다.", "Rows scaled to one.": "각 행의 합을 1로 맞춥니다.", "Rollouts are within 0.004.": "롤아웃 값의 오차는 0.004 이내입니다.",
   "A decoder's rollout has two parts, over the target read so far and over the source: together their rows sum to one.": "디코더의 롤아웃은 지금까지 읽은 번역에 대한 것과 원문에 대한 것 두 부분이며, 두 행을 더하면 1입니다.",
   "{source} to {target}": "{source} → {target}",
+  Translator: "번역기", Classifier: "분류기", "Language model": "언어 모델",
   "{count} parameters": "파라미터 {count}개",
   "runs in this page, without a network": "이 페이지 안에서, 네트워크 없이",
-  "Lens": "렌즈",
-  "Contributions": "기여",
-  "Step": "단계",
 };
