@@ -1,6 +1,7 @@
 // What scripts may ask of the page: `(await pellucid).weight("cross", 0, 3, 2, 5)`. Tests compare it with Python.
 
 import { array } from "./data/islands.js";
+import { painted } from "./shell/dialogs.js";
 
 /** @param {import("./shell/app.js").App} app */
 export function surface(app) {
@@ -29,6 +30,8 @@ export function surface(app) {
     shown: () => Array.from(app.shown.values ?? []),
     /** What the open view says of a cell. */
     read: (/** @type {number} */ row, /** @type {number} */ column) => app.shown.read?.(row, column) ?? null,
+    /** The picture that is shown, whole, as it is saved. */
+    painted: () => painted(app),
     set: (/** @type {Record<string, any>} */ patch) => app.state.set(patch),
     get: (/** @type {string} */ key) => app.state.get(key),
     /** Settles when what was asked for last is drawn. */

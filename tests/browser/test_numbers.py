@@ -75,12 +75,17 @@ def test_a_long_text_keeps_queries_and_keys(open_page: Open) -> None:
 def test_many_weights_are_stored_in_a_byte(open_page: Open) -> None:
     trace = made(130, layers=2, heads=4, width=64)
     opened = open_page(trace, view="matrix")
-    assert opened.ask("p.app.attention.coarse")
+    assert opened.ask("p.app.attention.description.stored[0].digits") == "u8"
     assert largest_error(opened, trace, every=3) <= WEIGHTS
     assert "within 0.004" in opened.page.inner_text(".note")
+    assert "differ from those that ran by at most 0.004" in opened.page.inner_text(".about p")
+    assert len(opened.ask("p.read(0, 0)")["figures"][0][1]) == len("0.12")  # two digits are known
 
 
-def test_keys_with_one_large_coordinate_keep_their_differences(open_page: Open) -> None:
+def test_keys_with_one_large_coordinate_keep_their_differences(
+    open_page: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pellucid.views.payload.FEW_VECTORS", 0)
     trace = made(24, width=16)
     trace["encoder.self"].k[..., 3] += 900  # type: ignore[index]
     opened = open_page(trace, view="neuron")
@@ -115,7 +120,9 @@ def test_hiding_and_merging_are_those_of_python(open_page: Open, special: int, s
     trace = translation()
     opened = open_page(trace, state={"attention": "cross", "head": 2, "special": special, "sink": sink, "words": words})
     rows, columns = trace.sequences["out"], trace.sequences["src"]
-    of_rows, of_columns = (kept_tokens(one, special=not special, sink=not sink) for one in (rows, columns))
+    of_rows, of_columns = (
+        kept_tokens(one, special=not special, sink=not sink or one is rows) for one in (rows, columns)
+    )
     weights, share = hide_tokens(trace["cross"].weights(0, 2), rows, columns, of_rows, of_columns)
     rows, columns = (
         tuple(token for token, is_shown in zip(all_, which, strict=True) if is_shown)

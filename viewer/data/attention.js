@@ -56,7 +56,8 @@ export class Attention {
    * @param {number} weight
    */
   figure(weight) {
-    return figure(weight, this.error ? Math.max(2, Math.min(4, Math.floor(-Math.log10(2 * this.error)))) : 4);
+    const digits = this.error ? Math.max(2, Math.min(4, Math.floor(-Math.log10(2 * this.error)))) : 4;
+    return Math.abs(weight) < this.error ? weight.toFixed(digits) : figure(weight, digits);
   }
 
   /**

@@ -89,5 +89,5 @@ const KINDS = { float32: Float32Array, uint8: Uint8Array, int32: Int32Array };
  */
 export async function array(handle) {
   const bytes = await island(handle.array);
-  return new KINDS[handle.dtype](bytes.buffer, bytes.byteOffset, handle.shape.reduce((all, one) => all * one, 1));
+  return new KINDS[handle.dtype](/** @type {ArrayBuffer} */ (bytes.buffer), bytes.byteOffset, handle.shape.reduce((all, one) => all * one, 1));
 }

@@ -21,6 +21,12 @@ import { cellOf, wordOf } from "./word.js";
 const NOTHING = /** @type {any} */ ({ model: {}, sequences: {}, attentions: new Map(), faithfulness: null, search: null, predictions: null, classes: null });
 
 export class App {
+  /** @type {import("./controls.js").Controls} */ controls;
+  /** @type {import("./readout.js").Readout} */ readout;
+  /** @type {import("./tip.js").Tip} */ tip;
+  /** @type {import("../show/grid.js").Grid} */ grid;
+  copied = ""; // what was copied last, for whoever asks by a script
+
   /**
    * @param {HTMLElement} root
    * @param {any} page what trace.js read
@@ -150,7 +156,7 @@ export class App {
     const [row, column] = this.state.get("pin").split(",").map(Number);
     const size = this.shown?.size;
     if (this.state.get("pin")) return size && row < size.rows && column < size.columns ? { row, column } : null;
-    return size ? cellOf(this, this.state.get("word")) : null;
+    return size && this.ready === this.shown ? cellOf(this, this.state.get("word")) : null;
   }
 
   /** The word that is pointed at or pinned, as "sequence:place"; "" is none. Views and strips of words follow it. */
@@ -197,6 +203,7 @@ export class App {
       if (shown.prepare) await shown.prepare();
       if (turn !== this.turn || shown !== this.shown) return;
       shown.draw();
+      this.ready = shown;
       this.controls.sync();
       write(this.note, shown.note?.() ?? "");
       this.key.replaceChildren(...legend(shown.legend?.() ?? [], this.colours));

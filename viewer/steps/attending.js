@@ -63,7 +63,7 @@ export const ATTENDING = {
     },
   },
   turn: {
-    formula: () => formula(row("(", sub("q", "2i"), ",", sub("q", "2i+1"), ")"), "↦", words("rotation by "), "pos", "·", sup("10000", row("−", "2i", "/", sub("d", "k")))),
+    formula: () => formula(row("(", sub("q", "2i"), ",", sub("q", "2i+1"), ")"), "↦", words("\u2002"), words("rotation by\u2002"), "pos", "·", sup("10000", row("−", "2i", "/", sub("d", "k")))),
     says: () => t("This model does not add positions to its words. It turns each pair of numbers of a query and a key by an angle that grows with the position, so that their product depends on the distance between the words."),
     shows: (scene) => {
       const { kit } = scene, { q, k, keys, weights } = seen(scene), places = kit.places(weights), most = kit.most(q, ...places.map(k));

@@ -30,7 +30,11 @@ export class HuggingFaceTokenizer {
     }
     const special = ["pad_id", "bos_id", "eos_id", "unk_id"].map((name) => options?.[name]);
     if (!special.every((id) => Number.isInteger(id) && id >= 0)) throw new Error("the options of the tokenizer do not name its special ids");
-    [this.padId, this.bosId, this.eosId, this.unkId] = special;
+    const [padId, bosId, eosId, unkId] = special;
+    this.padId = padId;
+    this.bosId = bosId;
+    this.eosId = eosId;
+    this.unkId = unkId;
     const { vocabulary, cut } = modelFrom(table?.model);
     this.#cut = cut;
     this.#normalize = normalizerFrom(table.normalizer);

@@ -23,7 +23,10 @@ export class Subwords {
     this.size = model.pieces.length;
     const { unk, ...special } = model.special;
     // A special token that the model lacks has an id behind its last piece.
-    [this.padId, this.bosId, this.eosId] = [special.pad, special.bos, special.eos].map((id) => (id < 0 ? this.size++ : id));
+    const [padId, bosId, eosId] = [special.pad, special.bos, special.eos].map((id) => (id < 0 ? this.size++ : id));
+    this.padId = padId;
+    this.bosId = bosId;
+    this.eosId = eosId;
     this.unkId = unk;
     this.#shown = new Map([this.padId, this.bosId, this.eosId, unk].map((id, i) => [id, SPECIAL_TOKENS[i]]));
     this.#silent = new Set([this.padId, this.bosId, this.eosId]);

@@ -225,7 +225,7 @@ class Contributions {
     const values = { word, against: against ?? "", sum, total: figure(total, 3), error: error.toExponential(0).replace("-", "−"), times: times(Math.exp(Math.abs(total))) };
     const check = against ? t("All parts together: {sum}. The logit of {word} less that of {against}: {total} (difference {error}).", values)
       : t("All parts together: {sum}. The logit of {word}: {total} (difference {error}).", values);
-    const odds = !against ? "" : total >= 0 ? t("So the model holds {word} {times} times as probable as {against}.", values) : t("So the model holds {against} {times} times as probable as {word}.", values);
+    const odds = !against ? "" : Math.abs(total) < 0.05 ? t("So the model holds {word} and {against} about equally probable.", values) : total >= 0 ? t("So the model holds {word} {times} times as probable as {against}.", values) : t("So the model holds {against} {times} times as probable as {word}.", values);
     return [odds, check].filter(Boolean).join(" ");
   }
 

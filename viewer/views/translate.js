@@ -11,6 +11,7 @@ import { button, el, select, tick, write } from "../dom.js";
 import { plain, shorten } from "../show/labels.js";
 import { copy } from "../shell/dialogs.js";
 import { t } from "../shell/language.js";
+import { ko as shared } from "../shell/ko/overview.js";
 import { ko } from "../shell/ko/translating.js";
 import { whenOpen } from "../writing/opening.js";
 
@@ -24,7 +25,7 @@ export const translate = {
   alone: true,
   live: true,
   steady: true,
-  korean: ko,
+  korean: { ...shared, ...ko },
   begin: (app) => app.live?.ready.then(() => {
     languageOf(app.live.about);
     app.controls.head();

@@ -16,9 +16,10 @@ import { specialIds } from "./special.js";
  * @param {Opened} opened
  * @param {Sequences} sequences
  * @param {any} asked
+ * @param {() => Promise<void> | void} pause
  */
-export function lensOf(opened, sequences, asked) {
-  return lens(opened.model, given(ended(opened, sequences, asked)), named(opened), { how: howOf(asked), top: asked.top ?? 5 });
+export function lensOf(opened, sequences, asked, pause) {
+  return lens(opened.model, given(ended(opened, sequences, asked)), named(opened), { how: howOf(asked), top: asked.top ?? 5, pause });
 }
 
 /**

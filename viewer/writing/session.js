@@ -38,6 +38,9 @@ export function session(app) {
 }
 
 export class Session {
+  /** Which line other views look at. */
+  at = 0;
+
   /** @param {any} app */
   constructor(app) {
     this.app = app;

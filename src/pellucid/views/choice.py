@@ -166,7 +166,10 @@ def select(trace: Trace, choice: Choice) -> Selection:
         weights, heads = (weights.mean(0) if choice.head == "mean" else weights.max(0))[None], [-1]
         title = f"{title_of(attention.name, layer)}, {choice.head} of its heads"
     if not (choice.special and choice.sink):
-        of_rows, of_columns = (kept_tokens(side, choice.special, choice.sink) for side in (rows, columns))
+        # The first token is one that is looked at; the first row of cross-attention is another one.
+        own = attention.queries == attention.keys
+        of_rows = kept_tokens(rows, choice.special, choice.sink or not own)
+        of_columns = kept_tokens(columns, choice.special, choice.sink)
         if not (of_rows.any() and of_columns.any()):
             raise DataError("nothing is left to show once these tokens are hidden", "show special tokens, or the sink")
         weights, share = hide_tokens(weights, rows, columns, of_rows, of_columns)

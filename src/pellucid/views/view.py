@@ -56,7 +56,6 @@ PICTURES: Mapping[str, Callable[[Trace, Choice], Drawing]] = {
     "lens": show_lens,
     "contributions": show_contributions,
 }
-"""The views that have a still picture; the others are of pages alone."""
 LARGEST_PAGE = 8_000_000
 """The most characters of a page that has every view unasked, and of a notebook's cell, which becomes slow beyond it."""
 FRAME_AROUND, TALLEST_FRAME = 360, 1000
@@ -77,7 +76,6 @@ class View:
     @property
     def drawing(self) -> Drawing:
         """Draws the still picture. Raises DataError where the trace does not have what the view shows."""
-        check_picture(self.name)
         return PICTURES[self.name](self.trace, self.choice)
 
     @property
@@ -348,12 +346,6 @@ def check_view(name: str) -> None:
         )
     if name not in VIEWS:
         raise ConfigError(f"unknown view `{name}`{did_you_mean(name, OF_TRACES)}", f"views: {', '.join(OF_TRACES)}")
-
-
-def check_picture(name: str) -> None:
-    """Raises ConfigError for a view without a still picture."""
-    if name not in PICTURES:
-        raise ConfigError(f"the view `{name}` is of a page, and has no still picture", f"draw {', '.join(PICTURES)}")
 
 
 def can_serve(name: str, trace: Trace, choice: Choice) -> bool:

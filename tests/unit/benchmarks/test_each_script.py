@@ -71,6 +71,7 @@ def test_wrong_arguments_are_told(
 @pytest.mark.parametrize(
     ("name", "arguments"),
     [
+        ("attribution_methods", "--dates NOWHERE"),
         ("batch_invariance", "NOWHERE --input NOWHERE"),
         ("date_alignment", "NOWHERE"),
         ("decoding_speed", "--data-dir NOWHERE"),

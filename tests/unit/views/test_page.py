@@ -15,7 +15,7 @@ from pellucid.tracing.attention import AttentionTrace
 from pellucid.tracing.ready import trace_from_weights
 from pellucid.tracing.tokens import Token
 from pellucid.tracing.trace import Trace
-from pellucid.views.page import page, write_page
+from pellucid.views.page import page, unpacked, write_page
 from pellucid.views.payload import pack_vectors, pack_weights, payload
 
 
@@ -36,8 +36,8 @@ def trace(one: AttentionTrace | None = None, text: str = "w") -> Trace:
 
 def islands(html: str) -> dict[str, bytes]:
     """The page's data by name, inflated."""
-    found = re.findall(r'<script type="application/octet-stream" id="data-([\w.]+)">([A-Za-z0-9+/=]*)</script>', html)
-    return {name: zlib.decompress(base64.b64decode(text)) for name, text in found}
+    found = re.findall(r'<script type="application/octet-stream(;base85)?" id="data-([\w.]+)">([^<]*)</script>', html)
+    return {name: unpacked(text, dense=bool(dense)) for dense, name, text in found}
 
 
 def manifest(html: str) -> dict[str, object]:

@@ -1,5 +1,8 @@
 import json
 import re
+import warnings
+import zlib
+from base64 import b64decode
 from dataclasses import replace
 from html import unescape
 from pathlib import Path
@@ -9,6 +12,7 @@ import numpy as np
 import pytest
 
 import pellucid
+from pellucid.analysis.aligning_head import aligning_head
 from pellucid.analysis.evolution import gathered
 from pellucid.errors import ConfigError, DataError
 from pellucid.tracing.predictions import Prediction
@@ -16,9 +20,13 @@ from pellucid.tracing.trace import Trace
 from pellucid.views import ASKING, VIEWS
 from pellucid.views import view as view_module
 from pellucid.views.choice import Choice
+from pellucid.views.opening import sharpest_head
 from pellucid.views.payload import payload
 from pellucid.views.view import LONGEST_TITLE, View, text_of
 from tests.unit.views.drawn import contributions_of, encoder, lens_of, parsed, texts, tokens, translation
+
+OF_PASSES = set(VIEWS) - {*ASKING, "lens", "contributions"}
+"""The views that need no model, and nothing that a trace of attention does not have."""
 
 
 def test_a_view_writes_svg_png_and_html(tmp_path: Path) -> None:
@@ -155,11 +163,10 @@ def test_a_width_that_no_picture_has(width: Any) -> None:
 
 
 def test_all_views_are_those_that_the_trace_can_serve() -> None:
-    assert pellucid.view(encoder(), "heads").page_views("all") == [
-        "overview", "text", "heads", "matrix", "model", "neuron", "flow",
-    ]  # fmt: skip
+    of_encoder = ["overview", "text", "heads", "matrix", "model", "neuron", "flow"]
+    assert pellucid.view(encoder(), "heads").page_views("all") == of_encoder
     both = pellucid.view(translation(), "compare", other=translation())
-    assert set(both.page_views("all")) == set(VIEWS) - {"evolution", "lens", "contributions", *ASKING}
+    assert set(both.page_views("all")) == OF_PASSES - {"evolution"}
     assert pellucid.view(encoder(), "heads").page_views() == ["heads"]
     assert pellucid.view(encoder(), "heads").page_views(["matrix"]) == ["heads", "matrix"]
     with pytest.raises(ConfigError, match="unknown view `x`"):
@@ -202,7 +209,7 @@ def test_a_comparison_opens_with_the_head_of_its_picture() -> None:
 def test_the_checkpoints_of_a_run_can_be_compared() -> None:
     first, last = translation(), translation(["zwei", "Hunde", "<e>"])
     view = pellucid.view(last, "evolution", evolution=gathered([10, 20], [first, last]))
-    assert set(view.page_views("all")) == set(VIEWS) - {"lens", "contributions", *ASKING}
+    assert set(view.page_views("all")) == OF_PASSES
     parts = view.page_parts(["evolution", "compare"])
     assert parts["extras"]["names"] == ["step 10", "step 20"]
     assert parts["state"]["trace"] == "1"
@@ -263,12 +270,18 @@ def test_a_page_of_what_there_is_not_says_so(tmp_path: Path) -> None:
 def test_a_notebook_shows_a_frame_that_reaches_nothing_and_a_picture() -> None:
     bundle = pellucid.view(encoder(), "matrix")._repr_mimebundle_()
     assert set(bundle) == {"text/html", "text/plain", "image/png"}
-    frame = re.fullmatch(
-        r'<iframe sandbox="([^"]*)" srcdoc="([^"]*)" title="[^"]*" style="[^"]*"></iframe>', bundle["text/html"]
+    both = re.fullmatch(
+        r'<div style="display: grid"><img alt="[^"]*" src="data:image/svg\+xml;base64,([^"]*)" style="([^"]*)">'
+        r'<iframe sandbox="([^"]*)" srcdoc="([^"]*)" title="[^"]*" style="([^"]*)"></iframe></div>',
+        bundle["text/html"],
     )
-    assert frame is not None
-    assert frame[1].split() == ["allow-scripts", "allow-downloads"]
-    assert "Content-Security-Policy" in unescape(frame[2])
+    assert both is not None
+    picture, of_picture, sandbox, page, of_frame = both.groups()
+    parsed(b64decode(picture).decode("utf-8"))
+    assert "grid-area: 1 / 1" in of_picture
+    assert "grid-area: 1 / 1" in of_frame  # above the picture: it covers it where it may run
+    assert sandbox.split() == ["allow-scripts", "allow-downloads"]
+    assert "Content-Security-Policy" in unescape(page)
     assert bundle["text/plain"].startswith("Encoder: self-attention, layer 1. ")
 
 
@@ -279,14 +292,70 @@ def test_without_matplotlib_the_picture_is_svg(monkeypatch: pytest.MonkeyPatch) 
     assert "image/png" not in bundle
 
 
+def views_of(html: str) -> list[str]:
+    """The views that a page offers."""
+    packed = re.search(r'id="data-manifest">([^<]*)<', html)
+    assert packed is not None
+    return list(json.loads(zlib.decompress(b64decode(packed[1])))["views"])
+
+
+def test_a_page_has_every_view_while_it_is_small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    view = pellucid.view(encoder(), "heads")
+    view.html(tmp_path / "a.html")
+    assert views_of((tmp_path / "a.html").read_text(encoding="utf-8")) == view.page_views("all")
+    frame = re.search(r'srcdoc="([^"]*)"', view._repr_mimebundle_()["text/html"])
+    assert frame is not None
+    assert views_of(unescape(frame[1])) == view.page_views("all")
+    monkeypatch.setattr(view_module, "LARGEST_PAGE", 1000)
+    with pytest.warns(UserWarning, match="so the page has one"):
+        view.html(tmp_path / "a.html")
+    assert views_of((tmp_path / "a.html").read_text(encoding="utf-8")) == ["heads"]
+
+
+def test_a_script_that_no_font_has_is_shown_as_text_without_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
+    def lacking(*args: Any) -> bytes:
+        warnings.warn("no installed font has 1 of the picture's characters", stacklevel=1)
+        return b"boxes"
+
+    monkeypatch.setattr("pellucid.views.canvas.drawing.to_png", lacking)
+    bundle = pellucid.view(encoder(), "matrix")._repr_mimebundle_()
+    assert set(bundle) == {"text/html", "text/plain", "image/svg+xml"}
+
+
+def test_each_attention_opens_with_a_head_that_says_something() -> None:
+    trace = translation()
+    for name in ("heads", "matrix", "alignment", "model"):
+        parts = pellucid.view(trace, name).page_parts(["heads", "alignment"])
+        layer, head, extraction = aligning_head(trace, None, None)
+        assert parts["extras"]["opening"][0]["cross"] == [layer, head]
+        assert parts["state"]["alignment.row"] == extraction.row
+        assert "heads" not in parts["state"]
+    chosen = pellucid.view(trace, "heads", layer=1, head=2).page_parts(["heads"])["state"]
+    assert (chosen["layer"], chosen["head"], chosen["heads"]) == ("1", "2", "2")
+
+
+def test_the_sharpest_head_that_is_no_sink() -> None:
+    found = encoder()
+    attention, keys = found["encoder.self"], found.sequences["src"]
+    ready = np.full((2, 2, len(keys), len(keys)), 1 / len(keys), np.float32)
+    ready[0, 1] = np.eye(len(keys))[0]  # the sharpest, and a sink
+    ready[1, 0] = np.eye(len(keys))
+    ready[1, 0, 0] = np.eye(len(keys))[1]
+    given = replace(attention, q=None, k=None, v=None, bias=None, mask=None, value_norms=None, ready=ready)
+    assert sharpest_head(given, keys) == [1, 0]
+    ready[:] = np.eye(len(keys))[0]
+    ready[0, 1, 1] = np.eye(len(keys))[1]
+    assert sharpest_head(given, keys) == [0, 1]
+
+
 def test_what_is_too_much_for_a_notebook_becomes_thumbnails_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     pages = {"heads": "x" * 900, "model": "y" * 90}
     monkeypatch.setattr(view_module, "page", lambda traces, *, view, **rest: pages[view])
-    monkeypatch.setattr(view_module, "LARGEST_CELL", 500)
+    monkeypatch.setattr(view_module, "LARGEST_PAGE", 500)
     html = pellucid.view(encoder(), "heads")._repr_mimebundle_()["text/html"]
     assert "y" * 90 in html
     assert ".html(path)" in html
-    monkeypatch.setattr(view_module, "LARGEST_CELL", 50)
+    monkeypatch.setattr(view_module, "LARGEST_PAGE", 50)
     html = pellucid.view(encoder(), "heads")._repr_mimebundle_()["text/html"]
     assert "<iframe" not in html
     assert html.startswith("<svg")

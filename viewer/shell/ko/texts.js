@@ -34,5 +34,6 @@ export const ko = {
   "All parts together: {sum}. The logit of {word}: {total} (difference {error}).": "모든 부분의 합은 {sum}입니다. {word}의 로짓은 {total}입니다(차이 {error}).",
   "So the model holds {word} {times} times as probable as {against}.": "모델이 보기에 {word}의 확률은 {against}의 {times}배입니다.",
   "So the model holds {against} {times} times as probable as {word}.": "모델이 보기에 {against}의 확률은 {word}의 {times}배입니다.",
+  "So the model holds {word} and {against} about equally probable.": "모델이 보기에 {word}와(과) {against}의 확률은 거의 같습니다.",
   part: "부분", "encoder self-attention": "인코더 셀프 어텐션", "layer {layer}, {sublayer}, head {head}": "층 {layer}, {sublayer}, 헤드 {head}", encoder: "인코더", self: "셀프", cross: "크로스", biases: "편향",
 };

@@ -16,7 +16,9 @@ INVISIBLE = re.compile(
     "[\u0080-\u009f\u00ad\u061c\u115f\u1160\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u2067\u206a-\u206f\ufeff]"
 )
 ISOLATES = re.compile("[\u2068\u2069]")
-"""What isolated() puts around a token: a picture's text has it, a token of it has its name alone."""
+"""The marks that isolated() puts around a token. A picture's text has them, a token its name alone."""
+MOST_MARKS = 6
+"""The most marks on one letter that are shown: more would cover what stands above and below."""
 ZERO_WIDTH_JOINER = "\u200d"
 _NARROW, _WIDE = frozenset("iljtfrI|!.,:;'`()[]{}/\\ "), frozenset("mwMWOQGD@%&—…")
 
@@ -30,7 +32,14 @@ def printable(text: str) -> str:
 
 def visible(token: str) -> str:
     """Returns the printable token with its spaces as ␣."""
-    return "".join("␣" if char.isspace() else char for char in printable(ISOLATES.sub(_named, token)))
+    shown, marks = "", 0
+    for char in printable(ISOLATES.sub(_named, token)):
+        marks = marks + 1 if unicodedata.category(char).startswith("M") else 0
+        if marks <= MOST_MARKS:
+            shown += "␣" if char.isspace() else char
+        elif marks == MOST_MARKS + 1:
+            shown += "…"
+    return shown
 
 
 def _named(found: re.Match[str]) -> str:

@@ -38,7 +38,7 @@ class Products:
     masked: np.ndarray
     """(M,), True where the query may not attend."""
     divided: bool = True
-    """Whether the model divides by sqrt(K), as in equation 1; T5 does not, and `query` is what it multiplied."""
+    """False where the model does not divide by sqrt(K) as equation 1 does: T5. `query` is what it multiplied."""
 
     @property
     def parts(self) -> Array:

@@ -10,6 +10,7 @@ from pellucid.errors import ConfigError, DataError, install
 from pellucid.views.canvas.drawing import Drawing
 from pellucid.views.canvas.png import _learn_new_fonts, installed_fonts
 from pellucid.views.canvas.shapes import Box, Dot, Label, Line, Raster
+from pellucid.views.canvas.text import isolated
 from tests.processes import run_python
 
 RED = np.array([[[255, 0, 0], [0, 0, 255]]], np.uint8)
@@ -31,6 +32,13 @@ def test_a_raster_lies_where_it_is_put() -> None:
     assert (pixels[2:18, 2:8] == [255, 0, 0]).all()
     assert (pixels[2:18, 12:18] == [0, 0, 255]).all()
     assert (pixels[:, 22:] == 255).all()
+
+
+def test_what_keeps_a_token_s_direction_is_not_painted() -> None:
+    plain, kept = (
+        Drawing("t", width=90, height=20).add(Label(t, 5, 15, 12)) for t in ("of 2,", f"of {isolated('2')},")
+    )
+    assert (painted(plain) == painted(kept)).all()
 
 
 def test_scale_is_dots_a_pixel() -> None:

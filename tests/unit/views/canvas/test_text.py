@@ -1,7 +1,7 @@
 import pytest
 
 from pellucid.tracing.tokens import Token
-from pellucid.views.canvas.text import clusters, label, labels, printable, shorten, text_width, visible
+from pellucid.views.canvas.text import clusters, isolated, label, labels, printable, shorten, text_width, visible
 from tests.unit.views.drawn import tokens
 
 
@@ -17,6 +17,8 @@ from tests.unit.views.drawn import tokens
         ("\ud800\uffff", "��"),
         ("a\u202eb\u2066c", "a[U+202E]b[U+2066]c"),
         ("\u200b\ufeff", "[U+200B][U+FEFF]"),
+        ("a\u2068b\u2069", "a[U+2068]b[U+2069]"),
+        ("e" + "\u0301" * 1500, "e" + "\u0301" * 6 + "…"),
         ("달력", "달력"),
         ("👩\u200d💻", "👩\u200d💻"),
         ("", ""),
@@ -25,6 +27,10 @@ from tests.unit.views.drawn import tokens
 )
 def test_what_is_invisible_is_made_visible(token: str, shown: str) -> None:
     assert visible(token) == shown
+
+
+def test_what_keeps_a_token_s_direction_stays_in_a_line() -> None:
+    assert printable(f"from {isolated('עברית')} on") == "from \u2068עברית\u2069 on"
 
 
 def test_a_space_within_a_line_of_text_stays_one() -> None:
