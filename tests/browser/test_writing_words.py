@@ -190,7 +190,7 @@ def test_a_head_that_follows_the_words_is_told_from_one_that_rests() -> None:
 
 def test_the_overview_carries_its_own_korean_and_no_more() -> None:
     korean = in_node('return (await viewer("shell/ko/overview.js")).ko;')
-    parts = [VIEWER / "writing" / f"{name}.js" for name in ("glance", "output", "bars", "opening", "findings")]
+    parts = [VIEWER / "writing" / f"{name}.js" for name in ("glance", "output", "bars", "opening", "findings", "words")]
     sources = [path.read_text(encoding="utf-8") for path in (VIEWER / "views" / "overview.js", *parts)]
     shell = in_node('return (await viewer("shell/ko/viewing.js")).ko;')
     said = {text for source in sources for text in SAID.findall(source)}
