@@ -26,8 +26,6 @@ export const what_if = {
 const GOES_ON = 24;
 
 class WhatIf {
-  /** @type {import("../writing/words.js").Word[]} */ read;
-
   hint = "";
   size = { rows: 0, columns: 0 };
 
