@@ -272,7 +272,8 @@ def test_a_notebook_shows_a_frame_that_reaches_nothing_and_a_picture() -> None:
     assert set(bundle) == {"text/html", "text/plain", "image/png"}
     both = re.fullmatch(
         r'<div style="display: grid"><img alt="[^"]*" src="data:image/svg\+xml;base64,([^"]*)" style="([^"]*)">'
-        r'<div style="([^"]*)"><iframe sandbox="([^"]*)" srcdoc="([^"]*)" title="[^"]*" style="[^"]*"></iframe></div></div>',
+        r'<div style="([^"]*)"><iframe sandbox="([^"]*)" srcdoc="([^"]*)" title="[^"]*" style="[^"]*">'
+        r"</iframe></div></div>",
         bundle["text/html"],
     )
     assert both is not None
