@@ -133,7 +133,7 @@ class View:
         parts = self.page_parts(offered)
         room = LARGEST_PAGE - len(page(self.traces, view=self.name, views=offered, **parts))
         islands = islands_within(model, room, examples)
-        return islands and page(self.traces, view=self.name, views=offered, model=islands, **parts)
+        return page(self.traces, view=self.name, views=offered, model=islands, **parts) if islands else None
 
     def whole_page(self, views: Sequence[str] | str = "all") -> str:
         """Returns the HTML of the page with these views, and this one."""
@@ -156,8 +156,10 @@ class View:
         if not can_serve(self.name, self.trace, self.choice):
             _ = self.drawing  # raises DataError, which says what is missing
         choice = self.choice
-        given = {"lens": choice.lens, "contributions": choice.all_contributions}
-        extras = view_extras(self.traces, views, gold=[choice.gold], ablation=choice.ablation, **given)
+        extras = view_extras(
+            self.traces, views, gold=[choice.gold], ablation=choice.ablation, lens=choice.lens,
+            contributions=choice.all_contributions,
+        )  # fmt: skip
         names: Sequence[str] = choice.names or ()
         if choice.evolution is not None:
             extras["evolution"] = choice.evolution.extras()
