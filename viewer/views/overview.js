@@ -3,14 +3,14 @@
 import { button, el, write } from "../dom.js";
 import { plain } from "../show/labels.js";
 import { t } from "../shell/language.js";
-import { bars } from "../writing/classes.js";
+import { bars } from "../writing/bars.js";
 import { following, ofClasses, ofHeads, ofMost, ofOcclusion, ofSureness } from "../writing/findings.js";
 import { sketch, thumbnails } from "../writing/glance.js";
 import { whenOpen } from "../writing/opening.js";
 import { legend, Output } from "../writing/output.js";
 import { asked } from "../writing/session.js";
 import { words } from "../writing/words.js";
-import { ko } from "../shell/ko/translating.js";
+import { ko } from "../shell/ko/overview.js";
 
 /** @type {import("./view.js").View} */
 export const overview = {

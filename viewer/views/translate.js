@@ -11,6 +11,7 @@ import { button, el, select, tick, write } from "../dom.js";
 import { plain, shorten } from "../show/labels.js";
 import { copy } from "../shell/dialogs.js";
 import { t } from "../shell/language.js";
+import { ko as shared } from "../shell/ko/overview.js";
 import { ko } from "../shell/ko/translating.js";
 import { whenOpen } from "../writing/opening.js";
 
@@ -24,7 +25,7 @@ export const translate = {
   alone: true,
   live: true,
   steady: true,
-  korean: ko,
+  korean: { ...shared, ...ko },
   begin: (app) => app.live?.ready.then(() => {
     languageOf(app.live.about);
     app.controls.head();
@@ -142,7 +143,7 @@ class Translate {
     if (!least || least.probability === null) return "";
     const chosen = done.some((line) => line.prefix.length) ? t("From the word that you chose on, the model went on by itself.") + " " : "";
     const token = percent(sureness(done.flatMap((line) => line.result.probabilities)).token);
-    if (least.probability >= 0.9) return chosen + t("The model was sure of every word: {least} or more.", { least: percent(least.probability) });
+    if (least.probability >= 0.9) return chosen + t("The model was sure of every word: {least} for the least sure of them.", { least: percent(least.probability) });
     return chosen + t("Least sure of “{word}”: {chance}. On average {token} a token.", { word: plain(least.text), chance: percent(least.probability), token });
   }
 
@@ -158,7 +159,9 @@ class Translate {
     this.best.replaceChildren(...others.slice(0, 8).map((/** @type {any} */ other) => {
       const parts = partsOf(other.text), { after } = changes(best, parts);
       const text = parts.flatMap((part, i) => [write(el(after[i] ? "mark" : "span"), plain(part)), " "]);
-      const choose = button("", () => this.session.choose(line, other.parts ?? [other.ids]), { class: "other", title: t("take this one") });
+      // Of a line of several sentences the search says which words are others, not where each sentence of them ends.
+      const choose = line.result.parts?.length > 1 ? el("div", { class: "other" })
+        : button("", () => this.session.choose(line, [other.ids]), { class: "other", title: t("take this one") });
       choose.append(el("span", { dir: "auto" }, ...text), write(el("span", { class: "chance" }), percent(Math.exp(other.score))));
       return el("li", {}, choose);
     }));

@@ -3,11 +3,12 @@
 import { button, el, write } from "../dom.js";
 import { plain } from "../show/labels.js";
 import { t } from "../shell/language.js";
-import { bars } from "../writing/classes.js";
+import { bars } from "../writing/bars.js";
 import { legend, Output } from "../writing/output.js";
 import { asked, session } from "../writing/session.js";
 import { Switches } from "../writing/switches.js";
 import { changes, percent, sureness, times, words } from "../writing/words.js";
+import { ko as shared } from "../shell/ko/overview.js";
 import { ko } from "../shell/ko/translating.js";
 import { whenOpen } from "../writing/opening.js";
 
@@ -17,7 +18,7 @@ export const what_if = {
   title: "What if",
   alone: true,
   live: true,
-  korean: ko,
+  korean: { ...shared, ...ko },
   open: (app, stage) => whenOpen(app, stage, () => new WhatIf(app, stage)),
 };
 
@@ -57,8 +58,6 @@ class WhatIf {
 
   /** @type {(string | Node)[]} */
   controls = [];
-  /** @type {import("../writing/words.js").Word[]} */
-  read = [];
 
   /** @param {string} title @param {"before" | "after"} which */
   #side(title, which) {

@@ -12,7 +12,6 @@ import { words } from "./words.js";
  * @property {number} [fresh] how many of the words are new; the rest is what stood there before
  * @property {any} result what the client gave, once it is whole
  * @property {string} failure
- * @property {number} [fresh] how many of the words are new, while others of before still stand
  * @property {number[][]} prefix the tokens that a person has chosen, of each part of the line; empty: none
  */
 
