@@ -293,7 +293,7 @@ def test_each_source_is_there() -> None:
 
 def test_the_page_of_a_trace_alone_does_not_offer_it() -> None:
     _, trace = living()
-    assert "step" not in View("matrix", trace, Choice()).page_views("all")
+    assert "step" not in View(trace, "matrix", Choice()).page_views("all")
 
 
 def test_every_text_is_there_in_korean() -> None:
