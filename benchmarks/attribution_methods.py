@@ -1,4 +1,4 @@
-"""Claim: of the ways to say which word a word came from, occlusion and attention's mean agree best with known links.
+"""Claim: occlusion and direct attribution tell which word a word came from; gradients do so far less often.
 
     python benchmarks/attribution_methods.py --dates pellucid-demo/run --multi30k RUN --data-dir DATA > attribution.json
     python benchmarks/attribution_methods.py --dates pellucid-demo/run --sentences 20    (a trial of seconds)
@@ -43,6 +43,7 @@ from pellucid.data.dates import split_dates
 from pellucid.data.lines import read_lines
 from pellucid.data.locate import locate
 from pellucid.demo import HELD_OUT, PAIRS, SEED
+from pellucid.errors import DataError
 from pellucid.evaluation.scores import middle
 from pellucid.run.folder import stored_recipe
 from pellucid.tasks.translator import Translator
@@ -78,7 +79,7 @@ def merged(case: Case, values: npt.NDArray[Any], absolute: bool = False, later: 
 
 def heads_of(case: Case) -> dict[str, Floats]:
     """What each head of cross-attention says, (rows, units), by the step that writes and the one that reads."""
-    weights, found = all_weights(case.trace["cross"]), {}
+    weights, found = all_weights(case.trace["cross"]), dict[str, Floats]()
     for later, step in enumerate(("writes", "reads")):
         for layer, heads in enumerate(merged(case, weights, later=later)):
             found |= {f"layer {layer} head {head}, {step}": values for head, values in enumerate(heads)}
@@ -150,15 +151,18 @@ def dates(translator: Translator, count: int) -> list[Case]:
 def multi30k(translator: Translator, sides: tuple[str, str], data_dir: str | None, count: int) -> list[Case]:
     """Sentences of the test set, in words, with the links of IBM model 1 between them and what the model writes."""
     train, test = (
-        locate(DataConfig(**dict(zip(("src", "tgt"), (f"{name}.{side}.gz" for side in sides), strict=True))), data_dir)
+        locate(DataConfig(src=f"{name}.{sides[0]}.gz", tgt=f"{name}.{sides[1]}.gz"), data_dir)
         for name in ("multi30k/train", TEST)
     )
-    model = Links(*([words(line) for line in read_lines(str(file))] for file in (train.src, train.tgt)))
+    source, target = ([words(line) for line in read_lines(str(file))] for file in (train.src, train.tgt))
+    model = Links(source, target)
     cases = []
     for line in list(read_lines(str(test.src)))[:count]:
         trace = translator.trace(line, beam_size=1)
         units, rows = ([g for g in words_of(trace.sequences[side]) if not trace.sequences[side][g[0]].special]
                        for side in ("src", "out"))  # fmt: skip
+        if not (units and rows):
+            continue  # nothing was written
         src, out = (
             ["".join(trace.sequences[side][place].written for place in group).strip().lower() for group in groups]
             for side, groups in (("src", units), ("out", rows))
@@ -254,6 +258,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             cases = dates(translator, args.sentences)
         else:
             cases = multi30k(translator, languages(stored_recipe(Path(run))), args.data_dir, args.sentences)
+        if len(cases) < 2:
+            raise DataError(f"`{run}` writes nothing to explain", "train it for longer")
         say(f"{task}, {Path(run).name}")
         found.append({"task": task, "run": Path(run).name, **compared(translator, cases, say)})
     print_json({**circumstances(__file__, argv), "steps": STEPS, "rounds_of_em": ROUNDS, "found": found})

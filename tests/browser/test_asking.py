@@ -56,9 +56,9 @@ def test_heads_and_layers_are_switched_off(open_page: Open) -> None:
     page.click("[data-key='encoder.2']")
     until(opened, "live.asked.at(-1)[2].layersOff.length === 1")
     assert asked(opened)[-1][2]["layersOff"] == ["encoder.2"]
-    page.click("[aria-label='all heads of layer 0, Cross']")
+    page.click("[aria-label='0: all heads of the layer, Cross']")
     until(opened, "live.asked.at(-1)[2].off.length === 5")
-    page.click("[aria-label='all heads of layer 0, Cross']")
+    page.click("[aria-label='0: all heads of the layer, Cross']")
     until(opened, "live.asked.at(-1)[2].off.length === 1")
     assert opened.ask("[p.get('off'), p.get('layersoff')]") == ["cross.1.3", "encoder.2"]
 

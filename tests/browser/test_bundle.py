@@ -34,9 +34,10 @@ def test_it_is_what_its_sources_give(tmp_path: Path) -> None:
 
 
 def test_a_page_of_one_view_takes_at_most_60_kilobytes() -> None:
-    of_attention = set(VIEWS) - {*ASKING, "overview", "lens", "contributions"}
-    sizes = {view: len(page([translation()], view=view)) for view in of_attention}
-    assert max(sizes.values()) <= 60_000, sizes
+    sizes = {view: len(page([translation()], view=view)) for view in VIEWS}
+    assert max(size for view, size in sizes.items() if view not in ASKING) <= 60_000, sizes
+    # These stand in pages with a model alone, beside which they are small.
+    assert max(sizes[view] for view in ASKING) <= 66_000, sizes
 
 
 def test_the_script_leaves_no_name_in_the_page() -> None:

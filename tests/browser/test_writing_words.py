@@ -163,7 +163,9 @@ def test_every_text_has_its_korean() -> None:
     findings = (VIEWER / "writing" / "findings.js").read_text(encoding="utf-8")
     english |= set(re.findall(r'text: "((?:[^"\\]|\\.)*)"', findings))
     korean = in_node(
-        'return { ...(await viewer("shell/ko/viewing.js")).ko, ...(await viewer("shell/ko/translating.js")).ko };'
+        "const found = {}; for (const part of a) Object.assign(found, (await viewer(`shell/ko/${part}.js`)).ko);"
+        "return found;",
+        ["viewing", "overview", "translating"],
     )
     assert len(english) > 100
     assert sorted(english - set(korean)) == []
@@ -184,3 +186,13 @@ def test_a_head_that_follows_the_words_is_told_from_one_that_rests() -> None:
     found = in_node(script, [resting, follows, even])
     assert found["best"] == 1
     assert found["finding"] == {"layer": 0, "head": 1, "share": "80 %"}
+
+
+def test_the_overview_carries_its_own_korean_and_no_more() -> None:
+    korean = in_node('return (await viewer("shell/ko/overview.js")).ko;')
+    parts = [VIEWER / "writing" / f"{name}.js" for name in ("glance", "output", "bars", "opening", "findings", "words")]
+    sources = [path.read_text(encoding="utf-8") for path in (VIEWER / "views" / "overview.js", *parts)]
+    shell = in_node('return (await viewer("shell/ko/viewing.js")).ko;')
+    said = {text for source in sources for text in SAID.findall(source)}
+    assert sorted(said - set(korean) - set(shell)) == []
+    assert all(any(f'"{text}"' in source for source in sources) for text in korean if text != "changed")

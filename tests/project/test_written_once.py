@@ -12,7 +12,7 @@ TWICE: dict[tuple[object, ...], str] = {
     ("", ".", ".."): "what no file may be called: of ours, and of Hugging Face's",
     ("aa", "ab", "ba", "bb"): "what a shell completes, without the views",
     ("argmax", "mutual", "threshold"): "what a shell completes, without torch",
-    ("pellucid", "hf", "ct2", "onnx"): "what a shell completes, without torch",
+    ("pellucid", "hf", "ct2", "onnx", "page"): "what a shell completes, without torch",
     ("spaces", "words", "characters"): "what a shell completes, without torch",
 }
 """The exceptions. Where one of two is changed, they are not equal any more, and the test fails as well."""

@@ -12,18 +12,22 @@ import { logSoftmax, pass, sumsOf, topOf, written } from "./passes.js";
  * @param {any} model
  * @param {import("./passes.js").Given} given
  * @param {import("./passes.js").Name} name
- * @param {{how?: import("./passes.js").How, top?: number}} [options]
- * @returns {Lens}
+ * @param {{how?: import("./passes.js").How, top?: number, pause?: () => Promise<void> | void}} [options] `pause` lets others in
+ *   between two stages
+ * @returns {Promise<Lens>}
  */
-export function lens(model, given, name, { how, top = 5 } = {}) {
+export async function lens(model, given, name, { how, top = 5, pause } = {}) {
   const { logits, records, stack } = pass(model, given, how);
   const rows = written(given, logits), width = logits.length / rows.length; // R, V
   const streams = [{ stage: "embedding", states: records.get(stack === "decoder" ? "tgt_embedding" : "src_embedding").output }];
   for (const { layer, sublayer, after } of sumsOf(records, stack)) streams.push({ stage: `layer ${layer} ${sublayer}`, states: after });
-  const cells = streams.map(({ states }) => {
+  /** @type {LensCell[][]} */
+  const cells = [];
+  for (const { states } of streams) {
     const read = model.readout(states); // (R, V)
-    return rows.map((id, row) => cellOf(logSoftmax(read, row, width), id, name, top));
-  });
+    cells.push(rows.map((id, row) => cellOf(logSoftmax(read, row, width), id, name, top)));
+    await pause?.();
+  }
   return { sequence: given.tgt ? "out" : "classes", stages: streams.map(({ stage }) => stage), cells };
 }
 

@@ -18,20 +18,6 @@ import { PLAIN } from "../model/how.js";
 /** @typedef {(id: number) => {text: string, piece: string}} Name names a word of the vocabulary, or a class */
 
 /**
- * What the trace's pass was given.
- * @param {import("../data/trace.js").Trace} trace
- * @returns {Given}
- */
-export function given(trace) {
-  const ids = (/** @type {string} */ name) => {
-    const found = trace.sequences[name]?.map((token) => token.id);
-    return found && found.every((id) => id !== null) ? /** @type {number[]} */ (found) : null;
-  };
-  const src = ids("src"), segments = trace.sequences.src?.map((token) => token.segment) ?? [];
-  return { src, tgt: ids("tgt"), out: ids("out"), ...(segments.some((one) => one > 0) ? { segments } : {}) };
-}
-
-/**
  * Runs a pass, and returns its logits, a row for each word that was written or one for a classifier, with everything
  * that was told.
  * @param {any} model one of families.js that writes something

@@ -1,7 +1,7 @@
 // What was found out about a trace beyond its attention: by Python, which put it into the page, or by the page's model.
 
-import { given } from "../analysis/passes.js";
 import { t } from "../shell/language.js";
+import { given } from "./given.js";
 
 /** @type {WeakMap<object, Map<string, Promise<any>>>} by trace what was asked of it */
 const found = new WeakMap();

@@ -39,7 +39,11 @@ async function inflate(name) {
   if (!element) throw new Error(`the page has no data \`${name}\``);
   const text = element.textContent ?? "", dense = /** @type {HTMLScriptElement} */ (element).type.endsWith("base85");
   const stream = new Blob([dense ? fromBase85(text) : fromBase64(text)]).stream().pipeThrough(new DecompressionStream("deflate"));
-  return new Uint8Array(await new Response(stream).arrayBuffer());
+  try {
+    return new Uint8Array(await new Response(stream).arrayBuffer());
+  } catch {
+    throw new Error(`the page's data \`${name}\` is damaged`);
+  }
 }
 
 /**
@@ -89,5 +93,5 @@ const KINDS = { float32: Float32Array, uint8: Uint8Array, int32: Int32Array };
  */
 export async function array(handle) {
   const bytes = await island(handle.array);
-  return new KINDS[handle.dtype](bytes.buffer, bytes.byteOffset, handle.shape.reduce((all, one) => all * one, 1));
+  return new KINDS[handle.dtype](/** @type {ArrayBuffer} */ (bytes.buffer), bytes.byteOffset, handle.shape.reduce((all, one) => all * one, 1));
 }

@@ -21,6 +21,12 @@ import { cellOf, wordOf } from "./word.js";
 const NOTHING = /** @type {any} */ ({ model: {}, sequences: {}, attentions: new Map(), faithfulness: null, search: null, predictions: null, classes: null });
 
 export class App {
+  /** @type {import("./controls.js").Controls} */ controls;
+  /** @type {import("./readout.js").Readout} */ readout;
+  /** @type {import("./tip.js").Tip} */ tip;
+  /** @type {import("../show/grid.js").Grid} */ grid;
+  copied = ""; // what was copied last, for whoever asks by a script
+
   /**
    * @param {HTMLElement} root
    * @param {any} page what trace.js read

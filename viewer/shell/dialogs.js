@@ -25,7 +25,7 @@ function open(title, ...content) {
  */
 export function help(app, keys) {
   const list = [...keys, ...(app.shown.keys ?? [])].flatMap(([key, what]) => [
-    el("dt", {}, ...key.split(" ").map((one) => el("kbd", {}, one))), el("dd", {}, t(what))]);
+    el("dt", {}, ...key.split(" ").map((/** @type {string} */ one) => el("kbd", {}, one))), el("dd", {}, t(what))]);
   const figures = Object.entries(MEANINGS).flatMap(([name, meaning]) => [el("dt", {}, t(name)), el("dd", {}, t(meaning))]);
   open(t("Keys and figures"), write(el("p", {}), described(app)), el("dl", { class: "keys" }, ...list),
     el("p", {}, t("“·” begins a piece that continues the word before it, “␣” is a space, “⟨…⟩” a character that cannot be seen.")),
@@ -38,7 +38,7 @@ export function exporting(app) {
   const { shown } = app;
   const then = (/** @type {() => any} */ act) => () => { dialog.close(); act(); };
   const choices = [
-    shown.picture && button(t("Picture as PNG"), then(() => painted(app).toBlob((blob) => blob && save(app, blob, "png")))),
+    shown.picture && button(t("Picture as PNG"), then(() => painted(app).toBlob((/** @type {Blob | null} */ blob) => blob && save(app, blob, "png")))),
     shown.csv && button(t("All numbers as CSV"), then(() => save(app, new Blob([shown.csv()], { type: "text/csv" }), "csv"))),
     shown.csv && button(t("Copy the row as CSV"), then(() => copy(app, shown.csv(app.cell?.row ?? 0), t("the row")))),
     app.readout.reading && button(t("Copy the cell as text"), then(() => copy(app, app.readout.reading?.text ?? "", t("the cell")))),
@@ -52,6 +52,7 @@ export function painted(app) {
   const lines = [shorten(plain(app.page.title), 120), [t(app.view.title), app.shown.label?.()].filter(Boolean).join(": ")];
   const { picture, pictures } = app.shown, signs = app.shown.legend?.() ?? [];
   if (!pictures || pictures.length < 2) return picture.whole(app.colours, lines, signs);
+  /** @type {HTMLCanvasElement[]} */
   const parts = pictures.map((/** @type {any} */ one, /** @type {number} */ i) => one.picture.whole(app.colours, i ? [one.title] : [...lines, one.title], i + 1 === pictures.length ? signs : []));
   const canvas = el("canvas", { width: Math.max(...parts.map((part) => part.width)), height: parts.reduce((sum, part) => sum + part.height, 0) });
   const ctx = canvas.getContext("2d");

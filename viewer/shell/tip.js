@@ -3,6 +3,8 @@
 import { el, write } from "../dom.js";
 
 export class Tip {
+  text = "";
+
   /** @param {HTMLElement} root */
   constructor(root) {
     this.root = el("div", { class: "tip", "aria-hidden": "true", hidden: true });

@@ -16,6 +16,7 @@ export const LEAST_CELL = 9;
  * @property {number} overhang how far slanted names reach beyond the right edge
  * @property {string[]} rows
  * @property {string[]} columns
+ * @property {boolean} [flat] whether columns' names lie, since they fit
  * @property {Titles} [titles]
  */
 

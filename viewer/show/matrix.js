@@ -26,6 +26,9 @@ import { Picture } from "./picture.js";
  */
 
 export class MatrixPicture {
+  /** @type {import("./axis.js").Frame} */ frame;
+  /** @type {HTMLCanvasElement} */ image;
+
   /** @type {Matrix | null} */
   #shown = null;
 

@@ -32,7 +32,7 @@ export function stepMap(steps, here, go) {
   const items = [];
   let stack = "";
   for (const [key, group] of groups) {
-    if (group[0].stack !== stack) items.push(el("h3", {}, (stack = group[0].stack) === "encoder" ? t("Encoder") : t("Decoder")));
+    if (group[0].stack !== stack) items.push(el("h2", {}, (stack = group[0].stack) === "encoder" ? t("Encoder") : t("Decoder")));
     const name = group[0].layer !== null ? t("layer {layer}", { layer: group[0].layer }) : group[0].sublayer === "embedding" ? t("embedding") : t("output");
     if (key !== current) items.push(button(name, () => go(group[0]), { class: "group" }));
     else items.push(el("div", { class: "group open" }, el("b", {}, name), ...listed(group, here, go)));

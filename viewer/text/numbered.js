@@ -18,6 +18,7 @@ export class NumberedSubwords {
    */
   constructor(bytes, numbers) {
     this.#model = new SentencePiece(bytes);
+    /** @type {any} */
     let table;
     try {
       table = JSON.parse(decoded(numbers, true));

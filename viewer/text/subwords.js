@@ -11,6 +11,7 @@ const NFC_NAME = "pellucid-nfc/1";
 /** A model trained by Pellucid (bpe, unigram), which spells a text in its own way first, or by somebody else. */
 export class Subwords {
   #model; #escapes; #composes; #shown; #silent;
+  padId = 0; bosId = 0; eosId = 0;
 
   /**
    * @param {Uint8Array} bytes of a `.model` file

@@ -23,6 +23,14 @@ export const alignment = {
 };
 
 class Alignment {
+  /** @type {Layer[]} */ layers;
+  /** @type {import("../data/links.js").Unit[]} */ targets;
+  /** @type {import("../data/links.js").Unit[]} */ sources;
+  /** @type {{rows: number, columns: number}} */ size;
+  /** @type {Float32Array} */ values;
+  /** @type {Uint8Array} */ links;
+  /** @type {string} */ pharaoh;
+
   /**
    * @param {import("../shell/app.js").App} app
    * @param {HTMLElement} stage

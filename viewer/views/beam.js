@@ -26,6 +26,12 @@ export const beam = {
 };
 
 class Beam {
+  /** @type {{rows: number, columns: number}} */ size;
+  /** @type {Node[]} */ nodes;
+  /** @type {Node[][]} */ steps;
+  /** @type {Float32Array} */ rowsShown;
+  /** @type {Float32Array} */ values;
+
   hint = t("Point at a hypothesis; click to see where the model looked. Space plays the search.");
 
   keys = [["Space", t("play, or stop")], ["b n", t("step back, step on")]];
@@ -45,7 +51,9 @@ class Beam {
       button("▶|", () => this.#go(1), { "aria-label": t("step on"), title: t("step on (n)") }),
       tick(t("dropped ones"), !app.state.flag("beam.kept"), (shown) => app.state.set({ "beam.kept": !shown, pin: "" })), "layer", "table",
     ];
-    [this.tree, this.look] = panels(stage, 2);
+    const [tree, look] = panels(stage, 2);
+    this.tree = tree;
+    this.look = look;
     this.tree.root.parentElement?.classList.add("stacked");
     this.picture = new Picture(this.tree.place, {
       paint: (ctx, seen) => this.#paint(ctx, seen), mark: (ctx, seen) => this.#marks(ctx, seen),

@@ -5,6 +5,7 @@ import { plain } from "../show/labels.js";
 import { spoken, t } from "../shell/language.js";
 import { languageOf } from "../writing/box.js";
 import { parted, rendered, table } from "../writing/markdown.js";
+import { ko as shared } from "../shell/ko/overview.js";
 import { ko } from "../shell/ko/translating.js";
 import { whenOpen } from "../writing/opening.js";
 
@@ -14,7 +15,7 @@ export const card = {
   title: "What it is",
   alone: true,
   live: true,
-  korean: ko,
+  korean: { ...shared, ...ko },
   open: (app, stage) => whenOpen(app, stage, () => new Card(app, stage)),
 };
 
@@ -29,6 +30,7 @@ const TASKS = {
 class Card {
   hint = "";
   size = { rows: 0, columns: 0 };
+  /** @type {(string | Node)[]} */
   controls = [];
 
   /** @param {any} app @param {HTMLElement} stage */

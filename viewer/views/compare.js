@@ -28,6 +28,15 @@ export function distance(a, b) {
 }
 
 class Compare {
+  /** @type {import("../data/attention.js").Layer} */ a;
+  /** @type {number[][]} */ distances;
+  /** @type {{rows: import("../show/shown.js").Axis, columns: import("../show/shown.js").Axis, hidden: string[]}} */ axes;
+  /** @type {{rows: number, columns: number}} */ size;
+  /** @type {number} */ share;
+  /** @type {Float32Array} */ first;
+  /** @type {Float32Array} */ second;
+  /** @type {Float32Array} */ values;
+
   /**
    * @param {import("../shell/app.js").App} app
    * @param {HTMLElement} stage
@@ -46,7 +55,7 @@ class Compare {
       "hide", "words", "table",
     ];
     this.panels = panels(stage, 4);
-    const tip = ({ row, column }) => [this.#figures(row, column).join(" · "), t("query {query}", { query: details(this.axes.rows.tokens[row]) }), t("key {key}", { key: details(this.axes.columns.tokens[column]) })];
+    const tip = (/** @type {import("../shell/app.js").Cell} */ { row, column }) => [this.#figures(row, column).join(" · "), t("query {query}", { query: details(this.axes.rows.tokens[row]) }), t("key {key}", { key: details(this.axes.columns.tokens[column]) })];
     this.drawings = ["A", "B", t("A minus B")].map((label, i) => new MatrixPicture(app, this.panels[i].place, { label, tip }));
     this.map = new MatrixPicture(aside(app), this.panels[3].place, {
       label: t("distance of each head"), tip: ({ row, column }) => [t("layer {layer}, head {head}", { layer: row, head: column }), t("distance {distance}", { distance: figure(this.distances[row][column], 3) })],
@@ -93,7 +102,7 @@ class Compare {
     this.first = a.values;
     const own = this.b && axes(this.b, options);
     this.fits = Boolean(own && own.rows.tokens.length === this.size.rows && own.columns.tokens.length === this.size.columns);
-    this.second = own ? shown(this.ofB.weights(place.head), this.b, own, options).values : new Float32Array(0);
+    this.second = own ? shown(/** @type {import("../data/attention.js").Layer} */ (this.ofB).weights(place.head), /** @type {import("../data/attention.js").Attention} */ (this.b), own, options).values : new Float32Array(0);
     this.values = this.fits ? this.first.map((value, i) => value - this.second[i]) : new Float32Array(0);
     const paint = (/** @type {number} */ i, /** @type {any} */ matrix) => {
       this.panels[i].root.hidden = !matrix;

@@ -20,6 +20,10 @@ export const evolution = {
 };
 
 class Evolution {
+  /** @type {ArrayLike<number>} */ figures;
+  /** @type {{rows: number, columns: number}} */ size;
+  /** @type {Float32Array} */ values;
+
   hint = t("Point at a head's value at a step; click to see what it looked at then.");
 
   /**

@@ -24,6 +24,13 @@ export const flow = {
 };
 
 class Flow {
+  /** @type {import("../data/attention.js").Layer} */ layer;
+  /** @type {{rows: import("../show/shown.js").Axis, columns: import("../show/shown.js").Axis, hidden: string[]}} */ axes;
+  /** @type {{rows: number, columns: number}} */ size;
+  /** @type {Record<string, Float32Array | null>} */ shown;
+  /** @type {number} */ share;
+  /** @type {Float32Array} */ values;
+
   /**
    * @param {import("../shell/app.js").App} app
    * @param {HTMLElement} stage
@@ -32,7 +39,7 @@ class Flow {
     this.app = app;
     this.controls = ["trace", "attention", "layer", "head", "scale", "hide", "words", "table"];
     this.panels = panels(stage, 3);
-    const tip = ({ row, column }) => [this.#figures(row, column).map((pair) => pair.join(" ")).join(" · "), t("query {query}", { query: details(this.axes.rows.tokens[row]) }), t("key {key}", { key: details(this.axes.columns.tokens[column]) })];
+    const tip = (/** @type {import("../shell/app.js").Cell} */ { row, column }) => [this.#figures(row, column).map((pair) => pair.join(" ")).join(" · "), t("query {query}", { query: details(this.axes.rows.tokens[row]) }), t("key {key}", { key: details(this.axes.columns.tokens[column]) })];
     this.drawings = KINDS.map((kind, i) => new MatrixPicture(app, this.panels[i].place, { label: t(NAMES[kind]), tip }));
   }
 
@@ -64,7 +71,7 @@ class Flow {
       this.drawings[i].picture.root.hidden = !values;
       if (values) this.drawings[i].show({ titles: titles(attention), meaning: kind === "raw" ? undefined : t(NAMES[kind]), rows: rows.tokens, columns: columns.tokens, values: values.values, scale: kind === "rollout" ? "row" : app.state.get("scale"), zoom: app.state.number("zoom"), tallest: 560, masked: kind === "raw" ? this.layer.mask && ((row, column) => this.#masked(row, column)) : null });
     });
-    this.values = this.shown.rollout ?? this.shown.raw;
+    this.values = /** @type {Float32Array} */ (this.shown.rollout ?? this.shown.raw);
   }
 
   /** The rollout up to the layer, (L, M); null where the page has that of other layers alone. */

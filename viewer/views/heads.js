@@ -24,6 +24,14 @@ const FAINTEST = 0.008;
 export const heads = { name: "heads", title: "Heads", open: (app, stage) => new Heads(app, stage) };
 
 class Heads {
+  /** @type {import("../data/attention.js").Layer} */ layer;
+  /** @type {{rows: import("../show/shown.js").Axis, columns: import("../show/shown.js").Axis, hidden: string[]}} */ axes;
+  /** @type {{rows: number, columns: number}} */ size;
+  /** @type {Float32Array[]} */ matrices;
+  /** @type {{rows: string[], columns: string[]}} */ names;
+  // The heads that are shown, and the share that is hidden; lengths in pixels.
+  heads = /** @type {number[]} */ ([]); share = 0; widest = 0; step = 0; map = 0; bar = 0; strip = 0; left = 0; right = 0; arcs = 0; outside = 0; away = 0;
+
   hint = t(matchMedia("(pointer: coarse)").matches ? "Touch a token: at the left to see what it attends to, at the right to see what attends to it."
     : "Point at a token: at the left to see what it attends to, at the right to see what attends to it. Click to pin, with Shift a second one.");
   /** @type {"row" | "column"} which side is followed */
@@ -304,7 +312,7 @@ class Heads {
     const found = event && this.axes ? this.#at(x, y) : null;
     if (found) this.#side = found[0];
     this.app.hover(found && this.#cell(...found));
-    if (!found) return this.app.tip.hide();
+    if (!found || !event) return this.app.tip.hide();
     this.app.tip.show(event, [details(this.axes[found[0] === "row" ? "rows" : "columns"].tokens[found[1]]), found[0] === "row" ? t("as a query") : t("as a key")]);
   }
 

@@ -25,6 +25,9 @@ export const lens = {
 };
 
 class Lens {
+  /** @type {{rows: {tokens: import("../data/trace.js").Token[]}, columns: {tokens: import("../data/trace.js").Token[]}}} */ axes;
+  /** @type {number[]} */ values;
+
   /** @type {import("../analysis/lens.js").Lens} */
   #lens = { sequence: "out", stages: [], cells: [] };
   /** @type {import("../data/trace.js").Token[]} */

@@ -21,6 +21,13 @@ export const matrix = {
 };
 
 class Matrix {
+  /** @type {import("../data/attention.js").Layer} */ layer;
+  /** @type {{rows: import("../show/shown.js").Axis, columns: import("../show/shown.js").Axis, hidden: string[]}} */ axes;
+  /** @type {Float32Array} */ values;
+  blockedFor = "";
+  /** @type {number} */ share;
+  /** @type {{rows: number, columns: number}} */ size;
+
   /**
    * @param {import("../shell/app.js").App} app
    * @param {HTMLElement} stage

@@ -27,6 +27,13 @@ export const model = {
 };
 
 class Model {
+  /** @type {import("../data/attention.js").Attention[]} */ attentions;
+  /** @type {Item[]} */ items;
+  /** @type {{name: string, y: number}[]} */ titles;
+  /** @type {number} */ caption;
+  /** @type {number} */ margin;
+  /** @type {{rows: number, columns: number}} */ size;
+
   /** @type {string[]} the views in which a head can be opened */
   #leads;
   /** @type {Map<string, HTMLCanvasElement>} */
@@ -38,7 +45,7 @@ class Model {
    */
   constructor(app, stage) {
     this.app = app;
-    this.#leads = ["matrix", "heads", "neuron"].filter((name) => app.views.some((view) => view.name === name));
+    this.#leads = ["matrix", "heads", "neuron"].filter((name) => app.views.some((/** @type {import("./view.js").View} */ view) => view.name === name));
     this.hint = this.#leads.length ? t("Point at a head; click to open it.") : t("Point at a head to see its figures.");
     const { ablation } = app.extras, known = Object.entries(ORDERS).map(([name, text]) => [name, t(text)]);
     if (ablation) known.push(["ablation", t("{metric} without the head", { metric: ablation.metric ?? "loss" })]);
@@ -194,7 +201,7 @@ class Model {
   #point(x, y, event) {
     const item = event && this.#at(x, y);
     this.app.hover(item ? { row: item.row, column: item.column } : null);
-    if (item) this.app.tip.show(event, [t("layer {layer}, head {head}", item), t(NAMES[item.attention.name] ?? item.attention.name)]);
+    if (item && event) this.app.tip.show(event, [t("layer {layer}, head {head}", { layer: item.layer, head: item.head }), t(NAMES[item.attention.name] ?? item.attention.name)]);
     else this.app.tip.hide();
   }
 
@@ -224,7 +231,7 @@ class Model {
   read(row, column) {
     const item = this.#item(row, column);
     if (!item) return null;
-    const figures = this.#figures(item), name = t("layer {layer}, head {head}", item);
+    const figures = this.#figures(item), name = t("layer {layer}, head {head}", { layer: item.layer, head: item.head });
     return { names: [t(NAMES[item.attention.name] ?? item.attention.name), name], figures, text: `${item.attention.name}, ${name}, ${figures.map((pair) => pair.join(" ")).join(", ")}` };
   }
 
@@ -247,7 +254,7 @@ class Model {
 
   cells() {
     return {
-      row: (/** @type {number} */ row) => { const item = this.#item(row, 0); return item ? (this.#order ? t("row {row}", { row }) : `${item.attention.name} ${t("layer {layer}", item)}`) : ""; },
+      row: (/** @type {number} */ row) => { const item = this.#item(row, 0); return item ? (this.#order ? t("row {row}", { row }) : `${item.attention.name} ${t("layer {layer}", { layer: item.layer })}`) : ""; },
       column: (/** @type {number} */ column) => (this.#order ? t("place {place}", { place: column }) : t("head {head}", { head: column })),
       cell: (/** @type {number} */ row, /** @type {number} */ column) => this.read(row, column)?.text ?? t("none"),
     };

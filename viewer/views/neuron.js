@@ -23,6 +23,22 @@ export const neuron = {
 };
 
 class Neuron {
+  /** @type {import("../data/attention.js").Layer} */ layer;
+  /** @type {{rows: {tokens: import("../data/trace.js").Token[]}, columns: {tokens: import("../data/trace.js").Token[]}}} */ axes;
+  /** @type {{rows: number, columns: number}} */ size;
+  /** @type {Float32Array} */ q;
+  /** @type {Float32Array} */ k;
+  /** @type {{q: number, k: number}} */ most;
+  /** @type {Float32Array} */ products;
+  /** @type {Float32Array} */ scores;
+  /** @type {Float32Array} */ weights;
+  /** @type {number} */ mostProduct;
+  /** @type {number[]} */ order;
+  /** @type {{rows: string[], columns: string[]}} */ names;
+  /** @type {{left: number, key: number, k: number, product: number, score: number, bias: number, whole: number, weight: number}} */ x;
+  // Lengths in pixels.
+  unit = 0; strip = 0;
+
   hint = t("Point at a token at the left to choose the query, at a line to see how its score comes about.");
   /** The row of the query. */
   #query = 0;
@@ -235,7 +251,7 @@ class Neuron {
     }
     this.app.hover(cell);
     const dimension = cell && this.#dimension(x + this.picture.seen.x);
-    if (dimension === null || dimension === undefined || !cell) return this.app.tip.hide();
+    if (dimension === null || dimension === undefined || !cell || !event) return this.app.tip.hide();
     const { width } = this.attention, q = this.q[cell.row * width + dimension], k = this.k[cell.column * width + dimension];
     this.app.tip.show(event, [t("dimension {dimension}", { dimension }), `q ${figure(q, 3)} × k ${figure(k, 3)}${this.attention.divided ? ` / √${width}` : ""} = ${figure(this.products[cell.column * width + dimension], 3)}`]);
   }

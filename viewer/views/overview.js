@@ -3,14 +3,14 @@
 import { button, el, write } from "../dom.js";
 import { plain } from "../show/labels.js";
 import { t } from "../shell/language.js";
-import { bars } from "../writing/classes.js";
+import { bars } from "../writing/bars.js";
 import { following, ofClasses, ofHeads, ofMost, ofOcclusion, ofSureness } from "../writing/findings.js";
 import { sketch, thumbnails } from "../writing/glance.js";
 import { whenOpen } from "../writing/opening.js";
 import { legend, Output } from "../writing/output.js";
 import { asked } from "../writing/session.js";
 import { words } from "../writing/words.js";
-import { ko } from "../shell/ko/translating.js";
+import { ko } from "../shell/ko/overview.js";
 
 /** @type {import("./view.js").View} */
 export const overview = {
@@ -39,17 +39,18 @@ class Overview {
     this.output = new Output(app, t("what was written"), { point: (line, place) => this.#point(line === null ? null : place), press: (_, place) => this.#open(place) });
     this.cards = el("div", { class: "findings" });
     this.pictures = thumbnails(app, (attention, layer, head) => this.#head(attention, layer, head), this.controller.signal);
-    const kinds = sequences.src || !sequences.tgt ? t("It read") : t("It began with");
+    // A decoder alone reads what it writes: one text, in which each token says how likely it was.
+    const alone = !sequences.src && this.written.length > 0;
     stage.append(el("div", { class: "overview" },
-      el("section", { class: "sentences" }, el("div", {}, el("h2", {}, kinds), this.source),
+      el("section", { class: "sentences" }, alone ? null : el("div", {}, el("h2", {}, t("It read")), this.source),
         classes ? el("div", {}, el("h2", {}, t("It says")), el("ol", { class: "classes", "aria-label": t("classes") }, ...bars(classes))) : null,
-        this.written.length ? el("div", {}, el("h2", {}, t("It wrote")), this.output.root) : null,
+        this.written.length ? el("div", {}, el("h2", {}, alone ? t("The text, and how likely the model held each word") : t("It wrote")), this.output.root) : null,
         el("div", { class: "row" }, this.written.some((word) => word.probability !== null) ? legend() : null, el("span", { class: "push" }), ...this.#leads())),
       el("section", {}, el("h2", {}, t("What one sees")), this.cards),
       el("section", { class: "glance" }, el("div", {}, el("h2", {}, t("The model")), sketch(app, (attention) => this.#go(["heads", "matrix"], { attention }))),
         el("div", {}, el("h2", {}, t("Every head on this sentence")), el("p", { class: "faint" }, t("A row a layer, a column a head; in each picture a row is a token that looks, a column a token that is looked at. Click one to open it.")), this.pictures.root))));
     this.#source();
-    this.output.show(this.written.length ? [{ words: this.written }] : []);
+    this.output.show(this.written.length ? [{ words: this.written, before: alone ? (this.read[0].adds ?? this.read[0].text).trimStart() : "" }] : []);
     this.settled = this.#find();
   }
 

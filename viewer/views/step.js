@@ -1,7 +1,8 @@
 // The walk through the equations: a pass of the page's model, step by step, with the numbers of this sentence.
 
 import { explained } from "../data/explained.js";
-import { given, topOf } from "../analysis/passes.js";
+import { given } from "../data/given.js";
+import { largest } from "../data/numbers.js";
 import { button, el, tick, write } from "../dom.js";
 import { heatmap } from "../show/heatmap.js";
 import { label } from "../show/labels.js";
@@ -123,11 +124,11 @@ class Walk {
   async #words(step, record, place, config) {
     const live = /** @type {any} */ (this.app.live), none = { ids: [], names: [], written: 0, width: config.tgt_vocab_size };
     if (step.kind === "classes") {
-      const ids = topOf(record.logits, config.num_classes);
+      const ids = largest(record.logits, config.num_classes);
       return { ids, names: ids.map((id) => bare(live.about.labels[id] ?? String(id))), written: ids[0], width: config.num_classes };
     }
     if (step.kind !== "logits" && step.kind !== "probabilities") return none;
-    const width = config.tgt_vocab_size, ids = topOf(record.logits.subarray(place * width, (place + 1) * width), TOP_WORDS);
+    const width = config.tgt_vocab_size, ids = largest(record.logits.subarray(place * width, (place + 1) * width), TOP_WORDS);
     const written = this.app.trace.sequences.out?.[place]?.id ?? ids[0];
     if (!ids.includes(written)) ids.push(written);
     const named = await Promise.all(ids.map((id) => live.label([id], "target")));

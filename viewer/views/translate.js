@@ -11,6 +11,7 @@ import { button, el, select, tick, write } from "../dom.js";
 import { plain, shorten } from "../show/labels.js";
 import { copy } from "../shell/dialogs.js";
 import { t } from "../shell/language.js";
+import { ko as shared } from "../shell/ko/overview.js";
 import { ko } from "../shell/ko/translating.js";
 import { whenOpen } from "../writing/opening.js";
 
@@ -24,8 +25,12 @@ export const translate = {
   alone: true,
   live: true,
   steady: true,
-  korean: ko,
-  begin: (app) => { app.live?.ready.then(() => follow(app), () => {}); },
+  korean: { ...shared, ...ko },
+  begin: (app) => app.live?.ready.then(() => {
+    languageOf(app.live.about);
+    app.controls.head();
+    follow(app);
+  }, () => {}),
   titled: (app) => TITLES[app.live?.about?.task] ?? TITLES.translate,
   open: (app, stage) => whenOpen(app, stage, () => {
     const { task } = /** @type {import("../live/client.js").Live} */ (app.live).about;
@@ -39,6 +44,15 @@ const partsOf = (text) => text.split(/\s+/).filter(Boolean);
 class Translate {
   hint = "";
   size = { rows: 0, columns: 0 };
+  /** How the search was when its choices were shown. */
+  searched = "";
+  /** What was said last. */
+  said = "";
+  /** @type {any} whose other translations are shown */
+  shownOf = null;
+  shownIn = "";
+  /** @type {number | undefined} */
+  frameAsked = undefined;
 
   /**
    * @param {import("../shell/app.js").App} app
@@ -69,6 +83,7 @@ class Translate {
     if (!this.session.lines.length) this.session.again();
   }
 
+  /** @type {(string | Node)[]} */
   controls = [];
 
   /** How the model searches. */
@@ -128,7 +143,7 @@ class Translate {
     if (!least || least.probability === null) return "";
     const chosen = done.some((line) => line.prefix.length) ? t("From the word that you chose on, the model went on by itself.") + " " : "";
     const token = percent(sureness(done.flatMap((line) => line.result.probabilities)).token);
-    if (least.probability >= 0.9) return chosen + t("The model was sure of every word: {least} or more.", { least: percent(least.probability) });
+    if (least.probability >= 0.9) return chosen + t("The model was sure of every word: {least} for the least sure of them.", { least: percent(least.probability) });
     return chosen + t("Least sure of “{word}”: {chance}. On average {token} a token.", { word: plain(least.text), chance: percent(least.probability), token });
   }
 
@@ -144,7 +159,9 @@ class Translate {
     this.best.replaceChildren(...others.slice(0, 8).map((/** @type {any} */ other) => {
       const parts = partsOf(other.text), { after } = changes(best, parts);
       const text = parts.flatMap((part, i) => [write(el(after[i] ? "mark" : "span"), plain(part)), " "]);
-      const choose = button("", () => this.session.choose(line, other.parts ?? [other.ids]), { class: "other", title: t("take this one") });
+      // Of a line of several sentences the search says which words are others, not where each sentence of them ends.
+      const choose = line.result.parts?.length > 1 ? el("div", { class: "other" })
+        : button("", () => this.session.choose(line, [other.ids]), { class: "other", title: t("take this one") });
       choose.append(el("span", { dir: "auto" }, ...text), write(el("span", { class: "chance" }), percent(Math.exp(other.score))));
       return el("li", {}, choose);
     }));

@@ -3,11 +3,12 @@
 import { button, el, write } from "../dom.js";
 import { plain } from "../show/labels.js";
 import { t } from "../shell/language.js";
-import { bars } from "../writing/classes.js";
+import { bars } from "../writing/bars.js";
 import { legend, Output } from "../writing/output.js";
 import { asked, session } from "../writing/session.js";
 import { Switches } from "../writing/switches.js";
 import { changes, percent, sureness, times, words } from "../writing/words.js";
+import { ko as shared } from "../shell/ko/overview.js";
 import { ko } from "../shell/ko/translating.js";
 import { whenOpen } from "../writing/opening.js";
 
@@ -17,7 +18,7 @@ export const what_if = {
   title: "What if",
   alone: true,
   live: true,
-  korean: ko,
+  korean: { ...shared, ...ko },
   open: (app, stage) => whenOpen(app, stage, () => new WhatIf(app, stage)),
 };
 
@@ -45,7 +46,9 @@ class WhatIf {
     this.before = this.#side(t("Before"), "before");
     this.after = this.#side(t("After"), "after");
     this.drawn = el("b", {});
+    const sentence = write(el("bdi", { class: "sentence" }), plain(this.text));
     stage.append(el("div", { class: "ask" },
+      el("div", { class: "row" }, sentence, button(t("Change the text"), () => app.state.set({ view: "translate" }))),
       el("section", { class: "sides" }, this.before.root, this.after.root, el("div", { class: "row verdicts" }, this.told, el("span", { class: "push" }), this.task === "classify" ? null : legend(), this.reset)),
       el("section", {}, el("h2", {}, t("Hide words that the model reads")), this.source, this.explained),
       el("section", {}, el("h2", {}, t("Switch off heads and layers")), this.switches.root, el("div", { class: "row" }, this.measured, el("span", { class: "faint" }, t("Click a number at the left for all heads of a layer.")))),
@@ -53,11 +56,8 @@ class WhatIf {
     this.settled = this.#first();
   }
 
-  get controls() {
-    const words = el("bdi", { class: "sentence" });
-    write(words, plain(this.text));
-    return [words, button(t("Change the text"), () => this.app.state.set({ view: "translate" }))];
-  }
+  /** @type {(string | Node)[]} */
+  controls = [];
 
   /** @param {string} title @param {"before" | "after"} which */
   #side(title, which) {
@@ -144,8 +144,9 @@ class WhatIf {
     if (this.task === "classify") return this.#classes(same);
     const first = words(one.labels, one.probabilities, one.top, one.text), second = words(two.labels, two.probabilities, two.top, two.text);
     this.changed = changes(first.map((word) => word.text), second.map((word) => word.text));
-    this.before.output.show([{ words: first }]);
-    this.after.output.show([{ words: second }]);
+    const before = this.task === "generate" ? this.text : "";
+    this.before.output.show([{ words: first, before }]);
+    this.after.output.show([{ words: second, before }]);
     for (const [side, made] of [[this.before, one], [this.after, two]]) write(side.sure, made.probabilities?.length ? t("{chance} for the whole", { chance: percent(sureness(made.probabilities).whole) }) : "");
     const count = this.changed.after.filter(Boolean).length, gone = this.changed.before.filter(Boolean).length;
     write(this.told, same ? t("Everything is on. Switch something off, or hide a word.")

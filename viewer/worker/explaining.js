@@ -5,7 +5,7 @@ import { lens } from "../analysis/lens.js";
 import { occlusion } from "../analysis/occlusion.js";
 import { labels } from "../text/labels.js";
 import { howOf } from "./how.js";
-import { tokensOf } from "./passes.js";
+import { run, tokensOf } from "./passes.js";
 import { specialIds } from "./special.js";
 
 /** @typedef {import("./opening.js").Opened} Opened */
@@ -16,9 +16,10 @@ import { specialIds } from "./special.js";
  * @param {Opened} opened
  * @param {Sequences} sequences
  * @param {any} asked
+ * @param {() => Promise<void> | void} pause
  */
-export function lensOf(opened, sequences, asked) {
-  return lens(opened.model, given(sequences), named(opened), { how: howOf(asked), top: asked.top ?? 5 });
+export function lensOf(opened, sequences, asked, pause) {
+  return lens(opened.model, given(ended(opened, sequences, asked)), named(opened), { how: howOf(asked), top: asked.top ?? 5, pause });
 }
 
 /**
@@ -29,7 +30,7 @@ export function lensOf(opened, sequences, asked) {
  */
 export function contributionsOf(opened, sequences, asked) {
   const { row = 0, word = null, against = null } = asked;
-  return contributions(opened.model, given(sequences), named(opened), { row, word, against, how: howOf(asked) });
+  return contributions(opened.model, given(ended(opened, sequences, asked)), named(opened), { row, word, against, how: howOf(asked) });
 }
 
 /**
@@ -40,9 +41,17 @@ export function contributionsOf(opened, sequences, asked) {
  * @param {() => Promise<void> | void} pause
  */
 export function occlusionOf(opened, sequences, asked, pause) {
-  const tokens = tokensOf(opened, sequences);
-  return occlusion(opened.model, given(sequences), tokens.src ?? tokens.tgt ?? [], { how: howOf(asked), row: asked.row ?? null, pause });
+  const whole = ended(opened, sequences, asked), tokens = tokensOf(opened, whole);
+  return occlusion(opened.model, given(whole), tokens.src ?? tokens.tgt ?? [], { how: howOf(asked), row: asked.row ?? null, pause });
 }
+
+/**
+ * A text that ends nowhere goes on with the token that the model holds likeliest.
+ * @param {Opened} opened
+ * @param {Sequences} sequences
+ * @param {any} asked
+ */
+const ended = (opened, sequences, asked) => (sequences.out.at(-1) === -1 ? run(opened, sequences, asked, () => {}) : sequences);
 
 /** @param {Sequences} sequences @returns {import("../analysis/passes.js").Given} */
 function given({ src, tgt, out, segments }) {

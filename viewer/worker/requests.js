@@ -65,7 +65,7 @@ const METHODS = {
     });
     return { records, told, sequences: tokensOf(opened, pass), ids: { src: pass.src, tgt: pass.tgt, out: pass.out } };
   },
-  lens: async (opened, [text, ids = null, asked = {}]) => lensOf(opened, await sequencesOf(opened, text, ids, asked), asked),
+  lens: async (opened, [text, ids = null, asked = {}], { pause }) => lensOf(opened, await sequencesOf(opened, text, ids, asked), asked, pause),
   contributions: async (opened, [text, ids = null, asked = {}]) => contributionsOf(opened, await sequencesOf(opened, text, ids, asked), asked),
   occlusion: async (opened, [text, ids = null, asked = {}], { pause }) => occlusionOf(opened, await sequencesOf(opened, text, ids, asked), asked, pause),
 };

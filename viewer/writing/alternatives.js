@@ -91,7 +91,7 @@ export class Alternatives {
         if (signal.aborted) return;
         const follows = words(result.labels, [], [], result.text), at = follows.findIndex((word) => word.pieces.some((piece) => piece.place >= place));
         const text = follows.slice(Math.max(0, at)).map((word) => word.before + word.text).join("").trim();
-        write(options[i].querySelector(".follows"), at < 0 ? "" : shorten(plain(text), 90));
+        write(/** @type {HTMLElement} */ (options[i].querySelector(".follows")), at < 0 ? "" : shorten(plain(text), 90));
       } catch {
         return; // Cancelled, or the model cannot: the list stands without it.
       }

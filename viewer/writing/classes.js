@@ -1,34 +1,20 @@
 // A classifier: its classes as bars, while one types.
 
 import { el, write } from "../dom.js";
-import { plain, shorten } from "../show/labels.js";
+import { plain } from "../show/labels.js";
 import { t } from "../shell/language.js";
+import { bars } from "./bars.js";
 import { Box, languageOf } from "./box.js";
 import { follow, remember } from "./session.js";
 import { percent } from "./words.js";
 
 /** How long the model waits for the next key, and while an input method puts a character together. */
 const PAUSE = 60, COMPOSING = 450;
-/** More classes than this are told as a number. */
-const MOST = 40;
-
-/**
- * The classes as a list, the likeliest first, each with a bar.
- * @param {{label: string, probability: number}[]} classes
- */
-export function bars(classes) {
-  const sorted = [...classes].sort((a, b) => b.probability - a.probability), left = sorted.length - MOST;
-  const items = sorted.slice(0, MOST).map(({ label, probability }, i) => {
-    const fill = el("i");
-    fill.style.width = `${100 * probability}%`;
-    return el("li", { class: i ? "" : "first" }, write(el("bdi", { class: "name" }), shorten(plain(label), 60)), el("span", { class: "chance" }, percent(probability)), el("span", { class: "gauge", "aria-hidden": "true" }, fill));
-  });
-  return [...items, ...(left > 0 ? [el("li", { class: "faint" }, t("and {count} more", { count: left }))] : [])];
-}
 
 export class Classes {
   hint = "";
   size = { rows: 0, columns: 0 };
+  /** @type {(string | Node)[]} */
   controls = [];
 
   /** @param {any} app @param {HTMLElement} stage */

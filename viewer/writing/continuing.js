@@ -24,6 +24,8 @@ import { leastSure, percent, words } from "./words.js";
 export class Continuing {
   hint = "";
   size = { rows: 0, columns: 0 };
+  /** @type {import("./session.js").Line | null} the text that was said last */
+  said = null;
 
   /** @param {any} app @param {HTMLElement} stage */
   constructor(app, stage) {
@@ -50,6 +52,7 @@ export class Continuing {
     this.#paint();
   }
 
+  /** @type {(string | Node)[]} */
   controls = [];
 
   /** The list of alternatives asks a translator how it would go on; a language model is asked the same in its own way. */
@@ -63,8 +66,8 @@ export class Continuing {
     /** @type {Dial[]} */
     const dials = [
       { key: "temperature", name: t("Temperature"), min: 0, max: 2, step: 0.1, usual: 0.8, title: t("0: always the likeliest token; 1: as the model weighs them; above: more daring") },
-      { key: "topk", name: t("Of the likeliest"), min: 0, max: 100, step: 1, usual: 0, title: t("top-k: drawn among so many tokens; 0: among all") },
-      { key: "topp", name: t("Share"), min: 0.05, max: 1, step: 0.05, usual: 1, title: t("top-p: drawn among the likeliest tokens that make up this share of probability") },
+      { key: "topk", name: t("Top-k"), min: 0, max: 100, step: 1, usual: 0, title: t("top-k: drawn among so many tokens; 0: among all") },
+      { key: "topp", name: t("Top-p"), min: 0.05, max: 1, step: 0.05, usual: 1, title: t("top-p: drawn among the likeliest tokens that make up this share of probability") },
       { key: "length", name: t("Length"), min: 5, max: 200, step: 5, usual: 40, title: t("at most so many tokens") },
       { key: "seed", name: t("Seed"), min: 0, max: 99, step: 1, usual: 0, title: t("the same seed draws the same") },
     ];

@@ -21,7 +21,7 @@ import { leastSure, percent, times } from "./words.js";
 export function ofSureness(written) {
   const least = leastSure(written);
   if (!least || least.probability === null) return null;
-  if (least.probability >= 0.9) return { text: "The model was sure of every word: {least} or more.", values: { least: percent(least.probability) }, views: ["lens", "translate", "beam"] };
+  if (least.probability >= 0.9) return { text: "The model was sure of every word: {least} for the least sure of them.", values: { least: percent(least.probability) }, views: ["lens", "translate", "beam"] };
   const unsure = least.pieces.reduce((/** @type {any} */ found, piece) => (found === null || (piece.probability ?? 1) < (found.probability ?? 1) ? piece : found), null);
   const other = unsure?.top?.ids.findIndex((/** @type {number} */ _, /** @type {number} */ i) => unsure.top.tokens[i].replace(/^[▁Ġ]/, "") !== unsure.text.trim()) ?? -1;
   const values = { word: plain(least.text), chance: percent(least.probability) };

@@ -3,7 +3,6 @@
 import { el, write } from "../dom.js";
 import { plain } from "../show/labels.js";
 import { t } from "../shell/language.js";
-import { languageOf } from "./box.js";
 
 /**
  * Opens a view once the model can be asked.
@@ -18,8 +17,6 @@ export function whenOpen(app, stage, open) {
   stage.append(said);
   const shown = { hint: "", controls: [], size: { rows: 0, columns: 0 }, draw() {}, close() {} };
   live?.ready.then(() => {
-    languageOf(live.about);
-    app.controls.head();
     if (app.shown === shown) app.busy = app.open();
   }, (/** @type {Error} */ error) => {
     said.className = "failure";

@@ -9,6 +9,7 @@ import { words } from "./words.js";
  * @property {string} text
  * @property {"waiting" | "working" | "done" | "failed" | "empty"} state
  * @property {Word[]} words as far as they are chosen
+ * @property {number} [fresh] how many of the words are new; the rest is what stood there before
  * @property {any} result what the client gave, once it is whole
  * @property {string} failure
  * @property {number[][]} prefix the tokens that a person has chosen, of each part of the line; empty: none
@@ -37,6 +38,9 @@ export function session(app) {
 }
 
 export class Session {
+  /** Which line other views look at. */
+  at = 0;
+
   /** @param {any} app */
   constructor(app) {
     this.app = app;
@@ -51,12 +55,14 @@ export class Session {
     /** @type {Promise<any>} settles when nothing is under way */
     this.settled = Promise.resolve();
     this.composing = false;
+    /** The number of the line that was pointed at last. */
+    this.at = 0;
   }
 
   get busy() { return this.lines.some((line) => line.state === "waiting" || line.state === "working"); }
 
   /** The line that other views look at. */
-  get line() { return this.lines[Math.min(this.at ?? 0, this.lines.length - 1)]; }
+  get line() { return this.lines[Math.min(this.at, this.lines.length - 1)]; }
 
   /** How the model searches, from the page's state. */
   get options() {
@@ -95,7 +101,7 @@ export class Session {
     this.controller?.abort();
     const controller = (this.controller = new AbortController());
     const before = this.lines;
-    this.lines = this.text.slice(0, MOST_CHARACTERS).split(/\r\n|\r|\n/).map((text, i) => {
+    this.lines = this.text.slice(0, MOST_CHARACTERS).split(/\r\n|\r|\n/).map((/** @type {string} */ text, /** @type {number} */ i) => {
       const same = before[i]?.text === text ? before[i] : before.find((line) => line.text === text);
       const { words: shown = [], prefix = [] } = same ?? { words: before[i]?.words };
       return { text, state: /** @type {Line["state"]} */ (text.trim() ? "waiting" : "empty"), words: text.trim() ? shown : [], result: null, failure: "", prefix: same ? prefix : [] };

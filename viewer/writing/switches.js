@@ -46,7 +46,7 @@ export class Switches {
     const name = t(NAMES[attention] ?? attention);
     const head = el("tr", {}, el("td"), ...Array.from({ length: this.heads }, (_, h) => el("th", { scope: "col" }, String(h))), stack ? el("th", { scope: "col", class: "whole" }, t("layer")) : null);
     const rows = Array.from({ length: layers }, (_, n) => el("tr", {},
-      el("th", { scope: "row" }, button(String(n), () => this.#row(attention, n), { class: "quiet", "aria-label": t("all heads of layer {n}, {attention}", { n, attention: name }) })),
+      el("th", { scope: "row" }, button(String(n), () => this.#row(attention, n), { class: "quiet", "aria-label": t("{n}: all heads of the layer, {attention}", { n, attention: name }) })),
       ...Array.from({ length: this.heads }, (_, h) => el("td", {}, this.#cell(`${attention}.${n}.${h}`, t("{attention}, layer {n}, head {h}", { attention: name, n, h }), n + h === 0))),
       stack ? el("td", { class: "whole" }, this.#cell(`${stack}.${n}`, t("{stack}, the whole of layer {n}", { stack: t(stack), n }), false)) : null));
     return el("div", {}, write(el("h3"), name), el("div", { class: "sheet" }, el("table", { role: "group", "aria-label": name }, el("thead", { "aria-hidden": "true" }, head), el("tbody", {}, ...rows))));
@@ -100,7 +100,7 @@ export class Switches {
   #key(event) {
     const cell = /** @type {HTMLElement} */ (event.target), by = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0] }[event.key];
     if (!by || !cell.matches(".switch")) return;
-    const rows = [.../** @type {HTMLElement} */ (cell.closest("tbody")).rows].map((row) => [...row.querySelectorAll(".switch")]);
+    const rows = [.../** @type {HTMLTableSectionElement} */ (cell.closest("tbody")).rows].map((row) => [...row.querySelectorAll(".switch")]);
     const at = rows.findIndex((row) => row.includes(cell)), to = /** @type {HTMLElement | undefined} */ (rows[at + by[0]]?.[rows[at].indexOf(cell) + by[1]]);
     event.preventDefault();
     if (!to) return;

@@ -1,6 +1,6 @@
 // What a model wrote, as words with the probability of each; and two of them, word against word.
 
-import { spoken } from "../shell/language.js";
+import { spoken, t } from "../shell/language.js";
 
 /** @typedef {import("../data/trace.js").Token & {adds?: string | null}} Token */
 
@@ -56,6 +56,7 @@ export function words(tokens, probabilities = [], top = [], text) {
 
 /** Takes the space between words from the text; false where they do not say it. @param {Word[]} found @param {string} text */
 function fitted(found, text) {
+  /** @type {string[]} */
   const before = [];
   let at = 0;
   for (const word of found) {
@@ -122,7 +123,7 @@ export function percent(probability) {
 /** How many times less likely something is that lost so much log-probability. @param {number} change */
 export function times(change) {
   const factor = Math.exp(Math.min(20, Math.abs(change)));
-  return factor >= 1000 ? `> ${(1000).toLocaleString(spoken())}` : factor >= 100 ? String(Math.round(factor)) : factor.toFixed(1);
+  return factor >= 1000 ? t("more than {count}", { count: "1,000" }) : factor >= 100 ? String(Math.round(factor)) : factor.toFixed(1);
 }
 
 /**

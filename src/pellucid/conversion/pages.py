@@ -27,7 +27,7 @@ def node() -> str:
     found = shutil.which("node")
     if found is None:
         raise ImportError("node is not on PATH")
-    told = subprocess.run([found, "--version"], capture_output=True, text=True, check=False, timeout=_SECONDS)
+    told = subprocess.run([found, "-v"], capture_output=True, text=True, check=False, timeout=_SECONDS)
     return f"node {told.stdout.strip().removeprefix('v')}"
 
 
@@ -43,13 +43,13 @@ class Page:
                 (Path(self._folder.name) / name).write_bytes(unpacked(packed, bool(dense)))
         if not (Path(self._folder.name) / "worker").exists():
             raise DataError(
-                f"`{path}` is not a page with a model in it", "write one: `pellucid convert MODEL PAGE.html`"
+                f"`{path}` is not a page with a model in it", "write one: `pellucid.weights.to_page(model, path)`"
             )
         node = shutil.which("node")
         assert node is not None, "library() has found it"
         runner = files("pellucid.conversion") / "page_runner.js"
         self._process = subprocess.Popen(
-            [node, "--stack-size=4000", str(runner), self._folder.name],
+            [node, str(runner), self._folder.name],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, encoding="utf-8",
         )  # fmt: skip
         weakref.finalize(self, _end, self._process, self._folder)

@@ -81,8 +81,8 @@ class Trace:
             mean = np.exp([one.log_prob for one in self.predictions]).mean()
             yield f"predictions of {len(self.predictions)} tokens, on average {mean:.0%} for what was written"
         if self.classes:
-            best = sorted(self.classes, key=lambda label: -self.classes[label])[:3] if self.classes else []
-            yield f"classes: {', '.join(f'{shown(label)} {self.classes[label]:.2f}' for label in best)}"
+            best = sorted(self.classes.items(), key=lambda item: -item[1])[:3]
+            yield f"classes: {', '.join(f'{shown(label)} {probability:.2f}' for label, probability in best)}"
         if self.residual:
             yield f"residual stream at {len(self.residual)} places"
 

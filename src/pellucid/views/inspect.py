@@ -23,7 +23,7 @@ from pellucid.training.state import read_weights
 from pellucid.views.canvas.text import labels
 from pellucid.views.choice import Choice
 from pellucid.views.plot import check_suffix
-from pellucid.views.view import LARGEST_PAGE, View, check_picture, check_view
+from pellucid.views.view import LARGEST_PAGE, View, check_view
 from pellucid.weights.tensors import set_parameters
 
 SUFFIXES = (".html", ".svg", ".png", ".trace")
@@ -140,13 +140,11 @@ def is_trace_file(model: str) -> bool:
 def check_request(output: str, view: str | None) -> str:
     """Returns the ending of the output, before anything is loaded.
 
-    Raises ConfigError for an unknown ending or view, a picture of a view that has none, and a view of a trace file.
+    Raises ConfigError for an unknown ending or view, and for a view of a trace file.
     """
     if view is not None:
         check_view(view)
     suffix = check_suffix(output, SUFFIXES)
-    if view is not None and suffix in (".svg", ".png"):
-        check_picture(view)
     if suffix == TRACE and view is not None:
         raise ConfigError(f"a trace holds what every view needs, so `view={view}` means nothing to it", "leave it out")
     return suffix
@@ -205,8 +203,8 @@ def inspect_text(
         elif suffix == ".png":
             shown.png(output, scale)
         else:
-            model = recorded.reader if with_model and reading.second is None else None
-            shown.html(output, [name] if one_view else "all", model=model, examples=[reading.text or ""])
+            held = recorded.reader if with_model and reading.second is None else None
+            shown.html(output, [name] if one_view else "all", model=held, examples=[reading.text or ""])
             if not (one_view or all_views) and Path(output).stat().st_size > LARGEST_PAGE:
                 shown.html(output, [name])
                 warnings.warn(

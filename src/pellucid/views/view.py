@@ -56,7 +56,6 @@ PICTURES: Mapping[str, Callable[[Trace, Choice], Drawing]] = {
     "lens": show_lens,
     "contributions": show_contributions,
 }
-"""The views that have a still picture; the others are of pages alone."""
 LARGEST_PAGE = 8_000_000
 """The most characters of a page that has every view unasked, and of a notebook's cell, which becomes slow beyond it."""
 FRAME_AROUND, TALLEST_FRAME = 540, 1150
@@ -77,7 +76,6 @@ class View:
     @property
     def drawing(self) -> Drawing:
         """Draws the still picture. Raises DataError where the trace does not have what the view shows."""
-        check_picture(self.name)
         return PICTURES[self.name](self.trace, self.choice)
 
     @property
@@ -135,7 +133,7 @@ class View:
         parts = self.page_parts(offered)
         room = LARGEST_PAGE - len(page(self.traces, view=self.name, views=offered, **parts))
         islands = islands_within(model, room, examples)
-        return islands and page(self.traces, view=self.name, views=offered, model=islands, **parts)
+        return page(self.traces, view=self.name, views=offered, model=islands, **parts) if islands else None
 
     def whole_page(self, views: Sequence[str] | str = "all") -> str:
         """Returns the HTML of the page with these views, and this one."""
@@ -158,8 +156,10 @@ class View:
         if not can_serve(self.name, self.trace, self.choice):
             _ = self.drawing  # raises DataError, which says what is missing
         choice = self.choice
-        given = {"lens": choice.lens, "contributions": choice.all_contributions}
-        extras = view_extras(self.traces, views, gold=[choice.gold], ablation=choice.ablation, **given)
+        extras = view_extras(
+            self.traces, views, gold=[choice.gold], ablation=choice.ablation, lens=choice.lens,
+            contributions=choice.all_contributions,
+        )  # fmt: skip
         names: Sequence[str] = choice.names or ()
         if choice.evolution is not None:
             extras["evolution"] = choice.evolution.extras()
@@ -351,12 +351,6 @@ def check_view(name: str) -> None:
         )
     if name not in VIEWS:
         raise ConfigError(f"unknown view `{name}`{did_you_mean(name, OF_TRACES)}", f"views: {', '.join(OF_TRACES)}")
-
-
-def check_picture(name: str) -> None:
-    """Raises ConfigError for a view without a still picture."""
-    if name not in PICTURES:
-        raise ConfigError(f"the view `{name}` is of a page, and has no still picture", f"draw {', '.join(PICTURES)}")
 
 
 def can_serve(name: str, trace: Trace, choice: Choice) -> bool:

@@ -25,6 +25,9 @@ from pellucid.views.payload import payload
 from pellucid.views.view import LONGEST_TITLE, View, text_of
 from tests.unit.views.drawn import contributions_of, encoder, lens_of, parsed, texts, tokens, translation
 
+OF_PASSES = set(VIEWS) - {*ASKING, "lens", "contributions"}
+"""The views that need no model, and nothing that a trace of attention does not have."""
+
 
 def test_a_view_writes_svg_png_and_html(tmp_path: Path) -> None:
     view = pellucid.view(translation(), "matrix", layer=0, head=1)
@@ -160,11 +163,10 @@ def test_a_width_that_no_picture_has(width: Any) -> None:
 
 
 def test_all_views_are_those_that_the_trace_can_serve() -> None:
-    assert pellucid.view(encoder(), "heads").page_views("all") == [
-        "overview", "text", "heads", "matrix", "model", "neuron", "flow",
-    ]  # fmt: skip
+    of_encoder = ["overview", "text", "heads", "matrix", "model", "neuron", "flow"]
+    assert pellucid.view(encoder(), "heads").page_views("all") == of_encoder
     both = pellucid.view(translation(), "compare", other=translation())
-    assert set(both.page_views("all")) == set(VIEWS) - {"evolution", "lens", "contributions", *ASKING}
+    assert set(both.page_views("all")) == OF_PASSES - {"evolution"}
     assert pellucid.view(encoder(), "heads").page_views() == ["heads"]
     assert pellucid.view(encoder(), "heads").page_views(["matrix"]) == ["heads", "matrix"]
     with pytest.raises(ConfigError, match="unknown view `x`"):
@@ -207,7 +209,7 @@ def test_a_comparison_opens_with_the_head_of_its_picture() -> None:
 def test_the_checkpoints_of_a_run_can_be_compared() -> None:
     first, last = translation(), translation(["zwei", "Hunde", "<e>"])
     view = pellucid.view(last, "evolution", evolution=gathered([10, 20], [first, last]))
-    assert set(view.page_views("all")) == set(VIEWS) - {"lens", "contributions", *ASKING}
+    assert set(view.page_views("all")) == OF_PASSES
     parts = view.page_parts(["evolution", "compare"])
     assert parts["extras"]["names"] == ["step 10", "step 20"]
     assert parts["state"]["trace"] == "1"
@@ -270,7 +272,8 @@ def test_a_notebook_shows_a_frame_that_reaches_nothing_and_a_picture() -> None:
     assert set(bundle) == {"text/html", "text/plain", "image/png"}
     both = re.fullmatch(
         r'<div style="display: grid"><img alt="[^"]*" src="data:image/svg\+xml;base64,([^"]*)" style="([^"]*)">'
-        r'<div style="([^"]*)"><iframe sandbox="([^"]*)" srcdoc="([^"]*)" title="[^"]*" style="[^"]*"></iframe></div></div>',
+        r'<div style="([^"]*)"><iframe sandbox="([^"]*)" srcdoc="([^"]*)" title="[^"]*" style="[^"]*">'
+        r"</iframe></div></div>",
         bundle["text/html"],
     )
     assert both is not None

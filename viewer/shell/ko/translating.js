@@ -3,14 +3,11 @@
 /** @type {Record<string, string>} */
 export const ko = {
   // Writing.
-  "Translate": "번역", "Classify": "분류", "Write on": "이어 쓰기", "Overview": "한눈에", "What if": "만약에", "What it is": "이 모델은",
+  "Translate": "번역", "Classify": "분류", "Write on": "이어 쓰기", "What if": "만약에", "What it is": "이 모델은",
   "Text": "글", "Text in {language}": "{language} 글", "Translation": "번역문", "the translation": "번역문", "the text": "글",
   "Write here; a line is a sentence.": "여기에 쓰세요. 한 줄이 한 문장입니다.", "Write here.": "여기에 쓰세요.",
   "Clear": "지우기", "For example": "예문", "Copy": "복사", "Save as text": "텍스트로 저장", "numbers": "확률 표시", "close": "닫기",
   "how sure the model was of each word": "모델이 단어마다 얼마나 확신했는지",
-  "sure": "확신", "hardly sure": "자신 없음",
-  "The more strongly a word is marked, the less sure the model was of it: over 90 %, 70, 50, 25 %, less.": "짙게 표시된 단어일수록 모델의 확신이 낮습니다. 90% 이상, 70, 50, 25%, 그 아래의 다섯 단계입니다.",
-  "The model was sure of every word: {least} or more.": "모델은 모든 단어를 확신했습니다. 가장 낮은 확률이 {least}입니다.",
   "Least sure of “{word}”: {chance}. On average {token} a token.": "가장 자신 없는 단어는 “{word}”, 확률 {chance}입니다. 토큰 하나당 평균 {token}입니다.",
   "Least sure of “{word}”: {chance}.": "가장 자신 없는 단어는 “{word}”, 확률 {chance}입니다.",
   "From the word that you chose on, the model went on by itself.": "고르신 단어 다음부터는 모델이 스스로 이어 썼습니다.",
@@ -18,49 +15,26 @@ export const ko = {
   "This model runs in the page itself: nothing that you write leaves it. It knows what it was trained on, and will be wrong elsewhere: see “What it is”.":
     "모델은 이 페이지 안에서 돌아가며, 쓰신 글은 밖으로 나가지 않습니다. 학습한 것과 비슷한 글만 잘 다룹니다. 무엇을 학습했는지는 ‘이 모델은’에서 볼 수 있습니다.",
   "This model runs in the page itself: nothing that you write leaves it.": "모델은 이 페이지 안에서 돌아가며, 쓰신 글은 밖으로 나가지 않습니다.",
-  "The model is being opened …": "모델을 여는 중입니다 …", "This page holds no model to ask.": "이 페이지에는 물어볼 모델이 없습니다.",
-  "The model of this page could not be opened: {why}": "이 페이지의 모델을 열 수 없습니다: {why}",
   "parts of the word": "단어의 조각", "what else the model could have written": "모델이 쓸 수 있었던 다른 말", "instead of “{word}”": "“{word}” 대신",
   "Choose one, and the rest is written anew from there.": "하나를 고르면 그 자리부터 다시 씁니다.", "none is known": "알려진 것이 없습니다", "the end of the sentence": "문장 끝",
   // A classifier, an encoder.
-  "classes": "분류 항목", "What it says": "모델의 판단", "and {count} more": "그 밖에 {count}개", "Tokens": "토큰",
-  "The model says “{label}”, with {chance}.": "모델의 판단은 “{label}”, 확률 {chance}입니다.",
+  "What it says": "모델의 판단", "Tokens": "토큰",
   "This model turns a text into vectors; it writes nothing. It reads {count} tokens.": "이 모델은 글을 벡터로 바꿀 뿐, 글을 쓰지는 않습니다. 토큰 {count}개를 읽었습니다.",
   // A language model.
   "How it begins": "글의 시작", "Write how it begins.": "글의 시작을 써 보세요.", "Go on writing": "이어 쓰기", "Stop": "멈춤", "How the model goes on": "모델이 이어 쓴 글", "how the model goes on": "모델이 이어 쓴 글",
   "Press the button: the model goes on from where you stopped.": "단추를 누르면 멈추신 곳에서 모델이 이어 씁니다.",
   "Temperature": "온도", "temperature": "온도", "0: always the likeliest token; 1: as the model weighs them; above: more daring": "0: 언제나 가장 그럴듯한 토큰, 1: 모델이 매긴 확률 그대로, 1 위: 더 과감하게",
-  "Of the likeliest": "상위 몇 개", "top-k: drawn among so many tokens; 0: among all": "top-k: 가장 그럴듯한 토큰 몇 개 가운데서 뽑습니다. 0이면 모두 가운데서 뽑습니다.",
-  "Share": "확률의 몫", "top-p: drawn among the likeliest tokens that make up this share of probability": "top-p: 확률을 이만큼 차지하는 가장 그럴듯한 토큰들 가운데서 뽑습니다.",
+  "Top-k": "Top-k", "top-k: drawn among so many tokens; 0: among all": "top-k: 가장 그럴듯한 토큰 몇 개 가운데서 뽑습니다. 0이면 모두 가운데서 뽑습니다.",
+  "Top-p": "Top-p", "top-p: drawn among the likeliest tokens that make up this share of probability": "top-p: 확률을 이만큼 차지하는 가장 그럴듯한 토큰들 가운데서 뽑습니다.",
   "Length": "길이", "at most so many tokens": "토큰을 많아야 이만큼 씁니다", "Seed": "시드", "the same seed draws the same": "시드가 같으면 같은 것을 뽑습니다",
   // Overview.
-  "It read": "읽은 글", "It began with": "시작한 글", "It wrote": "쓴 글", "It says": "모델의 판단", "what was written": "쓴 글",
-  "Write another text": "다른 글 써 보기", "Ask what if": "만약을 물어보기", "Go through it step by step": "한 단계씩 따라가기",
-  "What one sees": "보이는 것", "See it in “{view}”": "‘{view}’에서 보기", "The model": "모델", "Every head on this sentence": "이 문장에 대한 모든 헤드",
-  "A row a layer, a column a head; in each picture a row is a token that looks, a column a token that is looked at. Click one to open it.":
-    "줄은 층, 칸은 헤드입니다. 그림마다 가로줄은 보는 토큰, 세로줄은 보이는 토큰입니다. 누르면 열립니다.",
-  "That a head looks at a word does not say that the outcome hangs on it; switching it off does.": "헤드가 어떤 단어를 본다고 해서 결과가 그 단어에 달려 있다고 할 수는 없습니다. 그것은 헤드를 꺼 보아야 압니다.",
-  "{count} heads": "헤드 {count}개", "{count} tokens": "토큰 {count}개", "Feed-forward": "피드포워드", "Embedding + position": "임베딩 + 위치", "Self-attention": "셀프 어텐션",
-  "Masked self-attention": "마스크드 셀프 어텐션", "Cross-attention": "크로스 어텐션", "Projection + softmax": "사영 + 소프트맥스", "what is read": "읽는 글", "what is written so far": "지금까지 쓴 글",
-  "The model was least sure of “{word}”: {chance}.": "모델이 가장 자신 없어 한 단어는 “{word}”, 확률 {chance}입니다.",
-  "The model was least sure of “{word}”: {chance}. It might have written “{other}”: {second}.": "모델이 가장 자신 없어 한 단어는 “{word}”, 확률 {chance}입니다. 그 자리에 “{other}”, 확률 {second}도 가능했습니다.",
-  "The model says “{label}”, with {chance}; next is “{other}”, with {second}.": "모델의 판단은 “{label}”, 확률 {chance}입니다. 그다음은 “{other}”, {second}입니다.",
-  "Layer {layer}, head {head} of the cross-attention follows the words best: for each word written, {share} of it goes to one word read, on average.":
-    "크로스 어텐션에서 단어를 가장 잘 따라가는 것은 {layer}층 {head}번 헤드입니다. 단어 하나를 쓸 때마다 평균 {share}의 주의가 읽은 단어 하나로 갑니다.",
-  "Layer {layer}, head {head} looks one token back: {share} of its attention goes there.": "바로 앞 토큰을 보는 헤드가 있습니다. {layer}층 {head}번 헤드, 주의의 {share}가 그리로 갑니다.",
-  "{count} of {all} heads give more than half of their attention to the first token: a place to rest where nothing else is to be done.":
-    "헤드 {all}개 가운데 {count}개는 주의의 절반 넘게를 첫 토큰에 줍니다. 따로 볼 것이 없을 때 쉬는 자리입니다.",
-  "Layer {layer}, head {head} is the sharpest that does not rest on one token: {share} of it goes to one token, on average.":
-    "한 토큰에 머물지 않는 헤드 가운데 가장 또렷한 것은 {layer}층 {head}번 헤드입니다. 평균 {share}의 주의가 토큰 하나로 갑니다.",
-  "The output depends most on “{word}”: without it, it is {times} times less likely.": "결과는 “{word}”에 가장 크게 달려 있습니다. 이 단어가 없으면 같은 결과가 나올 확률이 {times}배 낮아집니다.",
-  "Of the words read, this head looks most at “{word}”: {share} of all its attention.": "읽은 단어 가운데 이 헤드가 가장 많이 보는 것은 “{word}”, 모든 주의의 {share}입니다.",
   // What if.
-  "Before": "바꾸기 전", "After": "바꾼 뒤", "Reset": "처음대로", "Change the text": "글 바꾸기", "words that the model reads": "모델이 읽는 단어", "changed": "바뀜", "table": "표",
+  "Before": "바꾸기 전", "After": "바꾼 뒤", "Reset": "처음대로", "Change the text": "글 바꾸기", "words that the model reads": "모델이 읽는 단어", "table": "표",
   "Hide words that the model reads": "읽는 단어 가리기", "Switch off heads and layers": "헤드와 층 끄기", "layer": "층", "encoder": "인코더", "decoder": "디코더",
   "Click a word to hide it. The bar says how much less likely the whole output is without it.": "단어를 누르면 가려집니다. 막대는 그 단어가 없을 때 결과 전체의 확률이 얼마나 낮아지는지 보여 줍니다.",
   "Measure every head": "모든 헤드 재어 보기", "switches off each head once, and shades it by what the output loses": "헤드를 하나씩 꺼 보고, 결과가 잃는 만큼 짙게 칠합니다",
-  "Click a number at the left for all heads of a layer.": "왼쪽 번호를 누르면 그 층의 헤드가 모두 꺼집니다.", "all heads of layer {n}, {attention}": "{n}층의 모든 헤드, {attention}",
-  "{attention}, layer {n}, head {h}": "{attention}, {n}층 {h}번 헤드", "{stack}, the whole of layer {n}": "{stack} {n}층 전체", "without it {change} log-probability": "없으면 로그 확률 {change}",
+  "Click a number at the left for all heads of a layer.": "왼쪽 번호를 누르면 그 층의 헤드가 모두 꺼집니다.", "{n}: all heads of the layer, {attention}": "{n}: 이 층의 모든 헤드, {attention}",
+  "{stack}, the whole of layer {n}": "{stack} {n}층 전체", "without it {change} log-probability": "없으면 로그 확률 {change}",
   "Draw again": "다시 뽑기", "0: the likeliest words. Above, each token is drawn by its probability, of which the temperature makes more or less: 1 leaves it as it is.":
     "0이면 가장 그럴듯한 단어를 씁니다. 0보다 크면 토큰을 확률에 따라 뽑습니다. 온도가 1이면 확률 그대로, 높을수록 고르게, 낮을수록 한쪽으로 쏠립니다.",
   "{chance} for the whole": "전체 확률 {chance}", "Everything is on. Switch something off, or hide a word.": "모두 켜져 있습니다. 무엇이든 끄거나 단어를 가려 보세요.",

@@ -126,6 +126,4 @@ export const ko = {
   Translator: "번역기", Classifier: "분류기", "Language model": "언어 모델",
   "{count} parameters": "파라미터 {count}개",
   "runs in this page, without a network": "이 페이지 안에서, 네트워크 없이",
-  "Lens": "렌즈",
-  "Contributions": "기여",
 };

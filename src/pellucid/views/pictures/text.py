@@ -62,7 +62,7 @@ def draw_text(
     y = drawing.add_heading(title, note, page) + 8
     most = max(float(weights.max(initial=0.0)), 1e-9)
     if not same:
-        y = _paragraph(drawing, "this word looks", rows, np.zeros(len(rows)), row, y, page, most)
+        y = _paragraph(drawing, "this word looks", rows, np.zeros(len(rows), np.float32), row, y, page, most)
     heading = "at these" if not same else "the framed word looks at the shaded ones"
     y = _paragraph(drawing, heading, columns, weights, row if same else None, y, page, most)
     scale_bar(drawing, MARGIN, y + 4, "attention weight", ("0", f"{most:.2f}"))

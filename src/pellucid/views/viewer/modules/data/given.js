@@ -1,0 +1,1 @@
+function r(u){const n=e=>{const s=u.sequences[e]?.map(t=>t.id);return s&&s.every(t=>t!==null)?s:null},c=n("src"),o=u.sequences.src?.map(e=>e.segment)??[];return{src:c,tgt:n("tgt"),out:n("out"),...o.some(e=>e>0)?{segments:o}:{}}}export{r as given};
