@@ -156,8 +156,10 @@ class View:
         if not can_serve(self.name, self.trace, self.choice):
             _ = self.drawing  # raises DataError, which says what is missing
         choice = self.choice
-        given = {"lens": choice.lens, "contributions": choice.all_contributions}
-        extras = view_extras(self.traces, views, gold=[choice.gold], ablation=choice.ablation, **given)
+        extras = view_extras(
+            self.traces, views, gold=[choice.gold], ablation=choice.ablation, lens=choice.lens,
+            contributions=choice.all_contributions,
+        )  # fmt: skip
         names: Sequence[str] = choice.names or ()
         if choice.evolution is not None:
             extras["evolution"] = choice.evolution.extras()
