@@ -53,7 +53,7 @@ docs: $(VENV)/.docs  ## build the documentation as a site into build/site
 	$(BIN)/sphinx-build -M html . build/site -c docs --fail-on-warning --quiet
 	@echo "open build/site/html/index.html"
 
-viewer:  ## bundle the viewer's sources into the package (esbuild)
+viewer:  ## minify the viewer's sources into the package (esbuild)
 	@command -v esbuild >/dev/null || { echo "error: esbuild is missing (Debian: apt-get install esbuild)" >&2; exit 1; }
 	viewer/build.sh
 

@@ -1,4 +1,4 @@
-"""Claim: of the ways to say which word a word came from, occlusion and attention's mean agree best with known links.
+"""Claim: occlusion and direct attribution tell which word a word came from; gradients do so far less often.
 
     python benchmarks/attribution_methods.py --dates pellucid-demo/run --multi30k RUN --data-dir DATA > attribution.json
     python benchmarks/attribution_methods.py --dates pellucid-demo/run --sentences 20    (a trial of seconds)

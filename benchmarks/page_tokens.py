@@ -1,10 +1,10 @@
-"""The tokenizers in JavaScript, which a page with a model carries, against those of Python: the same ids and text.
+"""The tokenizers in JavaScript, which a page with a model carries, against Python's: the same ids and text.
 
     python benchmarks/page_tokens.py [--strings 100000] [--kinds bpe,unigram] [--data-dir DATA] > page_tokens.json
 
-Each kind is trained small on the repository's own text in five scripts, then reads lines of it, hostile strings drawn at
-random, and with `--data-dir` Multi30k in German, English, French and Czech. Decoded are what was read and ids drawn at
-random. Needs Node; the kinds named `tokenizer.json` need the extra `hf`. A row a kind: how many are equal.
+Each kind is trained small on the repository's own text, then reads lines of it, hostile strings drawn at random, and
+with `--data-dir` Multi30k in German, English, French and Czech. Decoded are what was read and ids drawn at random.
+Needs Node; the kinds named `tokenizer.json` need the extra `hf`. A row a kind: how many are equal.
 """
 
 import argparse
@@ -24,8 +24,9 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from report import circumstances, positive, print_json
+from report import circumstances, positive, print_json, refusals_in_words
 
+from pellucid.errors import DataError
 from pellucid.text.hugging_face import HuggingFaceTokenizer
 from pellucid.text.normalization_rules import nmt_nfkc_map
 from pellucid.text.numbered import NumberedSubwords
@@ -53,22 +54,24 @@ SAMPLES = [
 SPELLED = [
     "<s>", "</s>", "<pad>", "<unk>", "<0x41>", "<0xE2>", "[CLS]", "[SEP]", "[UNK]", "<|endoftext|>", ">>fra<<", ">>x<<",
     "<sep>", "##", "Ġ", "▁", "▁▁", "\x1b", "\x1b_", "\x1b\x1b", "</w>", "@@", "__de__", "don't", " n't", "\ufffd", "☃",
-    "e\u0301", "a\u0323\u0302", "👨\u200d👩\u200d👧", "👍🏽", "🇩🇪", "1️⃣", "ﬁ", "Ｆｕｌｌ", "İ", "ΑΣ", "Σ", "ẞ", "½", "㍿",
-    "क\u200dष", "ن\u200cم", "\u1112\u1161\u11ab", "\r\n", "\u2028", "\0", "\ud83d", "\udc4d", "\x85", "\x1c", "\ufeff",
+    "e\u0301", "a\u0323\u0302", "👨\u200d👩\u200d👧", "👍🏽", "🇩🇪", "1️⃣", "ﬁ", "Ｆｕｌｌ", "İ", "ΑΣ", "Σ",
+    "ẞ", "½", "㍿", "क\u200dष", "ن\u200cم", "\u1112\u1161\u11ab", "\r\n", "\u2028", "\0", "\ud83d", "\udc4d",
+    "\x85", "\x1c", "\ufeff",
 ]  # fmt: skip
 """What a tokenizer stumbles over: special tokens spelled out, marks and escapes, letters of several characters."""
 POOLS = (
-    (0x20, 0x7F), (0x20, 0x7F), (0, 0x20), (0x7F, 0x100), (0x100, 0x250), (0x300, 0x370), (0x370, 0x530), (0x590, 0x700),
-    (0x900, 0x980), (0xE00, 0xE80), (0x1100, 0x1200), (0x1E00, 0x2000), (0x2000, 0x2070), (0x2070, 0x2700),
-    (0x3000, 0x3100), (0x4E00, 0x4F00), (0xAC00, 0xAE00), (0xD800, 0xE000), (0xE000, 0xE010), (0xF900, 0xFB50),
-    (0xFE00, 0xFE10), (0xFF00, 0x10000), (0x1D400, 0x1D500), (0x1F300, 0x1F700), (0x20000, 0x20100), (0xE0100, 0xE0110),
-    (0xFFFFE, 0x100010), (0x2800, 0x110000),
+    (0x20, 0x7F), (0x20, 0x7F), (0, 0x20), (0x7F, 0x100), (0x100, 0x250), (0x300, 0x370), (0x370, 0x530),
+    (0x590, 0x700), (0x900, 0x980), (0xE00, 0xE80), (0x1100, 0x1200), (0x1E00, 0x2000), (0x2000, 0x2070),
+    (0x2070, 0x2700), (0x3000, 0x3100), (0x4E00, 0x4F00), (0xAC00, 0xAE00), (0xD800, 0xE000), (0xE000, 0xE010),
+    (0xF900, 0xFB50), (0xFE00, 0xFE10), (0xFF00, 0x10000), (0x1D400, 0x1D500), (0x1F300, 0x1F700), (0x20000, 0x20100),
+    (0xE0100, 0xE0110), (0xFFFFE, 0x100010), (0x2800, 0x110000),
 )  # fmt: skip
 
 # Opens each tokenizer and gives what it makes of the strings and of the ids.
 IN_NODE = """
 const { openTokenizers } = await viewer("text/tokenizers.js"), { labels } = await viewer("text/labels.js");
-const files = new Map(Object.entries(a.files).map(([name, text]) => [name, Uint8Array.from(Buffer.from(text, "base64"))]));
+const bytes = (text) => Uint8Array.from(Buffer.from(text, "base64"));
+const files = new Map(Object.entries(a.files).map(([name, text]) => [name, bytes(text)]));
 const tokenizer = openTokenizers(a.table, files).source;
 const read = a.strings.map((text) => tokenizer.encode(text));
 const { size, padId, bosId, eosId, unkId } = tokenizer;
@@ -91,6 +94,8 @@ def repository_lines() -> list[str]:
 def multi30k_lines(data: Path) -> list[str]:
     """Returns the lines of validation and test data in four languages."""
     paths = [data / "multi30k" / f"{name}.{side}.gz" for name in ("val", "test_2016_flickr") for side in LANGUAGES]
+    if missing := [path for path in paths if not path.is_file()]:
+        raise DataError(f"`{missing[0]}` does not exist", "name the folder that holds multi30k/")
     return [line for path in paths for line in gzip.decompress(path.read_bytes()).decode().splitlines()]
 
 
@@ -98,11 +103,13 @@ def hostile_strings(count: int, lines: Sequence[str], seed: int = 1) -> list[str
     """Returns strings that no reader would type, the same for the same seed: of characters that this Python knows."""
     draw = Random(seed)
 
+    def known(character: str) -> bool:
+        return unicodedata.category(character) != "Cn" or ord(character) & 0xFFFE == 0xFFFE
+
     def character() -> str:
         while True:
             first, last = draw.choice(POOLS)
-            found = chr(draw.randrange(first, last))
-            if unicodedata.category(found) != "Cn" or ord(found) & 0xFFFE == 0xFFFE:
+            if known(found := chr(draw.randrange(first, last))):
                 return found
 
     def part() -> str:
@@ -118,8 +125,12 @@ def hostile_strings(count: int, lines: Sequence[str], seed: int = 1) -> list[str
         return line[start : start + draw.randrange(1, 12)]
 
     made = ("".join(part() for _ in range(draw.randrange(1, 16))) for _ in range(count))
-    # Two halves that stand side by side are one character, in JavaScript as in every file.
-    return [text.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass") for text in made]
+    return ["".join(c if known(c) else "?" for c in as_in_javascript(text)) for text in made]
+
+
+def as_in_javascript(text: str) -> str:
+    """Returns a text in which two halves of a character that stand side by side are that character."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass")
 
 
 def known_of_old(text: str) -> bool:
@@ -211,7 +222,8 @@ def _trained_json(lines: Sequence[str], shape: str) -> CompleteTokenizer:
     elif shape.startswith("gpt2") or shape == "qwen2":
         tokenizer = Tokenizer(models.BPE())
         if shape == "qwen2":
-            words = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+            words = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*"
+            words += r"|\s*[\r\n]+|\s+(?!\S)|\s+"
             split = pre_tokenizers.Split(Regex(words), behavior="isolated")
             as_bytes = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
             tokenizer.normalizer = normalizers.NFC()
@@ -249,7 +261,7 @@ def _trained_json(lines: Sequence[str], shape: str) -> CompleteTokenizer:
 
 Maker = Callable[[Sequence[str]], CompleteTokenizer]
 _SYMBOLS: dict[str, Any] = {"user_defined_symbols": ["<sep>", "e", "er", "don't", "▁▁", "\x1b_"], "byte_fallback": True}
-_KEPT = {"remove_extra_whitespaces": False, "normalization_rule_name": "identity"}
+_KEPT: dict[str, Any] = {"remove_extra_whitespaces": False, "normalization_rule_name": "identity"}
 
 
 def _own(kind: str, **options: Any) -> Maker:
@@ -333,7 +345,8 @@ def in_node(script: str, given: Any) -> Any:
     if node is None:
         raise SystemExit("error: node is missing (Debian: apt-get install nodejs)")
     whole = (
-        f"import {{ readFileSync }} from 'node:fs'; const viewer = (path) => import('{(ROOT / 'viewer').as_uri()}/' + path);"
+        "import { readFileSync } from 'node:fs';"
+        f"const viewer = (path) => import('{(ROOT / 'viewer').as_uri()}/' + path);"
         f"const a = JSON.parse(readFileSync(0, 'utf8')); const made = await (async () => {{ {script} }})();"
         "process.stdout.write(JSON.stringify(made));"
     )
@@ -378,16 +391,21 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--strings", type=positive, default=100_000, metavar="N", help="hostile strings a kind")
     parser.add_argument("--kinds", default="", metavar="NAMES", help="those that begin so; of all if left out")
-    parser.add_argument("--data-dir", type=Path, help="a folder with multi30k/val.de.gz and so on")
+    parser.add_argument(
+        "--data-dir", type=Path, help="a folder with multi30k/val.de.gz and so on, whose lines are read, too"
+    )
     parser.add_argument("--quick", action="store_true", help="200 strings a kind")
     args = parser.parse_args(argv)
     names = [name for name in KINDS if any(name.startswith(begin) for begin in args.kinds.split(","))]
+    if not names:
+        parser.error(f"no kind begins as in --kinds {args.kinds}; known are: {'; '.join(KINDS)}")
     if find_spec("tokenizers") is None:
         names = [name for name in names if not name.startswith("tokenizer.json")]
     lines = repository_lines()
     strings = hostile_strings(200 if args.quick else args.strings, lines)
-    strings = [*lines, *(multi30k_lines(args.data_dir) if args.data_dir else []), *strings]
-    rows = []
+    with refusals_in_words():
+        strings = [*lines, *(multi30k_lines(args.data_dir) if args.data_dir else []), *strings]
+    rows: list[dict[str, Any]] = []
     print(f"{'kind':<40}{'strings':>10}{'encode':>10}{'decode':>10}{'tokens':>8}{'labels':>8}", file=sys.stderr)
     for name in names:
         tokenizer = KINDS[name](lines)

@@ -63,7 +63,8 @@ def compared(
     ties = sum(any(part["margin"] < NEAR_TIE for part in one["parts"]) for one in others)
     bleu, of_ours = (corpus_bleu(list(side), [list(references)]).score for side in (texts, expected))
     return {
-        "equal": len(sources) - len(others), "near_ties": ties, "bleu": round(bleu, 2), "bleu_of_python": round(of_ours, 2),
+        "equal": len(sources) - len(others), "near_ties": ties,
+        "bleu": round(bleu, 2), "bleu_of_python": round(of_ours, 2),
         "bleu_difference": round(bleu - of_ours, 2),
     }  # fmt: skip
 

@@ -4,8 +4,9 @@
 
 Two models with random weights: an encoder as large as BERT's base, and the base Transformer. `on`: pellucid.trace() and
 the plain forward pass in evaluation mode take turns; what counts is the ratio of each pair. `off`: the plain pass takes
-turns with the same pass whose attention() has no question for an observer at all, as it would be without tracing. The
-question is asked most often for least work in a search, so the greedy search of one short sentence takes turns, too.
+turns with the same pass whose attention() and residual sums have no question for an observer at all, as it would be
+without tracing. The question is asked most often for least work in a search, so the greedy search of one short sentence
+takes turns, too.
 """
 
 import argparse
@@ -13,6 +14,7 @@ import inspect
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from textwrap import dedent
 from typing import Any
 
 import torch
@@ -23,11 +25,14 @@ import pellucid
 from pellucid.config import DecodeConfig, ModelConfig
 from pellucid.decoding.engine import search
 from pellucid.model import attention as home
+from pellucid.model import layers
 from pellucid.model.families import EncoderOnly, Model
 from pellucid.model.transformer import Transformer
 
 QUESTION = "    tell_observer(block, q, k, v, mask, bias, output)\n"
 """The line of attention() that asks."""
+QUESTION_OF_SUMS = "    tell_of_sum(self, norm, x, added, after)\n"
+"""The line of a residual sum that asks."""
 
 
 def models(quick: bool) -> dict[str, Model]:
@@ -54,15 +59,19 @@ def passes(model: Model, length: int) -> tuple[Callable[[], object], Callable[[]
 
 @contextmanager
 def without_question() -> Iterator[None]:
-    """attention() as it would be if nothing could observe it."""
-    source = inspect.getsource(home.attention)
-    assert QUESTION in source, "model/attention.py asks in other words now"
-    kept, scope = home.attention, vars(home)
-    exec(compile(source.replace(QUESTION, ""), home.__file__, "exec"), scope)
+    """attention() and residual sums as they would be if nothing could observe them."""
+    kept, kept_add = home.attention, layers.ResidualSums.add
+    places = ((home, kept, QUESTION), (layers, kept_add, QUESTION_OF_SUMS))
+    bare: dict[str, Any] = {}
+    for module, function, question in places:
+        source = dedent(inspect.getsource(function))
+        assert question in source, f"{module.__name__} asks in other words now"
+        exec(compile(source.replace(question, ""), str(module.__file__), "exec"), vars(module), bare)
+    home.attention, layers.ResidualSums.add = bare["attention"], bare["add"]  # type: ignore[method-assign]
     try:
         yield
     finally:
-        scope["attention"] = kept
+        home.attention, layers.ResidualSums.add = kept, kept_add  # type: ignore[method-assign]
 
 
 def asked_against_not(call: Callable[[], object], pairs: int) -> list[float]:

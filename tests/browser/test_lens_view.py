@@ -142,6 +142,20 @@ def test_what_python_put_into_the_page_is_shown_without_a_model(open_page: Open,
     assert opened.page.locator(".bar").get_by_label("against").count() == 0
 
 
+def test_of_several_words_that_python_explained_one_can_be_chosen(open_page: Open, tmp_path: Path) -> None:
+    task, trace = living(**FAMILIES["pre"])
+    found = [contributions(task, trace, row=row) for row in (0, 1)]
+    path = tmp_path / "static.html"
+    view = pellucid.view(trace, "contributions", contributions=found)
+    view.html(path, ["contributions"])
+    opened = open_page.file(path, {"language": "en"})  # type: ignore[attr-defined]
+    assert opened.page.get_by_label("Word").locator("option").count() == 2
+    for row in (1, 0):
+        opened.page.get_by_label("Word").select_option(str(row))
+        opened.set(**{"contributions.order": "pass", "contributions.row": row})
+        assert opened.ask("p.shown().reduce((sum, one) => sum + one, 0)") == pytest.approx(found[row].total, abs=1e-3)
+
+
 @pytest.mark.parametrize("view", ["lens", "contributions"])
 def test_hostile_words_stay_words(open_page: Open, tmp_path: Path, view: str) -> None:
     words = [one.replace(" ", "_") for one in CORPUS if one.isprintable()]

@@ -1,4 +1,4 @@
-"""The page that holds a model, in a browser: it answers offline, runs nothing of what it is given, says what is wrong."""
+"""The page that holds a model, in a browser: it answers offline, runs nothing that it is given, says what is wrong."""
 
 import re
 import shutil
@@ -77,7 +77,8 @@ def test_words_come_as_they_are_chosen(open_page: Open, written: Path) -> None:
         """async () => {
           const words = [];
           const live = (await pellucid).live;
-          const result = await live.translate("abc def", { beamSize: 1, onWord: (word) => words.push(word.ids.length) });
+          const onWord = (word) => words.push(word.ids.length);
+          const result = await live.translate("abc def", { beamSize: 1, onWord });
           return { words, ids: result.ids };
         }"""
     )
@@ -88,7 +89,8 @@ def test_a_newer_request_replaces_the_older_one_of_its_lane(open_page: Open, wri
     page = open_file(open_page, written).page
     found = page.evaluate(
         """async () => {
-          const live = (await pellucid).live, told = (promise) => promise.then((one) => one.text, (error) => error.name);
+          const live = (await pellucid).live;
+          const told = (promise) => promise.then((one) => one.text, (error) => error.name);
           const control = new AbortController();
           const asked = [live.translate("abc", { lane: "test" }), live.translate("abcd", { lane: "test" }),
             live.translate("ab", { lane: "other" }), live.translate("b", { signal: control.signal })].map(told);
@@ -156,7 +158,8 @@ def test_a_page_cut_off_in_the_middle_says_so(written: Path, tmp_path: Path, bro
 def test_hostile_labels_texts_and_cards_run_nothing(open_page: Open, tmp_path: Path) -> None:
     hostile = "<img src=x onerror=window.__p=1>"
     one = pellucid.Translator(random_model(3, CHARACTERS.size, sharpness=2.0), TOKENIZERS, DecodeConfig(beam_size=2))
-    one.card = f"---\nlicense: {hostile}\n---\n# {hostile}\n\n</script><script>window.__p=1</script>\n\n[x](javascript:window.__p=1)\n"
+    one.card = f"---\nlicense: {hostile}\n---\n# {hostile}\n\n</script><script>window.__p=1</script>\n"
+    one.card += "\n[x](javascript:window.__p=1)\n"
     path = to_page(one, tmp_path / "hostile.html", examples=[hostile, "</script><script>window.__p=1</script>"])
     opened = open_file(open_page, path, reduced_motion="reduce")
     for view in ("card", "overview", "what_if", "translate"):
@@ -176,7 +179,8 @@ def test_it_needs_no_network_at_all(written: Path) -> None:
         "import sys; from playwright.sync_api import sync_playwright\n"
         "with sync_playwright() as p:\n"
         "    b = p.chromium.launch(executable_path=sys.argv[1], args=['--no-sandbox']); page = b.new_page()\n"
-        "    page.goto(sys.argv[2]); print(page.evaluate(\"pellucid.translate('abc').then((one) => one.text)\")); b.close()\n"
+        "    page.goto(sys.argv[2])\n"
+        "    print(page.evaluate(\"pellucid.translate('abc').then((one) => one.text)\")); b.close()\n"
     )
     from tests.browser.conftest import browser_path
 

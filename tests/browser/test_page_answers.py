@@ -2,7 +2,6 @@
 
 import math
 import random
-from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -48,10 +47,10 @@ def page_of(model: Any, folder: Path) -> Page:
 
 
 @pytest.fixture(scope="module")
-def opened(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[pellucid.Translator, Page]]:
+def opened(tmp_path_factory: pytest.TempPathFactory) -> tuple[pellucid.Translator, Page]:
     """A translator, and the page that holds it."""
     model = translator()
-    yield model, page_of(model, tmp_path_factory.mktemp("page"))
+    return model, page_of(model, tmp_path_factory.mktemp("page"))
 
 
 def sums(*texts: pellucid.Translation) -> list[Any]:

@@ -64,6 +64,8 @@ def inputs(model: Model, seed: int = 0) -> dict[str, Any]:
     config, found = model.config, {}
     if config.num_encoder_layers:
         found["src"] = random_ids(config.src_vocab_size, S, seed)
+        if config.pad_id is not None:  # which nobody attends to, wherever it stands
+            found["src"][4] = found["src"][-1] = config.pad_id
     if config.num_decoder_layers:
         found["tgt"] = random_ids(config.tgt_vocab_size, T, seed + 1)
     if config.family == "encoder" and config.num_segments:

@@ -145,7 +145,7 @@ def test_the_numbers_are_those_of_pytorch(open_page: Open, tmp_path: Path) -> No
     opened.set(**{"step.at": "decoder.0.cross_attn.project"})
     assert values(opened, ".lesson > .lines .line")[1] == pytest.approx(float(found["q"][head, row, d]), abs=0.006)
     opened.set(**{"step.at": "decoder.0.cross_attn.scores"})
-    assert values(opened)[2:] == pytest.approx(found["scores"][head, row].tolist(), abs=0.006)
+    assert values(opened)[3:] == pytest.approx(found["scores"][head, row].tolist(), abs=0.006)
     opened.set(**{"step.at": "decoder.0.cross_attn.softmax"})
     assert values(opened) == pytest.approx(found["weights"][head, row].tolist(), abs=6e-4)
     opened.set(**{"step.at": "decoder.0.cross_attn.values"})

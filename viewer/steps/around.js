@@ -4,7 +4,7 @@ import { button, el } from "../dom.js";
 import { figure, label, plain, shorten } from "../show/labels.js";
 import { t } from "../shell/language.js";
 import { formula, frac, root, row, sub, sum, sup, words } from "./formula.js";
-import { heading, indexed, lines, plus, two } from "./kit.js";
+import { called, heading, indexed, lines, plus, two } from "./kit.js";
 
 /** @typedef {import("./shown.js").Scene} Scene */
 
@@ -64,7 +64,7 @@ function probabilityBars(scene) {
   const { kit, words: known } = scene, { logits, chosen, most, total, choose } = outcome(scene), p = (/** @type {number} */ id) => Math.exp(logits[id] - most) / total;
   const whole = total * Math.exp(most);
   return [
-    kit.bars(known.ids.map((id) => ({ name: wordOf(scene, id), value: figure(p(id), 3), share: p(id), chosen: id === chosen, choose: choose(id) }))),
+    kit.bars(known.ids.map((id) => ({ name: wordOf(scene, id), value: p(id) < 5e-4 ? "< 0.001" : p(id).toFixed(3), share: p(id), chosen: id === chosen, choose: choose(id) }))),
     el("p", { class: "sum" }, el("i", {}, "p"), " ", t("of “{word}”", { word: wordOf(scene, chosen) }), " = ", el("i", {}, "e"), el("sup", {}, two(logits[chosen])), ` / ${whole < 1e15 ? figure(whole, whole < 100 ? 2 : 0) : t("sum of all")} = `, el("b", {}, figure(p(chosen), 3))),
   ];
 }
@@ -79,7 +79,7 @@ export const AROUND = {
     shows: (scene) => {
       const { kit, record, D, config, token } = scene, x = at(scene, record.tokens, D), scale = config.scale_embeddings ? Math.sqrt(config.d_model) : 1, row = x.map((/** @type {number} */ one) => one / scale), d = kit.dimension("model", D);
       return [
-        el("p", { class: "sum" }, t("“{word}” is number {id} of the vocabulary.", { word: label(token, 20), id: String(record.ids[scene.place]) })),
+        el("p", { class: "sum" }, t("“{word}” is number {id} of the vocabulary.", { word: called(token, 20), id: String(record.ids[scene.place]) })),
         lines(kit.strip(t("row of the table"), row, { space: "model", symbol: "E" }), scale === 1 ? null : kit.strip(t("times √{width}", { width: config.d_model }), x, { space: "model", symbol: "x" })),
         scale === 1 ? null : kit.sum(indexed("x", d), [[two(row[d]), two(scale)]], two(x[d])),
       ];
@@ -194,7 +194,7 @@ export const AROUND = {
       const { tokens, place, app } = scene, written = tokens.out?.[place], next = place + 1 < (tokens.out?.length ?? 0);
       return [
         ...probabilityBars(scene),
-        written ? el("p", { class: "sum" }, t("Written here: “{word}”.", { word: label(written, 20) })) : null,
+        written ? el("p", { class: "sum" }, t("Written here: “{word}”.", { word: called(written, 20) })) : null,
         next ? button(t("Go on: how the next word comes about"), () => app.state.set({ "step.write": place + 1, "step.at": "decoder.embedding.embedding", "step.key": "", "step.word": "" })) : null,
       ];
     },

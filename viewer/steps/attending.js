@@ -5,7 +5,7 @@ import { largest } from "../data/numbers.js";
 import { label } from "../show/labels.js";
 import { t } from "../shell/language.js";
 import { both, formula, frac, root, row, sub, sum, sup, words } from "./formula.js";
-import { heading, indexed, lines, plus, two } from "./kit.js";
+import { called, heading, indexed, lines, plus, two } from "./kit.js";
 
 /** @typedef {import("./shown.js").Scene} Scene */
 
@@ -78,8 +78,9 @@ export const ATTENDING = {
       const plain = q.reduce((total, one, d) => total + one * k(j)[d], 0) / Math.sqrt(K), bias = scores[j] - plain;
       const rows = places.map((at) => kit.row(keys[at], { chosen: at === j, choose: choose(scene, at), middle: kit.strip("", k(at), { space: "head", most }).querySelector(".strip"), value: two(scores[at]) }));
       return [
-        lines(kit.strip(t("q of “{word}”", { word: label(scene.token, 16) }), q, { space: "head", most, symbol: "q" }), kit.strip(t("k of “{word}”", { word: label(keys[j], 16) }), k(j), { space: "head", most, symbol: "k" })),
-        kit.sum(el("span", {}, t("score of “{word}”", { word: label(keys[j], 16) })), products(q, k(j)), two(scores[j]), { before: "(", after: `) / √${K}` + (Math.abs(bias) > 5e-4 ? ` + ${t("bias of the distance")} ${two(bias)}` : "") }),
+        lines(kit.strip(t("q of “{word}”", { word: called(scene.token) }), q, { space: "head", most, symbol: "q" }), kit.strip(t("k of “{word}”", { word: called(keys[j]) }), k(j), { space: "head", most, symbol: "k" }),
+          kit.strip(t("their products"), q.map((one, d) => one * k(j)[d]), { space: "head", symbol: "q·k" })),
+        kit.sum(el("span", {}, t("score of “{word}”", { word: called(keys[j]) })), products(q, k(j)), two(scores[j]), { before: "(", after: `) / √${K}` + (Math.abs(bias) > 5e-4 ? ` + ${t("bias of the distance")} ${two(bias)}` : "") }),
         heading(t("The key of each word, and its score; click a word for its sum")), lines(...rows), kit.left(places.length, keys.length),
       ];
     },
@@ -93,7 +94,7 @@ export const ATTENDING = {
       const { kit, record, place, tokens, step } = scene, { keys, scores, weights, allowed } = seen(scene), places = kit.places(weights.map((/** @type {number} */ one, /** @type {number} */ j) => one + (allowed(j) ? 0 : 0.5)));
       const rows = tokens[step.stack === "encoder" ? "src" : "tgt"];
       return [el("div", { class: "beside" },
-        el("div", {}, heading(t("The scores of “{word}”", { word: label(scene.token, 16) })), lines(...places.map((j) => kit.row(keys[j], { chosen: false, choose: null, middle: null, value: allowed(j) ? two(scores[j]) : `${two(scores[j])} → −∞`, struck: !allowed(j) }))), kit.left(places.length, keys.length)),
+        el("div", {}, heading(t("The scores of “{word}”", { word: called(scene.token) })), lines(...places.map((j) => kit.row(keys[j], { chosen: false, choose: null, middle: null, value: allowed(j) ? two(scores[j]) : `${two(scores[j])} → −∞`, struck: !allowed(j) }))), kit.left(places.length, keys.length)),
         el("div", {}, heading(t("Who may see whom: a row looks, a column is looked at")), scene.triangle(record, rows, keys, place))),
       ];
     },
@@ -109,7 +110,7 @@ export const ATTENDING = {
         lines(...places.map((at) => kit.row(keys[at], { chosen: at === j, choose: choose(scene, at), middle: null, value: weights[at].toFixed(3), bar: weights[at], struck: !allowed(at) }))),
         kit.left(places.length, keys.length),
         allowed(j) && total < 1e12 ? kit.sum(el("span", {}, t("sum of all"), " ", el("i", {}, "e"), el("sup", {}, t("score"))), order.map((at) => two(powers[at])), two(total), { labels: order.map((at) => label(keys[open[at]], 12)) }) : null,
-        allowed(j) ? el("p", { class: "sum" }, el("span", {}, indexed("α", j)), " ", t("of “{word}”", { word: label(keys[j], 16) }), " = ", el("i", {}, "e"), el("sup", {}, two(scores[j])), ` / ${total < 1e12 ? two(total) : t("sum of all")} = `, el("b", {}, weights[j].toFixed(3))) : null,
+        allowed(j) ? el("p", { class: "sum" }, el("span", {}, indexed("α", j)), " ", t("of “{word}”", { word: called(keys[j]) }), " = ", el("i", {}, "e"), el("sup", {}, two(scores[j])), ` / ${total < 1e12 ? two(total) : t("sum of all")} = `, el("b", {}, weights[j].toFixed(3))) : null,
       ];
     },
   },

@@ -136,6 +136,9 @@ export function indexed(name, place) { return el("span", { class: "symbol" }, el
 /** Negative numbers stand in brackets within a sum. @param {string} number */
 function bracketed(number) { return number.startsWith("−") ? `(${number})` : number; }
 
+/** A token as sentences name it. @param {Token} token @param {number} [most] */
+export const called = (token, most = 16) => label({ ...token, continues: false }, most);
+
 /** A number as sums have it. @param {number} value */
 export const two = (value) => (Math.abs(value) < 0.005 ? "0.00" : figure(value, 2));
 

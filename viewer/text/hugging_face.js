@@ -2,17 +2,28 @@
 
 import { cleanUpSpaces } from "./numbered.js";
 import { modelFrom } from "./json_models.js";
+import { escaped } from "./json_patterns.js";
 import { cutterFrom, joinerFrom, normalizerFrom } from "./json_parts.js";
 import { bytesSpelled, isBytes } from "./spelling.js";
 import { decoded, sound } from "./utf8.js";
 
-/** @typedef {{content: string, id: number, single_word: boolean, lstrip: boolean, rstrip: boolean, normalized: boolean, special: boolean}} Added */
+/**
+ * @typedef {Object} Added a token that is added to the model's vocabulary
+ * @property {string} content
+ * @property {number} id
+ * @property {boolean} single_word
+ * @property {boolean} lstrip
+ * @property {boolean} rstrip
+ * @property {boolean} normalized
+ * @property {boolean} special
+ */
 
 /**
  * A special token that stands in a text is text, and is cut like any other; decoding leaves out all special tokens.
  */
 export class HuggingFaceTokenizer {
   kind = "tokenizer.json";
+  padId = 0; bosId = 0; eosId = 0; unkId = 0;
   #ids; #tokens; #normalize; #words; #join; #cut; #silent; #never; #isByteLevel; #cleansUp;
   /** @type {{raw: Added[], normalized: Added[]}} */
   #added = { raw: [], normalized: [] };
@@ -29,12 +40,10 @@ export class HuggingFaceTokenizer {
       throw new Error(`the tokenizer's file is damaged: ${/** @type {Error} */ (error).message}`);
     }
     const special = ["pad_id", "bos_id", "eos_id", "unk_id"].map((name) => options?.[name]);
-    if (!special.every((id) => Number.isInteger(id) && id >= 0)) throw new Error("the options of the tokenizer do not name its special ids");
-    const [padId, bosId, eosId, unkId] = special;
-    this.padId = padId;
-    this.bosId = bosId;
-    this.eosId = eosId;
-    this.unkId = unkId;
+    if (!special.every((id) => Number.isInteger(id) && id >= 0)) {
+      throw new Error("the options of the tokenizer do not name its special ids");
+    }
+    [this.padId, this.bosId, this.eosId, this.unkId] = special;
     const { vocabulary, cut } = modelFrom(table?.model);
     this.#cut = cut;
     this.#normalize = normalizerFrom(table.normalizer);
@@ -113,14 +122,15 @@ export class HuggingFaceTokenizer {
     if (!added.length) return [{ part: text, first: true }];
     const known = new Map(added.map((token) => [spell(token), token]));
     known.delete("");
-    const listed = [...known.keys()].sort((a, b) => b.length - a.length).map((token) => token.replace(/[\\^$.*+?()[\]{}|/]/g, "\\$&"));
+    const longestFirst = [...known.keys()].sort((a, b) => b.length - a.length).map(escaped);
     const found = [];
     let start = 0;
-    for (const match of listed.length ? text.matchAll(new RegExp(listed.join("|"), "gu")) : []) {
+    for (const match of longestFirst.length ? text.matchAll(new RegExp(longestFirst.join("|"), "gu")) : []) {
       const token = /** @type {Added} */ (known.get(match[0]));
       let from = match.index, to = from + match[0].length;
       if (token.special || from < start) continue;
-      if (token.single_word && (ENDS_IN_WORD.test(text.slice(Math.max(0, from - 2), from)) || BEGINS_WORD.test(text.slice(to, to + 2)))) continue;
+      const within = ENDS_IN_WORD.test(text.slice(Math.max(0, from - 2), from)) || BEGINS_WORD.test(text.slice(to, to + 2));
+      if (token.single_word && within) continue;
       if (token.lstrip) while (from > start && WHITE.test(text[from - 1])) from--;
       if (token.rstrip) while (to < text.length && WHITE.test(text[to])) to++;
       if (from > start) found.push({ part: text.slice(start, from), first: start === 0 });

@@ -51,7 +51,7 @@ function byMerges(model, vocabulary) {
   (model.merges ?? []).forEach((/** @type {any} */ pair, /** @type {number} */ rank) => {
     const [left, right] = typeof pair === "string" ? pair.split(" ") : pair;
     const ids = [left, right, left + right.slice(prefix.length)].map((token) => vocabulary.get(token));
-    if (ids.includes(undefined)) throw new Error(`the tokenizer merges \`${left}\` and \`${right}\`, which are not in its vocabulary`);
+    if (ids.includes(undefined)) throw new Error(`the tokenizer merges \`${left}\` and \`${right}\` into no token`);
     const [first, second, made] = /** @type {number[]} */ (ids);
     merges.set(first * span + second, [rank, made]);
   });
@@ -116,7 +116,7 @@ function merged(ids, mergeOf) {
 function byWordPieces(model, vocabulary) {
   const prefix = model.continuing_subword_prefix ?? "##", most = model.max_input_chars_per_word ?? 100;
   const unknown = vocabulary.get(model.unk_token ?? "[UNK]");
-  if (unknown === undefined) throw new Error(`the tokenizer's token for unknown words, \`${model.unk_token}\`, is not in its vocabulary`);
+  if (unknown === undefined) throw new Error(`the tokenizer's unknown word, \`${model.unk_token}\`, is not in its vocabulary`);
   return (/** @type {string} */ word) => {
     const characters = Array.from(word), ids = [];
     if (characters.length > most) return [unknown];

@@ -10,9 +10,11 @@ import { decoded, utf8 } from "./utf8.js";
 const CHARACTER_OF = Array.from({ length: 256 }, () => "");
 for (const [character, byte] of BYTE_OF) CHARACTER_OF[byte] = character;
 const asCharacters = (/** @type {string} */ text) => Array.from(utf8(text), (byte) => CHARACTER_OF[byte]).join("");
-const perCharacter = (/** @type {string} */ text, /** @type {(character: string) => string} */ to) => Array.from(text, to).join("");
+/** @type {(text: string, to: (character: string) => string) => string} */
+const perCharacter = (text, to) => Array.from(text, to).join("");
 
-const CHINESE = /[\u4e00-\u9fff\u3400-\u4dbf\u{20000}-\u{2a6df}\u{2a700}-\u{2b73f}\u{2b740}-\u{2b81f}\u{2b920}-\u{2ceaf}\uf900-\ufaff\u{2f800}-\u{2fa1f}]/gu;
+const CHINESE = new RegExp("[\\u4e00-\\u9fff\\u3400-\\u4dbf\\u{20000}-\\u{2a6df}\\u{2a700}-\\u{2b73f}"
+  + "\\u{2b740}-\\u{2b81f}\\u{2b920}-\\u{2ceaf}\\uf900-\\ufaff\\u{2f800}-\\u{2fa1f}]", "gu");
 const GPT2_WORDS = { Regex: "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+" };
 const PUNCTUATION = /[!-/:-@[-`{-~]|\p{P}/gu, WHITE = /\p{White_Space}/gu;
 

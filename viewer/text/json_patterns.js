@@ -12,7 +12,7 @@ const CLASSES = {
  * @param {any} pattern
  */
 export function patternOf(pattern) {
-  if (typeof pattern?.String === "string") return new RegExp(pattern.String.replace(/[\\^$.*+?()[\]{}|/-]/g, "\\$&").replace(/\\-/g, "-"), "gu");
+  if (typeof pattern?.String === "string") return new RegExp(escaped(pattern.String), "gu");
   const source = pattern?.Regex;
   try {
     return new RegExp(inJavaScript(source), "gu");
@@ -20,6 +20,12 @@ export function patternOf(pattern) {
     throw new Error(`the tokenizer cuts by the regular expression \`${source}\`, which this page does not run`);
   }
 }
+
+/**
+ * A regular expression of a text itself.
+ * @param {string} text
+ */
+export const escaped = (text) => text.replace(/[\\^$.*+?()[\]{}|/]/g, "\\$&");
 
 /** @param {string} source */
 function inJavaScript(source) {
@@ -64,7 +70,7 @@ function inJavaScript(source) {
 }
 
 /** @param {string} name */
-const isScript = (name) => !/^[A-Z][a-z]?$/.test(name) && !/^(?:Letter|Number|Mark|Punctuation|Symbol|Separator|Other|Alphabetic|White_Space)$/.test(name);
+const isScript = (name) => !/^(?:[A-Z][a-z]?|Letter|Number|Mark|Punctuation|Symbol|Separator|Other|Alphabetic)$/.test(name);
 
 /** @param {string} letter */
 const bothCases = (letter) => (/[a-z]/i.test(letter) ? letter.toLowerCase() + letter.toUpperCase() : letter);

@@ -18,7 +18,8 @@ import { wordEnds } from "./words.js";
  */
 
 // Thai, Lao, Burmese, Khmer, Japanese and Chinese are written without spaces: a token is all of a word that can be seen.
-const UNSPACED = "[\\u0e00-\\u0eff\\u1000-\\u109f\\u1780-\\u17ff\\u3040-\\u30ff\\u3400-\\u9fff\\uf900-\\ufaff\\u{20000}-\\u{3ffff}]";
+const UNSPACED = "[\\u0e00-\\u0eff\\u1000-\\u109f\\u1780-\\u17ff"
+  + "\\u3040-\\u30ff\\u3400-\\u9fff\\uf900-\\ufaff\\u{20000}-\\u{3ffff}]";
 const IS_UNSPACED = new RegExp(`^${UNSPACED}`, "u"), ENDS_UNSPACED = new RegExp(`${UNSPACED}$`, "u");
 const BLANK = new RegExp(`^[${SPACES}]*$`, "u"), NOT_SPACE = new RegExp(`[^${SPACES}]`, "gu");
 

@@ -50,7 +50,10 @@ export function nfc(text) {
 
 /** @param {string} text */
 function nfcOnce(text) {
-  if (/[^\x00-\x7f]/.test(text)) text = text.replaceAll(SPACE_MARK, " ").replace(UNSEEN, "").normalize("NFC");
+  if (/[^\x00-\x7f]/.test(text)) {
+    // Halves of surrogate pairs, between which something unseen goes, must not become a character: two second ones do not.
+    text = text.replace(/\p{Cs}/gu, "\udc00").replaceAll(SPACE_MARK, " ").replace(UNSEEN, "").normalize("NFC");
+  }
   return text.replace(SPACE_RUN, " ").replace(/^ | $/g, "");
 }
 

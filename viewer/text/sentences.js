@@ -74,7 +74,7 @@ export function sentences(text, language = "") {
   let start = 0;
   const readable = withCapitals(plain);
   for (let border of bordersOf(known, readable)) {
-    const near = Math.max(start, border - LOOKED_AT); // so that a long line without an end takes no longer
+    const near = Math.max(start, border - LOOKED_AT); // so that a long line takes no longer
     border -= OPENED.exec(plain.slice(near, border))?.[0].length ?? 0;
     if (CASED.includes(script) && /[0-9a-z]/.test(readable.charAt(border))) continue;
     const number = NUMBER.exec(plain.slice(near, border)); // 1. One thing. 2. Another.

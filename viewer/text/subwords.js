@@ -11,6 +11,7 @@ const NFC_NAME = "pellucid-nfc/1";
 /** A model trained by Pellucid (bpe, unigram), which spells a text in its own way first, or by somebody else. */
 export class Subwords {
   #model; #escapes; #composes; #shown; #silent;
+  padId = 0; bosId = 0; eosId = 0;
 
   /**
    * @param {Uint8Array} bytes of a `.model` file
@@ -23,10 +24,7 @@ export class Subwords {
     this.size = model.pieces.length;
     const { unk, ...special } = model.special;
     // A special token that the model lacks has an id behind its last piece.
-    const [padId, bosId, eosId] = [special.pad, special.bos, special.eos].map((id) => (id < 0 ? this.size++ : id));
-    this.padId = padId;
-    this.bosId = bosId;
-    this.eosId = eosId;
+    [this.padId, this.bosId, this.eosId] = [special.pad, special.bos, special.eos].map((id) => (id < 0 ? this.size++ : id));
     this.unkId = unk;
     this.#shown = new Map([this.padId, this.bosId, this.eosId, unk].map((id, i) => [id, SPECIAL_TOKENS[i]]));
     this.#silent = new Set([this.padId, this.bosId, this.eosId]);

@@ -12,7 +12,7 @@ import { t } from "../shell/language.js";
 
 /** @typedef {import("../data/tree.js").Node} Node */
 
-const WIDEST = 118, NARROWEST = 76, HIGH = 30, MARGIN = 8, TOP = 24;
+const WIDEST = 118, NARROWEST = 96, HIGH = 30, MARGIN = 8, TOP = 24;
 const MARKS = { best: "★", finished: "■", live: "●", pruned: "×" };
 const WORDS = { best: "the result", finished: "ended", live: "continued", pruned: "dropped" };
 const PACE = 700;

@@ -73,8 +73,10 @@ class Contributions {
   /** What is chosen above: the word, the rival, the order; the lists are filled when the rivals are known. */
   #choices() {
     const { app } = this, order = select(t("Order"), [["", t("by size")], ["pass", t("as in the pass")]], app.state.get("contributions.order"), (chosen) => app.state.set({ "contributions.order": chosen }));
-    const fixed = !app.live;
-    const word = fixed || this.#words.length < 2 ? null : select(t("Word"), this.#words.map((token, i) => [String(i), `${i + 1} · ${shorten(plain(token.text.trim()), 16)}`]), String(this.#row),
+    const fixed = !app.live, put = carried(app, "contributions");
+    // Without a model the words are those that Python has explained.
+    const rows = this.#words.map((_, i) => i).filter((row) => !fixed || (Array.isArray(put) && put.some((/** @type {any} */ one) => one.row === row)));
+    const word = rows.length < 2 ? null : select(t("Word"), rows.map((i) => [String(i), `${i + 1} · ${shorten(plain(this.#words[i].text.trim()), 16)}`]), String(this.#row),
       (row) => app.state.set({ "contributions.row": row, "contributions.against": "" }));
     this.rivals = fixed ? null : select(t("against"), [["", t("the likeliest other")]], this.#against, (against) => app.state.set({ "contributions.against": against }));
     return [word, this.rivals, order].filter(Boolean);
@@ -84,7 +86,7 @@ class Contributions {
     const { app } = this, row = this.#row;
     const put = carried(app, "contributions");
     if (!app.live) {
-      this.#found = Array.isArray(put) ? put[Math.min(row, put.length - 1)] : put;
+      this.#found = Array.isArray(put) ? put.find((/** @type {any} */ one) => one.row === row) ?? put[0] : put;
       return;
     }
     const lens = await explained(app, "lens"), last = lens.cells[lens.cells.length - 1][row].top;

@@ -162,7 +162,7 @@ def _page(
     with TemporaryDirectory(prefix="pellucid-") as workspace:
         tried = to_page(opened, Path(workspace) / "tried.html", precision)
         rounded_to = "" if weights == "float32" else weights
-        proof = prove(source, tried, PAGE, *compared_on, rounded_to, tokenizer)
+        proof = prove(source, tried, "page", *compared_on, rounded_to, tokenizer)
     with refusals_in_words(place):
         place.parent.mkdir(parents=True, exist_ok=True)
     to_page(opened, place, precision, proof=proof.to_dict() | {"said": str(proof)})

@@ -203,8 +203,8 @@ def inspect_text(
         elif suffix == ".png":
             shown.png(output, scale)
         else:
-            model = recorded.reader if with_model and reading.second is None else None
-            shown.html(output, [name] if one_view else "all", model=model, examples=[reading.text or ""])
+            held = recorded.reader if with_model and reading.second is None else None
+            shown.html(output, [name] if one_view else "all", model=held, examples=[reading.text or ""])
             if not (one_view or all_views) and Path(output).stat().st_size > LARGEST_PAGE:
                 shown.html(output, [name])
                 warnings.warn(

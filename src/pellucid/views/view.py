@@ -58,7 +58,7 @@ PICTURES: Mapping[str, Callable[[Trace, Choice], Drawing]] = {
 }
 LARGEST_PAGE = 8_000_000
 """The most characters of a page that has every view unasked, and of a notebook's cell, which becomes slow beyond it."""
-FRAME_AROUND, TALLEST_FRAME = 360, 1000
+FRAME_AROUND, TALLEST_FRAME = 540, 1150
 """Pixels that a page in a notebook has around its picture, and the most that it takes in all."""
 OF_TRACES = tuple(name for name in VIEWS if name not in ASKING)
 LONGEST_TITLE = 160
@@ -133,7 +133,7 @@ class View:
         parts = self.page_parts(offered)
         room = LARGEST_PAGE - len(page(self.traces, view=self.name, views=offered, **parts))
         islands = islands_within(model, room, examples)
-        return islands and page(self.traces, view=self.name, views=offered, model=islands, **parts)
+        return page(self.traces, view=self.name, views=offered, model=islands, **parts) if islands else None
 
     def whole_page(self, views: Sequence[str] | str = "all") -> str:
         """Returns the HTML of the page with these views, and this one."""
@@ -156,8 +156,10 @@ class View:
         if not can_serve(self.name, self.trace, self.choice):
             _ = self.drawing  # raises DataError, which says what is missing
         choice = self.choice
-        given = {"lens": choice.lens, "contributions": choice.all_contributions}
-        extras = view_extras(self.traces, views, gold=[choice.gold], ablation=choice.ablation, **given)
+        extras = view_extras(
+            self.traces, views, gold=[choice.gold], ablation=choice.ablation, lens=choice.lens,
+            contributions=choice.all_contributions,
+        )  # fmt: skip
         names: Sequence[str] = choice.names or ()
         if choice.evolution is not None:
             extras["evolution"] = choice.evolution.extras()
@@ -221,12 +223,15 @@ class View:
         title = escape(self.choice.title or drawing.title)
         picture = b64encode(drawing.as_svg().encode("utf-8")).decode("ascii")
         height = round(min(TALLEST_FRAME, FRAME_AROUND + drawing.height))
-        both = "grid-area: 1 / 1; width: 100%"
+        # One lies on the other; the frame in an element of its own, since marimo puts it into another one.
         frame = (
             '<div style="display: grid">'
-            f'<img alt="{title}" src="data:image/svg+xml;base64,{picture}" style="grid-area: 1 / 1; max-width: 100%">'
+            f'<img alt="{title}" src="data:image/svg+xml;base64,{picture}" '
+            f'style="grid-area: 1 / 1; max-width: 100%; max-height: {height}px">'
+            '<div style="grid-area: 1 / 1">'
             f'<iframe sandbox="allow-scripts allow-downloads" srcdoc="{escape(html)}" title="{title}" '
-            f'style="{both}; height: 100%; min-height: {height}px; border: 0; background: white"></iframe></div>'
+            f'style="width: 100%; height: 100%; min-height: {height}px; border: 0; background: white"></iframe>'
+            "</div></div>"
         )
         return f"{frame}<p>{note}</p>" if note else frame
 

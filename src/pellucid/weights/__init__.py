@@ -1,7 +1,8 @@
 """Models on disk: tensors in safetensors files, the model folder, and other people's formats.
 
 `opening` opens a folder of any kind, `folder` is our own format, `hugging_face` and `tutorials` read other people's,
-`export` writes them; the page that holds a model is made in `pellucid.views`. Names are imported when they are first used; each stands three times, as those of `pellucid` do.
+`export` writes them; the page that holds a model is made in `pellucid.views`. Names are imported when they are first
+used; each stands three times, as those of `pellucid` do.
 """
 
 from importlib import import_module

@@ -80,6 +80,7 @@ def test_wrong_arguments_are_told(
         ("multi30k_results", "NOWHERE"),
         ("multi_bleu", "--hyp NOWHERE --ref NOWHERE --language de"),
         ("page_speed", "--model NOWHERE"),
+        ("page_tokens", "--data-dir NOWHERE --quick"),
         ("paired_bootstrap", "--a NOWHERE --b NOWHERE --ref NOWHERE"),
         ("sentences_a_line", "NOWHERE"),
         ("sst2", "--data-dir NOWHERE"),
@@ -202,6 +203,41 @@ def in_this_process(main: Callable[[list[str]], None], capsys: pytest.CaptureFix
         return SimpleNamespace(stdout=capsys.readouterr().out)
 
     return run
+
+
+@pytest.mark.browser
+def test_page_tokens(run_script: Run) -> None:
+    table, lines = run_script("page_tokens", "--quick", "--kinds", "bytes,numbered bpe")
+    assert [row["kind"] for row in table["kinds"]] == ["bytes", "numbered bpe"]
+    assert len(lines) == 3
+    for row in table["kinds"]:
+        assert row["strings"] > 900
+        assert row["unlike"] == dict.fromkeys(("numbers", "encode", "decode", "tokens", "labels"), 0)
+
+
+def test_page_tokens_tells_what_differs(script: Callable[[str], ModuleType]) -> None:
+    module = script("page_tokens")
+    tokenizer = module.KINDS["bytes"](["a"])
+    ids = tokenizer.encode("ab")
+    found = {"numbers": [260, 0, 1, 2, 3], "read": [ids, ids[:1]], "written": ["ab", "ab"], "labels": [[]]}
+    found["drawn"] = [["b", tokenizer.tokens(ids[1:])]]
+    unlike = module.differences(tokenizer, ["ab", "ab"], [ids[1:]], found)
+    assert unlike["encode"] == [("ab", ids, ids[:1])]
+    assert {what: len(cases) for what, cases in unlike.items()} == {
+        "numbers": 0, "encode": 1, "decode": 0, "tokens": 0, "labels": 1,
+    }  # fmt: skip
+    with pytest.raises(SystemExit, match="2"):
+        module.main(["--kinds", "nothing"])
+
+
+def test_hostile_strings_are_the_same_for_the_same_seed(script: Callable[[str], ModuleType]) -> None:
+    module = script("page_tokens")
+    strings = module.hostile_strings(300, ["a line"], 4)
+    assert strings == module.hostile_strings(300, ["a line"], 4)
+    assert len(set(strings)) == 300
+    assert all(text == module.as_in_javascript(text) for text in strings)
+    joined = "".join(strings)
+    assert all(mark in joined for mark in ("\0", "\u2581", "\x1b", "</s>", "<0x41>", "\u200d", "\ufffd"))
 
 
 def test_pictures(

@@ -1,6 +1,7 @@
 """The sentences of a line: whatever the script, and wherever the segmenter below is known to err."""
 
 import unicodedata
+from collections.abc import Callable
 
 import pytest
 from hypothesis import given
@@ -52,7 +53,7 @@ def test_what_is_one_sentence(line: str) -> None:
     assert sentences(line) == [line]
 
 
-OTHERWISE = {
+OTHERWISE: dict[str, Callable[[str], str]] = {
     "decomposed": lambda line: unicodedata.normalize("NFD", line),
     "no-break spaces": lambda line: line.replace(" ", "\u00a0"),
     "thin spaces": lambda line: line.replace(" ", "\u2009"),

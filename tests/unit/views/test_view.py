@@ -272,11 +272,12 @@ def test_a_notebook_shows_a_frame_that_reaches_nothing_and_a_picture() -> None:
     assert set(bundle) == {"text/html", "text/plain", "image/png"}
     both = re.fullmatch(
         r'<div style="display: grid"><img alt="[^"]*" src="data:image/svg\+xml;base64,([^"]*)" style="([^"]*)">'
-        r'<iframe sandbox="([^"]*)" srcdoc="([^"]*)" title="[^"]*" style="([^"]*)"></iframe></div>',
+        r'<div style="([^"]*)"><iframe sandbox="([^"]*)" srcdoc="([^"]*)" title="[^"]*" style="[^"]*">'
+        r"</iframe></div></div>",
         bundle["text/html"],
     )
     assert both is not None
-    picture, of_picture, sandbox, page, of_frame = both.groups()
+    picture, of_picture, of_frame, sandbox, page = both.groups()
     parsed(b64decode(picture).decode("utf-8"))
     assert "grid-area: 1 / 1" in of_picture
     assert "grid-area: 1 / 1" in of_frame  # above the picture: it covers it where it may run

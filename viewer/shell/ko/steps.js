@@ -27,7 +27,7 @@ export const ko = {
 
   "of “{word}”": "(“{word}”)", "sum of all": "전체 합", score: "점수", before: "정규화 전", after: "정규화 후",
   "The tokenizer gives every piece of the sentence a number; the number picks a row of a learned table. That row is the word's vector.": "토크나이저가 문장의 조각마다 번호를 붙이고, 그 번호로 학습된 표에서 행 하나를 고릅니다. 그 행이 단어의 벡터입니다.",
-  "It is multiplied by √{width}, so that the positions added next do not drown it.": "다음에 더할 위치 벡터에 묻히지 않도록 √{width}을 곱합니다.", "It is multiplied by √{width}.": "여기에 √{width}을 곱합니다.",
+  "It is multiplied by √{width}, so that the positions added next do not drown it.": "다음에 더할 위치 벡터에 묻히지 않도록 {width}의 제곱근을 곱합니다.", "It is multiplied by √{width}.": "여기에 {width}의 제곱근을 곱합니다.",
   "“{word}” is number {id} of the vocabulary.": "“{word}”의 어휘 번호는 {id}입니다.", "row of the table": "표의 행", "times √{width}": "√{width} 곱하기",
   "Attention by itself does not know the order of words. So each place has a learned vector, which is added to the word's.": "어텐션은 그 자체로는 단어의 순서를 모릅니다. 그래서 자리마다 학습된 벡터를 하나씩 두고 단어의 벡터에 더합니다.",
   "Attention by itself does not know the order of words. So each place has a pattern of sines and cosines, fast at the left and slow at the right, which is added to the word's vector.":
@@ -67,8 +67,8 @@ export const ko = {
   "This model does not add positions to its words. It turns each pair of numbers of a query and a key by an angle that grows with the position, so that their product depends on the distance between the words.":
     "이 모델은 위치를 단어에 더하지 않습니다. 쿼리와 키의 숫자를 둘씩 짝지어 위치에 비례하는 각도만큼 돌립니다. 그러면 둘의 곱이 단어 사이의 거리에 따라 달라집니다.", "q, turned": "q, 돌린 뒤", "Keys, turned": "키, 돌린 뒤",
   "How well does the query fit each key? Both vectors are multiplied number by number and added up; the sum is divided by √{width}, so that wide heads do not give huge scores.":
-    "쿼리가 각 키와 얼마나 잘 맞을까요? 두 벡터를 숫자끼리 곱해 모두 더합니다. 헤드가 넓다고 점수가 지나치게 커지지 않도록 √{width}으로 나눕니다.",
-  "q of “{word}”": "“{word}”의 q", "k of “{word}”": "“{word}”의 k", "score of “{word}”": "“{word}”의 점수", "bias of the distance": "거리의 편향", "The key of each word, and its score; click a word for its sum": "단어마다 키와 점수(단어를 누르면 계산을 보여 줍니다)",
+    "쿼리가 각 키와 얼마나 잘 맞을까요? 두 벡터를 숫자끼리 곱해 모두 더합니다. 헤드가 넓다고 점수가 지나치게 커지지 않도록 {width}의 제곱근으로 나눕니다.",
+  "q of “{word}”": "“{word}”의 q", "k of “{word}”": "“{word}”의 k", "their products": "숫자끼리의 곱", "score of “{word}”": "“{word}”의 점수", "bias of the distance": "거리의 편향", "The key of each word, and its score; click a word for its sum": "단어마다 키와 점수(단어를 누르면 계산을 보여 줍니다)",
   "where j must not be seen": "(j를 보면 안 되는 곳)",
   "A word that is being written may not see the words behind it: they are not there yet when the model writes for itself. Their scores become −∞, and −∞ becomes the weight 0.":
     "지금 쓰는 단어는 뒤에 올 단어를 볼 수 없습니다. 모델이 스스로 쓸 때는 아직 없는 단어이기 때문입니다. 그 점수를 −∞로 바꾸면 가중치가 0이 됩니다.",

@@ -3,7 +3,7 @@
 /** @type {Record<string, string>} */
 export const ko = {
   "the page has no model to ask": "이 페이지에는 물어볼 모델이 없습니다",
-  Text: "본문", Lens: "렌즈", Contributions: "기여도",
+  Text: "글", Lens: "렌즈", Contributions: "기여",
   "Point at a word: the others are shaded by how much it looked at them.": "단어를 가리키면, 그 단어가 다른 단어를 얼마나 보았는지에 따라 다른 단어에 색이 칠해집니다.",
   "Weights of": "가중치", "the layer's heads, mean": "이 층의 헤드 평균", "one head": "헤드 하나", "all layers and heads, mean": "모든 층과 헤드의 평균",
   Shade: "색의 기준", "of the largest": "가장 큰 값 대비", weight: "가중치", "square root": "제곱근",
