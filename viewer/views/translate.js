@@ -140,11 +140,12 @@ class Translate {
   /** One sentence on how sure the model was. */
   #told() {
     const done = this.session.lines.filter((line) => line.result?.probabilities?.length), all = done.flatMap((line) => line.words), least = leastSure(all);
-    if (!least || least.probability === null) return "";
+    if (!least || least.probability === null) return this.session.text.trim() ? "" : t("The translation appears here, word by word, as you write.");
     const chosen = done.some((line) => line.prefix.length) ? t("From the word that you chose on, the model went on by itself.") + " " : "";
     const token = percent(sureness(done.flatMap((line) => line.result.probabilities)).token);
-    if (least.probability >= 0.9) return chosen + t("The model was sure of every word: {least} for the least sure of them.", { least: percent(least.probability) });
-    return chosen + t("Least sure of “{word}”: {chance}. On average {token} a token.", { word: plain(least.text), chance: percent(least.probability), token });
+    const hint = " " + t("Click a word to choose another.");
+    if (least.probability >= 0.9) return chosen + t("The model was sure of every word: {least} for the least sure of them.", { least: percent(least.probability) }) + hint;
+    return chosen + t("Least sure of “{word}”: {chance}. On average {token} a token.", { word: plain(least.text), chance: percent(least.probability), token }) + hint;
   }
 
   /** The other translations that the search came to, of the line that one is at. */

@@ -28,7 +28,7 @@ export class Box {
     this.session = session;
     this.area = el("textarea", {
       "aria-label": label, lang, dir: "auto", rows: 3, maxlength: most, spellcheck: "false", autocapitalize: "off", autocomplete: "off",
-      placeholder: placeholder || t("Write here; a line is a sentence."), oninput: () => this.#typed(),
+      placeholder: placeholder || t("Write here. Each line is translated by itself."), oninput: () => this.#typed(),
       oncompositionstart: () => { session.composing = true; }, oncompositionend: () => { session.composing = false; this.#typed(); },
       // The page's own keys are for when nobody writes; Escape leaves the box.
       onkeydown: (/** @type {KeyboardEvent} */ event) => { if (event.key === "Escape" && !event.isComposing) this.area.blur(); },

@@ -5,7 +5,8 @@ export const ko = {
   // Writing.
   "Translate": "번역", "Classify": "분류", "Write on": "이어 쓰기", "What if": "만약에", "What it is": "이 모델은",
   "Text": "글", "Text in {language}": "{language} 글", "Translation": "번역문", "the translation": "번역문", "the text": "글",
-  "Write here; a line is a sentence.": "여기에 쓰세요. 한 줄이 한 문장입니다.", "Write here.": "여기에 쓰세요.",
+  "Write here. Each line is translated by itself.": "여기에 쓰세요. 줄마다 따로 번역합니다.",
+  "The translation appears here, word by word, as you write.": "글을 쓰면 번역이 여기에 한 단어씩 나타납니다.", "Click a word to choose another.": "단어를 누르면 다른 말로 바꿀 수 있습니다.", "Write here.": "여기에 쓰세요.",
   "Clear": "지우기", "For example": "예문", "Copy": "복사", "Save as text": "텍스트로 저장", "numbers": "확률 표시", "close": "닫기",
   "how sure the model was of each word": "모델이 단어마다 얼마나 확신했는지",
   "Least sure of “{word}”: {chance}. On average {token} a token.": "가장 자신 없는 단어는 “{word}”, 확률 {chance}입니다. 토큰 하나당 평균 {token}입니다.",
