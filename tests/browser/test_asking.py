@@ -80,6 +80,19 @@ def test_what_is_off_can_be_linked_to(open_page: Open) -> None:
     assert opened.page.get_attribute("[data-key='cross.0.1']", "aria-checked") == "false"
 
 
+def test_another_text_hides_no_word_of_the_one_before(open_page: Open) -> None:
+    opened = writing(open_page, state={"text": SENTENCE, "hidden": "0", "off": "cross.0.1"})
+    opened.page.fill("textarea", "Männer spielen .")
+    for _ in range(100):
+        if opened.ask("p.get('text')") == "Männer spielen .":
+            break
+        opened.page.wait_for_timeout(50)
+    opened.set(view="what_if")
+    until(opened, "document.querySelectorAll('.source-word').length === 3")
+    assert opened.page.locator(".source-word[aria-pressed=true]").count() == 0
+    assert opened.ask("[p.get('hidden'), p.get('off')]") == ["", "cross.0.1"]
+
+
 def test_every_head_is_measured(open_page: Open) -> None:
     opened = writing(open_page, "what_if", state={"text": SENTENCE})
     reads(opened, ".verdict", "Everything is on. Switch something off, or hide a word.")

@@ -28,6 +28,8 @@ const GOES_ON = 24;
 class WhatIf {
   hint = "";
   size = { rows: 0, columns: 0 };
+  /** @type {import("../writing/words.js").Word[]} */
+  read = [];
 
   /** @param {any} app @param {HTMLElement} stage */
   constructor(app, stage) {

@@ -41,7 +41,7 @@ export class Classes {
     clearTimeout(this.waiting);
     this.waiting = setTimeout(() => { this.settled = this.run(); }, pause);
     clearTimeout(this.noting);
-    this.noting = setTimeout(() => this.app.state.set({ text: text.slice(0, 2000) }), 600);
+    this.noting = setTimeout(() => this.app.state.set({ text: text.slice(0, 2000), hidden: "" }), 600);
   }
 
   async run() {

@@ -93,7 +93,7 @@ export class Continuing {
   write(text) {
     this.text = text;
     clearTimeout(this.noting);
-    this.noting = setTimeout(() => this.app.state.set({ text: text.slice(0, 2000) }), 600);
+    this.noting = setTimeout(() => this.app.state.set({ text: text.slice(0, 2000), hidden: "" }), 600);
   }
 
   get options() {
