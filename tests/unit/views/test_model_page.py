@@ -80,7 +80,7 @@ def test_views_are_those_that_the_task_has() -> None:
 
 
 def test_other_types_of_weights_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="unknown `weights` `int4`; did you mean `int8`") as caught:
+    with pytest.raises(ConfigError, match=r"unknown `weights` `int4`; did you mean `int8`\?") as caught:
         to_page(translator(), tmp_path / "page.html", "int4")  # type: ignore[arg-type]
     assert caught.value.hint == "choose float32, float16, int8"
     assert not (tmp_path / "page.html").exists()
@@ -92,7 +92,7 @@ def test_parts_of_ones_own_are_refused(tmp_path: Path) -> None:
 
     config = tiny_config(src_vocab_size=CHARACTERS.size, tgt_vocab_size=CHARACTERS.size)
     model = Transformer(config, Parts(feed_forward=Own.from_config))
-    with pytest.raises(ConfigError, match="the model has parts of your own .* which a page does not have"):
+    with pytest.raises(ConfigError, match=r"the model has parts of your own .* which a page does not have"):
         to_page(pellucid.Translator(model, CHARACTERS), tmp_path / "page.html")
 
 
