@@ -81,6 +81,7 @@ def test_wrong_arguments_are_told(
         ("multi_bleu", "--hyp NOWHERE --ref NOWHERE --language de"),
         ("page_speed", "--model NOWHERE"),
         ("page_translations", "NOWHERE --src NOWHERE --ref NOWHERE"),
+        ("page_typing", "--model NOWHERE"),
         ("page_tokens", "--data-dir NOWHERE --quick"),
         ("paired_bootstrap", "--a NOWHERE --b NOWHERE --ref NOWHERE"),
         ("sentences_a_line", "NOWHERE"),
@@ -493,6 +494,20 @@ def test_sst2_from_a_checkpoint(run_script: Run, data_dir: Path, tmp_path: Path,
     for side in ("scratch", "fine_tuned", "transformers"):
         assert table[side]["deviation"] is None
         assert 0 <= table[side]["mean"] <= 100
+
+
+@pytest.mark.browser
+def test_page_typing(run_script: Run) -> None:
+    with ThreadPoolExecutor(1) as beside:  # Playwright takes one browser a thread, and this one's tests may have theirs
+        table, lines = beside.submit(lambda: run_script("page_typing", "--quick")).result()
+    assert len(lines) == 1
+    (case,) = table["cases"]
+    assert case["sentences"] == 2
+    for beam in ("beam 1", "beam 5"):
+        assert [*case[beam]] == ["first_word_ms", "word_ms", "sentence_ms"]
+        assert case[beam]["first_word_ms"]["min"] > 0
+        assert case[beam]["sentence_ms"]["min"] >= case[beam]["first_word_ms"]["min"]
+    assert case["long_tasks_while_typing"]["keys"] > 20
 
 
 @pytest.mark.browser
