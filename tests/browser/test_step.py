@@ -223,14 +223,20 @@ def test_a_strip_tells_its_numbers(open_page: Open, tmp_path: Path) -> None:
 
 def test_a_head_that_is_off_gives_zeros(open_page: Open, tmp_path: Path) -> None:
     opened, _, _ = opened_walk(open_page, tmp_path)
-    opened.ask(
-        "p.app.live.trace('ein Hund', null, {}).then((found) => "
-        "p.app.show(Object.assign(found, { how: { off: ['encoder.self.0.1'] } })))"
-    )
+    switched = "p.app.live.trace('ein Hund', null, { off: ['encoder.self.0.1'] }).then((found) => p.app.show(found))"
+    opened.ask(switched)
     opened.set(**{"step.at": "encoder.0.self_attn.values", "head": 1})
     assert "This head is switched off" in opened.page.inner_text(".lesson")
     opened.set(head=0)
     assert "This head is switched off" not in opened.page.inner_text(".lesson")
+
+
+def test_a_word_that_is_hidden_has_a_mask(open_page: Open, tmp_path: Path) -> None:
+    opened, _, _ = opened_walk(open_page, tmp_path)
+    opened.ask("p.app.live.trace('ein Hund jagt', null, { hidden: [1] }).then((found) => p.app.show(found))")
+    opened.set(**{"step.at": "encoder.1.self_attn.mask"})
+    assert "These words are hidden" in opened.page.inner_text(".lesson")
+    assert opened.page.locator(".lesson .struck .name").all_inner_texts() == ["Hund"]
 
 
 def test_a_long_text_is_fetched_layer_by_layer(open_page: Open, tmp_path: Path) -> None:

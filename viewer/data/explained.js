@@ -28,7 +28,7 @@ export function explained(app, name, question = {}) {
   const of = found.get(trace) ?? new Map(), key = name + JSON.stringify(question);
   found.set(trace, of);
   if (!of.has(key)) {
-    const asked = /** @type {any} */ (live)[name](given(trace), null, { .../** @type {any} */ (trace).how, ...question });
+    const asked = /** @type {any} */ (live)[name](given(trace), null, { ...trace.how, ...question });
     asked.catch(() => of.delete(key));
     of.set(key, asked);
   }

@@ -22,6 +22,7 @@ import { json } from "./islands.js";
  * @property {Record<string, Token[]>} sequences
  * @property {Map<string, Attention>} attentions
  * @property {number} faithfulness
+ * @property {{off: string[], layersOff: string[], hidden: number[]}} [how] what was switched off or hidden, where the page's model made it
  * @property {any} search the tree of a search, or null: {beam_size, length_penalty, nodes}
  * @property {Record<string, string>} provenance
  * @property {Predictions | null} predictions what the model thought of each token that was written; null: not known

@@ -135,10 +135,11 @@ export class Live {
    * @param {any} [asked]
    */
   async trace(text, ids = null, asked = {}) {
-    const found = await this.#asked("trace", [text, ids, asked]);
+    const found = await this.#asked("trace", [text, ids, asked]), { off = [], layersOff = [], hidden = [] } = asked;
     keep(found.bytes);
     this.traced.push(Object.keys(found.bytes));
     if (this.traced.length > KEPT_TRACES) forget(/** @type {string[]} */ (this.traced.shift()));
-    return trace(found.trace);
+    // What is asked about the trace later is asked of the model as it was then.
+    return { ...trace(found.trace), how: { off, layersOff, hidden } };
   }
 }

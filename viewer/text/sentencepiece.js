@@ -7,6 +7,8 @@ import { PieceTable, bestPath } from "./unigram.js";
 import { characterAt, utf8 } from "./utf8.js";
 
 const UNKNOWN_PENALTY = 10;
+/** What a symbol's bytes beyond the first count, where a normal piece has the logarithm of its probability. */
+const SYMBOL_BONUS = 0.1;
 
 export class SentencePiece {
   #model; #symbols; #normalize; #denormalize; #table; #longest; #unknown; #lowest;
@@ -96,8 +98,8 @@ export class SentencePiece {
     const { algorithm, scores, types } = this.#model;
     if (algorithm === "word") return text.match(/^[^\u2581]+|\u2581[^\u2581]*/gu) ?? [];
     if (algorithm === "bpe") return this.#byPairs(text);
-    const score = (/** @type {number} */ id) =>
-      (types[id] === UNUSED ? null : types[id] === USER_DEFINED ? 0 : scores[id]);
+    const score = (/** @type {number} */ id) => (types[id] === UNUSED ? null
+      : types[id] === USER_DEFINED ? Math.fround((utf8(this.pieces[id]).length - 1) * SYMBOL_BONUS) : scores[id]);
     const places = this.#table ? bestPath(text, this.#table, score, Math.fround(this.#lowest - UNKNOWN_PENALTY))
       : joinPairs(text, this.#symbols, () => undefined, 0, () => undefined);
     return places.slice(1).map((end, i) => text.slice(places[i], end));

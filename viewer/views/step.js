@@ -78,7 +78,7 @@ class Walk {
     if (!src && !tgt) return;
     const few = Math.max(src?.length ?? 0, tgt?.length ?? 0) ** 2 <= FEW_CELLS;
     const first = await explained(app, "pass", few ? {} : { places: [] });
-    this.#steps = walkOf(new Set(first.told), config, Boolean(/** @type {any} */ (trace).how?.hidden?.length));
+    this.#steps = walkOf(new Set(first.told), config, Boolean(trace.how?.hidden.length));
     const step = this.#steps[this.#at], records = few ? first.records : await this.#layer(step);
     const record = records.get(step.place), tokens = { ...trace.sequences };
     const place = this.#place(step, tokens), own = tokens[step.stack === "encoder" ? "src" : "tgt"];
@@ -96,7 +96,7 @@ class Walk {
   /** What the model told of the layer of a step. @param {Step} step */
   async #layer(step) {
     const { app } = this, start = step.layer === null ? step.place : `${step.stack}.layers.${step.layer}.`;
-    const asked = this.#layers.get(start) ?? /** @type {any} */ (app.live).pass(given(app.trace), null, { .../** @type {any} */ (app.trace).how, places: [start] });
+    const asked = this.#layers.get(start) ?? /** @type {any} */ (app.live).pass(given(app.trace), null, { ...app.trace.how, places: [start] });
     this.#layers.delete(start);
     this.#layers.set(start, asked);
     if (this.#layers.size > 2) this.#layers.delete(/** @type {string} */ (this.#layers.keys().next().value));

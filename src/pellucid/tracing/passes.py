@@ -33,11 +33,11 @@ class Pass:
     out: list[int]
     """The ids that the decoder was to write; of an encoder none."""
     guesses: list[tuple[float, list[int], list[float]]]
-    """Of each of them its log-probability, and the most probable ids with theirs."""
+    """The log-probability of each of them, and the most probable ids in its place with theirs."""
     classes: list[float]
     """The probabilities of a classifier's classes."""
     residual: dict[str, Array]
-    """What goes on behind each embedding and sublayer, (L, D), by its place; empty unless it was asked for."""
+    """The stream behind each embedding and sublayer, (L, D), by its place; empty unless it was asked for."""
     without_weights: dict[str, tuple[int, ...]]
     """The layers of each kind of attention of which nothing was recorded, since they do not call attention()."""
 

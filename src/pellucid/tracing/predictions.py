@@ -1,4 +1,4 @@
-"""What the model said: the most probable tokens of each place that was written, and a classifier's classes."""
+"""Holds what a model said: the most probable tokens of each place that was written, and the check of classes."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence

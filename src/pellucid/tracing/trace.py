@@ -51,12 +51,12 @@ class Trace:
     precision it is the rounding of the last digits, or 0."""
     search: SearchTrace | None = None
     predictions: tuple[Prediction, ...] | None = None
-    """Of each place of "out" the probability of what was written, and the most probable tokens; None of a model that
+    """The probability of what was written at each place of "out", and the most probable tokens; None of a model that
     writes none, in traces of version 1, and of what came from elsewhere."""
     classes: Mapping[str, float] | None = None
     """The probability of each class, of a classifier, in the model's order."""
     residual: Mapping[str, Array] = field(default_factory=dict)
-    """What goes on behind each embedding and each sublayer, (L, D), by its place in the model: "src_embedding",
+    """The stream behind each embedding and each sublayer, (L, D), by its place in the model: "src_embedding",
     "decoder.layers.0.cross_attn"; behind the norm, where that stands behind the sum. Empty unless it was asked for."""
     without_weights: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     """Layers of which nothing is recorded, by the kind of attention, counted in the model from 0: parts of somebody's

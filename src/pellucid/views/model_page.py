@@ -11,6 +11,8 @@ from typing import Any, get_args
 from pellucid.errors import ConfigError, did_you_mean
 from pellucid.files.writing import write_output
 from pellucid.tasks.task import TextModel, open_task
+from pellucid.text.normalization_rules import nmt_nfkc_map
+from pellucid.text.vocabulary import Vocabulary
 from pellucid.tracing.trace import Trace
 from pellucid.views import VIEWS
 from pellucid.views.page import page
@@ -19,6 +21,7 @@ from pellucid.weights.export.own_parts import refuse_parts
 from pellucid.weights.export.page_weights import PageWeights, page_weights
 from pellucid.weights.folder import DESCRIPTION
 
+NMT_NFKC = "nmt_nfkc"
 TYPES: tuple[PageWeights, ...] = get_args(PageWeights)
 CHARACTERS_A_BYTE = 1.25
 """Characters of a page that a byte of weights takes: they hardly deflate."""
@@ -98,6 +101,10 @@ def model_islands(
     named = sorted(set(description["tokenizer"].get("files", {}).values()))
     if missing := [name for name in named if name not in files]:
         raise ConfigError(f"the model's tokenizer has no file `{missing[0]}` that a page could hold", "use one of ours")
+    sides = (opened.tokenizers.source, opened.tokenizers.target)
+    if any(isinstance(side, Vocabulary) and side.normalization == NMT_NFKC for side in sides):
+        files[NMT_NFKC] = nmt_nfkc_map()  # a SentencePiece model holds these rules itself, a vocabulary names them
+        named.append(NMT_NFKC)
     about = {
         "files": named,
         "weights": weights,

@@ -48,6 +48,7 @@ def test_the_weights_are_the_models_own(family: str) -> None:
             for head in range(weights.size(1)):
                 np.testing.assert_allclose(found[name].weights(layer, head), weights[0, head].numpy(), atol=1e-5)
     assert found.faithfulness <= 1e-5
+    assert found.model.get("score_scale") == (1.0 if family == "t5" else None)  # T5 does not divide by sqrt(K)
 
 
 @pytest.mark.parametrize("family", FAMILIES)

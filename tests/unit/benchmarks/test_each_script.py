@@ -80,6 +80,7 @@ def test_wrong_arguments_are_told(
         ("multi30k_results", "NOWHERE"),
         ("multi_bleu", "--hyp NOWHERE --ref NOWHERE --language de"),
         ("page_speed", "--model NOWHERE"),
+        ("page_translations", "NOWHERE --src NOWHERE --ref NOWHERE"),
         ("page_tokens", "--data-dir NOWHERE --quick"),
         ("paired_bootstrap", "--a NOWHERE --b NOWHERE --ref NOWHERE"),
         ("sentences_a_line", "NOWHERE"),
@@ -492,6 +493,36 @@ def test_sst2_from_a_checkpoint(run_script: Run, data_dir: Path, tmp_path: Path,
     for side in ("scratch", "fine_tuned", "transformers"):
         assert table[side]["deviation"] is None
         assert 0 <= table[side]["mean"] <= 100
+
+
+@pytest.mark.browser
+def test_page_translations(run_script: Run, translator_folder: Path, tmp_path: Path) -> None:
+    src, ref = tmp_path / "a.txt", tmp_path / "b.txt"
+    src.write_text("3. Mai 2021\n5 May 2022\n", encoding="utf-8")
+    ref.write_text("2021-05-03\n2022-05-05\n", encoding="utf-8")
+    table, lines = run_script("page_translations", translator_folder, "--src", src, "--ref", ref)
+    assert table["lines"] == 2
+    assert [(row["weights"], row["beam_size"]) for row in table["rows"]] == [
+        (weights, beam) for weights in ("float32", "float16", "int8") for beam in (1, 5)
+    ]
+    assert len(lines) == 6
+    assert all(row["equal"] == 2 for row in table["rows"] if row["weights"] == "float32")
+
+
+@pytest.mark.parametrize("name", ["page_translations"])
+def test_a_missing_node_is_told(
+    name: str,
+    script: Callable[[str], ModuleType],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+) -> None:
+    monkeypatch.setenv("PATH", "")
+    with pytest.raises(SystemExit) as exit_:
+        script(name).main(["run", "--src", str(tmp_path / "a"), "--ref", str(tmp_path / "b")])
+    out, err = capsys.readouterr()
+    assert (exit_.value.code, out) == (2, "")
+    assert err == "error: `node` is not on PATH: it runs the page's script\nhint: Debian: apt-get install nodejs\n"
 
 
 @pytest.mark.browser
