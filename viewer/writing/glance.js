@@ -9,7 +9,7 @@ import { looks } from "./findings.js";
 /** Larger matrices are not drawn here; the views of single heads do that. */
 const MOST_CELLS = 40_000;
 /** How long the page may be busy with pictures before it looks after the reader again, in milliseconds. */
-const SLICE = 16;
+const SLICE = 8;
 const SIDE = 32;
 
 /**

@@ -159,7 +159,7 @@ export function told(word) {
 }
 
 /** A piece of a vocabulary without the sign for a space. @param {string} piece */
-export const spelled = (piece) => piece.replace(/^[▁Ġ]/, "").replace(/^##/, "") || piece;
+export const spelled = (piece) => piece.replace(/^[▁Ġ]/, "").replace(/^##/, "") || "␣";
 
 /** What the shades mean. */
 export function legend() {
