@@ -51,7 +51,8 @@ WRAPPED = """async () => {
     if (text === box.value) state.done = performance.now();
     return found;
   };
-  new PerformanceObserver((list) => { for (const one of list.getEntries()) state.long.push(one.duration); }).observe({ type: "longtask" });
+  const observer = new PerformanceObserver((list) => state.long.push(...list.getEntries().map((one) => one.duration)));
+  observer.observe({ type: "longtask" });
 }"""
 
 WHEN_DONE = """async () => {
