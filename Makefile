@@ -15,6 +15,7 @@ LOCK ?=
 TRANSFORMERS_JS ?= @huggingface/transformers@4.3.1
 # What reads the types in the viewer's comments.
 TYPESCRIPT ?= typescript@5.9.3
+AXE ?= axe-core@4.14.1
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -110,7 +111,7 @@ $(VENV)/.browser: $(VENV)/.dev
 	@echo "installing what drives a browser into $(VENV)"
 	@$(PIP) --group browser
 	@command -v npm >/dev/null || { echo "error: npm is missing (Debian: apt-get install nodejs npm)" >&2; exit 1; }
-	@npm install --silent --no-audit --no-fund --ignore-scripts --prefix $(VENV)/js $(TYPESCRIPT)
+	@npm install --silent --no-audit --no-fund --ignore-scripts --prefix $(VENV)/js $(TYPESCRIPT) $(AXE)
 	@touch $@
 
 $(VENV)/.bench: $(VENV)/.dev

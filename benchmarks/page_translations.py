@@ -1,7 +1,6 @@
 """Does the page that holds a model write what Python writes, and what does it cost to round its weights?
 
-    python benchmarks/page_translations.py RUN --src DATA/multi30k/test_2016_flickr.de.gz \
-      --ref DATA/multi30k/test_2016_flickr.en.gz > benchmarks/results/DATE-page-translations.json
+    python benchmarks/page_translations.py RUN --src test.de --ref test.en > page-translations.json
 
 The first --limit lines of --src are translated by Python and by the script of a page, in Node, with the
 weights that the page carries: greedily and with a beam of 5; in float32, float16 and int8. Counted are the lines that

@@ -1,6 +1,6 @@
 // The page's side of its model: asks the worker, hands on words as they come, lets newer requests replace older ones.
 
-import { forget, island, json, keep } from "../data/islands.js";
+import { forget, island, json, keep, packed } from "../data/islands.js";
 import { trace } from "../data/trace.js";
 import { ko } from "../shell/ko/refusals.js";
 import { learn, t } from "../shell/language.js";
@@ -28,8 +28,6 @@ export class Live {
 
   async #open() {
     const [source, about] = await Promise.all([island("worker"), json("model.about")]);
-    const files = Object.fromEntries(await Promise.all(about.files.map(async (/** @type {string} */ name) => [name, await island("model.file." + name)])));
-    const [description, weights] = await Promise.all([island("model.description"), island("model.weights")]);
     const address = URL.createObjectURL(new Blob([/** @type {any} */ (source)], { type: "text/javascript" }));
     this.worker = new Worker(address);
     this.worker.onmessage = ({ data }) => this.#told(data);
@@ -39,7 +37,9 @@ export class Live {
       for (const one of this.waiting.values()) one.reject(error);
       this.waiting.clear();
     };
-    const found = await this.#sent("open", [{ description, weights, files }], {});
+    const files = about.files.map((/** @type {string} */ name) => [name, packed("model.file." + name)]);
+    const carried = { description: packed("model.description"), weights: packed("model.weights"), files: Object.fromEntries(files) };
+    const found = await this.#sent("open", [carried], {});
     URL.revokeObjectURL(address);
     this.about = { ...about, ...found };
     performance.mark("model-ready");

@@ -1,5 +1,6 @@
 // Opens the model that a page carries: its description, its weights, its tokenizers.
 
+import { unpacked } from "../data/packed.js";
 import { buildModel } from "../model/families.js";
 import { readWeights } from "../model/tensors.js";
 import { openTokenizers } from "../text/tokenizers.js";
@@ -9,6 +10,8 @@ const DECODE = {
   beam_size: 5, length_penalty: 1, n_best: 1, max_length: null, max_source_length: 256, segment: "auto", source_prefix: [],
   source_end: true, source_suffix: [], target_prefix: [], suppress: [],
 };
+
+/** @typedef {import("../data/packed.js").Packed} Packed */
 
 /**
  * @typedef {Object} Opened
@@ -23,14 +26,15 @@ const DECODE = {
  */
 
 /**
- * @param {{description: Uint8Array, weights: Uint8Array, files: Record<string, Uint8Array>}} carried
- * @returns {Opened}
+ * @param {{description: Packed, weights: Packed, files: Record<string, Packed>}} carried as the page has it
+ * @returns {Promise<Opened>}
  */
-export function openModel(carried) {
-  const description = JSON.parse(new TextDecoder().decode(carried.description));
-  const tensors = readWeights(carried.weights), model = buildModel(description.model, tensors);
+export async function openModel(carried) {
+  const description = JSON.parse(new TextDecoder().decode(await unpacked(carried.description)));
+  const tensors = readWeights(await unpacked(carried.weights)), model = buildModel(description.model, tensors);
   const { config } = model;
-  const tokenizers = openTokenizers(description.tokenizer, new Map(Object.entries(carried.files)));
+  const files = await Promise.all(Object.entries(carried.files).map(async ([name, packed]) => /** @type {[string, Uint8Array]} */ ([name, await unpacked(packed)])));
+  const tokenizers = openTokenizers(description.tokenizer, new Map(files));
   for (const [side, size] of /** @type {["source" | "target", number][]} */ ([["source", config.src_vocab_size], ["target", config.tgt_vocab_size]])) {
     if (tokenizers[side].size > size) throw new Error(`the ${side} tokenizer has ${tokenizers[side].size} ids, the model ${size}`);
   }

@@ -22,7 +22,7 @@ async function handled({ id, method, args }) {
   try {
     if (cancelled.has(id)) throw new Cancelled();
     if (method === "open") {
-      opened = openModel(args[0]);
+      opened = await openModel(args[0]);
       postMessage({ id, result: about(opened) });
       return;
     }

@@ -42,6 +42,7 @@ def convert(
         optional("TYPE", "of a page: int8, float16 or float32", "int8"),
         Choices.of("int8", "float16", "float32"),
     ] = None,
+    example: Annotated[str | None, optional("TEXT", "of a page: a text that it offers to be tried", "none")] = None,
     revision: Revision = None,
     num_heads: Annotated[int | None, optional("N", "a tutorial's number of heads", "what the tensors tell")] = None,
     src_vocab: Annotated[str, optional("FILE", "a tutorial's source vocabulary, a token a line", "none")] = "",
@@ -91,7 +92,7 @@ def convert(
     example: pellucid convert opus-mt-de-en translator
     example: pellucid convert model.pt translator --num-heads 8 --src-vocab src.txt --tgt-vocab tgt.txt
     example: pellucid convert run for-ctranslate2 --to ct2 --quantization int8
-    example: pellucid convert run translator.html --to page
+    example: pellucid convert run translator.html --to page --example "Ein Hund läuft."
     """
     from typing import Any
 
@@ -112,6 +113,7 @@ def convert(
     target: Any = to  # another word than those that there are is refused with the nearest one
     proof = convert_model(
         at_revision(src, revision), dst, from_=from_, to=target, quantization=quantization, weights=weights,
+        example=example,
         tutorial=tutorial,
         sentences=lines, references=translations, tolerance=tolerance,
         source_language=src_lang, target_language=tgt_lang,

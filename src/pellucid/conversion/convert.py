@@ -68,6 +68,7 @@ def convert(
     to: Target = "pellucid",
     quantization: str | None = None,
     weights: str | None = None,
+    example: str | None = None,
     revision: str | None = None,
     tutorial: TutorialOptions | None = None,
     sentences: Sequence[str] | None = None,
@@ -92,6 +93,7 @@ def convert(
         to: pellucid, hf, ct2 (CTranslate2), onnx, or page (an HTML file that runs the model).
         quantization: of CTranslate2 and ONNX the type of their matrices: int8, float16 and so on; None: float32.
         weights: of a page the type of its matrices: int8, float16 or float32; None: int8.
+        example: a text that a page offers to be tried.
         revision: of a name on the hub a branch, a tag or a commit.
         tutorial: what no tensor of a tutorial's model tells.
         sentences: what both sides are compared on; None: twenty that come with the project.
@@ -113,9 +115,10 @@ def convert(
     if references is not None and sentences is None:
         raise ConfigError("`references=` are given without what they translate", "give it as `sentences=`")
     _check_names(from_, to, quantization)
-    if weights is not None and to != PAGE:
+    of_pages = {"weights": weights, "example": example}
+    if to != PAGE and (name := next((name for name, value in of_pages.items() if value is not None), "")):
         raise ConfigError(
-            f"{argument('weights', weights)} means nothing to {argument('to', to)}", f"choose {argument('to', PAGE)}"
+            f"{argument(name, of_pages[name])} means nothing to {argument('to', to)}", f"choose {argument('to', PAGE)}"
         )
     kind = from_ or find_kind(source)
     if kind == to == OURS:
@@ -131,7 +134,7 @@ def convert(
                 saved = _opened(source, kind, tutorial or TutorialOptions(), parts, tokenizer)
                 _write_ours(saved, Path(workspace), kind, source)
                 source = Path(workspace)
-            return _page(source, place, weights or "int8", compared_on, parts, tokenizer)
+            return _page(source, place, weights or "int8", example, compared_on, parts, tokenizer)
     with _new_folder(place) as folder, TemporaryDirectory(prefix="pellucid-") as workspace:
         saved = _opened(source, kind, tutorial or TutorialOptions(), parts, tokenizer)
         if kind in LAYOUT_NAMES and to != OURS:  # what the other side is compared with must be a folder
@@ -152,6 +155,7 @@ def _page(
     source: Path,
     place: Path,
     weights: str,
+    example: str | None,
     compared_on: ComparedOn,
     parts: Parts | None,
     tokenizer: GivenTokenizers | None,
@@ -165,7 +169,9 @@ def _page(
         proof = prove(source, tried, "page", *compared_on, rounded_to, tokenizer)
     with refusals_in_words(place):
         place.parent.mkdir(parents=True, exist_ok=True)
-    to_page(opened, place, precision, proof=proof.to_dict() | {"said": str(proof)})
+    to_page(
+        opened, place, precision, examples=[example] if example else (), proof=proof.to_dict() | {"said": str(proof)}
+    )
     write_json(place.with_name(f"{place.stem}.{CONVERSION}"), proof.to_dict())
     return proof
 

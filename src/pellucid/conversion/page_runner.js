@@ -6,7 +6,7 @@ const { join } = require("node:path");
 const vm = require("node:vm");
 
 const folder = process.argv[2];
-const bytes = (name) => new Uint8Array(readFileSync(join(folder, name)));
+const packed = (name) => JSON.parse(readFileSync(join(folder, name + ".json"), "utf8"));
 const waiting = new Map();
 const told = ({ id, word, result, error }) => {
   if (word) return;
@@ -14,7 +14,7 @@ const told = ({ id, word, result, error }) => {
   waiting.delete(id);
 };
 const scope = vm.createContext({
-  postMessage: told, performance, MessageChannel, TextDecoder, TextEncoder, DecompressionStream, structuredClone, console, Intl,
+  postMessage: told, performance, MessageChannel, TextDecoder, TextEncoder, DecompressionStream, Blob, Response, atob, Intl,
 });
 vm.runInContext(readFileSync(join(folder, "worker"), "utf8"), scope);
 const ask = (id, method, args) => new Promise((resolve) => {
@@ -24,8 +24,8 @@ const ask = (id, method, args) => new Promise((resolve) => {
 
 (async () => {
   const about = JSON.parse(readFileSync(join(folder, "model.about"), "utf8"));
-  const files = Object.fromEntries(about.files.map((name) => [name, bytes("model.file." + name)]));
-  console.log(await ask(0, "open", [{ description: bytes("model.description"), weights: bytes("model.weights"), files }]));
+  const files = Object.fromEntries(about.files.map((name) => [name, packed("model.file." + name)]));
+  console.log(await ask(0, "open", [{ description: packed("model.description"), weights: packed("model.weights"), files }]));
   let id = 0;
   for await (const line of createInterface({ input: process.stdin })) {
     const { method, args } = JSON.parse(line);

@@ -39,8 +39,11 @@ class Page:
         self.config = config
         self._folder = TemporaryDirectory(prefix="pellucid-")
         for dense, name, packed in _ISLAND.findall(path.read_text(encoding="utf-8")):
-            if name == "worker" or name.startswith("model."):
+            if name in ("worker", "model.about"):
                 (Path(self._folder.name) / name).write_bytes(unpacked(packed, bool(dense)))
+            elif name.startswith("model."):  # the worker unpacks these itself
+                island = {"name": name, "text": packed, "dense": bool(dense)}
+                (Path(self._folder.name) / f"{name}.json").write_text(json.dumps(island), encoding="utf-8")
         if not (Path(self._folder.name) / "worker").exists():
             raise DataError(
                 f"`{path}` is not a page with a model in it", "write one: `pellucid.weights.to_page(model, path)`"
