@@ -175,7 +175,6 @@ export class App {
     this.shown = this.view.alone || this.choices.length ? this.view.open(this, this.stage) : this.nothing();
     this.readout.root.hidden = Boolean(this.view.alone);
     this.opened = this.opening;
-    this.grid.root.hidden = Boolean(this.view.alone);
     this.controls.rebuild();
     await this.draw();
   }

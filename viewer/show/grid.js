@@ -34,6 +34,7 @@ export class Grid {
    */
   fill(label, cells) {
     this.cells = cells;
+    this.root.hidden = cells.rows < 1 || cells.columns < 1; // a grid without cells is none
     this.root.setAttribute("aria-label", label);
     this.root.setAttribute("aria-rowcount", String(cells.rows + 1));
     this.root.setAttribute("aria-colcount", String(cells.columns + 1));
