@@ -85,7 +85,7 @@ class Opened:
 
     def told(self) -> str:
         """What the live region says, once it has said it."""
-        self.page.wait_for_timeout(200)
+        self.ask("(async () => { do await new Promise((told) => setTimeout(told, 30)); while (p.app.saying); })()")
         return str(self.page.inner_text("[aria-live]"))
 
 

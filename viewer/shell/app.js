@@ -317,7 +317,10 @@ export class App {
    */
   say(text) {
     clearTimeout(this.saying);
-    this.saying = setTimeout(() => write(this.region, text), 120);
+    this.saying = setTimeout(() => {
+      this.saying = 0;
+      write(this.region, text);
+    }, 120);
   }
 
   recolour() {
