@@ -72,10 +72,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = parser.parse_args(argv)
     if arguments.quick:
         arguments.limit, arguments.repeats = 2, 2
+    translators = list(models(arguments))
     with TemporaryDirectory() as workspace, browser() as chromium:
         cases = [
             measured(chromium, name, translator, sources, Path(workspace) / f"{number}.html", arguments.repeats)
-            for number, (name, translator, sources) in enumerate(models(arguments))
+            for number, (name, translator, sources) in enumerate(translators)
         ]
         version = chromium.version
     print_json(circumstances(__file__, argv, ("playwright",)) | {"browser": version, "cases": cases})
@@ -88,7 +89,10 @@ def browser() -> Iterator[Any]:
     path = os.environ.get("PELLUCID_BROWSER") or shutil.which("chromium")
     if path is None:
         raise ConfigError("`chromium` is not on PATH: this measures a page in it", "Debian: apt-get install chromium")
-    from playwright.sync_api import sync_playwright
+    try:
+        from playwright.sync_api import sync_playwright
+    except ImportError as error:
+        raise ConfigError("playwright is not installed: it drives the browser", "give `make browser` once") from error
 
     with sync_playwright() as playwright:
         running = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
