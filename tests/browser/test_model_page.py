@@ -49,7 +49,7 @@ def test_scripts_ask_it_from_the_first_moment_on(open_page: Open, written: Path,
     assert page.evaluate("(text) => pellucid.encode(text)", "abc") == CHARACTERS.encode("abc")
     assert page.evaluate("(ids) => pellucid.decode(ids)", CHARACTERS.encode("abc")) == "abc"
     told = page.evaluate("pellucid.classify('a').catch((error) => error.message)")
-    assert told == "the model of this page does not classify: its task is `translate`"
+    assert told == "The model of this page does not classify: its task is `translate`."
 
 
 def test_its_policy_lets_a_worker_of_its_own_in_and_nothing_else(written: Path) -> None:

@@ -1,5 +1,7 @@
 // The step function: all that a search sees of a model. One output, W hypotheses of it, which grow by one token a step.
 
+import { Refusal } from "../model/refusal.js";
+
 /** @typedef {import("./hypothesis.js").Hypothesis} Hypothesis */
 
 /**
@@ -38,8 +40,8 @@ export class Steps {
     this.limit = limit(given.length, decode, config);
     this.never = neverWritten(config, decode);
     const odd = prefix.find((id) => this.never.includes(id) || id === this.eos || !(id >= 0 && id < this.size));
-    if (odd !== undefined) throw new Error(`a text cannot begin with the id ${odd}: it is not written`);
-    if (prefix.length > this.limit) throw new Error(`the chosen beginning has ${prefix.length} tokens, and the text may have ${this.limit}`);
+    if (odd !== undefined) throw new Refusal("A text cannot begin with the id {id}: it is not written.", { id: odd });
+    if (prefix.length > this.limit) throw new Refusal("The chosen beginning has {found} tokens, and the text may have {most}.", { found: prefix.length, most: this.limit });
     /** The log-probability of each token of `prefix`. @type {number[]} */
     this.prefixed = [];
     /** The log-probabilities, (V,), from which each token of `prefix` was chosen. @type {Float64Array[]} */

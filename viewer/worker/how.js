@@ -20,6 +20,3 @@ export function howOf({ off = [], layersOff = [], hidden = [] }, tell = null) {
   if (tell) how.tell = tell;
   return how;
 }
-
-/** Whether everything is as it is. @param {How} asked */
-export function isWhole({ off = [], layersOff = [], hidden = [] }) { return !off.length && !layersOff.length && !hidden.length; }

@@ -1,5 +1,6 @@
 // How a prompt goes on: a decoder alone with its tokenizer and a search, as tasks/language_model.py has it.
 
+import { Refusal, shown } from "../model/refusal.js";
 import { search } from "../search/beam.js";
 import { drawing } from "../search/sampling.js";
 import { logSoftmax, neverWritten, Steps } from "../search/steps.js";
@@ -31,7 +32,7 @@ export function started({ decode, config, tokenizers }, text) {
  */
 export async function generate(opened, prompt, asked, { onWord, pause }) {
   const { tokenizers: { target }, config } = opened, most = asked.maxNewTokens ?? 100, sampling = samplingOf(asked);
-  if (!Number.isInteger(most) || most < 1 || most > MOST_NEW_TOKENS) throw new Error(`\`max_new_tokens\` (${most}) must be from 1 to ${MOST_NEW_TOKENS}`);
+  if (!Number.isInteger(most) || most < 1 || most > MOST_NEW_TOKENS) throw new Refusal("`{name}` ({value}) must be from 1 to {most}.", { name: "maxNewTokens", value: shown(most), most: MOST_NEW_TOKENS });
   const decode = { ...settings({ ...opened.decode, beam_size: 1, n_best: 1 }, asked), max_length: most };
   if (sampling) Object.assign(decode, { beam_size: 1, n_best: 1 });
   const ids = started(opened, prompt), count = asked.top ?? 5;

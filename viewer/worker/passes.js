@@ -1,5 +1,6 @@
 // One pass of the model over a text and what it writes, with all that it computed on the way.
 
+import { Refusal } from "../model/refusal.js";
 import { logSoftmax, Steps } from "../search/steps.js";
 import { search } from "../search/beam.js";
 import { labels } from "../text/labels.js";
@@ -43,7 +44,7 @@ export async function sequencesOf(opened, text, ids, asked) {
     return { src: [], tgt: whole, out: [...whole.slice(1), ended ? config.eos_id : -1], segments: null };
   }
   const src = wholeSource(opened, tokenizers.source.encode(text));
-  if (src.length === wholeSource(opened, []).length) throw new Error("the text is empty: there is nothing to look at");
+  if (src.length === wholeSource(opened, []).length) throw new Refusal("The text is empty: there is nothing to look at.");
   checkLength(src, config, "source");
   if (ids === null) {
     const decode = settings({ ...opened.decode, n_best: 1 }, asked);

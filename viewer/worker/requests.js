@@ -1,6 +1,9 @@
 // What the page may ask of its model, by name.
 
-import { top } from "../search/beam.js";
+import { Refusal } from "../model/refusal.js";
+import { search } from "../search/beam.js";
+import { Steps } from "../search/steps.js";
+import { checkRequest } from "./checks.js";
 import { labels } from "../text/labels.js";
 import { classify } from "./classifier.js";
 import { contributionsOf, lensOf, occlusionOf } from "./explaining.js";
@@ -23,20 +26,11 @@ const OF_IDS = {
     const width = tgt.length ? config.tgt_vocab_size : config.num_classes || config.d_model;
     return Array.from({ length: found.length / width }, (_, row) => Array.from(found.subarray(row * width, (row + 1) * width)));
   },
-  /** The most probable token again and again behind `tgt`, at most `most`, until the end token; without `suppressed`. */
-  greedy: ({ model, config }, [src, tgt, suppressed, most]) => {
-    const cache = model.start(src.length ? src : tgt, {}, 1), written = [];
-    let next = new Float32Array();
-    const begun = src.length ? tgt : tgt.slice(-1);
-    for (const token of begun) next = model.step([token], cache, {});
-    while (written.length < most) {
-      for (const id of suppressed) next[id] = -Infinity;
-      const token = top(next, 1)[0];
-      if (token === config.eos_id) break;
-      written.push(token);
-      if (written.length < most) next = model.step([token], cache, {});
-    }
-    return written;
+  /** What greedy search adds to `tgt`, at most `most` tokens, without the end token; `suppressed` ids are never written. */
+  greedy: async ({ model, config, decode }, [src, tgt, suppressed, most]) => {
+    const given = { ...decode, beam_size: 1, n_best: 1, max_length: most, suppress: suppressed, target_prefix: src.length ? tgt.slice(1) : [] };
+    const steps = new Steps(model, src.length ? src : tgt, given);
+    return (await search(steps, given)).hypotheses[0].ids;
   },
 };
 
@@ -78,18 +72,19 @@ const METHODS = {
  * @returns {Promise<{result: any, transfer: Transferable[]}>}
  */
 export async function answer(opened, method, args, telling) {
+  checkRequest(opened, method, args);
   if (method === "trace") {
     const [text, ids = null, asked = {}] = args;
     const found = await traceOf(opened, text, ids, asked, `live${++traced}`);
     return { result: found, transfer: Object.values(found.bytes).map((one) => one.buffer) };
   }
-  if (!Object.hasOwn(METHODS, method)) throw new Error(`the page's model has no \`${method}\``);
+  if (!Object.hasOwn(METHODS, method)) throw new Refusal("The page's model has no `{method}`.", { method });
   return { result: await METHODS[method](opened, args, telling), transfer: [] };
 }
 
 /** Refuses what another task's model is asked for. @param {Opened} opened @param {string} task */
 function needing(opened, task) {
   const found = opened.description.task;
-  if (found !== task) throw new Error(`the model of this page does not ${task}: its task is \`${found}\``);
+  if (found !== task) throw new Refusal("The model of this page does not {asked}: its task is `{task}`.", { asked: task, task: found });
   return opened;
 }

@@ -1,5 +1,6 @@
 // Text in, text out: a Transformer with its tokenizers and a search, as tasks/translator.py has it.
 
+import { Refusal, shown } from "../model/refusal.js";
 import { rank } from "../search/hypothesis.js";
 import { search } from "../search/beam.js";
 import { drawing } from "../search/sampling.js";
@@ -23,13 +24,14 @@ export function settings(decode, asked) {
     beam_size: asked.beamSize, n_best: asked.nBest, length_penalty: asked.lengthPenalty, max_length: asked.maxLength, segment: asked.segment,
   };
   const chosen = { ...decode, ...Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined)) };
-  for (const name of ["beam_size", "n_best"]) {
-    if (!Number.isInteger(chosen[name]) || chosen[name] < 1 || chosen[name] > 64) throw new Error(`\`${name}\` (${chosen[name]}) must be a whole number from 1 to 64`);
+  for (const [name, value] of [["beamSize", chosen.beam_size], ["nBest", chosen.n_best]]) {
+    if (!Number.isInteger(value) || value < 1 || value > 64) throw new Refusal("`{name}` ({value}) must be a whole number from 1 to 64.", { name, value: shown(value) });
   }
-  if (chosen.max_length !== null && !(Number.isInteger(chosen.max_length) && chosen.max_length >= 1)) throw new Error(`\`max_length\` (${chosen.max_length}) must be at least 1`);
-  if (!Number.isFinite(chosen.length_penalty)) throw new Error(`\`length_penalty\` (${chosen.length_penalty}) must be a number`);
+  const { max_length: length, length_penalty: penalty } = chosen;
+  if (length !== null && !(Number.isInteger(length) && length >= 1)) throw new Refusal("`{name}` ({value}) must be at least 1.", { name: "maxLength", value: shown(length) });
+  if (!Number.isFinite(penalty)) throw new Refusal("`{name}` ({value}) must be a number.", { name: "lengthPenalty", value: shown(penalty) });
   if (asked.beamSize === undefined && chosen.beam_size < chosen.n_best) chosen.beam_size = chosen.n_best;
-  if (chosen.n_best > chosen.beam_size) throw new Error(`\`n_best\` (${chosen.n_best}) cannot exceed \`beam_size\` (${chosen.beam_size})`);
+  if (chosen.n_best > chosen.beam_size) throw new Refusal("`nBest` ({best}) cannot exceed `beamSize` ({beam}).", { best: chosen.n_best, beam: chosen.beam_size });
   return chosen;
 }
 
@@ -42,9 +44,9 @@ export function samplingOf(asked) {
   const given = ["temperature", "topK", "topP", "seed"].some((name) => asked[name] !== undefined && asked[name] !== null);
   if (!given || asked.temperature === 0) return null;
   const { temperature, topK, topP, seed } = { temperature: asked.temperature ?? 1, topK: asked.topK ?? 0, topP: asked.topP ?? 1, seed: asked.seed ?? 1 };
-  if (!(temperature > 0)) throw new Error(`\`temperature\` (${temperature}) must be above 0`);
-  if (!(topP > 0 && topP <= 1)) throw new Error(`\`top_p\` (${topP}) must be above 0 and at most 1`);
-  if (!Number.isInteger(topK) || topK < 0) throw new Error(`\`top_k\` (${topK}) must be at least 0`);
+  if (!(temperature > 0)) throw new Refusal("`{name}` ({value}) must be above 0.", { name: "temperature", value: shown(temperature) });
+  if (!(topP > 0 && topP <= 1)) throw new Refusal("`topP` ({value}) must be above 0 and at most 1.", { value: shown(topP) });
+  if (!Number.isInteger(topK) || topK < 0) throw new Refusal("`{name}` ({value}) must be at least {least}.", { name: "topK", value: shown(topK), least: 0 });
   return { temperature, topK, topP, seed };
 }
 
@@ -156,7 +158,7 @@ function translation({ tokenizers }, segments, chosen) {
 }
 
 /** @param {string} text in which the model may have written a line's end */
-export function inOneLine(text) {
+function inOneLine(text) {
   const lines = text.split(/\r\n|[\n\v\f\r\x1c-\x1e\x85\u2028\u2029]/);
   if (lines[lines.length - 1] === "") lines.pop();
   return lines.join(" ");
@@ -203,5 +205,5 @@ export function score(opened, source, ids, asked, ended = true) {
 
 /** @param {number[]} ids @param {any} config @param {string} what */
 export function checkLength(ids, config, what) {
-  if (ids.length > config.max_positions) throw new Error(`the ${what} has ${ids.length} tokens, the model takes at most ${config.max_positions}`);
+  if (ids.length > config.max_positions) throw new Refusal("The text has {found} tokens ({what}); the model takes at most {most}.", { found: ids.length, what, most: config.max_positions });
 }

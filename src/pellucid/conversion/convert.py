@@ -112,6 +112,8 @@ def convert(
     if os.path.lexists(place):
         kind_of_place = "file" if to == PAGE else "folder"
         raise ConfigError(f"`{place}` is there already", f"name a {kind_of_place} that does not exist yet")
+    if to == PAGE and place.suffix.lower() not in (".html", ".htm"):
+        raise ConfigError(f"`{place}` does not end in .html, so no browser would open it", f"name it `{place}.html`")
     if references is not None and sentences is None:
         raise ConfigError("`references=` are given without what they translate", "give it as `sentences=`")
     _check_names(from_, to, quantization)

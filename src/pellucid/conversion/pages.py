@@ -37,17 +37,21 @@ class Page:
     def __init__(self, path: Path, config: ModelConfig) -> None:
         """Starts the worker of the page at `path`. Raises DataError for a page without a model, or a damaged one."""
         self.config = config
-        self._folder = TemporaryDirectory(prefix="pellucid-")
-        for dense, name, packed in _ISLAND.findall(path.read_text(encoding="utf-8")):
-            if name in ("worker", "model.about"):
-                (Path(self._folder.name) / name).write_bytes(unpacked(packed, bool(dense)))
-            elif name.startswith("model."):  # the worker unpacks these itself
-                island = {"name": name, "text": packed, "dense": bool(dense)}
-                (Path(self._folder.name) / f"{name}.json").write_text(json.dumps(island), encoding="utf-8")
-        if not (Path(self._folder.name) / "worker").exists():
+        found = {
+            name: (packed, bool(dense)) for dense, name, packed in _ISLAND.findall(path.read_text(encoding="utf-8"))
+        }
+        if not {"worker", "model.about"} <= set(found):
             raise DataError(
                 f"`{path}` is not a page with a model in it", "write one: `pellucid.weights.to_page(model, path)`"
             )
+        self._folder = TemporaryDirectory(prefix="pellucid-")
+        for name, (packed, dense) in found.items():
+            place = Path(self._folder.name) / name
+            if name in ("worker", "model.about"):
+                place.write_bytes(unpacked(packed, dense))
+            elif name.startswith("model."):  # the worker unpacks these itself
+                island = {"name": name, "text": packed, "dense": dense}
+                place.with_name(f"{name}.json").write_text(json.dumps(island), encoding="utf-8")
         node = shutil.which("node")
         assert node is not None, "library() has found it"
         runner = files("pellucid.conversion") / "page_runner.js"

@@ -169,7 +169,9 @@ class Proof:
             lines.append(f"  BLEU (greedy)    ours {ours:.2f}, theirs {theirs:.2f}  {self.bleu_signature}")
         if self.megabytes is not None:
             ours_size, size = self.megabytes
-            lines.append(f"  weights          {size:,.1f} MB, ours {ours_size:,.1f} MB")
+            whole = self.engine.startswith(LIBRARIES["page"])  # a page has a tokenizer and views in it as well
+            what, whose = ("page   ", "our weights") if whole else ("weights", "ours")
+            lines.append(f"  {what}          {size:,.1f} MB, {whose} {ours_size:,.1f} MB")
         if not self.decides:
             rounded = f"rounded to {self.rounded_to}: how far that is from ours stands above; "
             return "\n".join([*lines, f"{rounded}a tolerance that is given would decide"])

@@ -1,1 +1,1 @@
-function o({off:n=[],layersOff:t=[],hidden:h=[]},l=null){const e={};return n.length&&(e.off=new Set(n)),t.length&&(e.layersOff=new Set(t)),h.length&&(e.hidden=new Set(h)),l&&(e.tell=l),e}function f({off:n=[],layersOff:t=[],hidden:h=[]}){return!n.length&&!t.length&&!h.length}export{o as howOf,f as isWhole};
+function i({off:n=[],layersOff:t=[],hidden:f=[]},h=null){const e={};return n.length&&(e.off=new Set(n)),t.length&&(e.layersOff=new Set(t)),f.length&&(e.hidden=new Set(f)),h&&(e.tell=h),e}export{i as howOf};
