@@ -27,7 +27,7 @@ export function drawing(sampling, place) {
  * @param {Float64Array} logProbs (V,)
  * @param {Sampling} sampling
  */
-export function filtered(logProbs, { temperature, topK, topP }) {
+function filtered(logProbs, { temperature, topK, topP }) {
   let highest = -Infinity;
   for (const value of logProbs) if (value > highest) highest = value;
   const scores = logProbs.map((value) => (value - highest) / temperature);

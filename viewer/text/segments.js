@@ -24,7 +24,7 @@ const LINE_END = /\r\n|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]/;
  * @param {any} text the table `text` of a description; null: not known
  * @param {number} length
  */
-export function isUnlike(text, length) {
+function isUnlike(text, length) {
   if (!text || (text.sentence_ends ?? 0) < MOSTLY) return false;
   return (text.several_sentences ?? 0) < FEW || (text.source_length != null && length > text.source_length);
 }

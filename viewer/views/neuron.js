@@ -378,7 +378,7 @@ function root(ctx, before, number, x, y) {
  * @param {number} width K
  * @param {number} base
  */
-export function unturned(vectors, width, base) {
+function unturned(vectors, width, base) {
   const out = new Float32Array(vectors.length), half = width / 2;
   for (let at = 0; at < vectors.length; at++) {
     const d = at % width, place = (at - d) / width, angle = place * base ** (-(d % half) / half);

@@ -73,7 +73,10 @@ def linked(roots: Sequence[str], last: str = "") -> str:
 
 
 def _needed(dictionary: str, others: Sequence[str]) -> str:
-    """Leaves those entries of a dictionary whose name, the English text, stands somewhere in the other modules."""
+    """Keeps those entries of a dictionary whose name, the English text, stands somewhere in the other modules.
+
+    A text that a module puts together while it runs is not found there: `t` is given whole texts, with places to fill in.
+    """
     code = "\n".join(others)
 
     def kept(found: re.Match[str]) -> str:
