@@ -42,13 +42,13 @@ numerics: $(VENV)/.dev  ## run the tests of arithmetic as other processors, thre
 	ATEN_CPU_CAPABILITY=avx2 OMP_NUM_THREADS=2 $(BIN)/python -m pytest $(THREADED) --randomly-seed=2910863370
 
 slow: $(VENV)/.dev  ## run the slow tests
-	$(BIN)/python -m pytest -m "slow and not foreign"
+	$(BIN)/python -m pytest -n auto --dist worksteal -m "slow and not foreign"
 
 foreign: $(VENV)/.foreign  ## run the tests that compare with other people's libraries
 	$(BIN)/python -m pytest -m foreign
 
 browser: $(VENV)/.browser  ## run the tests of the viewer in Chromium
-	$(BIN)/python -m pytest -m browser
+	$(BIN)/python -m pytest -n auto --dist loadfile -m browser
 
 docs: $(VENV)/.docs  ## build the documentation as a site into build/site
 	$(BIN)/sphinx-build -M html . build/site -c docs --fail-on-warning --quiet

@@ -75,7 +75,7 @@ def linked(roots: Sequence[str], last: str = "") -> str:
 def _needed(dictionary: str, others: Sequence[str]) -> str:
     """Keeps those entries of a dictionary whose name, the English text, stands somewhere in the other modules.
 
-    A text that is put together while the page runs is not found there: `t` is given whole texts, with places to fill in.
+    A text that is put together while the page runs is not found there: `t` is given whole texts with places to fill.
     """
     code = "\n".join(others)
 
