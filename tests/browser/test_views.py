@@ -126,11 +126,11 @@ def test_heads_follow_a_token_from_either_side(open_page: Open) -> None:
 def test_chips_choose_heads(open_page: Open) -> None:
     opened = open_page(translation(), view="heads")
     opened.page.locator(".chip", has_text="1").click()
-    assert opened.settle().ask("p.app.heads") == [0, 2, 3]
+    assert opened.settle().ask("p.app.chosenHeads") == [0, 2, 3]
     opened.page.locator(".chip", has_text="none").click()
-    assert opened.settle().ask("p.app.heads") == []
+    assert opened.settle().ask("p.app.chosenHeads") == []
     opened.page.locator(".chip", has_text="2").dblclick()
-    assert opened.settle().ask("p.app.heads") == [2]
+    assert opened.settle().ask("p.app.chosenHeads") == [2]
 
 
 def test_a_click_on_a_head_opens_it(open_page: Open) -> None:

@@ -33,6 +33,8 @@ export class Attention {
     /** @type {Record<string, number[][]>} of each head, (N, H) */
     this.statistics = description.statistics ?? {};
     this.description = description;
+    /** @type {[number, number] | null} the layer and the head that it opens with, where that is known */
+    this.opening = null;
     /** @type {Map<string, Float32Array>} */
     this.matrices = new Map();
     /** @type {Map<number, Layer>} */

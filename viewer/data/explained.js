@@ -12,7 +12,7 @@ const found = new WeakMap();
  * @param {string} name
  */
 export function carried(app, name) {
-  return app.extras[name]?.traces?.[app.traces.indexOf(app.trace)] ?? null;
+  return app.extrasOf(name) ?? null;
 }
 
 /**

@@ -9,7 +9,7 @@ import { legend } from "../show/legend.js";
 import { Controls } from "./controls.js";
 import { listen } from "./keys.js";
 import { preferred, speak, spoken, t } from "./language.js";
-import { openingHeads } from "./opening.js";
+import { openingHead } from "./opening.js";
 import { Readout } from "./readout.js";
 import { table } from "./table.js";
 import { Tip } from "./tip.js";
@@ -35,11 +35,14 @@ export class App {
   constructor(root, page, views) {
     this.page = page;
     /** @type {import("../data/trace.js").Trace[]} */
-    this.traces = page.traces.length ? page.traces : [NOTHING];
+    this.traces = page.traces.length ? [...page.traces] : [NOTHING];
+    /** @type {import("../data/trace.js").Trace[]} those that Python wrote, in the order of its extras */
+    this.recorded = page.traces;
     /** @type {import("../live/client.js").Live | null} the model that the page carries */
     this.live = page.live ?? null;
     /** @type {Record<string, any>} what Python computed for single views */
     this.extras = page.extras;
+    this.recorded.forEach((trace, i) => trace.attentions.forEach((one, name) => { one.opening = page.extras.opening?.[i]?.[name] ?? null; }));
     this.state = new State({ view: page.view, layer: "", head: "", heads: page.extras.opening || page.live ? "own" : "all", scale: "linear", language: preferred(), ...page.state }, (keys) => this.change(keys));
     this.views = page.views.map((/** @type {string} */ name) => views.find((view) => view.name === name)).filter(Boolean);
     this.colours = new Colours();
@@ -86,23 +89,32 @@ export class App {
    * @param {import("../data/trace.js").Trace} trace
    */
   show(trace) {
-    /** @type {any} */ (trace).opening ??= openingHeads(trace);
+    for (const attention of trace.attentions.values()) attention.opening = openingHead(attention);
+    const search = trace.attentions.get("search.cross");
+    if (search) search.opening = trace.attentions.get("cross")?.opening ?? search.opening;
     this.traces[this.traces.indexOf(this.trace)] = trace;
     this.busy = this.view.steady ? this.draw() : this.open();
     return this.busy;
   }
 
+  /**
+   * What Python computed of the trace that is looked at; undefined where the page's model made the trace.
+   * @param {string} name of the view
+   * @param {string} [of] what of its extras holds an entry a trace
+   */
+  extrasOf(name, of = "traces") { return this.extras[name]?.[of]?.[this.recorded.indexOf(this.trace)]; }
+
   /** What a trace is called where there are several. @param {number} number */
-  nameOf(number) { return shorten(plain(String(this.extras.names?.[number] ?? this.traces[number].model.name ?? "")), 24); }
+  nameOf(number) { return shorten(plain(String(this.extras.names?.[this.recorded.indexOf(this.traces[number])] ?? this.traces[number].model.name ?? "")), 24); }
 
   /** The attentions of the trace that the view can show. */
   get choices() {
     return [...(this.trace?.attentions.values() ?? [])].filter((attention) => this.view.shows?.(attention) ?? attention.hasWeights);
   }
 
-  /** The attention that is looked at. */
+  /** The attention that is looked at: until one is chosen cross-attention where there is some, as in Choice of Python. */
   get attention() {
-    return this.choices.find((one) => one.name === this.state.get("attention")) ?? this.choices[0] ?? [...(this.trace?.attentions.values() ?? [])][0];
+    return this.choices.find((one) => one.name === this.state.get("attention")) ?? this.choices.find((one) => one.name === "cross") ?? this.choices[0] ?? [...(this.trace?.attentions.values() ?? [])][0];
   }
 
   /**
@@ -110,10 +122,7 @@ export class App {
    * is no sink, as Python or the page's model found them.
    * @returns {number[]}
    */
-  get first() {
-    const { attention, trace } = this;
-    return (trace && /** @type {any} */ (trace).opening?.[attention?.name]) ?? this.extras.opening?.[this.traces.indexOf(trace)]?.[attention?.name] ?? [0, 0];
-  }
+  get first() { return this.attention?.opening ?? [0, 0]; }
 
   get layer() {
     const chosen = this.state.get("layer") === "" ? this.first[0] : this.state.number("layer");

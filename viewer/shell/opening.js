@@ -1,23 +1,33 @@
-// The heads that a trace opens with which the page's model has made: as src/pellucid/views/opening.py chooses them.
+// The head with which an attention opens until somebody chooses: as src/pellucid/views/opening.py chooses it.
 
 /** The weight on first and special tokens from which a head says little about the others. */
 const MOSTLY_SINK = 0.5;
 
 /**
- * Of each attention the layer and the head of the least entropy, among those that are no sinks.
- * @param {import("../data/trace.js").Trace} trace
- * @returns {Record<string, number[]>}
+ * The layer and the head that an attention opens with: what Python chose; of a trace that the page's model made, in
+ * cross-attention the head that follows the words best, elsewhere that of the least entropy among those that are no sinks.
+ * @param {import("../data/attention.js").Attention} attention
+ * @returns {[number, number] | null} null: nothing is known of its heads
  */
-export function openingHeads(trace) {
-  /** @type {Record<string, number[]>} */
-  const found = {};
-  for (const [name, { statistics: { entropy, sink } }] of trace.attentions) {
-    if (!entropy || !sink) continue;
-    let least = Infinity;
-    entropy.forEach((heads, layer) => heads.forEach((value, head) => {
-      const rated = sink[layer][head] < MOSTLY_SINK ? value : 1e3 + sink[layer][head];
-      if (rated < least) [least, found[name]] = [rated, [layer, head]];
-    }));
-  }
+export function openingHead({ opening, description, statistics: { entropy, sink } }) {
+  if (opening) return opening;
+  if (description.following) return least(description.following, (value) => -value);
+  return entropy && sink ? least(entropy, (value, layer, head) => (sink[layer][head] < MOSTLY_SINK ? value : 1e3 + sink[layer][head])) : null;
+}
+
+/**
+ * The layer and the head that are rated least.
+ * @param {number[][]} values (N, H)
+ * @param {(value: number, layer: number, head: number) => number} rated
+ * @returns {[number, number] | null}
+ */
+function least(values, rated) {
+  /** @type {[number, number] | null} */
+  let found = null;
+  let lowest = Infinity;
+  values.forEach((heads, layer) => heads.forEach((value, head) => {
+    const rating = rated(value, layer, head);
+    if (rating < lowest) [lowest, found] = [rating, [layer, head]];
+  }));
   return found;
 }

@@ -77,6 +77,25 @@ export function widestOf(ctx, texts) {
   return most;
 }
 
+/** An axis' title is not cut for names that are shorter. */
+const LEAST_TITLE = 110;
+
+/**
+ * The room that names take at a side, or their title.
+ * @param {CanvasRenderingContext2D} ctx to measure with
+ * @param {string} family
+ * @param {string[]} names
+ * @param {number} most that names take
+ * @param {string} title
+ * @param {number} [beside] how far the title may reach beyond that room
+ */
+export function gutter(ctx, family, names, most, title, beside = 0) {
+  ctx.font = `12px ${family}`;
+  const titled = Math.min(Math.ceil(widestOf(ctx, [title])), Math.max(most, LEAST_TITLE)) - beside;
+  ctx.font = `13px ${family}`;
+  return Math.max(titled, Math.min(most, widestOf(ctx, names)));
+}
+
 const SLANT = Math.SQRT1_2;
 
 /**

@@ -65,7 +65,7 @@ class Alignment {
   /** What is aligned; by default tokens where a side is a single word, to which all would be aligned. */
   get level() {
     const { app, attention } = this, single = [attention.rows, attention.columns].some((side) => units(side, false).length < 2);
-    return app.state.get("alignment.level") || (single && !app.extras.alignment?.gold[app.traces.indexOf(app.trace)] ? "tokens" : "words");
+    return app.state.get("alignment.level") || (single && !app.extrasOf("alignment", "gold") ? "tokens" : "words");
   }
 
   /** @returns {import("../data/links.js").How} */
@@ -101,7 +101,7 @@ class Alignment {
 
   /** The gold links as cells: 2 sure, 1 possible; null without gold, or where tokens are aligned. */
   #gold() {
-    const given = this.app.extras.alignment?.gold[this.app.traces.indexOf(this.app.trace)];
+    const given = this.app.extrasOf("alignment", "gold");
     if (!given || this.how.tokens) return null;
     const out = new Uint8Array(this.size.rows * this.size.columns);
     const mark = (/** @type {number[][]} */ links, /** @type {number} */ kind) => {

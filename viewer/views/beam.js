@@ -127,7 +127,9 @@ class Beam {
   #measure() {
     if (!this.size) return;
     const height = Math.max(...this.steps.map((column) => column.length)), fit = Math.floor((this.picture.room - 2 * MARGIN) / this.steps.length);
-    this.wide = Math.max(NARROWEST, Math.min(WIDEST, fit));
+    // Where not all fit, a whole number of steps does: at its end none is cut off.
+    const room = this.picture.room - 2 * MARGIN;
+    this.wide = fit >= NARROWEST ? Math.min(WIDEST, fit) : Math.floor(room / Math.max(1, Math.floor(room / NARROWEST)));
     this.picture.size(MARGIN * 2 + this.steps.length * this.wide, TOP + MARGIN + height * HIGH, 520);
   }
 

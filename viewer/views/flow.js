@@ -1,5 +1,6 @@
 // What flows through all layers, and how much of it is moved, beside the weights of one head.
 
+import { rollout } from "../analysis/rollout.js";
 import { array } from "../data/islands.js";
 import { largest } from "../data/numbers.js";
 import { matrixCsv } from "../show/csv.js";
@@ -46,10 +47,11 @@ class Flow {
   get attention() { return this.app.attention; }
 
   async prepare() {
-    const { app } = this, given = app.extras.flow?.traces[app.traces.indexOf(app.trace)]?.[this.attention.name];
+    const { app } = this, given = app.extrasOf("flow")?.[this.attention.name];
     this.layer = await this.attention.load(app.layer);
     this.given = given;
     this.coded = given && (await array(given.rollout));
+    this.computed = given ? null : (await rollout(app.trace))[this.attention.name];
     this.norms = given?.norms && (await array(given.norms));
   }
 
@@ -69,6 +71,8 @@ class Flow {
       this.panels[i].title(`${t(NAMES[kind])}, ${kind === "rollout" ? t("up to layer {layer}", { layer: app.layer }) : t("layer {layer}, head {head}", { layer: app.layer, head: app.head })}`);
       this.panels[i].note([!values && t("not in this page"), formulas[kind], limits[kind] && t(limits[kind]), NOTES[kind] && t(NOTES[kind])].filter(Boolean).join(" — "));
       this.drawings[i].picture.root.hidden = !values;
+      // A layer's rollout may be too large for the page; what it has of no layer has no panel.
+      this.panels[i].root.hidden = !values && !(kind === "rollout" && this.given);
       if (values) this.drawings[i].show({ titles: titles(attention), meaning: kind === "raw" ? undefined : t(NAMES[kind]), rows: rows.tokens, columns: columns.tokens, values: values.values, scale: kind === "rollout" ? "row" : app.state.get("scale"), zoom: app.state.number("zoom"), tallest: 560, masked: kind === "raw" ? this.layer.mask && ((row, column) => this.#masked(row, column)) : null });
     });
     this.values = /** @type {Float32Array} */ (this.shown.rollout ?? this.shown.raw);
@@ -76,6 +80,7 @@ class Flow {
 
   /** The rollout up to the layer, (L, M); null where the page has that of other layers alone. */
   #rollout() {
+    if (this.computed) return this.computed[this.app.layer];
     const { given, coded } = this, n = this.app.layer - (given?.first ?? 0);
     if (!given || n < 0) return null;
     const cells = given.rollout.shape[1] * given.rollout.shape[2];
@@ -140,7 +145,7 @@ class Flow {
   note() {
     const both = this.attention.name === "cross" || (this.attention.name === "decoder.self" && this.app.trace.attentions.has("cross"));
     return [this.app.extras.flow?.note && t(this.app.extras.flow.note), both && t("A decoder's rollout has two parts, over the target read so far and over the source: together their rows sum to one."),
-      this.shown.rollout && t("Rollouts are within 0.004."), note(this.attention, this.axes.hidden, this.share, this.app.options)].filter(Boolean).join(" ");
+      this.shown.rollout && this.given && t("Rollouts are within 0.004."), note(this.attention, this.axes.hidden, this.share, this.app.options)].filter(Boolean).join(" ");
   }
 
   table() {

@@ -3,7 +3,7 @@
 import { el } from "../dom.js";
 import { largest } from "../data/numbers.js";
 import { cutoff, MOST_ARCS, strokeArcs } from "../show/arcs.js";
-import { span, text, widestOf } from "../show/axis.js";
+import { gutter, span, text } from "../show/axis.js";
 import { csv } from "../show/csv.js";
 import { details, label, quoted } from "../show/labels.js";
 import { Picture } from "../show/picture.js";
@@ -86,22 +86,22 @@ class Heads {
 
   #measure() {
     const ctx = this.picture.base.getContext("2d"), { app } = this, room = this.picture.room;
-    ctx.font = `13px ${app.colours.font}`;
     this.names = { rows: this.axes.rows.tokens.map((token) => label(token)), columns: this.axes.columns.tokens.map((token) => label(token)) };
     this.widest = Math.min((room < 480 ? 0.22 : 0.3) * room, 200);
-    const widest = (/** @type {string[]} */ names) => Math.min(this.widest, widestOf(ctx, names));
+    const called = titles(this.attention), before = gutter(ctx, app.colours.font, this.names.rows, this.widest, called.rows);
+    const behind = gutter(ctx, app.colours.font, this.names.columns, this.widest, called.columns, 44);
     const longest = Math.max(this.size.rows, this.size.columns);
     this.step = longest > 40 ? 20 : 24;
     const height = longest * this.step + ABOVE + 8;
     this.map = height > 1.5 * innerHeight ? MINIMAP : 0;
     // The bars beside the names give way where arcs would have less than 120 pixels.
-    const many = Math.min(this.heads.length, 16), spare = room - this.map - widest(this.names.rows) - widest(this.names.columns) - 192;
+    const many = Math.min(this.heads.length, 16), spare = room - this.map - before - behind - 192;
     this.bar = Math.max(1, Math.min(5, Math.floor(spare / (2 * many))));
     const strip = this.bar * many;
     this.strip = strip;
-    this.left = Math.ceil(widest(this.names.rows) + 14 + strip);
-    this.right = Math.floor(Math.min(room - this.map, this.left + 560 + widest(this.names.columns)) - widest(this.names.columns) - 14 - strip - 44);
-    this.picture.size(Math.min(room, this.right + strip + widest(this.names.columns) + 64 + (this.map && this.map + 24)), height);
+    this.left = Math.ceil(before + 14 + strip);
+    this.right = Math.floor(Math.min(room - this.map, this.left + 560 + behind) - behind - 14 - strip - 44);
+    this.picture.size(Math.min(room, this.right + strip + behind + 64 + (this.map && this.map + 24)), height);
   }
 
   /** Computes what a layer beside this one would show. @param {import("../data/attention.js").Layer} layer */

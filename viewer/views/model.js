@@ -1,5 +1,6 @@
 // All heads of all attentions at a glance: layers by heads, or in the order of a statistic.
 
+import { pooled } from "../data/pooled.js";
 import { select } from "../dom.js";
 import { text } from "../show/axis.js";
 import { csv } from "../show/csv.js";
@@ -22,7 +23,7 @@ const ORDERS = { "": "layer and head", ...STATISTICS };
 export const model = {
   name: "model",
   title: "Model",
-  shows: (attention) => Boolean(attention.description.thumbnails),
+  shows: (attention) => Boolean(attention.description.thumbnails) || (attention.hasWeights && !attention.name.startsWith("search.")),
   open: (app, stage) => new Model(app, stage),
 };
 
@@ -64,7 +65,8 @@ class Model {
   async prepare() {
     const { colours } = this.app;
     for (const attention of this.app.choices) {
-      const pixels = /** @type {Uint8Array} */ (await attention.thumbnails()), { numLayers, numHeads } = attention;
+      const pixels = await pooled(attention), { numLayers, numHeads } = attention;
+      if (attention === this.app.attention) this.values = pixels;
       const roots = Float32Array.from(pixels, (one) => Math.sqrt(one / 255));
       this.#sheets.set(attention.name, heatmap(roots, numLayers * numHeads * SIDE, SIDE, colours.sequential));
     }

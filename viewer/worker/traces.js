@@ -1,6 +1,7 @@
 // A trace of a pass as the page's views read it: tokens, queries and keys of each attention, what the model thought.
 
 import { logSoftmax } from "../search/steps.js";
+import { following } from "../data/following.js";
 import { statistics } from "../data/statistics.js";
 import { recordSearch } from "./search_recorder.js";
 import { settings, wholeSource } from "./translator.js";
@@ -99,6 +100,7 @@ function attention(kind, layers, sequences, config, prefix, bytes) {
     }),
     statistics: statistics(layers.map((record) => record.weights), sequences[kind.keys], L, M, H, layers[0].mask),
   };
+  if (kind.name === "cross") described.following = following(layers.map((record) => record.weights), sequences[kind.queries], sequences[kind.keys], H);
   if (layers[0].mask?.some((/** @type {number} */ one) => !one)) {
     bytes[`${name}.mask`] = packed(layers[0].mask);
     described.mask = `${name}.mask`;

@@ -16,6 +16,7 @@ from pellucid.text.vocabulary import Vocabulary
 from pellucid.tracing.trace import Trace
 from pellucid.views import VIEWS
 from pellucid.views.page import page
+from pellucid.views.payload import view_extras
 from pellucid.weights.card import CARD
 from pellucid.weights.export.own_parts import refuse_parts
 from pellucid.weights.export.page_weights import PageWeights, page_weights
@@ -65,7 +66,9 @@ def to_page(
 
 def model_page(opened: TextModel[Any], islands: Mapping[str, bytes], traces: Sequence[Trace] = ()) -> str:
     """Returns the HTML of a page with the islands of a model, and traces that are there from the beginning."""
-    return page(traces, view="translate", views=views_of(opened), model=islands, title=_title(opened))
+    views = views_of(opened)
+    extras = view_extras(traces, views)  # without traces the formulas that the views tell, and their limits
+    return page(traces, view="translate", views=views, model=islands, extras=extras, title=_title(opened))
 
 
 def views_of(opened: TextModel[Any]) -> list[str]:

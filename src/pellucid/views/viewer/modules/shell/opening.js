@@ -1,1 +1,1 @@
-const S=.5;function p(e){const i={};for(const[r,{statistics:{entropy:s,sink:n}}]of e.attentions){if(!s||!n)continue;let c=1/0;s.forEach((a,t)=>a.forEach((u,o)=>{const f=n[t][o]<.5?u:1e3+n[t][o];f<c&&([c,i[r]]=[f,[t,o]])}))}return i}export{p as openingHeads};
+const s=.5;function S({opening:l,description:u,statistics:{entropy:n,sink:t}}){return l||(u.following?e(u.following,f=>-f):n&&t?e(n,(f,o,i)=>t[o][i]<.5?f:1e3+t[o][i]):null)}function e(l,u){let n=null,t=1/0;return l.forEach((f,o)=>f.forEach((i,r)=>{const c=u(i,o,r);c<t&&([t,n]=[c,[o,r]])})),n}export{S as openingHead};
