@@ -216,7 +216,8 @@ def test_the_card_tells_what_was_proved_in_sentences(open_page: Open) -> None:
     card += "    - type: chrf\n      value: 59.44\n      name: chrF2\n---\nText.\n"
     proof = {
         "passed": True, "compared": True, "engine": "node 20", "sentences": 20, "measure": "logits",
-        "largest_difference": 0.0137, "greedy_equal": 10, "tokenized_equal": 20, "rounded_to": "int8", "bleu": [40.1, 39.9],
+        "largest_difference": 0.0137, "greedy_equal": 10, "tokenized_equal": 20, "rounded_to": "int8",
+        "bleu": [40.1, 39.9],
     }  # fmt: skip
     opened = writing(open_page, "card", about={"card": card, "proof": proof})
     text = opened.page.inner_text(".card")

@@ -95,7 +95,7 @@ def test_other_views_look_at_what_was_written(held: tuple[pellucid.Translator, O
 def test_a_recorded_trace_stays_until_somebody_writes(open_page: Open, tmp_path: Path) -> None:
     model = translator(beam_size=2, max_length=12)
     path = tmp_path / "recorded.html"
-    model.trace(TEXT).html(path, "all", model=model, examples=[TEXT])
+    pellucid.view(model.trace(TEXT), "overview").html(path, "all", model=model, examples=[TEXT])
     opened = open_page.file(path)  # type: ignore[attr-defined]
     until(opened, "document.querySelector('header')")
     opened.page.evaluate("(async () => { await (await pellucid).app.live.ready; })()")
