@@ -348,7 +348,7 @@ def test_a_language_model_goes_on_and_stops(open_page: Open) -> None:
     written(opened, "Once the model goes on writing until somebody says that it is enough")
     how = asked(opened, "generate")[0][2]
     assert (how["seed"], how["temperature"], how["topP"], how["maxNewTokens"]) == (7, 0.8, 1, 40)
-    opened.page.evaluate("live.knobs.delay = 60")
+    opened.page.evaluate("live.knobs.delay = 200")
     opened.page.click("text=Go on writing")
     opened.page.wait_for_selector(".word")
     opened.page.click("text=Stop")
