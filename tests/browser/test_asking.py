@@ -142,7 +142,7 @@ def test_an_overview_of_a_trace_alone(open_page: Open, kind: str) -> None:
     if kind == "translation":
         assert opened.page.inner_text(".source-text").split() == ["A", "brown", "dog", "chases", "a", "ball"]
         assert opened.page.locator(".sentences .word").all_inner_texts() == ["Ein", "Hund", "jagt"]
-        assert "of the cross-attention follows the words best" in opened.page.inner_text(".findings")
+        assert "is the sharpest of the cross-attention" in opened.page.inner_text(".findings")
     opened.page.locator(".findings article button").first.click()
     opened.settle()
     assert opened.ask("p.get('view')") in {"heads", "matrix"}
@@ -160,7 +160,7 @@ def test_the_overview_names_the_head_that_follows(open_page: Open) -> None:
             found = cross.weights(layer, head)[rows][:, columns]
             scored[layer, head] = found.max(1).mean() * len(set(found.argmax(1).tolist())) / len(rows)
     layer, head = max(scored, key=lambda place: scored[place])
-    assert f"Layer {layer}, head {head} of the cross-attention" in opened.page.inner_text(".findings")
+    assert f"Layer {layer}, head {head} is the sharpest of the cross-attention" in opened.page.inner_text(".findings")
     opened.page.click(".thumbnail >> nth=-1")
     opened.settle()
     assert opened.ask("[p.get('view'), p.get('layer'), p.get('head')]") == ["matrix", "1", "3"]
@@ -208,6 +208,41 @@ def test_the_card_tells_what_the_model_is(open_page: Open) -> None:
     opened.settle()
     assert "독일어 → 영어" in opened.page.inner_text(".card")
     assert opened.page.get_attribute("html", "lang") == "ko"
+
+
+def test_the_card_tells_what_was_proved_in_sentences(open_page: Open) -> None:
+    card = "---\nmodel-index:\n- name: m\n  results:\n  - metrics:\n"
+    card += "    - type: bleu\n      value: 40.03\n      name: BLEU, greedy\n"
+    card += "    - type: chrf\n      value: 59.44\n      name: chrF2\n---\nText.\n"
+    proof = {
+        "passed": True, "compared": True, "engine": "node 20", "sentences": 20, "measure": "logits",
+        "largest_difference": 0.0137, "greedy_equal": 10, "tokenized_equal": 20, "rounded_to": "int8",
+        "bleu": [40.1, 39.9],
+    }  # fmt: skip
+    opened = writing(open_page, "card", about={"card": card, "proof": proof})
+    text = opened.page.inner_text(".card")
+    assert "Compared with Python on 20 sentences. 10 of them are written alike, token by token." in text
+    assert "All are cut into the same tokens. The logits differ by 1.4 % of the largest at most, since" in text
+    assert "Their BLEU is 40.1 in Python, 39.9 in the page." in text
+    assert "passed" not in text
+    rows = [row.split("\t") for row in opened.page.locator(".card tr").all_inner_texts()]
+    assert ["BLEU, greedy", "40.03"] in rows
+    assert ["chrF2", "59.44"] in rows
+    opened.page.click("button[lang=ko]")
+    opened.settle()
+    assert "문장 20개로 Python과 견주었습니다." in opened.page.inner_text(".card")
+
+
+def test_what_was_emptied_is_asked_about_no_more(open_page: Open) -> None:
+    opened = writing(open_page)
+    until(opened, "document.querySelectorAll('.written .word').length > 3")
+    opened.page.fill("textarea", "")
+    until(opened, "document.querySelectorAll('.written .word').length === 0")
+    for view in ("overview", "what_if"):
+        opened.set(view=view)
+        assert opened.page.inner_text(".stage") == "Nothing is written yet."
+    opened.set(view="translate")
+    assert opened.page.input_value("textarea") == ""
 
 
 def test_a_trace_with_probabilities_says_where_it_was_least_sure(open_page: Open) -> None:

@@ -189,6 +189,55 @@ def test_lines_are_translated_one_by_one_and_kept(open_page: Open) -> None:
     assert [one[1] for one in asked(opened)] == ["Zwei .", "junge Männer .", "junge Wiese ."]
 
 
+def test_what_was_chosen_in_a_line_stays_in_that_line(open_page: Open) -> None:
+    opened = writing(open_page, state={"text": "Zwei Männer .\nFußball ."})
+    written(opened, "Two men.\nsoccer.")
+    opened.page.click(".word:has-text('men')")
+    opened.page.locator(".alternatives [role=option]").nth(1).click()
+    written(opened, "Two guys.\nsoccer.")
+    opened.page.fill("textarea", "Zwei Männer .\nZwei Männer .\nFußball .")
+    written(opened, "Two guys.\nTwo men.\nsoccer.")
+    opened.page.fill("textarea", "Fußball .\nZwei Männer .\nZwei Männer .")
+    written(opened, "soccer.\nTwo men.\nTwo guys.")
+
+
+def test_a_pasted_column_is_cut_and_leaves_the_page_free(open_page: Open) -> None:
+    opened = writing(open_page)
+    written(opened, "Two young men are playing soccer on a green meadow.")
+    took = opened.page.evaluate(
+        "async () => { const area = document.querySelector('textarea');"
+        "area.value = '\\n'.repeat(19000); area.offsetHeight; const began = performance.now();"
+        "area.dispatchEvent(new Event('input'));"
+        "await new Promise((done) => setTimeout(done, 300)); return performance.now() - began; }"
+    )
+    assert took < 3000
+    reads(opened, ".box + p", "Only the first 500 lines are translated.")
+    assert opened.page.locator(".written p").count() == 500
+
+
+def test_the_line_that_is_pointed_at_is_named_and_kept(open_page: Open) -> None:
+    opened = writing(open_page, state={"text": "Zwei .\nMänner ."})
+    written(opened, "Two.\nmen.")
+    reads(opened, ".others h2", "Other translations of line 1: “Zwei .”")
+    opened.page.click(".word:has-text('men')")
+    opened.page.keyboard.press("Escape")
+    reads(opened, ".others h2", "Other translations of line 2: “Männer .”")
+    assert opened.ask("p.get('line')") == "1"
+    opened.set(view="what_if")
+    assert opened.page.inner_text(".sentence") == "Männer ."
+
+
+def test_a_long_text_says_how_far_it_is_and_stops(open_page: Open) -> None:
+    opened = writing(open_page)
+    written(opened, "Two young men are playing soccer on a green meadow.")
+    opened.page.evaluate("live.knobs.delay = 300")
+    opened.page.fill("textarea", "Zwei .\nMänner .\nFußball .")
+    reads(opened, ".side h2 .faint", "1 of 3 lines")
+    opened.page.click("button:has-text('Stop')")
+    until(opened, "document.querySelector('.written').getAttribute('aria-busy') === 'false'")
+    assert "soccer" not in opened.page.inner_text(".written")
+
+
 def test_an_input_method_is_left_alone(open_page: Open) -> None:
     opened = writing(open_page, state={"text": SENTENCE})
     page = opened.page
@@ -299,7 +348,7 @@ def test_a_language_model_goes_on_and_stops(open_page: Open) -> None:
     written(opened, "Once the model goes on writing until somebody says that it is enough")
     how = asked(opened, "generate")[0][2]
     assert (how["seed"], how["temperature"], how["topP"], how["maxNewTokens"]) == (7, 0.8, 1, 40)
-    opened.page.evaluate("live.knobs.delay = 60")
+    opened.page.evaluate("live.knobs.delay = 200")
     opened.page.click("text=Go on writing")
     opened.page.wait_for_selector(".word")
     opened.page.click("text=Stop")

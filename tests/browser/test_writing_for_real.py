@@ -90,3 +90,24 @@ def test_other_views_look_at_what_was_written(held: tuple[pellucid.Translator, O
     trace = model.trace(TEXT)
     attention = opened.ask("p.weights('cross', 1, 0)")
     assert attention == pytest.approx(trace["cross"].weights(1, 0).ravel().tolist(), abs=1e-4)
+
+
+def test_a_recorded_trace_stays_until_somebody_writes(open_page: Open, tmp_path: Path) -> None:
+    model = translator(beam_size=2, max_length=12)
+    path = tmp_path / "recorded.html"
+    pellucid.view(model.trace(TEXT), "overview").html(path, "all", model=model, examples=[TEXT])
+    opened = open_page.file(path)  # type: ignore[attr-defined]
+    until(opened, "document.querySelector('header')")
+    opened.page.evaluate("(async () => { await (await pellucid).app.live.ready; })()")
+    opened.set(view="translate")
+    until(opened, "document.querySelectorAll('.written .word').length")
+    opened.set(view="overview")
+    opened.page.wait_for_timeout(500)
+    assert "the weights shown differ" in opened.page.inner_text("header")
+    assert not opened.ask("'how' in p.app.trace")
+    opened.set(view="translate")
+    opened.page.fill("textarea", "abc hi")
+    until(opened, "document.querySelector('.written').getAttribute('aria-busy') === 'false'")
+    opened.page.wait_for_timeout(300)
+    opened.set(view="overview")
+    until(opened, "document.querySelector('header').innerText.includes('computed in this page, with')")

@@ -188,6 +188,24 @@ def test_a_head_that_follows_the_words_is_told_from_one_that_rests() -> None:
     assert found["finding"] == {"layer": 0, "head": 1, "share": "80 %"}
 
 
+@pytest.mark.parametrize(
+    ("weights", "aligned"),
+    [
+        ([[0.8, 0.1, 0.1], [0.1, 0.8, 0.1], [0.1, 0.1, 0.8]], True),
+        ([[0.8, 0.1, 0.1], [0.1, 0.8, 0.1], [0.1, 0.8, 0.1]], False),  # the end looks at a word
+        ([[0.1, 0.8, 0.1], [0.8, 0.1, 0.1], [0.1, 0.1, 0.8]], False),  # words cross
+    ],
+)
+def test_only_a_head_that_goes_along_to_the_end_is_shown_as_an_alignment(
+    weights: list[list[float]], aligned: bool
+) -> None:
+    script = """
+      const { looks, ofHeads } = await viewer("writing/findings.js"), counts = [true, true, false];
+      return ofHeads([{ ...looks(a.flat(), 3, counts, counts), attention: "cross", layer: 0, head: 0 }]).views[0];
+    """
+    assert in_node(script, weights) == ("alignment" if aligned else "matrix")
+
+
 def test_the_overview_carries_its_own_korean_and_no_more() -> None:
     korean = in_node('return (await viewer("shell/ko/overview.js")).ko;')
     parts = [VIEWER / "writing" / f"{name}.js" for name in ("glance", "output", "bars", "opening", "findings", "words")]

@@ -33,12 +33,23 @@ export class Controls {
   head() {
     const { app } = this;
     this.find.name();
-    const about = el("div", { class: "about" }, write(el("h1"), shorten(plain(titleOf(app)), 120)), write(el("p"), described(app)));
+    this.title = el("h1");
+    this.model = el("p");
+    this.describe();
+    const about = el("div", { class: "about" }, this.title, this.model);
     const tools = el("div", { class: "tools" }, this.find.root, this.languages(),
       button(t("Save"), () => exporting(app), { title: t("save or copy (e)") }), button("?", () => help(app, KEYS), { title: t("keys (?)"), "aria-label": t("keys") }));
     this.tabs.setAttribute("aria-label", t("views"));
     this.bar.setAttribute("aria-label", t("what is shown"));
     this.header.replaceChildren(about, tools, this.tabs);
+  }
+
+  /** Says which model the page is of, and what computed what it shows. */
+  describe() {
+    const title = shorten(plain(titleOf(this.app)), 120);
+    if (this.title) write(this.title, title);
+    if (this.model) write(this.model, described(this.app));
+    document.title = title;
   }
 
   /** One button a language, each named in its own. */

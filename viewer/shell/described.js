@@ -11,11 +11,12 @@ export function titleOf(app) {
 
 /** @param {import("./app.js").App} app */
 export function described(app) {
-  const about = app.live?.about, { model, faithfulness, attentions } = app.traces[0];
+  const about = app.live?.about, { model, faithfulness, attentions } = app.traces[0], live = about && "how" in app.traces[0];
   const parts = about ? [t("{count} parameters", { count: about.parameters.toLocaleString(spoken()) }), t("runs in this page, without a network")]
     : [model.name, model.family, model.d_model && `d_model ${model.d_model}`];
   // What a page shows is off by the error of what was recorded, and by its own rounding.
   const rounding = Math.max(0, ...[...attentions.values()].map((one) => one.error));
-  if (!about && faithfulness !== null) parts.push(t("the weights shown differ from those that ran by at most {error}", { error: bound(faithfulness + rounding) }));
+  if (live) parts.push(t("computed in this page, with {weights} weights", { weights: about.weights }));
+  else if (faithfulness !== null) parts.push(t("the weights shown differ from those that ran by at most {error}", { error: bound(faithfulness + rounding) }));
   return parts.filter(Boolean).map((part) => plain(String(part))).join(" · ");
 }

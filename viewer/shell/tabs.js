@@ -16,7 +16,7 @@ const GROUPS = /** @type {[string, string[]][]} */ ([
  * @param {any[]} views
  * @returns {[string, any[]][]} the groups that have views, each with its own in order
  */
-export function grouped(views) {
+function grouped(views) {
   const named = GROUPS.flatMap(([, names]) => names), others = views.filter((view) => !named.includes(view.name));
   return GROUPS.map(([group, names]) => /** @type {[string, any[]]} */ ([
     group, [...names.flatMap((name) => views.filter((view) => view.name === name)), ...(group === "Look" ? others : [])],

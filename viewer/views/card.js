@@ -72,12 +72,34 @@ export function sizes(about) {
     [t("Numbers within the feed-forward (d_ff)"), number(model.d_ff)],
     [t("Vocabulary"), [...new Set([tokenizers?.source, tokenizers?.target].filter(Boolean).map((/** @type {any} */ one) => `${number(one.size)} (${one.kind})`))].join(" / ")],
     [t("Weights in the page"), [weights, bytes ? t("{size} MB", { size: (bytes / 1e6).toFixed(1) }) : ""].filter(Boolean).join(", ")],
-    [t("Checked against Pellucid"), proof ? proved(proof) : ""],
+    [t("Checked against Pellucid"), proof ? plain(proved(proof)) : ""],
   ];
 }
 
-/** What the conversion proved, as pairs in a row; whatever it holds. @param {any} proof */
+/** What a proof measured, in sentences' words. @type {Record<string, string>} */
+const MEASURES = { logits: "logits", states: "states", "log-probabilities": "log-probabilities" };
+
+/** What the conversion proved, in sentences; what is none of ours, as it says itself. @param {any} proof */
 function proved(proof) {
-  if (typeof proof !== "object") return plain(String(proof));
-  return Object.entries(proof).filter(([, value]) => ["number", "string", "boolean"].includes(typeof value)).slice(0, 12).map(([name, value]) => `${plain(name)} ${plain(String(value))}`).join(" · ");
+  if (typeof proof !== "object") return String(proof);
+  if (proof.compared === false) return t("Not compared with Python: {reason}", { reason: String(proof.reason ?? "") });
+  const { sentences: count, greedy_equal: equal, greedy_near_ties: ties = 0, tokenized_equal: cut, largest_difference: off, measure, engine, rounded_to: rounded, bleu } = proof;
+  if (typeof count !== "number") return String(proof.said ?? "");
+  const number = (/** @type {number} */ n) => n.toLocaleString(spoken()), told = [t("Compared with Python on {count} sentences.", { count: number(count) })];
+  if (typeof equal === "number") told.push(equal === count ? t("All are written alike, token by token.") : t("{count} of them are written alike, token by token.", { count: number(equal) }));
+  if (typeof equal === "number" && ties > 0) told.push(t("{count} part where two tokens are as likely as each other.", { count: number(ties) }));
+  if (typeof cut === "number") told.push(cut === count ? t("All are cut into the same tokens.") : t("{count} of them are cut into the same tokens.", { count: number(cut) }));
+  if (off !== undefined) {
+    const values = { measure: t(MEASURES[measure] ?? MEASURES.logits), difference: share(off), weights: String(rounded ?? "") };
+    told.push(rounded ? t("The {measure} differ by {difference} of the largest at most, since the weights are rounded to {weights}.", values) : t("The {measure} differ by {difference} of the largest at most.", values));
+  }
+  if (Array.isArray(bleu) && bleu.every((one) => typeof one === "number")) told.push(t("Their BLEU is {ours} in Python, {page} in the page.", { ours: bleu[0].toFixed(1), page: bleu[1].toFixed(1) }));
+  if (engine) told.push(t("The page's model was run by {engine}.", { engine: String(engine) }));
+  return told.join(" ");
+}
+
+/** A share as people read it: "1.4 %", or "2.0e-7" where it is next to nothing. @param {unknown} value */
+function share(value) {
+  if (typeof value !== "number") return String(value);
+  return value === 0 ? "0" : value < 0.0005 ? value.toExponential(1) : `${(100 * value).toPrecision(2)}${spoken() === "ko" ? "%" : " %"}`;
 }

@@ -99,7 +99,7 @@ class Overview {
 
   /** Finds what is worth telling; each sentence comes as soon as it is known. */
   async #find() {
-    const { app, trace } = this, sure = trace.classes ? ofClasses(trace.classes) : ofSureness(this.written);
+    const { app, trace } = this, sure = trace.classes ? ofClasses(trace.classes) : ofSureness(this.written, Boolean(trace.sequences.src));
     const all = await this.pictures.ready;
     if (this.controller.signal.aborted) return;
     const cross = all.filter((one) => one.attention === "cross");

@@ -5,7 +5,7 @@ import { Box, languageOf } from "../writing/box.js";
 import { Classes } from "../writing/classes.js";
 import { Continuing } from "../writing/continuing.js";
 import { legend, Output } from "../writing/output.js";
-import { follow, MOST_CHARACTERS, session } from "../writing/session.js";
+import { follow, MOST_CHARACTERS, MOST_LINES, session } from "../writing/session.js";
 import { changes, leastSure, percent, sureness } from "../writing/words.js";
 import { button, el, select, tick, write } from "../dom.js";
 import { plain, shorten } from "../show/labels.js";
@@ -35,8 +35,11 @@ export const translate = {
   open: (app, stage) => whenOpen(app, stage, () => {
     const { task } = /** @type {import("../live/client.js").Live} */ (app.live).about;
     return task === "translate" ? new Translate(app, stage) : task === "generate" ? new Continuing(app, stage) : new Classes(app, stage);
-  }),
+  }, true),
 };
+
+/** From how long on one may want to stop, in milliseconds: what comes at once needs no button. */
+const LONG = 600;
 
 /** A text's words, as they stand between spaces. @param {string} text */
 const partsOf = (text) => text.split(/\s+/).filter(Boolean);
@@ -68,15 +71,19 @@ class Translate {
     this.box = new Box(this.session, { label: source.name ? t("Text in {language}", { language: source.name }) : t("Text"), lang: source.code, most: MOST_CHARACTERS });
     this.sure = el("p", { class: "sure" });
     this.progress = el("span", { class: "progress", "aria-hidden": "true" });
+    this.done = el("span", { class: "faint" });
+    this.halt = button(t("Stop"), () => this.session.stop(), { class: "quiet clear", hidden: true });
+    this.cut = el("p", { class: "faint", hidden: true }, t("Only the first {count} lines are translated.", { count: MOST_LINES }));
+    this.heading = el("h2", {}, t("Other translations"));
     const tools = el("div", { class: "row" }, button(t("Copy"), () => copy(app, this.session.written, t("the translation"))),
       button(t("Save as text"), () => this.#save()), this.#numbers(), el("span", { class: "push" }), legend());
     this.best = el("ol", { class: "best" });
     this.single = el("p", { class: "faint" }, t("With a beam of 2 or more the search comes to several."));
     this.searching = el("div", { class: "row" });
-    this.others = el("section", { class: "others" }, el("div", { class: "row" }, el("h2", {}, t("Other translations")), el("span", { class: "push" }), this.searching), this.best, this.single);
+    this.others = el("section", { class: "others" }, el("div", { class: "row" }, this.heading, el("span", { class: "push" }), this.searching), this.best, this.single);
     this.frame = el("div", { class: "writing" },
-      el("section", { class: "side" }, el("h2", {}, source.name || t("Text"), this.box.clear), this.box.root),
-      el("section", { class: "side" }, el("h2", {}, target.name || t("Translation"), this.progress), el("div", { class: "paper" }, this.output.root, this.sure), tools, this.alternatives.root));
+      el("section", { class: "side" }, el("h2", {}, source.name || t("Text"), this.box.clear), this.box.root, this.cut),
+      el("section", { class: "side" }, el("h2", {}, target.name || t("Translation"), this.progress, this.done, this.halt), el("div", { class: "paper" }, this.output.root, this.sure), tools, this.alternatives.root));
     stage.append(this.frame, this.others);
     this.changed = () => this.#soon();
     this.session.listeners.add(this.changed);
@@ -119,6 +126,8 @@ class Translate {
     this.output.show(lines.map((line) => ({ words: line.words, fresh: line.state === "done" ? undefined : line.fresh ?? 0, failure: line.failure })));
     this.output.root.setAttribute("aria-busy", String(busy));
     this.progress.classList.toggle("busy", busy);
+    this.cut.hidden = !this.session.cut;
+    this.#far(busy);
     const told = busy ? null : this.#told();
     if (!busy) {
       write(this.sure, told ?? "");
@@ -128,6 +137,15 @@ class Translate {
     // Somebody who types wants to type: the sentence is said once it has stood for a while.
     clearTimeout(this.saying);
     if (!busy && lines.some((line) => line.words.length)) this.saying = setTimeout(() => this.#say(), 900);
+  }
+
+  /** How far it is, and a way to stop, where it takes long. @param {boolean} busy */
+  #far(busy) {
+    this.since = busy ? this.since ?? performance.now() : undefined;
+    const long = this.since !== undefined && performance.now() - this.since > LONG;
+    this.halt.hidden = !long;
+    const all = this.session.lines.filter((line) => line.text.trim()), done = all.filter((line) => line.state !== "waiting" && line.state !== "working").length;
+    write(this.done, long && all.length > 1 ? t("{done} of {all} lines", { done, all: all.length }) : "");
   }
 
   #say() {
@@ -151,6 +169,8 @@ class Translate {
   /** The other translations that the search came to, of the line that one is at. */
   #others() {
     const { line } = this.session, others = line?.result?.alternatives?.slice(1) ?? [];
+    const { lines } = this.session, several = line && lines.filter((one) => one.text.trim()).length > 1;
+    write(this.heading, several ? t("Other translations of line {n}: “{text}”", { n: lines.indexOf(line) + 1, text: shorten(plain(line.text.trim()), 60) }) : t("Other translations"));
     this.best.hidden = this.session.options.nBest < 2;
     this.single.hidden = !this.best.hidden;
     if (this.shownOf === line?.result && this.shownIn === this.app.state.get("language")) return;
@@ -171,8 +191,7 @@ class Translate {
   /** @param {number} number @param {number} place @param {HTMLElement} beside */
   #ask(number, place, beside) {
     const line = this.session.lines[number], word = line.words[place];
-    this.session.at = number;
-    this.session.remember();
+    this.session.point(number);
     if (!line.result || !word?.pieces.length) return;
     this.alternatives.open({
       line, word, beside, choose: (prefix) => this.session.choose(line, prefix), closed: () => this.#soon(),

@@ -47,13 +47,14 @@ class WhatIf {
     this.told = el("p", { class: "verdict", role: "status" });
     this.before = this.#side(t("Before"), "before");
     this.after = this.#side(t("After"), "after");
+    this.meaning = el("p", { class: "row faint", hidden: true });
     this.drawn = el("b", {});
     const sentence = write(el("bdi", { class: "sentence" }), plain(this.text));
     stage.append(el("div", { class: "ask" },
       el("div", { class: "row" }, sentence, button(t("Change the text"), () => app.state.set({ view: "translate" }))),
       el("section", { class: "sides" }, this.before.root, this.after.root, el("div", { class: "row verdicts" }, this.told, el("span", { class: "push" }), this.task === "classify" ? null : legend(), this.reset)),
       el("section", {}, el("h2", {}, t("Hide words that the model reads")), this.source, this.explained),
-      el("section", {}, el("h2", {}, t("Switch off heads and layers")), this.switches.root, el("div", { class: "row" }, this.measured, el("span", { class: "faint" }, t("Click a number at the left for all heads of a layer.")))),
+      el("section", {}, el("h2", {}, t("Switch off heads and layers")), this.switches.root, el("div", { class: "row" }, this.measured, el("span", { class: "faint" }, t("Click a number at the left for all heads of a layer."))), this.meaning),
       ...(this.task === "classify" ? [] : [el("section", {}, el("h2", {}, t("Temperature")), this.#temperature())])));
     this.settled = this.#first();
   }
@@ -69,7 +70,8 @@ class WhatIf {
     });
     const list = el("ol", { class: "classes", "aria-label": title }), sure = el("p", { class: "sure" });
     const inner = this.task === "classify" ? list : output.root;
-    return { root: el("div", { class: "side" }, el("h2", {}, title), el("div", { class: "paper" }, inner, sure)), output, list, sure };
+    const how = this.task === "generate" && which === "before" ? el("p", { class: "faint" }, t("Both sides go on by the likeliest tokens, {count} at most; what the model wrote before may have been drawn.", { count: GOES_ON })) : null;
+    return { root: el("div", { class: "side" }, el("h2", {}, title), el("div", { class: "paper" }, inner, sure), how), output, list, sure };
   }
 
   #temperature() {
@@ -235,7 +237,7 @@ class WhatIf {
         all.set(name, whole - (await logProb({ off: [name], signal })));
         if (signal.aborted) return;
       }
-      this.switches.shade(all);
+      this.#shaded(this.switches.shade(all));
       const [name, most] = [...all].reduce((best, entry) => (entry[1] > best[1] ? entry : best));
       const parts = name.split("."), head = parts.pop(), layer = parts.pop();
       this.app.say(t("The output depends most on {attention}, layer {n}, head {h}.", { attention: parts.join("."), n: layer ?? "", h: head ?? "" }) + " " + most.toFixed(2));
@@ -244,6 +246,17 @@ class WhatIf {
     } finally {
       this.measured.disabled = false;
     }
+  }
+
+  /** What the shades and the dots of the heads mean. @param {number} most */
+  #shaded(most) {
+    const swatch = (/** @type {number} */ effect) => {
+      const one = el("span", { class: "shade", "aria-hidden": "true" });
+      one.style.setProperty("--effect", String(effect));
+      return one;
+    };
+    this.meaning.replaceChildren(t("Without the head the output loses: nothing"), swatch(0), swatch(0.5), swatch(1), t("most, {most} log-probability", { most: most.toFixed(2) }), el("span", {}, t("•: at least half of that")));
+    this.meaning.hidden = false;
   }
 
   draw() {

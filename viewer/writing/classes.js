@@ -50,6 +50,7 @@ export class Classes {
     if (!this.text.trim()) {
       this.list.replaceChildren();
       write(this.said, "");
+      remember(this.app, "", null);
       return;
     }
     try {

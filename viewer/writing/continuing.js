@@ -92,6 +92,7 @@ export class Continuing {
   /** @param {string} text */
   write(text) {
     this.text = text;
+    if (!text.trim()) remember(this.app, "", null);
     clearTimeout(this.noting);
     this.noting = setTimeout(() => this.app.state.set({ text: text.slice(0, 2000), hidden: "" }), 600);
   }

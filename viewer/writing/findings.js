@@ -16,9 +16,10 @@ import { leastSure, percent, times } from "./words.js";
 /**
  * How sure the model was and where least.
  * @param {Word[]} written
+ * @param {boolean} [searched] whether a search wrote it, which weighs whole sentences
  * @returns {Finding | null}
  */
-export function ofSureness(written) {
+export function ofSureness(written, searched = false) {
   const least = leastSure(written);
   if (!least || least.probability === null) return null;
   if (least.probability >= 0.9) return { text: "The model was sure of every word: {least} for the least sure of them.", values: { least: percent(least.probability) }, views: ["lens", "translate", "beam"] };
@@ -26,10 +27,11 @@ export function ofSureness(written) {
   const other = unsure?.top?.ids.findIndex((/** @type {number} */ _, /** @type {number} */ i) => unsure.top.tokens[i].replace(/^[▁Ġ]/, "") !== unsure.text.trim()) ?? -1;
   const values = { word: plain(least.text), chance: percent(least.probability) };
   if (least.pieces.length > 1 || other < 0) return { text: "The model was least sure of “{word}”: {chance}.", values, views: ["lens", "translate", "beam"] };
-  return {
-    text: "The model was least sure of “{word}”: {chance}. It might have written “{other}”: {second}.",
-    values: { ...values, other: plain(unsure.top.tokens[other].replace(/^[▁Ġ]/, "")), second: percent(unsure.top.probabilities[other]) }, views: ["lens", "translate", "beam"],
-  };
+  const all = { ...values, other: plain(unsure.top.tokens[other].replace(/^[▁Ġ]/, "")), second: percent(unsure.top.probabilities[other]) };
+  const views = ["lens", "translate", "beam"], likelier = unsure.top.probabilities[other] > least.probability;
+  if (likelier && searched) return { text: "The model was least sure of “{word}”: {chance}. At that place “{other}” was likelier: {second}. The search took what made the better whole.", values: all, views };
+  if (likelier) return { text: "The model was least sure of “{word}”: {chance}. At that place “{other}” was likelier: {second}.", values: all, views };
+  return { text: "The model was least sure of “{word}”: {chance}. It might have written “{other}”: {second}.", values: all, views };
 }
 
 /**
@@ -51,7 +53,7 @@ export function ofClasses(classes) {
  * @param {boolean[]} ofColumn which columns count
  */
 export function looks(weights, columns, ofRow, ofColumn) {
-  let rows = 0, sharp = 0, first = 0, before = 0;
+  let rows = 0, sharp = 0, first = 0, before = 0, last = -1, back = 0, off = 0;
   const seen = new Map();
   for (let i = 0; i < ofRow.length; i++) {
     if (!ofRow[i]) continue;
@@ -61,12 +63,18 @@ export function looks(weights, columns, ofRow, ofColumn) {
     first += weights[i * columns];
     before += i > 0 ? weights[i * columns + i - 1] : 0;
     if (best < 0) continue;
+    back += best < last ? 1 : 0;
+    off += Math.abs(i - best);
+    last = best;
     sharp += weights[i * columns + best];
     seen.set(best, (seen.get(best) ?? 0) + weights[i * columns + best]);
   }
   const most = [...seen].reduce((/** @type {[number, number]} */ found, entry) => (entry[1] > found[1] ? entry : found), [-1, 0]);
+  // Along the diagonal, and from the end to the end: else what a row looks at may be the word beside the one that it writes.
+  const end = weights.slice((ofRow.length - 1) * columns, ofRow.length * columns);
+  const ends = ofRow.length > 0 && !ofRow[ofRow.length - 1] && end.indexOf(Math.max(...end)) === columns - 1;
   // Rows that look each at a column of its own align; rows that all look at one rest there.
-  return { sharp: rows ? sharp / rows : 0, spread: rows ? seen.size / rows : 0, first: rows ? first / rows : 0, before: rows > 1 ? before / (rows - 1) : 0, most: most[0], share: rows ? most[1] / rows : 0 };
+  return { sharp: rows ? sharp / rows : 0, spread: rows ? seen.size / rows : 0, first: rows ? first / rows : 0, before: rows > 1 ? before / (rows - 1) : 0, most: most[0], share: rows ? most[1] / rows : 0, aligned: ends && rows > 0 && !back && off / rows < 1 };
 }
 
 /** @typedef {ReturnType<typeof looks> & {attention: string, layer: number, head: number}} Look */
@@ -87,7 +95,9 @@ export function ofHeads(all) {
   const cross = all.filter((one) => one.attention === "cross"), self = all.filter((one) => one.attention !== "cross" && !one.attention.startsWith("search"));
   const aligning = following(cross);
   if (aligning) {
-    return { text: "Layer {layer}, head {head} of the cross-attention follows the words best: for each word written, {share} of it goes to one word read, on average.", values: { layer: aligning.layer, head: aligning.head, share: percent(aligning.sharp) }, views: ["alignment", "matrix", "heads"], state: { attention: "cross", layer: aligning.layer, head: aligning.head, heads: String(aligning.head) } };
+    const values = { layer: aligning.layer, head: aligning.head, share: percent(aligning.sharp) }, state = { attention: "cross", layer: aligning.layer, head: aligning.head, heads: String(aligning.head) };
+    if (aligning.aligned) return { text: "Layer {layer}, head {head} of the cross-attention follows the words best: for each word written, {share} of it goes to one word read, on average.", values, views: ["alignment", "matrix", "heads"], state };
+    return { text: "Layer {layer}, head {head} is the sharpest of the cross-attention: for each word written, {share} of it goes to one word read, on average.", values, views: ["matrix", "heads"], state };
   }
   const back = self.reduce((/** @type {Look | null} */ best, one) => (!best || one.before > best.before ? one : best), null), resting = self.filter((one) => one.first > 0.5).length;
   if (back && back.before >= 0.5) {

@@ -63,7 +63,21 @@ function facts(lines) {
       path.pop();
     }
   }
-  return [...found].map(([name, values]) => [name, values.join(", ")]);
+  const measured = metrics(found);
+  return [...[...found].map(([name, values]) => /** @type {[string, string]} */ ([name, values.join(", ")])), ...measured];
+}
+
+/**
+ * The metrics of a model's results, taken out: each with its own value, not all names in a row and then all values.
+ * @param {Map<string, string[]>} found
+ * @returns {[string, string][]}
+ */
+function metrics(found) {
+  const of = "model-index · results · metrics · ", values = found.get(of + "value") ?? [], types = found.get(of + "type"), names = found.get(of + "name");
+  const called = [names, types].find((one) => one?.length === values.length);
+  if (!called || !values.length) return [];
+  for (const part of ["value", "name", "type"]) found.delete(of + part);
+  return called.map((name, i) => [name, values[i]]);
 }
 
 /**

@@ -23,6 +23,10 @@ const COMPOSING = 450;
 const KEPT = 200;
 /** More characters than this are no longer translated while typing. */
 export const MOST_CHARACTERS = 20_000;
+/** More lines than this are not translated: each is a sentence for the model, and a paragraph for the page. */
+export const MOST_LINES = 500;
+/** @type {(text: string) => string[]} */
+const linesOf = (text) => text.split(/\r\n|\r|\n/);
 
 /** Written without spaces: each token is a word of its own. */
 const UNSPACED = /^[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}\p{Script=Myanmar}]/u;
@@ -38,9 +42,6 @@ export function session(app) {
 }
 
 export class Session {
-  /** Which line other views look at. */
-  at = 0;
-
   /** @param {any} app */
   constructor(app) {
     this.app = app;
@@ -55,14 +56,23 @@ export class Session {
     /** @type {Promise<any>} settles when nothing is under way */
     this.settled = Promise.resolve();
     this.composing = false;
-    /** The number of the line that was pointed at last. */
-    this.at = 0;
+    /** Whether more lines are written than are translated. */
+    this.cut = false;
   }
 
   get busy() { return this.lines.some((line) => line.state === "waiting" || line.state === "working"); }
 
-  /** The line that other views look at. */
-  get line() { return this.lines[Math.min(this.at, this.lines.length - 1)]; }
+  /** The line that other views look at: the one that was pointed at last, else the first that says something. */
+  get line() {
+    const at = this.lines[Math.min(this.app.state.number("line"), this.lines.length - 1)];
+    return at?.text.trim() ? at : this.lines.find((line) => line.text.trim()) ?? at;
+  }
+
+  /** Somebody points at a line: the other views look at it from now on. @param {number} number */
+  point(number) {
+    this.app.state.set({ line: number || "" });
+    this.handOn();
+  }
 
   /** How the model searches, from the page's state. */
   get options() {
@@ -100,16 +110,23 @@ export class Session {
     clearTimeout(this.waiting);
     this.controller?.abort();
     const controller = (this.controller = new AbortController());
-    const before = this.lines;
-    this.lines = this.text.slice(0, MOST_CHARACTERS).split(/\r\n|\r|\n/).map((/** @type {string} */ text, /** @type {number} */ i) => {
-      const same = before[i]?.text === text ? before[i] : before.find((line) => line.text === text);
+    const before = this.lines, all = linesOf(this.text.slice(0, MOST_CHARACTERS)), texts = all.slice(0, MOST_LINES);
+    this.cut = all.length > MOST_LINES;
+    // A line that has moved takes along what was chosen in it, to one place.
+    /** @type {Map<string, Line[]>} */
+    const moved = new Map();
+    before.forEach((line, i) => {
+      if (line.text !== texts[i]) moved.set(line.text, [...(moved.get(line.text) ?? []), line]);
+    });
+    this.lines = texts.map((text, i) => {
+      const same = before[i]?.text === text ? before[i] : moved.get(text)?.shift();
       const { words: shown = [], prefix = [] } = same ?? { words: before[i]?.words };
       return { text, state: /** @type {Line["state"]} */ (text.trim() ? "waiting" : "empty"), words: text.trim() ? shown : [], result: null, failure: "", prefix: same ? prefix : [] };
     });
     for (const line of this.lines) {
       if (line.state === "waiting" && !(await this.translate(line, controller.signal))) return;
     }
-    this.remember();
+    this.handOn();
     this.changed();
   }
 
@@ -148,10 +165,10 @@ export class Session {
     return true;
   }
 
-  /** Tells the other views which line they look at. */
-  remember() {
+  /** Tells the other views which line they look at; where the box is empty, that there is none. */
+  handOn() {
     const { line } = this;
-    if (line?.text.trim()) remember(this.app, line.text, line.result, line.prefix.length ? null : this.options);
+    if (line) remember(this.app, line.text, line.result, line.prefix.length ? null : this.options);
   }
 
   /** @param {Line} line @param {any} result */
@@ -183,7 +200,12 @@ export class Session {
   stop() {
     clearTimeout(this.waiting);
     this.controller?.abort();
-    for (const line of this.lines) if (line.state === "waiting" || line.state === "working") line.state = line.words.length ? "done" : "empty";
+    for (const line of this.lines) {
+      if (line.state !== "waiting" && line.state !== "working") continue;
+      line.words = line.words.slice(0, line.fresh ?? 0); // the rest stood there before
+      line.state = line.words.length ? "done" : "empty";
+    }
+    this.handOn();
     this.changed();
   }
 
@@ -234,8 +256,29 @@ export function remember(app, text, result, how = null) { latest.set(app, { text
  * @returns {string}
  */
 export function asked(app) {
-  const text = latest.get(app)?.text ?? (app.state.get("text") || app.live.about.examples?.[0] || "");
-  return text.split(/\r\n|\r|\n/).find((/** @type {string} */ line) => line.trim()) ?? "";
+  const last = latest.get(app)?.text;
+  if (last !== undefined) return said(last);
+  const text = app.state.get("text") || app.live.about.examples?.[0] || "", at = linesOf(text)[app.state.number("line")];
+  return at?.trim() ? at : said(text);
+}
+
+/** The first line that says something. @param {string} text */
+const said = (text) => linesOf(text).find((line) => line.trim()) ?? "";
+
+/** Whether there is no text to ask about: the box was emptied, or nothing was ever in it. @param {any} app */
+export const blank = (app) => !asked(app) && (latest.has(app) || !app.page.traces.length);
+
+/**
+ * Whether a page still shows what Python recorded, and nobody has written or chosen anything else.
+ * @param {any} app
+ * @param {string} text
+ * @param {any} result
+ * @param {any} how
+ */
+function recorded(app, text, result, how) {
+  const { about } = app.live;
+  if (!app.page.traces.length || followed.has(app) || text !== said(about.examples?.[0] ?? "")) return false;
+  return about.task === "translate" ? Boolean(how) && !app.state.get("beam") && !app.state.get("penalty") : !result;
 }
 
 /**
@@ -244,7 +287,7 @@ export function asked(app) {
  */
 export async function follow(app) {
   const text = asked(app), { result = null, how = null } = latest.get(app) ?? { how: session(app).options };
-  if (!text) return;
+  if (!text || recorded(app, text, result, how)) return;
   // A line of several sentences was written in parts; its trace is of the whole line, as the model takes it.
   const ids = how || !result?.ids || (result.parts && result.parts.length !== 1) ? null : result.ids;
   const searched = app.live.about.task === "translate" && how ? { search: true, beamSize: how.beamSize, lengthPenalty: how.lengthPenalty } : {};
@@ -254,6 +297,7 @@ export async function follow(app) {
   try {
     const trace = await app.live.trace(text, ids, { ...searched, lane: "follow" });
     await app.show(trace);
+    app.controls.describe();
   } catch (error) {
     followed.delete(app);
     if (/** @type {Error} */ (error).name !== "AbortError") app.fail(error);

@@ -83,6 +83,7 @@ export class Switches {
   /**
    * Shades the heads by how much the output depends on each.
    * @param {Map<string, number>} effects log-probability that is lost without the head
+   * @returns {number} what the darkest shade stands for
    */
   shade(effects) {
     const most = Math.max(0.05, ...effects.values());
@@ -94,6 +95,7 @@ export class Switches {
       cell.title = `${label}: ${t("without it {change} log-probability", { change: (effect > 0 ? "−" : "+") + Math.abs(effect).toFixed(2) })}`;
       write(cell, effect >= most / 2 ? "•" : "");
     }
+    return most;
   }
 
   /** Arrow keys walk through a grid. @param {KeyboardEvent} event */

@@ -16,6 +16,7 @@ export const ko = {
   "This model runs in the page itself: nothing that you write leaves it. It knows what it was trained on, and will be wrong elsewhere: see “What it is”.":
     "모델은 이 페이지 안에서 돌아가며, 쓰신 글은 밖으로 나가지 않습니다. 학습한 것과 비슷한 글만 잘 다룹니다. 무엇을 학습했는지는 ‘이 모델은’에서 볼 수 있습니다.",
   "This model runs in the page itself: nothing that you write leaves it.": "모델은 이 페이지 안에서 돌아가며, 쓰신 글은 밖으로 나가지 않습니다.",
+  "Only the first {count} lines are translated.": "처음 {count}줄만 번역합니다.", "{done} of {all} lines": "{all}줄 가운데 {done}줄", "Other translations of line {n}: “{text}”": "{n}번째 줄의 다른 번역: “{text}”",
   "parts of the word": "단어의 조각", "what else the model could have written": "모델이 쓸 수 있었던 다른 말", "instead of “{word}”": "“{word}” 대신",
   "Choose one, and the rest is written anew from there.": "하나를 고르면 그 자리부터 다시 씁니다.", "none is known": "알려진 것이 없습니다", "the end of the sentence": "문장 끝",
   // A classifier, an encoder.
@@ -38,6 +39,8 @@ export const ko = {
   "{stack}, the whole of layer {n}": "{stack} {n}층 전체", "without it {change} log-probability": "없으면 로그 확률 {change}",
   "Draw again": "다시 뽑기", "0: the likeliest words. Above, each token is drawn by its probability, of which the temperature makes more or less: 1 leaves it as it is.":
     "0이면 가장 그럴듯한 단어를 씁니다. 0보다 크면 토큰을 확률에 따라 뽑습니다. 온도가 1이면 확률 그대로, 높을수록 고르게, 낮을수록 한쪽으로 쏠립니다.",
+  "Both sides go on by the likeliest tokens, {count} at most; what the model wrote before may have been drawn.": "양쪽 모두 가장 그럴듯한 토큰으로 많아야 {count}개를 이어 씁니다. 앞서 모델이 쓴 글은 뽑은 것일 수 있습니다.",
+  "Without the head the output loses: nothing": "헤드가 없을 때 결과가 잃는 것: 없음", "most, {most} log-probability": "가장 많이, 로그 확률 {most}", "•: at least half of that": "•: 그 절반 이상",
   "{chance} for the whole": "전체 확률 {chance}", "Everything is on. Switch something off, or hide a word.": "모두 켜져 있습니다. 무엇이든 끄거나 단어를 가려 보세요.",
   "The same words come out: the model can do without what is off.": "같은 단어가 나옵니다. 끈 것이 없어도 모델은 해냅니다.",
   "New words: {count}. Words that are gone: {gone}.": "새 단어 {count}개, 사라진 단어 {gone}개입니다.",
@@ -56,4 +59,12 @@ export const ko = {
   "The first line trains within a budget of time, also on a laptop; the second makes a page like this one.": "첫 줄은 정해 둔 시간 안에 학습합니다. 노트북에서도 됩니다. 둘째 줄은 이런 페이지를 만듭니다.",
   "What its makers say": "만든 이의 설명", "Facts of the card": "카드의 사실", "Languages": "언어", "Parameters": "파라미터", "Layers": "층", "{encoder} that read, {decoder} that write": "읽는 층 {encoder}개, 쓰는 층 {decoder}개",
   "Heads in each attention": "어텐션마다 헤드", "Numbers for a token (d_model)": "토큰 하나의 수 (d_model)", "Numbers within the feed-forward (d_ff)": "피드포워드 안의 수 (d_ff)", "Vocabulary": "어휘", "Weights in the page": "페이지 속 가중치", "{size} MB": "{size} MB", "Checked against Pellucid": "Pellucid와 대조",
+  "Not compared with Python: {reason}": "Python과 견주지 않았습니다: {reason}", "Compared with Python on {count} sentences.": "문장 {count}개로 Python과 견주었습니다.",
+  "All are written alike, token by token.": "결과는 모든 토큰이 같습니다.", "{count} of them are written alike, token by token.": "그 가운데 {count}개는 결과의 모든 토큰이 같습니다.",
+  "{count} part where two tokens are as likely as each other.": "{count}개는 두 토큰의 확률이 같은 자리에서 갈립니다.",
+  "All are cut into the same tokens.": "모두 같은 토큰으로 나뉩니다.", "{count} of them are cut into the same tokens.": "그 가운데 {count}개가 같은 토큰으로 나뉩니다.",
+  "The {measure} differ by {difference} of the largest at most, since the weights are rounded to {weights}.": "가중치를 {weights}로 반올림했기 때문에 {measure}의 차이가 많아야 가장 큰 값의 {difference}입니다.",
+  "The {measure} differ by {difference} of the largest at most.": "{measure}의 차이는 많아야 가장 큰 값의 {difference}입니다.",
+  "logits": "로짓", "states": "상태", "log-probabilities": "로그 확률",
+  "Their BLEU is {ours} in Python, {page} in the page.": "BLEU는 Python에서 {ours}, 이 페이지에서 {page}입니다.", "The page's model was run by {engine}.": "페이지의 모델은 {engine}로 돌렸습니다.",
 };

@@ -125,5 +125,6 @@ export const ko = {
   "{source} to {target}": "{source} → {target}",
   Translator: "번역기", Classifier: "분류기", "Language model": "언어 모델",
   "{count} parameters": "파라미터 {count}개",
+  "computed in this page, with {weights} weights": "이 페이지에서 {weights} 가중치로 계산",
   "runs in this page, without a network": "이 페이지 안에서, 네트워크 없이",
 };
