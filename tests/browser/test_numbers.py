@@ -162,7 +162,7 @@ def test_rotary_positions_are_undone(open_page: Open) -> None:
 def test_the_neuron_view_takes_a_score_apart(open_page: Open) -> None:
     trace = traced("relative")
     attention = trace["encoder.self"]
-    opened = open_page(trace, view="neuron", state={"layer": 1, "head": 2})
+    opened = open_page(trace, view="neuron", state={"attention": "encoder.self", "layer": 1, "head": 2})
     read = dict(opened.ask("p.read(3, 5)")["figures"])
     assert float(read["score"].replace("−", "-")) == pytest.approx(attention.scores(1, 2)[3, 5], abs=0.02)
     assert float(read["of which bias"].replace("−", "-")) == pytest.approx(attention.bias[0, 2, 3, 5], abs=1e-3)

@@ -236,7 +236,8 @@ def test_input_that_a_model_cannot_read_is_told() -> None:
 
 
 def test_each_refusal_has_its_sentence_in_korean() -> None:
-    sources = "".join(path.read_text(encoding="utf-8") for path in sorted((VIEWER / "model").glob("*.js")))
+    refusing = [path for part in ("model", "search", "worker") for path in sorted((VIEWER / part).glob("*.js"))]
+    sources = "".join(path.read_text(encoding="utf-8") for path in refusing)
     written = set(re.findall(r'(?:new Refusal\(\s*|checkIds\([^"\n]*)"([^"]*)"', sources))
     korean = in_node('return (await viewer("shell/ko/refusals.js")).ko')
     assert len(written) > 20
