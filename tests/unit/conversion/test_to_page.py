@@ -9,8 +9,8 @@ import pytest
 import torch
 
 import pellucid
-from pellucid.conversion import proof as module
 from pellucid.conversion.convert import convert
+from pellucid.conversion.counterparts import library
 from pellucid.conversion.pages import Page, node
 from pellucid.errors import ConfigError, DataError
 from pellucid.views.page import unpacked
@@ -113,4 +113,4 @@ def test_a_page_without_a_model_cannot_be_compared(tmp_path: Path) -> None:
 def test_node_is_named_where_it_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "")
     with pytest.raises(ImportError):
-        module.library("page")
+        library("page")
