@@ -6,12 +6,10 @@ import { t } from "../shell/language.js";
 import { bars } from "./bars.js";
 import { Box, languageOf } from "./box.js";
 import { follow, remember } from "./session.js";
+import { Typing } from "./typing.js";
 import { percent } from "./words.js";
 
-/** How long the model waits for the next key, and while an input method puts a character together. */
-const PAUSE = 60, COMPOSING = 450;
-
-export class Classes {
+export class Classes extends Typing {
   hint = "";
   size = { rows: 0, columns: 0 };
   /** @type {(string | Node)[]} */
@@ -19,12 +17,7 @@ export class Classes {
 
   /** @param {any} app @param {HTMLElement} stage */
   constructor(app, stage) {
-    this.app = app;
-    this.live = app.live;
-    this.text = app.state.get("text") || this.live.about.examples?.[0] || "";
-    this.composing = false;
-    /** @type {Promise<any>} */
-    this.settled = Promise.resolve();
+    super(app);
     this.box = new Box(this, { label: t("Text"), lang: languageOf(this.live.about).source.code, placeholder: t("Write here.") });
     this.list = el("ol", { class: "classes", "aria-label": t("classes") });
     this.said = el("p", { class: "sure" });
@@ -35,18 +28,8 @@ export class Classes {
     this.run();
   }
 
-  /** @param {string} text @param {number} [pause] */
-  write(text, pause = this.composing ? COMPOSING : PAUSE) {
-    this.text = text;
-    clearTimeout(this.waiting);
-    this.waiting = setTimeout(() => { this.settled = this.run(); }, pause);
-    clearTimeout(this.noting);
-    this.noting = setTimeout(() => this.app.state.set({ text: text.slice(0, 2000), hidden: "" }), 600);
-  }
-
   async run() {
-    this.controller?.abort();
-    const { signal } = (this.controller = new AbortController());
+    const signal = this.begin();
     if (!this.text.trim()) {
       this.list.replaceChildren();
       write(this.said, "");
@@ -89,8 +72,7 @@ export class Classes {
   note() { return t("This model runs in the page itself: nothing that you write leaves it."); }
 
   close() {
-    this.controller?.abort();
-    clearTimeout(this.waiting);
+    this.cancel();
     clearTimeout(this.saying);
     setTimeout(() => follow(this.app));
   }

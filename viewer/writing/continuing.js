@@ -8,6 +8,7 @@ import { Alternatives } from "./alternatives.js";
 import { Box, languageOf } from "./box.js";
 import { legend, Output } from "./output.js";
 import { add, follow, remember } from "./session.js";
+import { Typing } from "./typing.js";
 import { leastSure, percent, words } from "./words.js";
 
 /**
@@ -21,7 +22,7 @@ import { leastSure, percent, words } from "./words.js";
  * @property {string} title
  */
 
-export class Continuing {
+export class Continuing extends Typing {
   hint = "";
   size = { rows: 0, columns: 0 };
   /** @type {import("./session.js").Line | null} the text that was said last */
@@ -29,12 +30,7 @@ export class Continuing {
 
   /** @param {any} app @param {HTMLElement} stage */
   constructor(app, stage) {
-    this.app = app;
-    this.live = app.live;
-    this.text = app.state.get("text") || this.live.about.examples?.[0] || "";
-    this.composing = false;
-    /** @type {Promise<any>} */
-    this.settled = Promise.resolve();
+    super(app);
     /** @type {import("./session.js").Line} what the model wrote */
     this.line = { text: "", state: "empty", words: [], result: null, failure: "", prefix: [] };
     this.alternatives = new Alternatives(this.#previewing());
@@ -89,12 +85,10 @@ export class Continuing {
     return written === "" || !Number.isFinite(value) ? usual : value;
   }
 
-  /** @param {string} text */
+  /** The model goes on when it is told to, not while one types. @param {string} text */
   write(text) {
-    this.text = text;
+    this.takeOver(text);
     if (!text.trim()) remember(this.app, "", null);
-    clearTimeout(this.noting);
-    this.noting = setTimeout(() => this.app.state.set({ text: text.slice(0, 2000), hidden: "" }), 600);
   }
 
   get options() {
@@ -109,8 +103,7 @@ export class Continuing {
 
   /** @param {number[]} prefix */
   async #goOn(prefix) {
-    this.controller?.abort();
-    const { signal } = (this.controller = new AbortController());
+    const signal = this.begin();
     const line = (this.line = { text: this.text, state: /** @type {any} */ ("working"), words: /** @type {any[]} */ ([]), result: /** @type {any} */ (null), failure: "", prefix: [prefix] });
     this.#paint();
     let before = "";
@@ -132,7 +125,7 @@ export class Continuing {
     if (line === this.line) this.#paint();
   }
 
-  stop() { this.controller?.abort(); }
+  stop() { this.cancel(); }
 
   #written() { return this.line.words.map((word) => word.before + word.text).join(""); }
 
@@ -160,7 +153,7 @@ export class Continuing {
   note() { return t("This model runs in the page itself: nothing that you write leaves it."); }
 
   close() {
-    this.controller?.abort();
+    this.cancel();
     this.alternatives.remove();
     this.app.tip.hide();
     setTimeout(() => follow(this.app));

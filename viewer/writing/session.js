@@ -1,5 +1,6 @@
 // What is written in the page, and what the model makes of it: line by line, the newest wish alone.
 
+import { initial, Typing } from "./typing.js";
 import { words } from "./words.js";
 
 /** @typedef {import("./words.js").Word} Word */
@@ -15,10 +16,6 @@ import { words } from "./words.js";
  * @property {number[][]} prefix the tokens that a person has chosen, of each part of the line; empty: none
  */
 
-/** How long the model waits for the next key. */
-const PAUSE = 60;
-/** How long while an input method puts a character together. */
-const COMPOSING = 450;
 /** Results that are kept, so that a line that did not change costs nothing. */
 const KEPT = 200;
 /** More characters than this are no longer translated while typing. */
@@ -41,21 +38,16 @@ export function session(app) {
   return found;
 }
 
-export class Session {
+export class Session extends Typing {
   /** @param {any} app */
   constructor(app) {
-    this.app = app;
-    this.live = /** @type {any} */ (app.live);
-    this.text = app.state.get("text") || this.live.about.examples?.[0] || "";
+    super(app);
     /** @type {Line[]} */
     this.lines = [];
     /** @type {Set<() => void>} who wants to know when a word or more has come */
     this.listeners = new Set();
     /** @type {Map<string, any>} */
     this.known = new Map();
-    /** @type {Promise<any>} settles when nothing is under way */
-    this.settled = Promise.resolve();
-    this.composing = false;
     /** Whether more lines are written than are translated. */
     this.cut = false;
   }
@@ -86,19 +78,6 @@ export class Session {
 
   changed() { for (const listener of this.listeners) listener(); }
 
-  /**
-   * Takes over what is in the box, and asks the model once nobody types any more.
-   * @param {string} text
-   * @param {number} [pause] in milliseconds
-   */
-  write(text, pause = this.composing ? COMPOSING : PAUSE) {
-    this.text = text;
-    clearTimeout(this.waiting);
-    this.waiting = setTimeout(() => { this.settled = this.run(); }, pause);
-    clearTimeout(this.noting);
-    this.noting = setTimeout(() => this.app.state.set({ text: text.slice(0, 2000), hidden: "" }), 600);
-  }
-
   /** Everything anew, as after another choice of how to search. */
   again() {
     this.settled = this.run();
@@ -107,9 +86,7 @@ export class Session {
 
   /** Translates the lines that are new; what was under way is cancelled. */
   async run() {
-    clearTimeout(this.waiting);
-    this.controller?.abort();
-    const controller = (this.controller = new AbortController());
+    const signal = this.begin();
     const before = this.lines, all = linesOf(this.text.slice(0, MOST_CHARACTERS)), texts = all.slice(0, MOST_LINES);
     this.cut = all.length > MOST_LINES;
     // A line that has moved takes along what was chosen in it, to one place.
@@ -124,7 +101,7 @@ export class Session {
       return { text, state: /** @type {Line["state"]} */ (text.trim() ? "waiting" : "empty"), words: text.trim() ? shown : [], result: null, failure: "", prefix: same ? prefix : [] };
     });
     for (const line of this.lines) {
-      if (line.state === "waiting" && !(await this.translate(line, controller.signal))) return;
+      if (line.state === "waiting" && !(await this.translate(line, signal))) return;
     }
     this.handOn();
     this.changed();
@@ -198,8 +175,7 @@ export class Session {
 
   /** Stops whatever the model does. */
   stop() {
-    clearTimeout(this.waiting);
-    this.controller?.abort();
+    this.cancel();
     for (const line of this.lines) {
       if (line.state !== "waiting" && line.state !== "working") continue;
       line.words = line.words.slice(0, line.fresh ?? 0); // the rest stood there before
@@ -258,7 +234,7 @@ export function remember(app, text, result, how = null) { latest.set(app, { text
 export function asked(app) {
   const last = latest.get(app)?.text;
   if (last !== undefined) return said(last);
-  const text = app.state.get("text") || app.live.about.examples?.[0] || "", at = linesOf(text)[app.state.number("line")];
+  const text = initial(app), at = linesOf(text)[app.state.number("line")];
   return at?.trim() ? at : said(text);
 }
 
