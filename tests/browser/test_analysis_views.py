@@ -85,6 +85,15 @@ def test_the_difference_of_two_traces(open_page: Open) -> None:
     assert float(note.split(": ")[1].split(",")[0]) == pytest.approx(distances[1, 1], abs=0.005)
 
 
+def test_what_the_page_computed_has_no_distances_of_python(open_page: Open) -> None:
+    a = made(9, seed=1)
+    traces = [a, other_weights(a)]
+    opened = open_page(traces, view="compare", extras=view_extras(traces, {"compare"}))
+    assert opened.ask("p.app.shown.distances") is not None
+    computed = "Object.assign(Object.create(Object.getPrototypeOf(p.app.trace)), p.app.trace)"
+    assert opened.ask(f"p.app.show({computed}).then(() => p.app.shown.distances)") is None
+
+
 def test_two_heads_of_one_trace(open_page: Open) -> None:
     trace = made(7, heads=3)
     opened = open_page(trace, view="compare").set(head=2, **{"compare.layer": 1, "compare.head": 1})

@@ -122,7 +122,7 @@ class Compare {
 
   /** The distances of all heads, where Python has computed them. */
   #map() {
-    const { app } = this, places = [app.traces.indexOf(app.trace), this.other].sort();
+    const { app } = this, places = [app.trace, app.traces[this.other]].map((trace) => app.recorded.indexOf(trace)).sort((a, b) => a - b);
     this.distances = places[0] === 0 && places[1] > 0 ? app.extras.compare?.distances[places[1] - 1]?.[this.attention.name] : null;
     this.panels[3].root.hidden = !this.distances;
     if (!this.distances) return;
