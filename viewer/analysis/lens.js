@@ -1,6 +1,7 @@
 // The logit lens (nostalgebraist 2020): what a model would write if it stopped behind each sublayer.
 
-import { logSoftmax, pass, sumsOf, topOf, written } from "./passes.js";
+import { top as likeliest } from "../search/beam.js";
+import { pass, rowOf, sumsOf, written } from "./passes.js";
 
 /** @typedef {{text: string, piece: string, id: number, probability: number}} Candidate */
 /** @typedef {{top: Candidate[], chosen: number, rank: number}} LensCell `rank`: how many words are more probable than the one that was written */
@@ -25,7 +26,7 @@ export async function lens(model, given, name, { how, top = 5, pause } = {}) {
   const cells = [];
   for (const { states } of streams) {
     const read = model.readout(states); // (R, V)
-    cells.push(rows.map((id, row) => cellOf(logSoftmax(read, row, width), id, name, top)));
+    cells.push(rows.map((id, row) => cellOf(rowOf(read, row, width), id, name, top)));
     await pause?.();
   }
   return { sequence: given.tgt ? "out" : "classes", stages: streams.map(({ stage }) => stage), cells };
@@ -39,7 +40,7 @@ export async function lens(model, given, name, { how, top = 5, pause } = {}) {
  * @returns {LensCell}
  */
 function cellOf(logProbs, id, name, top) {
-  const best = topOf(logProbs, top).map((one) => ({ ...name(one), id: one, probability: Math.exp(logProbs[one]) }));
+  const best = likeliest(logProbs, top).map((one) => ({ ...name(one), id: one, probability: Math.exp(logProbs[one]) }));
   let rank = 0;
   for (const one of logProbs) if (one > logProbs[id]) rank++;
   return { top: best, chosen: Math.exp(logProbs[id]), rank };

@@ -1,6 +1,6 @@
 // How much what was written depends on each word that was read: the log-probability that is lost when it is hidden.
 
-import { logitsOf, logSoftmax, written } from "./passes.js";
+import { logitsOf, rowOf, written } from "./passes.js";
 
 /** @typedef {import("./passes.js").Token} Token */
 /** @typedef {{row: number | null, words: {places: number[], text: string, change: number}[]}} Occlusion */
@@ -36,7 +36,7 @@ export async function occlusion(model, given, read, { how = {}, row = null, paus
  */
 function logProbsOf(logits, rows) {
   const width = logits.length / rows.length;
-  return rows.map((id, row) => logSoftmax(logits, row, width)[id]);
+  return rows.map((id, row) => rowOf(logits, row, width)[id]);
 }
 
 /**

@@ -1,6 +1,8 @@
 // A pass of any family as the analysis needs it: what went in, what each row was to write, and all that was told.
 
 import { PLAIN } from "../model/how.js";
+import { top } from "../search/beam.js";
+import { logSoftmax } from "../search/steps.js";
 
 /** @typedef {import("../model/how.js").How} How */
 /** @typedef {import("../data/trace.js").Token} Token */
@@ -33,7 +35,7 @@ export function pass(model, given, how = PLAIN) {
 }
 
 /**
- * Logits (R, V), of a classifier (1, C).
+ * Logits (R, V), of a classifier (1, C); of an encoder that writes nothing its states.
  * @param {any} model
  * @param {Given} given
  * @param {How} how
@@ -55,7 +57,7 @@ export function logitsOf(model, { src, tgt, segments }, how = PLAIN) {
 export function written({ out, tgt }, logits) {
   if (tgt && !out) throw new Error("a pass of a decoder needs the words that it wrote");
   const rows = tgt && out ? out : [-1], width = logits.length / rows.length;
-  return rows.map((id, row) => (id < 0 ? topOf(logits.subarray(row * width, (row + 1) * width), 1)[0] : id));
+  return rows.map((id, row) => (id < 0 ? top(logits.subarray(row * width, (row + 1) * width), 1)[0] : id));
 }
 
 /**
@@ -72,36 +74,10 @@ export function sumsOf(records, stack) {
 }
 
 /**
- * The logarithms of the softmax of a row, in double precision.
+ * The log-probabilities of a row, in double precision.
  * @param {Float32Array} logits (R, V)
  * @param {number} row
  * @param {number} width V
  * @returns {Float64Array}
  */
-export function logSoftmax(logits, row, width) {
-  const out = Float64Array.from(logits.subarray(row * width, (row + 1) * width));
-  let most = -Infinity, sum = 0;
-  for (const one of out) if (one > most) most = one;
-  for (const one of out) sum += Math.exp(one - most);
-  const norm = most + Math.log(sum);
-  for (let i = 0; i < out.length; i++) out[i] -= norm;
-  return out;
-}
-
-/**
- * The places of the `count` largest numbers, the largest first; of equal ones the first.
- * @param {ArrayLike<number>} row
- * @param {number} count
- */
-export function topOf(row, count) {
-  /** @type {number[]} */
-  const best = [];
-  for (let i = 0; i < row.length; i++) {
-    if (best.length === count && row[i] <= row[best[count - 1]]) continue;
-    let at = best.length;
-    while (at > 0 && row[best[at - 1]] < row[i]) at--;
-    best.splice(at, 0, i);
-    if (best.length > count) best.pop();
-  }
-  return best;
-}
+export const rowOf = (logits, row, width) => logSoftmax(logits.subarray(row * width, (row + 1) * width), width);

@@ -5,7 +5,7 @@ import { lens } from "../analysis/lens.js";
 import { occlusion } from "../analysis/occlusion.js";
 import { labels } from "../text/labels.js";
 import { howOf } from "./how.js";
-import { run, tokensOf } from "./passes.js";
+import { given, run, tokensOf } from "./passes.js";
 import { specialIds } from "./special.js";
 
 /** @typedef {import("./opening.js").Opened} Opened */
@@ -52,11 +52,6 @@ export function occlusionOf(opened, sequences, asked, pause) {
  * @param {any} asked
  */
 const ended = (opened, sequences, asked) => (sequences.out.at(-1) === -1 ? run(opened, sequences, asked, () => {}) : sequences);
-
-/** @param {Sequences} sequences @returns {import("../analysis/passes.js").Given} */
-function given({ src, tgt, out, segments }) {
-  return { src: src.length ? src : null, tgt: tgt.length ? tgt : null, out: tgt.length ? out : null, ...(segments ? { segments } : {}) };
-}
 
 /** Names what a model writes: words, or a classifier's labels. @param {Opened} opened @returns {import("../analysis/passes.js").Name} */
 function named({ config, tokenizers, labels: names }) {

@@ -1,8 +1,9 @@
 // One pass of the model over a text and what it writes, with all that it computed on the way.
 
+import { logitsOf } from "../analysis/passes.js";
 import { Refusal } from "../model/refusal.js";
 import { logSoftmax, Steps } from "../search/steps.js";
-import { search } from "../search/beam.js";
+import { search, top } from "../search/beam.js";
 import { labels } from "../text/labels.js";
 import { classifierInput, segmentsOf } from "./classifier.js";
 import { howOf } from "./how.js";
@@ -63,15 +64,14 @@ export async function sequencesOf(opened, text, ids, asked) {
  * @returns {Pass}
  */
 export function run({ model, config }, sequences, asked, tell) {
-  const { src, tgt, segments } = sequences, how = howOf(asked, tell);
-  if (segments) how.segments = segments;
-  const outputs = src.length && tgt.length ? model.forward(src, tgt, how) : model.forward(src.length ? src : tgt, how);
-  const out = [...sequences.out];
-  if (out[out.length - 1] === -1) {
-    const last = outputs.subarray(outputs.length - config.tgt_vocab_size);
-    out[out.length - 1] = last.indexOf(Math.max(...last));
-  }
+  const outputs = logitsOf(model, given(sequences), howOf(asked, tell)), out = [...sequences.out];
+  if (out.at(-1) === -1) out[out.length - 1] = top(outputs.subarray(outputs.length - config.tgt_vocab_size), 1)[0];
   return { ...sequences, out, outputs };
+}
+
+/** What a pass is given, as the analysis takes it. @param {Omit<Pass, "outputs">} sequences @returns {import("../analysis/passes.js").Given} */
+export function given({ src, tgt, out, segments }) {
+  return { src: src.length ? src : null, tgt: tgt.length ? tgt : null, out: tgt.length ? out : null, ...(segments ? { segments } : {}) };
 }
 
 /**
