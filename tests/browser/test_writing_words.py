@@ -175,7 +175,7 @@ def test_every_text_has_its_korean() -> None:
 
 def test_a_head_that_follows_the_words_is_told_from_one_that_rests() -> None:
     script = """
-      const { looks, following, ofHeads } = await viewer("writing/findings.js");
+      const { looks } = await viewer("data/looks.js"), { following, ofHeads } = await viewer("writing/findings.js");
       const counts = [true, true, true], about = { attention: "cross", layer: 0 };
       const all = a.map((weights, head) => ({ ...looks(weights.flat(), 3, counts, counts), ...about, head }));
       return { best: following(all).head, finding: ofHeads(all).values };
@@ -200,7 +200,7 @@ def test_only_a_head_that_goes_along_to_the_end_is_shown_as_an_alignment(
     weights: list[list[float]], aligned: bool
 ) -> None:
     script = """
-      const { looks, ofHeads } = await viewer("writing/findings.js"), counts = [true, true, false];
+      const { looks } = await viewer("data/looks.js"), { ofHeads } = await viewer("writing/findings.js"), counts = [true, true, false];
       return ofHeads([{ ...looks(a.flat(), 3, counts, counts), attention: "cross", layer: 0, head: 0 }]).views[0];
     """
     assert in_node(script, weights) == ("alignment" if aligned else "matrix")

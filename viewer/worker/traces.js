@@ -1,7 +1,7 @@
 // A trace of a pass as the page's views read it: tokens, queries and keys of each attention, what the model thought.
 
 import { logSoftmax } from "../search/steps.js";
-import { following } from "../data/following.js";
+import { following } from "../data/looks.js";
 import { statistics } from "../data/statistics.js";
 import { recordSearch } from "./search_recorder.js";
 import { settings, wholeSource } from "./translator.js";

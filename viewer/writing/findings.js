@@ -45,46 +45,14 @@ export function ofClasses(classes) {
   return { text: "The model says “{label}”, with {chance}; next is “{other}”, with {second}.", values: { label: plain(first.label), chance: percent(first.probability), other: plain(second.label), second: percent(second.probability) }, views: ["what_if", "translate"] };
 }
 
-/**
- * How a head looks, from its weights over what is not special.
- * @param {Float32Array} weights (L, M)
- * @param {number} columns M
- * @param {boolean[]} ofRow which rows count
- * @param {boolean[]} ofColumn which columns count
- */
-export function looks(weights, columns, ofRow, ofColumn) {
-  let rows = 0, sharp = 0, first = 0, before = 0, last = -1, back = 0, off = 0;
-  const seen = new Map();
-  for (let i = 0; i < ofRow.length; i++) {
-    if (!ofRow[i]) continue;
-    let best = -1;
-    for (let j = 0; j < columns; j++) if (ofColumn[j] && (best < 0 || weights[i * columns + j] > weights[i * columns + best])) best = j;
-    rows++;
-    first += weights[i * columns];
-    before += i > 0 ? weights[i * columns + i - 1] : 0;
-    if (best < 0) continue;
-    back += best < last ? 1 : 0;
-    off += Math.abs(i - best);
-    last = best;
-    sharp += weights[i * columns + best];
-    seen.set(best, (seen.get(best) ?? 0) + weights[i * columns + best]);
-  }
-  const most = [...seen].reduce((/** @type {[number, number]} */ found, entry) => (entry[1] > found[1] ? entry : found), [-1, 0]);
-  // Along the diagonal, and from the end to the end: else what a row looks at may be the word beside the one that it writes.
-  const end = weights.slice((ofRow.length - 1) * columns, ofRow.length * columns);
-  const ends = ofRow.length > 0 && !ofRow[ofRow.length - 1] && end.indexOf(Math.max(...end)) === columns - 1;
-  // Rows that look each at a column of its own align; rows that all look at one rest there.
-  return { sharp: rows ? sharp / rows : 0, spread: rows ? seen.size / rows : 0, first: rows ? first / rows : 0, before: rows > 1 ? before / (rows - 1) : 0, most: most[0], share: rows ? most[1] / rows : 0, aligned: ends && rows > 0 && !back && off / rows < 1 };
-}
-
-/** @typedef {ReturnType<typeof looks> & {attention: string, layer: number, head: number}} Look */
+/** @typedef {import("../data/looks.js").Looks & {attention: string, layer: number, head: number}} Look */
 
 /**
- * The head that follows the words: sharp, and for each word somewhere else.
+ * The head that follows the words best.
  * @param {Look[]} all
  * @returns {Look | null}
  */
-export const following = (all) => all.reduce((/** @type {Look | null} */ best, one) => (!best || one.sharp * one.spread > best.sharp * best.spread ? one : best), null);
+export const following = (all) => all.reduce((/** @type {Look | null} */ best, one) => (!best || one.follows > best.follows ? one : best), null);
 
 /**
  * What the attentions show, in a sentence: the head that aligns, or those that look one back, or those that rest.

@@ -1,10 +1,10 @@
 // The model at a glance: the sketch of the paper's figure 1 with this model's sizes, and each head as a small picture.
 
+import { looks } from "../data/looks.js";
 import { el, write } from "../dom.js";
 import { heatmap } from "../show/heatmap.js";
 import { NAMES } from "../shell/controls.js";
 import { spoken, t } from "../shell/language.js";
-import { looks } from "./findings.js";
 
 /** Larger matrices are not drawn here; the views of single heads do that. */
 const MOST_CELLS = 40_000;

@@ -1,1 +1,0 @@
-function b(s,n,r,h){const d=n.length,p=r.length,a=[...r.keys()].filter(e=>!r[e].special),t=[...n.keys()].filter(e=>!n[e].special);return s.map(e=>Array.from({length:h},(k,u)=>{const f=new Set;let i=0;for(const y of a.length?t:[]){const l=(u*d+y)*p,c=a.reduce((g,o)=>e[l+o]>e[l+g]?o:g);f.add(c),i+=e[l+c]}return t.length?i/t.length*(f.size/t.length):0}))}export{b as following};
