@@ -190,6 +190,19 @@ def test_everything_by_keyboard(open_page: Open, tmp_path: Path) -> None:
     assert opened.page.inner_text(".count") == f"1 of {opened.page.inner_text('.count').split()[-1]}"
 
 
+def test_keys_that_come_faster_than_the_steps_all_count(open_page: Open, tmp_path: Path) -> None:
+    opened, _, _ = opened_walk(open_page, tmp_path, **{"step.at": "encoder.0.self_attn.softmax", "step.read": 0})
+    keys = ["ArrowRight", "ArrowDown", "ArrowDown", "]", ".", "ArrowLeft", "ArrowDown"]
+    pressed = "a.forEach((key) => document.body.dispatchEvent(new KeyboardEvent('keydown', { key, bubbles: true })))"
+    opened.ask(pressed, keys)
+    opened.settle()
+    assert opened.ask("['step.at', 'head', 'step.read'].map((key) => p.get(key))") == [
+        "encoder.1.self_attn.softmax", "1", "3",
+    ]  # fmt: skip
+    assert opened.page.inner_text(".lesson h2").startswith("Softmax")
+    assert opened.page.locator(".reading [aria-pressed='true']").inner_text() == "den"
+
+
 def test_the_focus_stays_where_it_was(open_page: Open, tmp_path: Path) -> None:
     opened, _, _ = opened_walk(open_page, tmp_path, **{"step.at": "encoder.0.self_attn.softmax"})
     word = opened.page.locator(".lesson button.name").nth(3)

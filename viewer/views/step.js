@@ -36,8 +36,9 @@ export const step = {
 class Walk {
   /** @type {Step[]} */
   #steps = [];
-  /** @type {any} */
+  /** What is shown; it stays until the next is ready, and keys work meanwhile. @type {any} */
   #scene = null;
+  #asked = 0;
   /** @type {Map<string, Promise<any>>} of a long text the layers that were fetched last */
   #layers = new Map();
   /** @type {Map<string, Promise<{shape: number[], data: Float32Array} | null>>} */
@@ -73,9 +74,8 @@ class Walk {
   async prepare() {
     const { app } = this, live = /** @type {any} */ (app.live);
     await live.ready;
-    const config = live.about.model, { trace } = app, { src, tgt } = trace.sequences;
-    this.#scene = null;
-    if (!src && !tgt) return;
+    const asked = ++this.#asked, config = live.about.model, { trace } = app, { src, tgt } = trace.sequences;
+    if (!src && !tgt) return void (this.#scene = null);
     const few = Math.max(src?.length ?? 0, tgt?.length ?? 0) ** 2 <= FEW_CELLS;
     const first = await explained(app, "pass", few ? {} : { places: [] });
     this.#steps = walkOf(new Set(first.told), config, Boolean(trace.how?.hidden.length));
@@ -84,13 +84,13 @@ class Walk {
     const place = this.#place(step, tokens), own = tokens[step.stack === "encoder" ? "src" : "tgt"];
     const embedding = ["output_projection.weight", "tgt_embedding.tokens.weight", "src_embedding.tokens.weight"];
     const tied = config.tie_embeddings !== "none", outputName = tied ? (config.tie_embeddings === "all" && config.num_encoder_layers ? embedding[2] : embedding[1]) : embedding[0];
-    const scene = { app, kit: this.kit, step, record, config, tokens, place, token: own[place], head: Math.min(app.state.number("head"), config.num_heads - 1), D: config.d_model,
+    const scene = { app, kit: this.kit, step, record, config, tokens, place, token: own[place], head: this.#head(), D: config.d_model,
       tensors: new Map(), words: await this.#words(step, record, place, config), outputName, tied, triangle: (/** @type {any[]} */ ...given) => triangle(app, given[0], given[3]) };
     for (const name of SHOWN[step.kind].needs?.(scene) ?? []) {
       const found = await this.#tensor(name, config);
       if (found) scene.tensors.set(name, found);
     }
-    this.#scene = scene;
+    if (asked === this.#asked) this.#scene = scene; // else somebody has gone on meanwhile
   }
 
   /** What the model told of the layer of a step. @param {Step} step */
@@ -111,8 +111,14 @@ class Walk {
     return asked;
   }
 
-  /** The row that is looked at. @param {Step} step @param {Record<string, any[]>} tokens */
-  #place(step, tokens) {
+  /** The head that is looked at. @param {number} [by] or one so far from it */
+  #head(by = 0) {
+    const last = /** @type {any} */ (this.app.live).about.model.num_heads - 1, here = Math.min(last, this.app.state.number("head"));
+    return Math.max(0, Math.min(last, here + by));
+  }
+
+  /** The row that is looked at. @param {Step} step @param {Record<string, any[]>} [tokens] */
+  #place(step, tokens = this.app.trace.sequences) {
     const encoder = step.stack === "encoder", own = tokens[encoder ? "src" : "tgt"], asked = this.app.state.get(encoder ? "step.read" : "step.write");
     if (step.kind === "pooled" || step.kind === "classes") return 0;
     // The second word rather than the first: at place 0 positions and the mask show little.
@@ -198,8 +204,8 @@ class Walk {
 
   /** Another word. @param {number} by */
   #move(by) {
-    const { step, place, tokens } = this.#scene, encoder = step.stack === "encoder", last = tokens[encoder ? "src" : "tgt"].length - 1;
-    this.app.state.set({ [encoder ? "step.read" : "step.write"]: Math.max(0, Math.min(last, place + by)), "step.key": "", "step.word": "" });
+    const step = this.#steps[this.#at], encoder = step.stack === "encoder", last = this.app.trace.sequences[encoder ? "src" : "tgt"].length - 1;
+    this.app.state.set({ [encoder ? "step.read" : "step.write"]: Math.max(0, Math.min(last, this.#place(step) + by)), "step.key": "", "step.word": "" });
   }
 
   keys = [["← →", t("a step back, a step forward")], ["↑ ↓", t("another word")], ["[ ]", t("the same step of another layer")], ["b n", t("another number of the vectors")]];
@@ -207,11 +213,11 @@ class Walk {
   /** @param {KeyboardEvent} event */
   key({ key }) {
     if (!this.#scene) return false;
-    const { head, config } = this.#scene;
+    const toHead = (/** @type {number} */ by) => this.app.state.set({ head: this.#head(by), "step.key": "" });
     const does = /** @type {Record<string, () => void>} */ ({
       ArrowRight: () => this.#go(1), ArrowLeft: () => this.#go(-1), ArrowDown: () => this.#move(1), ArrowUp: () => this.#move(-1),
       "]": () => this.#jump(1), "[": () => this.#jump(-1), Home: () => this.#go(-Infinity), End: () => this.#go(Infinity),
-      ",": () => this.app.state.set({ head: Math.max(0, head - 1), "step.key": "" }), ".": () => this.app.state.set({ head: Math.min(config.num_heads - 1, head + 1), "step.key": "" }),
+      ",": () => toHead(-1), ".": () => toHead(1),
       n: () => this.#number(1), b: () => this.#number(-1),
     })[key];
     does?.();
