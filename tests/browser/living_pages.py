@@ -15,7 +15,7 @@ from pellucid.text.vocabulary import Vocabulary
 from pellucid.tracing.trace import Trace
 from pellucid.views.model_page import model_islands
 from pellucid.views.page import page
-from tests.browser.explained_models import random_model
+from tests.browser.page_models import random_model
 
 WORDS = (
     "ein",

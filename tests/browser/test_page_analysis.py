@@ -6,11 +6,12 @@ import pytest
 import torch
 
 from pellucid.config import ModelConfig
-from tests.browser.explained_models import OPENING, carried, random_model
 from tests.browser.node import in_node
+from tests.browser.page_models import OPEN, opened, random_model
 
 pytestmark = pytest.mark.browser
 
+NAMED = "const model = open(a), named = (id) => ({ text: `w${id}`, piece: `w${id}` });"
 SMALL: dict[str, Any] = {"d_model": 24, "num_heads": 3, "d_ff": 40, "dropout": 0.0, "max_positions": 40}
 BOTH: dict[str, Any] = {
     **SMALL, "src_vocab_size": 30, "tgt_vocab_size": 30, "num_encoder_layers": 2, "num_decoder_layers": 2,
@@ -80,7 +81,7 @@ def model(request: pytest.FixtureRequest) -> Any:
 
 
 def asked(model: Any, script: str, **more: Any) -> Any:
-    return in_node(OPENING + script, {**carried(model), "given": given(model.config), **more})
+    return in_node(OPEN + NAMED + script, {**opened(model), "given": given(model.config), **more})
 
 
 def test_the_lens_ends_with_what_the_model_says(model: Any) -> None:
