@@ -200,7 +200,8 @@ def test_only_a_head_that_goes_along_to_the_end_is_shown_as_an_alignment(
     weights: list[list[float]], aligned: bool
 ) -> None:
     script = """
-      const { looks } = await viewer("data/looks.js"), { ofHeads } = await viewer("writing/findings.js"), counts = [true, true, false];
+      const { looks } = await viewer("data/looks.js"), { ofHeads } = await viewer("writing/findings.js");
+      const counts = [true, true, false];
       return ofHeads([{ ...looks(a.flat(), 3, counts, counts), attention: "cross", layer: 0, head: 0 }]).views[0];
     """
     assert in_node(script, weights) == ("alignment" if aligned else "matrix")
