@@ -25,7 +25,7 @@ from report import circumstances, positive, print_json
 from pellucid.tracing.attention import AttentionTrace
 from pellucid.tracing.tokens import Token
 from pellucid.tracing.trace import Trace
-from pellucid.views.page import write_page
+from pellucid.views.page import page
 
 VIEWS = ("heads", "matrix", "model", "neuron")
 LIMITS = {
@@ -136,7 +136,7 @@ def main(argv: Sequence[str] | None = None) -> None:
             for views in (VIEWS[:3], VIEWS[3:], VIEWS):
                 path = Path(folder) / f"{length}-{len(views)}.html"
                 start = time.perf_counter()
-                write_page(path, [trace], view=views[0], views=views)
+                path.write_text(page([trace], view=views[0], views=views), encoding="utf-8")
                 row: dict[str, Any] = {
                     "length": length,
                     "views": list(views),

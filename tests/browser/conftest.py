@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 import pytest
 
 from pellucid.tracing.trace import Trace
-from pellucid.views.page import write_page
+from pellucid.views.page import page as page_of
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
 
@@ -112,7 +112,8 @@ def open_page(browser: Any, tmp_path: Path) -> Iterator[Open]:
     ) -> Opened:
         path = tmp_path / f"page{len(opened)}.html"
         given = [traces] if isinstance(traces, Trace) else traces
-        write_page(path, given, view=view, views=views, extras=extras, title=title)
+        html = page_of(given, view=view, views=views, extras=extras, title=title)
+        path.write_text(html, encoding="utf-8")
         return open_file(path, state, **context)
 
     def open_file(path: Path, state: Mapping[str, Any] | None = None, **context: Any) -> Opened:

@@ -8,7 +8,7 @@ import pytest
 import pellucid
 from pellucid.analysis.contributions import contributions
 from pellucid.analysis.lens import lens
-from pellucid.views.page import write_page
+from pellucid.views.page import page
 from tests.browser.conftest import Open, Opened
 from tests.browser.living_pages import living, write_living_page
 from tests.browser.test_safety import CORPUS
@@ -133,7 +133,7 @@ def test_what_python_put_into_the_page_is_shown_without_a_model(open_page: Open,
         "contributions": {"traces": [pellucid.contributions(task, trace, row=1, against="dog").to_json()]},
     }
     path = tmp_path / "static.html"
-    write_page(path, [trace], view="lens", views=["lens", "contributions"], extras=extras)
+    path.write_text(page([trace], view="lens", views=["lens", "contributions"], extras=extras), encoding="utf-8")
     opened = open_page.file(path, {"language": "en"})  # type: ignore[attr-defined]
     expected = lens(task, trace).probabilities[:, :, 0].ravel().tolist()
     assert opened.ask("p.shown()") == pytest.approx(expected, abs=1e-4)

@@ -113,9 +113,7 @@ def convert(
     target: Any = to  # another word than those that there are is refused with the nearest one
     proof = convert_model(
         at_revision(src, revision), dst, from_=from_, to=target, quantization=quantization, weights=weights,
-        example=example,
-        tutorial=tutorial,
-        sentences=lines, references=translations, tolerance=tolerance,
+        example=example, tutorial=tutorial, sentences=lines, references=translations, tolerance=tolerance,
         source_language=src_lang, target_language=tgt_lang,
     )  # fmt: skip
     print(proof)

@@ -14,11 +14,11 @@ from pellucid.conversion.counterparts import Kind
 from pellucid.conversion.proof import Languages, Proof, not_compared, prove
 from pellucid.conversion.tutorial import TutorialOptions, open_tutorial
 from pellucid.errors import ConfigError, DataError, argument, did_you_mean
-from pellucid.files.writing import flush, refusals_in_words, temporary_folder, write_json, write_text
+from pellucid.files.writing import flush, refusals_in_words, temporary_folder, write_json, write_output, write_text
 from pellucid.model.parts import Parts
 from pellucid.tasks.task import model_folder, open_task, tokenizers_of
 from pellucid.text.tokenizers import GivenTokenizers
-from pellucid.views.model_page import to_page
+from pellucid.views.model_page import model_islands, model_page, with_proof
 from pellucid.weights.card import CARD, card, kept, parted
 from pellucid.weights.export import ctranslate2, onnx
 from pellucid.weights.export.card import KEPT, export_card
@@ -164,16 +164,17 @@ def _page(
 ) -> Proof:
     """Writes the page of a model folder with what its comparison found, and that beside it as well."""
     opened = open_task(source, "cpu", parts=parts, tokenizer=tokenizer)
-    precision = cast(PageWeights, weights)  # another word is refused
+    # Another word than a type is refused.
+    islands = model_islands(opened, cast(PageWeights, weights), examples=[example] if example else ())
     with TemporaryDirectory(prefix="pellucid-") as workspace:
-        tried = to_page(opened, Path(workspace) / "tried.html", precision)
+        tried = Path(workspace) / "tried.html"
+        write_text(tried, model_page(opened, islands))
         rounded_to = "" if weights == "float32" else weights
         proof = prove(source, tried, "page", *compared_on, rounded_to, tokenizer)
+    islands = with_proof(islands, proof.to_dict() | {"said": str(proof)})
     with refusals_in_words(place):
         place.parent.mkdir(parents=True, exist_ok=True)
-    to_page(
-        opened, place, precision, examples=[example] if example else (), proof=proof.to_dict() | {"said": str(proof)}
-    )
+    write_output(os.fspath(place), model_page(opened, islands))
     write_json(place.with_name(f"{place.stem}.{CONVERSION}"), proof.to_dict())
     return proof
 

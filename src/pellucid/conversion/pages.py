@@ -1,7 +1,6 @@
 """A page that holds a model, run by Node: what a proof asks of it."""
 
 import json
-import re
 import shutil
 import subprocess
 import weakref
@@ -16,9 +15,9 @@ import numpy as np
 from pellucid.config import ModelConfig
 from pellucid.conversion.numbers import Numbers, log_probs_of
 from pellucid.errors import DataError, shown
-from pellucid.views.page import unpacked
+from pellucid.views.model_page import ABOUT
+from pellucid.views.page import islands_of
 
-_ISLAND = re.compile(r'<script type="application/octet-stream(;base85)?" id="data-([^"]+)">([^<]*)</script>')
 _SECONDS = 5
 
 
@@ -37,21 +36,19 @@ class Page:
     def __init__(self, path: Path, config: ModelConfig) -> None:
         """Starts the worker of the page at `path`. Raises DataError for a page without a model, or a damaged one."""
         self.config = config
-        found = {
-            name: (packed, bool(dense)) for dense, name, packed in _ISLAND.findall(path.read_text(encoding="utf-8"))
-        }
-        if not {"worker", "model.about"} <= set(found):
+        found = islands_of(path.read_text(encoding="utf-8"))
+        if not {"worker", ABOUT} <= set(found):
             raise DataError(
                 f"`{path}` is not a page with a model in it", "write one: `pellucid.weights.to_page(model, path)`"
             )
         self._folder = TemporaryDirectory(prefix="pellucid-")
-        for name, (packed, dense) in found.items():
+        for name, island in found.items():
             place = Path(self._folder.name) / name
-            if name in ("worker", "model.about"):
-                place.write_bytes(unpacked(packed, dense))
+            if name in ("worker", ABOUT):
+                place.write_bytes(island.unpacked())
             elif name.startswith("model."):  # the worker unpacks these itself
-                island = {"name": name, "text": packed, "dense": dense}
-                place.with_name(f"{name}.json").write_text(json.dumps(island), encoding="utf-8")
+                packed = {"name": name, "text": island.text, "dense": island.is_dense}
+                place.with_name(f"{name}.json").write_text(json.dumps(packed), encoding="utf-8")
         node = shutil.which("node")
         assert node is not None, "library() has found it"
         runner = files("pellucid.conversion") / "page_runner.js"

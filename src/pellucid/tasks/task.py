@@ -30,6 +30,7 @@ from pellucid.weights.folder import (
     is_described,
     is_foreign,
     read_config,
+    save_description,
     save_model,
 )
 from pellucid.weights.opening import open_folder
@@ -154,14 +155,10 @@ class TextModel(ABC, Generic[M]):
         place = Path(folder).absolute()
         if place.exists() and not (place.is_dir() and (_is_model_alone(place) or not any(place.iterdir()))):
             raise ConfigError(f"`{folder}` is there already, and is not a model alone", "choose another folder")
-        card = self.card or plain_card(self.task, self.model.config, self.languages)
         with refusals_in_words(place, "folder"):
             place.parent.mkdir(parents=True, exist_ok=True)
             with temporary_folder(place) as beside:
-                save_model(
-                    beside / "model", self.model, self.tokenizers, self.decode, card, self.labels, self.languages,
-                    self.text, task=self.task.name,
-                )  # fmt: skip
+                save_model(beside / "model", self.model, **self._described())
                 if place.exists():
                     (place / DESCRIPTION).unlink(missing_ok=True)  # without it the folder is none until all is there
                     new = [path for path in (beside / "model").rglob("*") if path.is_file()]
@@ -172,6 +169,17 @@ class TextModel(ABC, Generic[M]):
                 else:
                     (beside / "model").rename(place)
             flush(place.parent)
+
+    def save_description(self, folder: Path) -> None:
+        """Writes all of a model folder but the weights into `folder`."""
+        save_description(folder, self.model.config, parts=self.model.parts, **self._described())
+
+    def _described(self) -> dict[str, Any]:
+        return {
+            "tokenizers": self.tokenizers, "decode": self.decode, "labels": self.labels, "languages": self.languages,
+            "text": self.text, "task": self.task.name,
+            "card": self.card or plain_card(self.task, self.model.config, self.languages),
+        }  # fmt: skip
 
     def __repr__(self) -> str:
         config, parameters = self.model.config, list(self.model.parameters())

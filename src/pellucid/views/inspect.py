@@ -16,6 +16,7 @@ from pellucid.analysis.statistics import sink_columns, statistics
 from pellucid.config import Task
 from pellucid.data.lines import origin, read_lines
 from pellucid.errors import ConfigError, DataError
+from pellucid.files.writing import write_output
 from pellucid.tasks.task import TextModel, open_task, task_in
 from pellucid.tasks.translator import Translator
 from pellucid.tracing.trace import Trace, load_trace
@@ -23,7 +24,7 @@ from pellucid.training.state import read_weights
 from pellucid.views.canvas.text import labels
 from pellucid.views.choice import Choice
 from pellucid.views.plot import check_suffix
-from pellucid.views.view import LARGEST_PAGE, View, check_view
+from pellucid.views.view import ONE_VIEW, View, check_view
 from pellucid.weights.tensors import set_parameters
 
 SUFFIXES = (".html", ".svg", ".png", ".trace")
@@ -204,14 +205,11 @@ def inspect_text(
             shown.png(output, scale)
         else:
             held = recorded.reader if with_model and reading.second is None else None
-            shown.html(output, [name] if one_view else "all", model=held, examples=[reading.text or ""])
-            if not (one_view or all_views) and Path(output).stat().st_size > LARGEST_PAGE:
-                shown.html(output, [name])
-                warnings.warn(
-                    f"all views would take more than {LARGEST_PAGE // 10**6} MB, so the page has one: "
-                    "`all_views=True` writes them all",
-                    stacklevel=2,
-                )
+            views = [name] if one_view else "all" if all_views else None
+            html, has_all = shown.fitting_page(views, held, [reading.text or ""])
+            write_output(output, html)
+            if not has_all:
+                warnings.warn(f"{ONE_VIEW}: `all_views=True` writes them all", stacklevel=2)
     for line in summary(recorded.trace):
         print(line, file=sys.stderr)
     print(f"wrote {output}", file=sys.stderr)

@@ -2,18 +2,18 @@
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, get_args
+from typing import Any
 
-from pellucid.errors import ConfigError, did_you_mean
+from pellucid.errors import ConfigError
 from pellucid.files.writing import write_output
 from pellucid.tasks.task import TextModel, open_task
 from pellucid.text.normalization_rules import nmt_nfkc_map
 from pellucid.text.vocabulary import Vocabulary
-from pellucid.tracing.trace import Trace
 from pellucid.views import VIEWS
 from pellucid.views.page import page
 from pellucid.views.payload import view_extras
@@ -22,12 +22,14 @@ from pellucid.weights.export.own_parts import refuse_parts
 from pellucid.weights.export.page_weights import PageWeights, page_weights
 from pellucid.weights.folder import DESCRIPTION
 
+ABOUT = "model.about"
 NMT_NFKC = "nmt_nfkc"
-TYPES: tuple[PageWeights, ...] = get_args(PageWeights)
+BYTES: dict[PageWeights, int] = {"float32": 4, "float16": 2, "int8": 1}
+"""The number of bytes that a parameter takes in each type."""
 CHARACTERS_A_BYTE = 1.25
 """Characters of a page that a byte of weights takes: they hardly deflate."""
-MOST_BYTES = 512_000_000
-"""Bytes of weights beyond which browsers refuse a page: its text is one string, of a billion characters at most."""
+MOST_BYTES = 400_000_000
+"""The most bytes of weights. They stand in one string of a page, and browsers have strings of 2^29 - 24 characters."""
 
 
 def to_page(
@@ -36,7 +38,6 @@ def to_page(
     weights: PageWeights = "int8",
     *,
     examples: Sequence[str] = (),
-    proof: Mapping[str, Any] | None = None,
 ) -> Path:
     """Writes a page that holds `model` and everything to look at it with; returns its path.
 
@@ -49,26 +50,20 @@ def to_page(
         model: a Translator, Classifier, LanguageModel or encoder, or a folder with one.
         weights: the type of its matrices: int8 (a scale a row), float16 or float32. Vectors stay in float32.
         examples: texts that the page offers to be tried.
-        proof: the findings of a comparison with Python, which the page tells of.
 
     Raises ConfigError for another type of weights, parts or tokenizers of one's own, which a page cannot run, and a
     model that is too large for a page.
     """
-    if weights not in TYPES:
-        raise ConfigError(
-            f"unknown `weights` `{weights}`{did_you_mean(str(weights), TYPES)}", f"choose {', '.join(TYPES)}"
-        )
     opened = model if isinstance(model, TextModel) else open_task(model, "cpu")
-    html = model_page(opened, model_islands(opened, weights, examples=examples, proof=proof))
-    write_output(os.fspath(path), html)
+    write_output(os.fspath(path), model_page(opened, model_islands(opened, weights, examples=examples)))
     return Path(path)
 
 
-def model_page(opened: TextModel[Any], islands: Mapping[str, bytes], traces: Sequence[Trace] = ()) -> str:
-    """Returns the HTML of a page with the islands of a model, and traces that are there from the beginning."""
+def model_page(opened: TextModel[Any], islands: Mapping[str, bytes]) -> str:
+    """Returns the HTML of a page with the islands of a model."""
     views = views_of(opened)
-    extras = view_extras(traces, views)  # without traces the formulas that the views tell, and their limits
-    return page(traces, view="translate", views=views, model=islands, extras=extras, title=_title(opened))
+    extras = view_extras((), views)  # the formulas that the views tell, and their limits
+    return page((), view="translate", views=views, model=islands, extras=extras, title=_title(opened))
 
 
 def views_of(opened: TextModel[Any]) -> list[str]:
@@ -82,7 +77,6 @@ def model_islands(
     weights: PageWeights,
     *,
     examples: Sequence[str] = (),
-    proof: Mapping[str, Any] | None = None,
 ) -> dict[str, bytes]:
     """Returns what a page carries of a model, by the names of its islands, not yet deflated.
 
@@ -98,8 +92,8 @@ def model_islands(
             'convert it for a program instead: `to="onnx"` or `to="ct2"`',
         )
     with TemporaryDirectory(prefix="pellucid-") as folder:
-        opened.save(Path(folder) / "model")
-        files = {path.name: path.read_bytes() for path in sorted((Path(folder) / "model").iterdir()) if path.is_file()}
+        opened.save_description(Path(folder))
+        files = {path.name: path.read_bytes() for path in Path(folder).iterdir() if path.is_file()}
     description = json.loads(files[DESCRIPTION])
     named = sorted(set(description["tokenizer"].get("files", {}).values()))
     if missing := [name for name in named if name not in files]:
@@ -115,30 +109,36 @@ def model_islands(
         "bytes": len(stored),
         "card": files.get(CARD, b"").decode("utf-8"),
         "examples": list(examples),
-        "proof": proof,
+        "proof": None,
         "version": version("pellucid"),
     }
     return {
-        "model.about": json.dumps(about, separators=(",", ":")).encode("ascii"),
+        ABOUT: _json(about),
         "model.description": files[DESCRIPTION],
         "model.weights": stored,
         **{f"model.file.{name}": files[name] for name in named},
     }
 
 
-def islands_within(opened: TextModel[Any], room: int, examples: Sequence[str] = ()) -> dict[str, bytes] | None:
-    """Returns the islands of a model that take at most `room` characters of a page, with as many digits as that allows.
+def with_proof(islands: Mapping[str, bytes], proof: Mapping[str, Any]) -> dict[str, bytes]:
+    """Returns the islands of a model that tell of a comparison with Python, by its findings, as well."""
+    return {**islands, ABOUT: _json(json.loads(islands[ABOUT]) | {"proof": dict(proof)})}
 
-    None: it takes more even in 8 bits, or a page cannot run it.
+
+def islands_within(opened: TextModel[Any], room: int, examples: Sequence[str] = ()) -> Iterator[dict[str, bytes]]:
+    """Yields the islands of a model, with fewer digits each time, whose weights take about `room` characters at most.
+
+    A model that a page cannot run has none.
     """
     parameters = sum(parameter.numel() for parameter in opened.model.parameters())
-    for weights, size in (("float32", 4), ("float16", 2), ("int8", 1)):
-        if parameters * size * CHARACTERS_A_BYTE <= room:
-            try:
-                return model_islands(opened, weights, examples=examples)  # type: ignore[arg-type]  # one of the three
-            except ConfigError:
-                return None
-    return None
+    with suppress(ConfigError):
+        for weights, size in BYTES.items():
+            if parameters * size * CHARACTERS_A_BYTE <= room:
+                yield model_islands(opened, weights, examples=examples)
+
+
+def _json(value: Any) -> bytes:
+    return json.dumps(value, separators=(",", ":")).encode("ascii")
 
 
 def _title(opened: TextModel[Any]) -> str:

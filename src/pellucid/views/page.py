@@ -3,15 +3,14 @@
 import base64
 import hashlib
 import html
-import os
+import re
 import unicodedata
 import zlib
 from collections.abc import Mapping, Sequence
 from string import Template
-from typing import Any
+from typing import Any, NamedTuple
 
 from pellucid.errors import ConfigError
-from pellucid.files.writing import write_output
 from pellucid.tracing.trace import Trace
 from pellucid.views import VIEWS
 from pellucid.views.payload import payload
@@ -20,6 +19,25 @@ from pellucid.views.script import page_script, page_style, shipped, worker_scrip
 DENSE_FROM = 100_000
 """Bytes from which an island is packed densely, which takes a page longer to decode: base64 is built in."""
 _WITHOUT_MARKUP, _WITH_MARKUP = bytes.maketrans(b"<>&", b".,:"), bytes.maketrans(b".,:", b"<>&")
+_ISLAND = re.compile(r'<script type="application/octet-stream(;base85)?" id="data-([^"]+)">([^<]*)</script>')
+
+
+class Island(NamedTuple):
+    """Holds some of a page's data: deflated bytes, as text."""
+
+    text: str
+    is_dense: bool
+
+    def unpacked(self) -> bytes:
+        """Returns the bytes that it was made of."""
+        packed = self.text.encode("ascii")
+        decoded = base64.b85decode(packed.translate(_WITH_MARKUP)) if self.is_dense else base64.b64decode(packed)
+        return zlib.decompress(decoded)
+
+
+def islands_of(document: str) -> dict[str, Island]:
+    """Returns the data of a page, by name."""
+    return {name: Island(text, bool(dense)) for dense, name, text in _ISLAND.findall(document)}
 
 
 def page(
@@ -35,9 +53,9 @@ def page(
     """Returns the HTML of a page that opens with `view` and offers `views`; it carries what these need, and no more.
 
     Scripts and style are named by their SHA-256 in a policy that allows nothing else: no network, no frames, no other
-    script. All data, tokens included, is base64 of deflated bytes, whose alphabet cannot end an element. So are the
-    viewer, to save room, of which there are the parts that `views` need, and its style: a loader of one statement
-    inflates them, and the policy's hashes say what they may be.
+    script. All data, tokens included, is deflated bytes in base64 or, where there are many, in base 85, whose alphabets
+    cannot end an element. So are the viewer, to save room, of which there are the parts that `views` need, and its
+    style: a loader of one statement inflates them, and the policy's hashes say what they may be.
 
     Args:
         traces: what is shown; several can be chosen between.
@@ -75,23 +93,6 @@ def page(
     )
 
 
-def write_page(
-    path: str | os.PathLike[str],
-    traces: Sequence[Trace],
-    *,
-    view: str = "heads",
-    views: Sequence[str] | None = None,
-    state: Mapping[str, Any] | None = None,
-    extras: Mapping[str, Any] | None = None,
-    title: str = "Attention",
-) -> None:
-    """Writes page() to a file, which is replaced in one piece, or to a device or pipe.
-
-    Raises what page() raises, and DataError where nothing can be written.
-    """
-    write_output(os.fspath(path), page(traces, view=view, views=views, state=state, extras=extras, title=title))
-
-
 def _hash(text: str) -> str:
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode("utf-8")).digest()).decode("ascii")
 
@@ -109,13 +110,6 @@ def _packed(content: bytes) -> str:
 def packed_densely(content: bytes) -> str:
     """Returns deflated bytes in base 85, which takes 6 % less than base64, without what could end an element."""
     return base64.b85encode(zlib.compress(content, 9)).translate(_WITHOUT_MARKUP).decode("ascii")
-
-
-def unpacked(packed: str, dense: bool) -> bytes:
-    """Returns the bytes of an island: of packed_densely() where it is `dense`."""
-    if dense:
-        return zlib.decompress(base64.b85decode(packed.encode("ascii").translate(_WITH_MARKUP)))
-    return zlib.decompress(base64.b64decode(packed))
 
 
 def _in_one_line(text: str) -> str:

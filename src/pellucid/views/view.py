@@ -26,7 +26,7 @@ from pellucid.views.canvas.drawing import Drawing
 from pellucid.views.choice import Choice, Heads, Pair
 from pellucid.views.model_page import islands_within, views_of
 from pellucid.views.opening import opening_alignment, opening_heads
-from pellucid.views.page import page, write_page
+from pellucid.views.page import page
 from pellucid.views.payload import view_extras
 from pellucid.views.pictures.alignment import alignment_choice, alignment_state, show_alignment
 from pellucid.views.pictures.beam import show_beam
@@ -58,6 +58,7 @@ PICTURES: Mapping[str, Callable[[Trace, Choice], Drawing]] = {
 }
 LARGEST_PAGE = 8_000_000
 """The most characters of a page that has every view unasked, and of a notebook's cell, which becomes slow beyond it."""
+ONE_VIEW = f"all views would take more than {LARGEST_PAGE // 10**6} MB, so the page has one"
 FRAME_AROUND, TALLEST_FRAME = 540, 1150
 """Pixels that a page in a notebook has around its picture, and the most that it takes in all."""
 OF_TRACES = tuple(name for name in VIEWS if name not in ASKING)
@@ -108,37 +109,30 @@ class View:
         With the `model` that was traced, the page holds that as well where it is small enough, and offers `examples` to
         be tried. Raises ConfigError for an unknown view, DataError where the trace cannot serve this one.
         """
-        if model is not None and views in (None, "all") and len(self.traces) == 1:
-            html = self._living_page(model, examples)
-            if html is not None:
-                write_output(path, html)
-                return
-        if views is not None:
-            offered = self.page_views(views)
-            write_page(path, self.traces, view=self.name, views=offered, **self.page_parts(offered))
-            return
-        html = self.whole_page()
-        if len(html) > LARGEST_PAGE:
-            html = self.whole_page([self.name])
-            warnings.warn(
-                f"all views would take more than {LARGEST_PAGE // 10**6} MB, so the page has one: "
-                '`views="all"` writes them all',
-                stacklevel=2,
-            )
+        html, has_all = self.fitting_page(views, model, examples)
+        if not has_all:
+            warnings.warn(f'{ONE_VIEW}: `views="all"` writes them all', stacklevel=2)
         write_output(path, html)
 
-    def _living_page(self, model: TextModel[Any], examples: Sequence[str]) -> str | None:
-        """Returns the HTML of the page with the model in it; None where that would take too much."""
-        offered = [name for name in VIEWS if name in self.page_views("all") or name in views_of(model)]
+    def fitting_page(
+        self,
+        views: Sequence[str] | str | None = None,
+        model: TextModel[Any] | None = None,
+        examples: Sequence[str] = (),
+    ) -> tuple[str, bool]:
+        """Returns the HTML of the page that `html` writes, and whether it has all the views that it should have."""
+        offered = self.page_views("all" if views is None else views)
         parts = self.page_parts(offered)
-        room = LARGEST_PAGE - len(page(self.traces, view=self.name, views=offered, **parts))
-        islands = islands_within(model, room, examples)
-        return page(self.traces, view=self.name, views=offered, model=islands, **parts) if islands else None
-
-    def whole_page(self, views: Sequence[str] | str = "all") -> str:
-        """Returns the HTML of the page with these views, and this one."""
-        offered = self.page_views(views)
-        return page(self.traces, view=self.name, views=offered, **self.page_parts(offered))
+        html = page(self.traces, view=self.name, views=offered, **parts)
+        if views is None and len(html) > LARGEST_PAGE:
+            return self.fitting_page([self.name])[0], False
+        if model is not None and views in (None, "all") and len(self.traces) == 1:
+            living = [name for name in VIEWS if name in {*offered, *views_of(model)}]
+            for islands in islands_within(model, LARGEST_PAGE - len(html), examples):
+                found = page(self.traces, view=self.name, views=living, model=islands, **parts)
+                if len(found) <= LARGEST_PAGE:
+                    return found, True
+        return html, True
 
     def page_views(self, views: Sequence[str] | str | None = None) -> list[str]:
         """Returns the views of a page, this one among them. Raises ConfigError for an unknown one."""
@@ -204,11 +198,9 @@ class View:
         """Puts the page into a frame without an origin: what runs in it cannot reach the notebook.
 
         The still picture lies under the frame: a notebook that is not trusted takes the frame away. A page that is too
-        large has one view, or becomes that of the small pictures of all heads, and says how to have all.
+        large has one view; where that is too large, it becomes that of the small pictures of all heads, and says so.
         """
-        html, note = self.whole_page(), ""
-        if len(html) > LARGEST_PAGE:
-            html = self.whole_page([self.name])
+        (html, _), note = self.fitting_page(), ""
         if len(html) > LARGEST_PAGE and self.name != "model":
             size = f"{len(html) / 1e6:.1f} MB"
             html = page(self.traces, view="model", views=["model"], **self.page_parts(["model"]))

@@ -107,15 +107,16 @@ def test_a_page_and_a_png(
     assert len(every) > small
     assert pellucid("inspect", finished_run, "a b", "--all-views", "-o", tmp_path / "a.html").status == 0
     assert (tmp_path / "a.html").read_bytes() == every
-    monkeypatch.setattr("pellucid.views.inspect.LARGEST_PAGE", len(every) - 1)
+    monkeypatch.setattr("pellucid.views.view.LARGEST_PAGE", small)
     large = pellucid("inspect", finished_run, "a b", "-o", tmp_path / "a.html")
     assert (
-        "warning: all views would take more than 0 MB, so the page has one: `--all-views` writes them all\n"
+        "warning: all views would take more than 8 MB, so the page has one: `--all-views` writes them all\n"
         in large.err
     )
     assert (tmp_path / "a.html").stat().st_size == small
     assert pellucid("inspect", finished_run, "a b", "--all-views", "-o", tmp_path / "a.html").status == 0
-    assert (tmp_path / "a.html").read_bytes() == every
+    assert pellucid("inspect", finished_run, "a b", "--no-model", "--all-views", "-o", tmp_path / "b.html").status == 0
+    assert (tmp_path / "a.html").read_bytes() == (tmp_path / "b.html").read_bytes() != every
     assert pellucid("inspect", finished_run, "a b", "--view", "model", "-o", tmp_path / "a.png").status == 0
     assert (tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")
 

@@ -13,9 +13,8 @@ from pellucid.conversion.convert import convert
 from pellucid.conversion.counterparts import library
 from pellucid.conversion.pages import Page, node
 from pellucid.errors import ConfigError, DataError
-from pellucid.views.page import unpacked
 from tests.unit.conversion.tutorial_models import tutorial
-from tests.unit.views.test_model_page import ISLAND, translator
+from tests.unit.views.test_model_page import data_of, translator
 
 
 @pytest.fixture
@@ -26,8 +25,7 @@ def folder(tmp_path: Path) -> Path:
 
 def about(path: Path) -> dict[str, Any]:
     """What a page says of its model."""
-    held = {name: (packed, bool(dense)) for dense, name, packed in ISLAND.findall(path.read_text("utf-8"))}
-    found: dict[str, Any] = json.loads(unpacked(*held["model.about"]))
+    found: dict[str, Any] = json.loads(data_of(path)["model.about"])
     return found
 
 

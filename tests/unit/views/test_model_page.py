@@ -1,7 +1,6 @@
 """The page that holds a model: what lies in it, and what it cannot hold."""
 
 import json
-import re
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +16,10 @@ from pellucid.text.tokenizers import Tokenizers
 from pellucid.text.vocabulary import Vocabulary
 from pellucid.views import model_page as module
 from pellucid.views.model_page import islands_within, model_islands, to_page
-from pellucid.views.page import packed_densely, unpacked
+from pellucid.views.page import Island, islands_of, packed_densely
 from tests.tiny_model import tiny_config
 
 CHARACTERS = Vocabulary("characters", tuple("abcdefghi"))
-ISLAND = re.compile(r'<script type="application/octet-stream(;base85)?" id="data-([^"]+)">([^<]*)</script>')
 
 
 def translator(**decode: Any) -> pellucid.Translator:
@@ -29,8 +27,8 @@ def translator(**decode: Any) -> pellucid.Translator:
     return pellucid.Translator(Transformer(config), Tokenizers(CHARACTERS, CHARACTERS), DecodeConfig(**decode))
 
 
-def islands_of(path: Path) -> dict[str, bytes]:
-    return {name: unpacked(packed, bool(dense)) for dense, name, packed in ISLAND.findall(path.read_text("utf-8"))}
+def data_of(path: Path) -> dict[str, bytes]:
+    return {name: island.unpacked() for name, island in islands_of(path.read_text("utf-8")).items()}
 
 
 @pytest.mark.parametrize("weights", ["float32", "float16", "int8"])
@@ -38,7 +36,7 @@ def test_it_holds_the_folder_of_the_model(weights: Any, tmp_path: Path) -> None:
     model = translator(beam_size=3)
     model.save(tmp_path / "model")
     path = to_page(model, tmp_path / "page.html", weights, examples=["abc"])
-    held = islands_of(path)
+    held = data_of(path)
     assert held["model.description"] == (tmp_path / "model" / "pellucid.json").read_bytes()
     assert held["model.file.vocabulary.json"] == (tmp_path / "model" / "vocabulary.json").read_bytes()
     about = json.loads(held["model.about"])
@@ -106,15 +104,28 @@ def test_a_page_of_inspection_holds_as_many_digits_as_it_has_room_for() -> None:
     model = translator()
     parameters = sum(parameter.numel() for parameter in model.model.parameters())
     for bytes_each, weights in ((4, "float32"), (2, "float16"), (1, "int8")):
-        held = islands_within(model, round(1.25 * parameters * bytes_each))
-        assert held is not None
+        held = next(islands_within(model, round(1.25 * parameters * bytes_each)))
         assert json.loads(held["model.about"])["weights"] == weights
-    assert islands_within(model, parameters) is None
+    assert list(islands_within(model, parameters)) == []
+
+
+def test_a_page_of_inspection_is_never_larger_than_it_may_be(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever the weights take in fact, more or less than a model's number of parameters says."""
+    model = translator()
+    shown = pellucid.view(model.trace("abc"), "matrix")
+    largest = 8_000_000
+    for expected in ("float32", "float16", "int8", None):
+        monkeypatch.setattr("pellucid.views.view.LARGEST_PAGE", largest)
+        shown.html(tmp_path / "page.html", model=model)
+        held, size = data_of(tmp_path / "page.html"), len((tmp_path / "page.html").read_text("utf-8"))
+        assert (json.loads(held["model.about"])["weights"] if "model.about" in held else None) == expected
+        assert size <= largest
+        largest = size - 1
 
 
 @pytest.mark.parametrize("length", [*range(12), 100, 101, 102, 103, 10_000])
 def test_dense_packing_can_be_read_and_holds_no_markup(length: int) -> None:
     content = bytes((7 * i * i + i) % 256 for i in range(length))
     packed = packed_densely(content)
-    assert unpacked(packed, dense=True) == content
+    assert Island(packed, is_dense=True).unpacked() == content
     assert not set(packed) & set("<>&\"'\\ ")

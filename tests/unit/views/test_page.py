@@ -5,7 +5,6 @@ import hashlib
 import json
 import re
 import zlib
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,7 +14,7 @@ from pellucid.tracing.attention import AttentionTrace
 from pellucid.tracing.ready import trace_from_weights
 from pellucid.tracing.tokens import Token
 from pellucid.tracing.trace import Trace
-from pellucid.views.page import page, unpacked, write_page
+from pellucid.views.page import islands_of, page
 from pellucid.views.payload import pack_vectors, pack_weights, payload
 
 
@@ -36,8 +35,7 @@ def trace(one: AttentionTrace | None = None, text: str = "w") -> Trace:
 
 def islands(html: str) -> dict[str, bytes]:
     """The page's data by name, inflated."""
-    found = re.findall(r'<script type="application/octet-stream(;base85)?" id="data-([\w.]+)">([^<]*)</script>', html)
-    return {name: unpacked(text, dense=bool(dense)) for dense, name, text in found}
+    return {name: island.unpacked() for name, island in islands_of(html).items()}
 
 
 def manifest(html: str) -> dict[str, object]:
@@ -94,17 +92,6 @@ def test_a_view_that_there_is_not(view: str, views: list[str] | None) -> None:
 def test_no_trace() -> None:
     with pytest.raises(ConfigError, match="at least one trace"):
         page([], view="matrix")
-
-
-def test_a_file_is_replaced_in_one_piece(tmp_path: Path) -> None:
-    target = tmp_path / "page.html"
-    target.write_text("before", encoding="utf-8")
-    with pytest.raises(ConfigError):
-        write_page(target, [], view="matrix")
-    assert target.read_text(encoding="utf-8") == "before"
-    write_page(target, [trace()], view="matrix")
-    assert target.read_text(encoding="utf-8").startswith("<!doctype html>")
-    assert [path.name for path in tmp_path.iterdir()] == ["page.html"]
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import safetensors.torch
 import torch
 from torch import Tensor, nn
 
-from pellucid.errors import ConfigError, DataError
+from pellucid.errors import ConfigError, DataError, did_you_mean
 from pellucid.weights.tensors import check_finite, parameters
 
 PageWeights = Literal["float32", "float16", "int8"]
@@ -33,10 +33,7 @@ def page_weights(model: nn.Module, weights: PageWeights = "int8") -> bytes:
     Raises ConfigError for another word, and DataError for numbers that are not finite or that half precision cannot
     hold.
     """
-    packed: dict[str, Tensor] = {}
-    for name, parameter in parameters(model).items():
-        packed |= _packed(name, parameter, weights)
-    return safetensors.torch.save(packed)
+    return safetensors.torch.save(_packed(model, weights))
 
 
 def dequantised(model: _Model, weights: PageWeights = "int8") -> _Model:
@@ -44,18 +41,27 @@ def dequantised(model: _Model, weights: PageWeights = "int8") -> _Model:
 
     Raises what `page_weights` raises.
     """
-    copied = copy.deepcopy(model).float()
+    packed, copied = _packed(model, weights), copy.deepcopy(model).float()
     for name, parameter in parameters(copied).items():
-        packed = _packed(name, parameter, weights)
         numbers = packed[name].float()
         parameter.data.copy_(numbers * packed[name + SCALE][:, None] if name + SCALE in packed else numbers)
     return copied
 
 
-def _packed(name: str, parameter: Tensor, weights: PageWeights) -> dict[str, Tensor]:
+def _packed(model: nn.Module, weights: PageWeights) -> dict[str, Tensor]:
+    """Returns the parameters as a page has them, by name, and the scales of those that have some."""
+    if weights not in (known := get_args(PageWeights)):
+        raise ConfigError(
+            f"unknown `weights` `{weights}`{did_you_mean(str(weights), known)}", f"choose {', '.join(known)}"
+        )
+    packed: dict[str, Tensor] = {}
+    for name, parameter in parameters(model).items():
+        packed |= _packed_parameter(name, parameter, weights)
+    return packed
+
+
+def _packed_parameter(name: str, parameter: Tensor, weights: PageWeights) -> dict[str, Tensor]:
     """Returns one parameter as a page has it, and its scales where it has some."""
-    if weights not in get_args(PageWeights):
-        raise ConfigError(f"`weights` is {weights!r}", f"choose one of {', '.join(get_args(PageWeights))}")
     numbers = parameter.detach().to("cpu", torch.float32).contiguous()
     check_finite(name, numbers, "the model")
     if weights == "float32" or numbers.dim() != 2 or name.endswith(KEPT):

@@ -95,7 +95,7 @@ def test_a_model_in_half_precision_is_packed_like_its_numbers_in_single_precisio
 @pytest.mark.parametrize("call", [page_weights, dequantised])
 def test_what_cannot_be_packed_is_told(call: Any) -> None:
     model = tiny_model()
-    with pytest.raises(ConfigError, match="`weights` is 'int4'"):
+    with pytest.raises(ConfigError, match="unknown `weights` `int4`; did you mean `int8`"):
         call(model, "int4")
     with torch.no_grad():
         model.output_projection.weight[0, 0] = 70000
