@@ -13,7 +13,7 @@ import pellucid.views.page as page_module
 from pellucid.tracing.tokens import Token
 from pellucid.tracing.trace import Trace
 from pellucid.views import script
-from pellucid.views.page import page, write_page
+from pellucid.views.page import page
 from tests.browser.conftest import Open, Opened
 from tests.browser.traces import made
 
@@ -97,9 +97,18 @@ def walk(opened: Opened) -> None:
         for cell in range(0, len(CORPUS), 3):
             opened.page.mouse.move(90, 300 + 24 * cell)
             opened.press("ArrowDown", "ArrowRight")
-        opened.press("Enter", "e", "Escape", "?", "Escape", "c", "r")
-        for _ in range(opened.page.locator("dialog").count()):
-            opened.page.keyboard.press("Escape")
+        for keys in (["Enter", "e"], ["?"], ["c"], ["r"]):
+            opened.press(*keys)
+            let_go(opened)
+
+
+def let_go(opened: Opened) -> None:
+    """Closes what has opened over the page, and waits until it is away: a browser takes it away later."""
+    for _ in range(20):
+        if not opened.page.locator("dialog").count():
+            return
+        opened.press("Escape")
+    raise AssertionError("a dialog stays open")
 
 
 def strange(opened: Opened) -> list[str]:
@@ -132,7 +141,7 @@ def test_the_test_sees_tokens_as_markup(browser: Any, tmp_path: Path, monkeypatc
     modules = tmp_path / "built" / "modules"
     monkeypatch.setattr(script, "_module", lambda path: (modules / path).read_text(encoding="utf-8").rstrip("\n"))
     monkeypatch.setattr(page_module, "page_script", script.page_script.__wrapped__)
-    write_page(tmp_path / "page.html", [hostile()], view="heads", views=VIEWS)
+    (tmp_path / "page.html").write_text(page([hostile()], view="heads", views=VIEWS), encoding="utf-8")
     context = browser.new_context(offline=True)
     opened = Opened(context.new_page()).go((tmp_path / "page.html").as_uri())
     walk(opened)
@@ -182,7 +191,7 @@ def test_a_page_that_has_a_module_loader_is_left_alone(browser: Any, tmp_path: P
 
 @pytest.mark.parametrize("what", ["window.__p = 1", "</script>"])
 def test_the_policy_lets_no_other_script_run(browser: Any, tmp_path: Path, what: str) -> None:
-    write_page(tmp_path / "page.html", [made(3)], view="matrix")
+    (tmp_path / "page.html").write_text(page([made(3)], view="matrix"), encoding="utf-8")
     context = browser.new_context(bypass_csp=False)
     opened = Opened(context.new_page()).go((tmp_path / "page.html").as_uri())
     violated = opened.page.evaluate(
@@ -209,7 +218,7 @@ def test_the_policy_lets_no_other_script_run(browser: Any, tmp_path: Path, what:
     ids=["data", "network", "image", "frame"],
 )
 def test_the_policy_lets_nothing_in_or_out(browser: Any, tmp_path: Path, what: str, directive: str) -> None:
-    write_page(tmp_path / "page.html", [made(3)], view="matrix")
+    (tmp_path / "page.html").write_text(page([made(3)], view="matrix"), encoding="utf-8")
     context = browser.new_context()
     opened = Opened(context.new_page()).go((tmp_path / "page.html").as_uri())
     violated = opened.page.evaluate(f"new Promise((resolve) => {{ {HEARD}; {what}; }})")
