@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from pellucid.analysis.replay import Replay, Stream
-from pellucid.errors import DataError
+from pellucid.errors import DataError, argument
 from pellucid.model.attention import MultiHeadAttention, attention_weights
 from pellucid.model.families import Model, SequenceClassifier
 from pellucid.model.feed_forward import FeedForward
@@ -102,41 +102,48 @@ def contributions(
     from elsewhere, a model that writes nothing, and layers or norms of somebody's own.
     """
     replay = Replay(model, trace)
-    words = replay.rows
     if row is None:
-        row = next((place for place, token in enumerate(words) if not token.special), 0)
-    if not 0 <= row < len(words):
-        raise DataError(f"`row` ({row}) must be in 0..{len(words) - 1}", f"{len(words)} tokens were written")
-    return _of_row(replay, replay.stream(), row, None if against is None else replay.id_of(against))
+        row = next((place for place, token in enumerate(replay.rows) if not token.special), 0)
+    other = None if against is None else replay.id_of(against)
+    return _of_row(replay, replay.stream(), _checked(row, replay), other)
 
 
-def against_likeliest(model: TextModel[Any] | Model, trace: Trace, most_parts: int = MOST_PARTS) -> list[Contributions]:
-    """Returns the contributions to each row's word, against the likeliest other one: what a page shows.
+def against_likeliest(model: TextModel[Any] | Model, trace: Trace, *, row: int | None = None) -> list[Contributions]:
+    """Returns the contributions to each row's word, or a single row's, against the likeliest other one.
 
-    Of a long text the first rows, so many that they have at most `most_parts` parts together. Raises what
-    `contributions` raises.
+    Of a long text the first rows, so many that they have at most 20,000 parts together. Raises what `contributions`
+    raises.
     """
     replay = Replay(model, trace)
+    rows = range(len(replay.out)) if row is None else [_checked(row, replay)]
     stream = replay.stream()
     found: list[Contributions] = []
-    for row in range(len(replay.out)):
-        logits = stream.logits[row].clone()
-        logits[replay.out[row]] = -torch.inf
-        found.append(_of_row(replay, stream, row, int(logits.argmax())))
-        if len(found[0].parts) * (len(found) + 1) > most_parts:
+    for place in rows:
+        logits = stream.logits[place].clone()
+        logits[replay.out[place]] = -torch.inf
+        found.append(_of_row(replay, stream, place, int(logits.argmax())))
+        if len(found[0].parts) * (len(found) + 1) > MOST_PARTS:
             break
     return found
+
+
+def _checked(row: int, replay: Replay) -> int:
+    """Returns the number of a row. Raises DataError where there is none."""
+    count = len(replay.out)
+    if not 0 <= row < count:
+        raise DataError(f"{argument('row', row)} must be in 0..{count - 1}", f"{count} tokens were written")
+    return row
 
 
 @torch.inference_mode()
 def _of_row(replay: Replay, stream: Stream, row: int, other: int | None) -> Contributions:
     """Returns the contributions to the word of a row, against the word `other` where there is one."""
     chosen = int(replay.out[row])
-    matrix, bias = _projection(replay)
-    direction, constant = matrix[chosen], bias[chosen]
+    direction, constant = _projected(replay, chosen)
     total = float(stream.logits[row, chosen])
     if other is not None:
-        direction, constant = direction - matrix[other], constant - bias[other]
+        of_other, constant_of_other = _projected(replay, other)
+        direction, constant = direction - of_other, constant - constant_of_other
         total -= float(stream.logits[row, other])
     parts = _parts(replay, stream, [row], direction[None], constant)
     error = abs(sum(part.value for part in parts) - total)
@@ -150,30 +157,43 @@ def source_contributions(replay: Replay) -> Tensor:
     It is the part of `contributions` that heads of cross-attention add, or of self-attention where there is no other,
     place by place: weight times value, by the head's share of W^O. A word's logit is taken less the mean of all, since
     what is added to all of them changes no probability.
+
+    Raises DataError where one of these attentions is somebody's own.
     """
     stream = replay.stream()
     with torch.inference_mode():
-        matrix, _ = _projection(replay)
-        directions = (matrix - matrix.mean(dim=0))[replay.out]  # (R, D)
-        kind = "cross" if "cross" in {name for name, _ in stream.calls} else next(iter(stream.calls))[0]
+        weight = _last(replay).weight
+        mean = weight.mean(dim=0, dtype=torch.float64)  # (D,)
+        directions = weight[replay.out].double() - mean  # (R, D)
         found = torch.zeros(len(replay.out), len(replay.read), dtype=torch.float64, device=directions.device)
-        for step in _walk(replay, stream, range(len(replay.out)), directions):
-            block = replay.sublayer(step.place)
-            if KINDS.get(_without_layer(step.place)) != kind or not isinstance(block, MultiHeadAttention):
-                continue
-            call = stream.calls[kind, step.layer]
+        steps = _walk(replay, stream, range(len(replay.out)), directions)
+        carrying = [step for step in steps if step.kind == replay.reading_attention]
+        if len(carrying) < len(replay.stack.layers):
+            raise _not_ours(replay, f"{len(replay.stack.layers) - len(carrying)} of {len(replay.stack.layers)} layers")
+        for step in carrying:
+            block, call = replay.sublayer(step.place), stream.calls.get((replay.reading_attention, step.layer))
+            if call is None or not isinstance(block, MultiHeadAttention):
+                raise _not_ours(replay, f"layer {step.layer}")
             weights = attention_weights(*call.weights_of)[0].double()[:, step.rows]  # (H, R, M)
-            v = call.v.double().repeat_interleave(block.num_heads // call.v.size(0), dim=0)  # (H, M, K)
             into = _by_head(step.direction, block)  # (R, H, K)
-            carried = (weights * torch.einsum("rhk,hmk->hrm", into, v)).sum(dim=0)  # (R, M)
+            carried = (weights * torch.einsum("rhk,hmk->hrm", into, call.v.double())).sum(dim=0)  # (R, M)
             found += carried.sum(dim=0, keepdim=True) if replay.writes_classes else carried
         return found.float()
+
+
+def _not_ours(replay: Replay, which: str) -> DataError:
+    return DataError(
+        f"the `{replay.reading_attention}` attention of {which} is somebody's own: what it carries is not known",
+        'occlusion need not know: `method="occlusion"`',
+    )
 
 
 class _Step(NamedTuple):
     """A sublayer, and the direction in which what it adds counts."""
 
     place: str
+    kind: str | None
+    """The attention: "cross"; None of what is none."""
     layer: int
     rows: Tensor
     """The places of the stack that count, (R,)."""
@@ -197,16 +217,16 @@ def _walk(replay: Replay, stream: Stream, rows: Sequence[int], direction: Tensor
         at, constant = torch.tensor(rows, device=direction.device), direction.new_zeros(())
     last = stream.sums[-1].after
     if replay.stack.norm is not None:
-        direction, of_norm = frozen(replay.stack.norm, last[at].double(), direction)
+        direction, of_norm = frozen(replay.stack.norm, last[at], direction)
         constant = constant + of_norm
-    yield _Step("", -1, at, direction, torch.zeros_like(direction), constant)
+    yield _Step("", None, -1, at, direction, torch.zeros_like(direction), constant)
     for one in reversed(stream.sums):
         constant = direction.new_zeros(())
         if not _norm_first(replay, one.place):
-            direction, constant = frozen(one.norm, (one.before + one.added)[at].double(), direction)
-        layer = int(one.place.split(".")[2])
-        yield _Step(one.place, layer, at, direction, one.added[at].double(), constant)
-    yield _Step("embedding", -1, at, direction, stream.embedded[at].double(), direction.new_zeros(()))
+            direction, constant = frozen(one.norm, (one.before + one.added)[at], direction)
+        kind = KINDS.get(f"{one.place.partition('.')[0]}.{one.sublayer}")
+        yield _Step(one.place, kind, one.layer, at, direction, one.added[at].double(), constant)
+    yield _Step("embedding", None, -1, at, direction, stream.embedded[at].double(), direction.new_zeros(()))
 
 
 def _parts(
@@ -221,8 +241,7 @@ def _parts(
             if step.place:
                 found.append([Part(step.place, _sum(step.direction, step.added))])
             continue
-        block = replay.sublayer(step.place)
-        kind = KINDS.get(_without_layer(step.place))
+        block, kind = replay.sublayer(step.place), step.kind
         if kind and isinstance(block, MultiHeadAttention) and step.place in stream.joined:
             into = _by_head(step.direction, block)  # (R, H, K)
             joined = stream.joined[step.place][step.rows].double().view_as(into)
@@ -258,9 +277,10 @@ def frozen(norm: nn.Module, x: Tensor, direction: Tensor) -> tuple[Tensor, Tenso
             f"a norm of the class {type(norm).__name__} cannot be held at its mean and deviation",
             "LayerNorm and RMSNorm can; occlusion knows no norms: pellucid.attribute(model, trace)",
         )
+    smallest, x = torch.finfo(x.dtype).eps, x.double()
     scaled = direction if norm.weight is None else direction * norm.weight.double()
     if isinstance(norm, nn.RMSNorm):
-        eps = torch.finfo(norm.weight.dtype).eps if norm.eps is None else norm.eps
+        eps = smallest if norm.eps is None else norm.eps
         return scaled * (x.square().mean(dim=-1, keepdim=True) + eps).rsqrt(), direction.new_zeros(())
     centred = scaled - scaled.mean(dim=-1, keepdim=True)
     deviation = (x.var(dim=-1, correction=0, keepdim=True) + norm.eps).sqrt()
@@ -289,12 +309,17 @@ def _through_head(replay: Replay, stream: Stream, direction: Tensor) -> tuple[Te
     return places, direction.expand(len(places), -1) / len(places), constant
 
 
-def _projection(replay: Replay) -> tuple[Tensor, Tensor]:
-    """Returns the matrix (V, D) and the bias (V,) that make the logits, in double precision."""
+def _last(replay: Replay) -> nn.Linear:
+    """Returns the layer that makes the logits."""
     model = replay.model
-    last = model.head.class_projection if isinstance(model, SequenceClassifier) else model.output_projection
-    matrix = last.weight.double()
-    return matrix, matrix.new_zeros(len(matrix)) if last.bias is None else last.bias.double()
+    return model.head.class_projection if isinstance(model, SequenceClassifier) else model.output_projection
+
+
+def _projected(replay: Replay, word: int) -> tuple[Tensor, Tensor]:
+    """Returns the vector (D,) and the bias () that make the logit of a word, in double precision."""
+    last = _last(replay)
+    vector = last.weight[word].double()
+    return vector, vector.new_zeros(()) if last.bias is None else last.bias[word].double()
 
 
 def _by_head(direction: Tensor, block: MultiHeadAttention) -> Tensor:
@@ -305,11 +330,6 @@ def _by_head(direction: Tensor, block: MultiHeadAttention) -> Tensor:
 def _norm_first(replay: Replay, place: str) -> bool:
     layer: Any = replay.sublayer(place.rpartition(".")[0])
     return bool(layer.norm_first)
-
-
-def _without_layer(place: str) -> str:
-    stack, _, _, sublayer = place.split(".", 3) if place.count(".") >= 3 else ("", "", "", "")
-    return f"{stack}.{sublayer}"
 
 
 def _sum(direction: Tensor, added: Tensor) -> float:

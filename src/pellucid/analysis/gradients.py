@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from pellucid.analysis.replay import MOST_NUMBERS, Replay, Writer
+from pellucid.analysis.replay import MOST_NUMBERS, Replay, Writer, reading_embedding
 from pellucid.model.families import DecoderOnly, SequenceClassifier
 from pellucid.tracing.apart import apart
 
@@ -18,7 +18,7 @@ def gradients(replay: Replay, steps: int = 0) -> Tensor:
     of any part of it, so that all is gained in the first, smallest step.
     """
     model = apart(replay.model)
-    embedding = model.tgt_embedding if isinstance(model, DecoderOnly) else model.src_embedding
+    embedding = reading_embedding(model)
     ids = replay.tgt if isinstance(model, DecoderOnly) else replay.src
     assert ids is not None
     vectors = embedding.tokens(ids)[0].detach()  # (M, D)

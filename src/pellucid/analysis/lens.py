@@ -91,18 +91,12 @@ def lens(model: TextModel[Any] | Model, trace: Trace, *, top: int = 5) -> Lens:
     return Lens(
         sequence="classes" if replay.writes_classes else "out",
         rows=replay.rows,
-        stages=(EMBEDDING, *(stage_of(one.place) for one in stream.sums)),
+        stages=(EMBEDDING, *(f"layer {one.layer} {one.sublayer}" for one in stream.sums)),
         top=tuple(tuple(replay.named(row) for row in best.tolist()) for _, best, _, _ in found),
         probabilities=np.stack([values.cpu().numpy() for values, _, _, _ in found]),
         chosen=np.stack([chosen.cpu().numpy() for _, _, chosen, _ in found]),
         ranks=np.stack([ranks.cpu().numpy() for _, _, _, ranks in found]),
     )
-
-
-def stage_of(place: str) -> str:
-    """Names a sublayer as the lens does: "decoder.layers.0.cross_attn" is "layer 0 cross_attn"."""
-    _, _, layer, sublayer = place.split(".", 3)
-    return f"layer {layer} {sublayer}"
 
 
 @torch.inference_mode()

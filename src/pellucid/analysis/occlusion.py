@@ -13,7 +13,7 @@ from pellucid.analysis.contributions import source_contributions
 from pellucid.analysis.gradients import gradients
 from pellucid.analysis.replay import Replay
 from pellucid.analysis.weights import word_tokens, words_of
-from pellucid.errors import DataError
+from pellucid.errors import DataError, argument
 from pellucid.model.families import Model
 from pellucid.tasks.task import TextModel
 from pellucid.tracing.attention import Array
@@ -21,12 +21,6 @@ from pellucid.tracing.tokens import Token
 from pellucid.tracing.trace import Trace
 
 AttributionMethod = Literal["occlusion", "gradient", "integrated", "direct"]
-IN_WORDS = {
-    "occlusion": "the log-probability that is lost when the word is hidden",
-    "gradient": "the gradient of the log-probability, times the token's vector",
-    "integrated": "the gradient of the log-probability on the way from a vector of zeros, times the token's vector",
-    "direct": "what attention carries from the word straight into the logit",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,12 +46,12 @@ class Attribution:
             summed: Array = self.values.sum(axis=0)
             return summed
         if not 0 <= row < len(self.rows):
-            raise DataError(f"`row` ({row}) must be in 0..{len(self.rows) - 1}")
+            raise DataError(f"{argument('row', row)} must be in 0..{len(self.rows) - 1}")
         one: Array = self.values[row]
         return one
 
     def to_json(self, row: int | None = None) -> dict[str, Any]:
-        """Returns what a page shows of a row; None: of all rows together."""
+        """Returns the words with the values of a row, for JSON; None: of all rows together."""
         words = zip(self.places, self.words, self.of(row).tolist(), strict=True)
         return {
             "row": row,
@@ -85,12 +79,14 @@ def attribute(
     attends to itself, so a word can be hidden from later places alone.
 
     Raises DataError for an unknown method, fewer than one step, a trace of another model or one that came from
-    elsewhere, and a model that writes nothing.
+    elsewhere, a model that writes nothing, and by "direct" for attention of somebody's own.
     """
     if method not in get_args(AttributionMethod):
-        raise DataError(f"unknown `method` {method!r}", f"choose one of {', '.join(get_args(AttributionMethod))}")
+        raise DataError(
+            f"unknown {argument('method', method)}", f"choose one of {', '.join(get_args(AttributionMethod))}"
+        )
     if method == "integrated" and steps < 1:
-        raise DataError(f"`steps` ({steps}) must be at least 1", "16 are enough for most texts")
+        raise DataError(f"{argument('steps', steps)} must be at least 1", "16 are enough for most texts")
     replay = Replay(model, trace)
     groups = [group for group in words_of(replay.read) if not replay.read[group[0]].special]
     words = tuple(token for token in word_tokens(replay.read) if not token.special)

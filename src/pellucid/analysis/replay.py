@@ -1,14 +1,15 @@
 """Runs the pass of a trace again: its residual stream recorded, places hidden, or token vectors replaced."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any, NamedTuple, cast
 
 import torch
 from torch import Tensor, nn
 
-from pellucid.errors import DataError
+from pellucid.errors import DataError, argument, shown
 from pellucid.model.attention import MultiHeadAttention
 from pellucid.model.embeddings import Embeddings
 from pellucid.model.families import DecoderOnly, EncoderOnly, Model, SequenceClassifier
@@ -30,11 +31,19 @@ MOST_NUMBERS = 16_000_000
 """Logits that are held at a time: 64 MB in single precision."""
 
 
+def reading_embedding(model: Writer) -> Embeddings:
+    """Returns the embedding of what is read: the source's, or that of a decoder alone."""
+    return model.tgt_embedding if isinstance(model, DecoderOnly) else model.src_embedding
+
+
 class ResidualSum(NamedTuple):
     """One residual sum of the stack that writes; (L, D) each."""
 
     place: str
     """The sublayer: "decoder.layers.0.cross_attn"."""
+    layer: int
+    sublayer: str
+    """Its name there: "cross_attn"."""
     norm: nn.Module
     before: Tensor
     added: Tensor
@@ -57,11 +66,11 @@ class Stream:
     embedded: Tensor
     """(L, D)."""
     sums: list[ResidualSum]
-    calls: dict[tuple[str, int], Call] = field(default_factory=dict)
+    calls: dict[tuple[str, int], Call]
     """The attentions, by their kind and layer."""
-    joined: dict[str, Tensor] = field(default_factory=dict)
+    joined: dict[str, Tensor]
     """By an attention's place what its W^O takes in, (L, H * K): zeros where a head is switched off."""
-    logits: Tensor = field(default_factory=lambda: torch.empty(0))
+    logits: Tensor
     """(R, V), of the pass itself."""
 
 
@@ -88,7 +97,7 @@ class Replay:
         self.trace = trace
         self._device = next(plain.parameters()).device
         self._tokenizer = None if reader is None else reader.tokenizers.target
-        self._labels = () if reader is None else reader.labels
+        self._labels = (reader and reader.labels) or tuple(map(str, range(plain.config.num_classes)))
         is_decoder = isinstance(plain, DecoderOnly)
         self.src: Tensor | None = None if is_decoder else self._ids("src")
         self.tgt: Tensor | None = None if isinstance(plain, SequenceClassifier) else self._ids("tgt")
@@ -123,11 +132,8 @@ class Replay:
     def named(self, ids: Sequence[int]) -> tuple[Token, ...]:
         """Returns each id as a token that stands by itself; of a classifier the labels."""
         if self.writes_classes:
-            names = self._labels or [str(i) for i in range(self.model.config.num_classes)]
-            return tuple(Token(names[i], names[i], i) for i in ids)
-        config = self.model.config
-        special = [i for i in (config.pad_id, config.bos_id, config.eos_id) if i is not None]
-        tokens = tokens_alone(self._tokenizer, set(ids), special)
+            return tuple(Token(self._labels[i], self._labels[i], i) for i in ids)
+        tokens = tokens_alone(self._tokenizer, set(ids), self.model.config.special_ids)
         return tuple(tokens[i] for i in ids)
 
     def id_of(self, word: int | str) -> int:
@@ -138,27 +144,32 @@ class Replay:
         size = self.model.config.num_classes if self.writes_classes else self.model.config.tgt_vocab_size
         if not isinstance(word, str):
             if not 0 <= word < size:
-                raise DataError(f"`against={word}` is no id of the model's: they are 0..{size - 1}")
+                raise DataError(f"{argument('against', word)} is no id of the model's: they are 0..{size - 1}")
             return int(word)
         if self.writes_classes:
             if word not in self._labels:
-                raise DataError(f"the model has no label `{word}`", f"it has {', '.join(self._labels[:20])}")
+                raise DataError(f"the model has no label `{shown(word)}`", f"it has {', '.join(self._labels[:20])}")
             return self._labels.index(word)
         if self._tokenizer is None:
-            raise DataError(f"`against={word}` is a text, and the model came without a tokenizer", "give an id")
+            raise DataError(
+                f"{argument('against', word)} is a text, and the model came without a tokenizer", "give an id"
+            )
         ids = self._tokenizer.encode(word)
         if len(ids) != 1 or ids[0] == self._tokenizer.unk_id:
             spelled = " ".join(self._tokenizer.tokens(ids))
             raise DataError(
-                f"`against={word}` is not one token that the model knows: it is read as {len(ids)} ({spelled})",
+                f"{argument('against', word)} is not one token that the model knows: it is read as {len(ids)} "
+                f"({shown(spelled)})",
                 "give the first of them, or an id",
             )
         return ids[0]
 
     @property
-    def embedding(self) -> Embeddings:
-        """The embedding of what is read: the source's, or that of a decoder alone."""
-        return self.model.tgt_embedding if isinstance(self.model, DecoderOnly) else self.model.src_embedding
+    def reading_attention(self) -> str:
+        """The kind of attention by which what was read comes to the stack that writes."""
+        if self.writes_classes:
+            return "encoder.self"
+        return "cross" if isinstance(self.model, Transformer) else "decoder.self"
 
     @property
     def stack(self) -> Encoder | Decoder:
@@ -245,8 +256,9 @@ class Replay:
             calls[name, layer] = Call((q, k, mask, bias), v[0])
 
         def see_sum(place: str, norm: nn.Module, before: Tensor, added: Tensor, after: Tensor) -> None:
-            if place.startswith(side):
-                sums.append(ResidualSum(place, norm, before[0], added[0], after[0]))
+            if place.startswith(f"{side}.layers."):
+                _, _, layer, sublayer = place.split(".", 3)
+                sums.append(ResidualSum(place, int(layer), sublayer, norm, before[0], added[0], after[0]))
 
         with watched(self.model, see, see_sum) as copied:
             embedding = copied.src_embedding if isinstance(copied, EncoderOnly) else copied.tgt_embedding
@@ -256,7 +268,7 @@ class Replay:
                     module.out_proj.register_forward_pre_hook(partial(_keep, joined, place))
             logits = self.logits(model=copied)[0]
             layers = len(copied.encoder.layers if isinstance(copied, EncoderOnly) else copied.decoder.layers)
-        told = {one.place.split(".")[2] for one in sums}
+        told = {one.layer for one in sums}
         if len(told) < layers:
             raise DataError(
                 f"{layers - len(told)} of the {layers} layers of the {side} do not tell what they add to what comes in",
@@ -266,7 +278,9 @@ class Replay:
 
     def sublayer(self, place: str) -> nn.Module | None:
         """Returns the module of a sublayer by its place; None where a layer has none of this name."""
-        return dict(self.model.named_modules()).get(place)
+        with suppress(AttributeError):
+            return self.model.get_submodule(place)
+        return None
 
 
 def _sizes(visible: Tensor | None, copies: int) -> tuple[int, Tensor | None]:

@@ -201,6 +201,11 @@ class ModelConfig(Settings):
         return "encoder" if self.num_encoder_layers else "decoder"
 
     @property
+    def special_ids(self) -> frozenset[int]:
+        """The ids of padding, begin and end, as far as the model has them."""
+        return frozenset(i for i in (self.pad_id, self.bos_id, self.eos_id) if i is not None)
+
+    @property
     def head_width(self) -> int:
         """The width of a head, K: `head_dim`, or d_model / num_heads where that is None."""
         return self.d_model // self.num_heads if self.head_dim is None else self.head_dim

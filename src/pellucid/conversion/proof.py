@@ -307,7 +307,7 @@ def _ids_of(saved: SavedModel, sentences: Sequence[str]) -> list[list[int]]:
         return [ids[:limit] or [source.unk_id] for ids in source.encode_lines(list(sentences))]
     random = np.random.default_rng(0)
     size = config.tgt_vocab_size if config.family == "decoder" else config.src_vocab_size
-    words = [i for i in range(size) if i not in (config.pad_id, config.bos_id, config.eos_id)]
+    words = [i for i in range(size) if i not in config.special_ids]
     return [random.choice(words, size=min(limit, 1 + len(text.split()))).tolist() for text in sentences]
 
 

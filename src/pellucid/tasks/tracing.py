@@ -119,7 +119,7 @@ def trace_pass(
 def _predictions(found: Pass, config: ModelConfig, tokenizers: Tokenizers | None) -> tuple[Prediction, ...]:
     """Names what a model found probable, each token by itself: nothing stands beside it."""
     ids = {i for _, best, _ in found.guesses for i in best}
-    tokens = tokens_alone(tokenizers.target if tokenizers else None, ids, _special(config))
+    tokens = tokens_alone(tokenizers.target if tokenizers else None, ids, config.special_ids)
     return tuple(
         Prediction(log_prob, tuple((tokens[i], value) for i, value in zip(ids, values, strict=True)))
         for log_prob, ids, values in found.guesses
@@ -228,12 +228,8 @@ def _tokens(
     config: ModelConfig, tokenizer: CompleteTokenizer | None, ids: Sequence[int], segments: Sequence[int] = ()
 ) -> tuple[Token, ...]:
     if tokenizer is None:
-        return tokens_of_ids(ids, _special(config), segments)
-    return tokens_of(tokenizer, ids, _special(config), segments)
-
-
-def _special(config: ModelConfig) -> set[int]:
-    return {i for i in (config.pad_id, config.bos_id, config.eos_id) if i is not None}
+        return tokens_of_ids(ids, config.special_ids, segments)
+    return tokens_of(tokenizer, ids, config.special_ids, segments)
 
 
 def _listed(ids: Ids, name: str, pad_id: int | None) -> list[int]:

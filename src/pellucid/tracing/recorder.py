@@ -70,15 +70,26 @@ def watched(model: M, see: Callable[..., None], see_sum: Callable[..., None] | N
         with observing(observe, copied):
             yield copied
     else:
-        with observing(observe, copied), observing_sums(partial(_see_sum, copied, see_sum), copied):
+        places = {module: name for name, module in copied.named_modules()}
+        with observing(observe, copied), observing_sums(partial(_see_sum, places, see_sum), copied):
             yield copied
 
 
-def _see_sum(model: nn.Module, see: Callable[..., None], layer: nn.Module, norm: nn.Module, *seen: Tensor) -> None:
-    """Finds the place of the sublayer that a norm of a layer belongs to: `self_attn_norm` is that of `self_attn`."""
-    stack = next(name for name, module in model.named_modules() if module is layer)
-    sublayer = next((name for name, module in layer.named_children() if module is norm), "sublayer")
-    see(f"{stack}.{sublayer.removesuffix('_norm')}", norm, *seen)
+def _see_sum(
+    places: dict[nn.Module, str], see: Callable[..., None], layer: nn.Module, norm: nn.Module, *seen: Tensor
+) -> None:
+    """Finds the place of the sublayer that a norm of a layer belongs to: `self_attn_norm` is that of `self_attn`.
+
+    Raises DataError where several sublayers of a layer have one norm.
+    """
+    names = [name for name, module in layer._modules.items() if module is norm]
+    if len(names) > 1:
+        raise DataError(
+            f"`{'` and `'.join(names)}` of `{places[layer]}` are one module, so a sum cannot be told from the others",
+            "give each sublayer a norm of its own",
+        )
+    sublayer = names[0].removesuffix("_norm") if names else "sublayer"
+    see(f"{places[layer]}.{sublayer}", norm, *seen)
 
 
 def _begin(running: list[tuple[str, int, nn.Module]], site: tuple[str, int, nn.Module], *_: object) -> None:

@@ -5,17 +5,25 @@ import torch
 from torch import Tensor, nn
 
 from pellucid.analysis.ablation import Head, switched_off
-from pellucid.analysis.contributions import LARGEST_ERROR, contributions, frozen, source_contributions
+from pellucid.analysis.contributions import (
+    LARGEST_ERROR,
+    against_likeliest,
+    contributions,
+    frozen,
+    source_contributions,
+)
+from pellucid.analysis.occlusion import attribute
 from pellucid.analysis.replay import Replay
+from pellucid.config import ModelConfig
 from pellucid.errors import DataError
-from pellucid.model.families import SequenceClassifier
+from pellucid.model.families import DecoderOnly, SequenceClassifier
 from pellucid.model.parts import Parts
 from pellucid.model.transformer import Transformer
 from pellucid.tasks.tracing import trace
 from pellucid.tasks.translator import Translator
 from tests.tiny_model import tiny_config
 from tests.unit.analysis.explained import MODELS, logits_of, traced
-from tests.unit.tracing.models import encoder, source, transformer
+from tests.unit.tracing.models import SIZES, encoder, source, transformer
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -61,9 +69,11 @@ def test_the_last_layers_heads_add_what_is_missing_without_them(norm: str) -> No
         model.decoder.layers[-1].feed_forward.down_proj.weight.zero_()
     if norm == "post":  # norms behind the sum would change their deviation
         for layer in model.decoder.layers:
-            layer.cross_attn_norm = layer.feed_forward_norm = nn.Identity()
+            layer.cross_attn_norm, layer.feed_forward_norm = nn.Identity(), nn.Identity()
     pass_of = traced(model)
-    found = {part.name: part.value for part in contributions(model, pass_of, row=2).parts}
+    explained = contributions(model, pass_of, row=2)
+    assert explained.error < LARGEST_ERROR
+    found = {part.name: part.value for part in explained.parts}
     word = pass_of.sequences["out"][2].id
     whole = logits_of(model, pass_of)[2, word]
     for head in (0, 1):
@@ -95,7 +105,25 @@ def test_what_comes_from_the_places_is_what_the_heads_carry(name: str) -> None:
         assert float(by_place[row].sum()) == pytest.approx(carried, abs=1e-4)
 
 
-@pytest.mark.parametrize("norm", [nn.LayerNorm(8), nn.LayerNorm(8, bias=False), nn.RMSNorm(8, 1e-6), nn.RMSNorm(8)])
+def test_a_norm_that_sublayers_share_is_refused() -> None:
+    model = transformer()
+    layer = model.decoder.layers[1]
+    layer.cross_attn_norm = layer.feed_forward_norm
+    pass_of = traced(model)
+    with pytest.raises(
+        DataError, match=r"`cross_attn_norm` and `feed_forward_norm` of `decoder\.layers\.1` are one module"
+    ) as caught:
+        contributions(model, pass_of)
+    assert caught.value.hint == "give each sublayer a norm of its own"
+
+
+@pytest.mark.parametrize(
+    "norm",
+    [
+        nn.LayerNorm(8), nn.LayerNorm(8, bias=False), nn.LayerNorm(8, elementwise_affine=False), nn.RMSNorm(8, 1e-6),
+        nn.RMSNorm(8), nn.RMSNorm(8, elementwise_affine=False),
+    ],
+)  # fmt: skip
 def test_a_frozen_norm_gives_back_what_the_norm_gives(norm: nn.Module) -> None:
     for parameter in norm.parameters():
         nn.init.normal_(parameter)
@@ -110,7 +138,7 @@ def test_a_row_is_the_first_word_unless_it_is_given(translator: Translator) -> N
     pass_of = translator.trace("a b c", "c b a")
     assert contributions(translator, pass_of).row == 0
     assert contributions(translator, pass_of, row=1).word == pass_of.sequences["out"][1]
-    with pytest.raises(DataError, match=r"`row` \(9\) must be in 0..3") as caught:
+    with pytest.raises(DataError, match=r"`row=9` must be in 0..3") as caught:
         contributions(translator, pass_of, row=9)
     assert caught.value.hint == "4 tokens were written"
 
@@ -121,10 +149,10 @@ def test_a_word_may_be_given_as_text(translator: Translator) -> None:
     assert found.against is not None
     assert (found.against.id, found.against.text) == (pass_of.sequences["out"][1].id, "b")
     with pytest.raises(
-        DataError, match=r"`against=a b` is not one token that the model knows: it is read as 2 \(a b\)"
+        DataError, match=r'`against="a b"` is not one token that the model knows: it is read as 2 \(a b\)'
     ):
         contributions(translator, pass_of, against="a b")
-    with pytest.raises(DataError, match=r"`against=cat` is not one token .* 1 \(<unk>\)"):
+    with pytest.raises(DataError, match=r'`against="cat"` is not one token .* 1 \(<unk>\)'):
         contributions(translator, pass_of, against="cat")
     with pytest.raises(DataError, match=r"`against=-1` is no id of the model's: they are 0\.\.11"):
         contributions(translator, pass_of, against=-1)
@@ -132,7 +160,7 @@ def test_a_word_may_be_given_as_text(translator: Translator) -> None:
 
 def test_without_a_tokenizer_a_word_is_an_id() -> None:
     model = transformer()
-    with pytest.raises(DataError, match="`against=cat` is a text, and the model came without a tokenizer"):
+    with pytest.raises(DataError, match='`against="cat"` is a text, and the model came without a tokenizer'):
         contributions(model, traced(model), against="cat")
 
 
@@ -179,6 +207,30 @@ def test_parts_of_ones_own_count_whole() -> None:
     assert found.error < LARGEST_ERROR
 
 
+def test_what_attention_of_ones_own_carries_is_not_known() -> None:
+    """Of one layer or of all: what is left of the others would pass for the whole."""
+    hint = 'occlusion need not know: `method="occlusion"`'
+    model = transformer()
+    model.decoder.layers[1].cross_attn = Summed()
+    with pytest.raises(DataError, match="the `cross` attention of layer 1 is somebody's own") as caught:
+        attribute(model, traced(model), method="direct")
+    assert caught.value.hint == hint
+    alone = DecoderOnly(ModelConfig.decoder(vocab_size=20, num_layers=2, **SIZES), Parts(attention=lambda _: Summed()))
+    with pytest.raises(DataError, match=r"the `decoder\.self` attention of layer 1 is somebody's own"):
+        attribute(alone, traced(alone), method="direct")
+
+
+def test_the_likeliest_other_word_of_a_row(translator: Translator) -> None:
+    pass_of = translator.trace("a b c", "c b a")
+    every = against_likeliest(translator, pass_of)
+    assert [one.row for one in every] == [0, 1, 2, 3]
+    assert against_likeliest(translator, pass_of, row=2) == [every[2]]
+    assert every[2].against is not None
+    assert every[2].against.id != every[2].word.id
+    with pytest.raises(DataError, match=r"`row=4` must be in 0\.\.3"):
+        against_likeliest(translator, pass_of, row=4)
+
+
 def test_what_a_page_takes(translator: Translator) -> None:
     found = contributions(translator, translator.trace("a b c", "c b a"), row=1, against=5).to_json()
     assert list(found) == ["row", "word", "against", "total", "parts", "error"]
@@ -194,3 +246,14 @@ def test_a_classifier_says_its_label() -> None:
     pass_of = traced(model)
     found = contributions(model, pass_of)
     assert (found.row, found.word.id) == (0, int(logits_of(model, pass_of).argmax()))
+
+
+def test_classes_without_labels_are_called_by_their_numbers() -> None:
+    model = MODELS["classifier-first"]()
+    pass_of = traced(model)
+    found = contributions(model, pass_of, against="1")
+    assert found.against is not None
+    assert (found.against.id, found.against.text) == (1, "1")
+    with pytest.raises(DataError, match="the model has no label `good`") as caught:
+        contributions(model, pass_of, against="good")
+    assert caught.value.hint == "it has 0, 1, 2, 3"

@@ -6,7 +6,7 @@ import torch
 
 from pellucid.analysis.gradients import gradients
 from pellucid.analysis.occlusion import attribute
-from pellucid.analysis.replay import Replay
+from pellucid.analysis.replay import Replay, reading_embedding
 from pellucid.errors import DataError
 from pellucid.model.families import DecoderOnly, SequenceClassifier
 from pellucid.model.transformer import Transformer
@@ -70,7 +70,7 @@ def test_integrated_gradients_sum_to_what_the_way_gains(name: str) -> None:
     model = MODELS[name]()
     replay = Replay(model, traced(model))
     found = gradients(replay, 300)
-    embedding = replay.embedding
+    embedding = reading_embedding(replay.model)
     handle = embedding.tokens.register_forward_hook(lambda module, given, output: torch.zeros_like(output))
     without = replay.log_probs(torch.ones(1, len(replay.read), dtype=torch.bool))[0]
     handle.remove()
@@ -88,7 +88,9 @@ def test_a_gradient_is_what_a_small_step_changes(name: str) -> None:
     def with_share(share: float) -> torch.Tensor:
         scale = torch.ones(len(replay.read), 1, dtype=torch.float64)
         scale[place] = share
-        handle = replay.embedding.tokens.register_forward_hook(lambda module, given, output: output * scale)
+        handle = reading_embedding(replay.model).tokens.register_forward_hook(
+            lambda module, given, output: output * scale
+        )
         try:
             logits = replay.logits(visible).log_softmax(-1)
         finally:
@@ -142,12 +144,12 @@ def test_a_classifiers_row_is_its_label() -> None:
 def test_what_cannot_be_is_refused() -> None:
     model = transformer()
     pass_of = traced(model)
-    with pytest.raises(DataError, match="unknown `method` 'shap'") as caught:
+    with pytest.raises(DataError, match='unknown `method="shap"`') as caught:
         attribute(model, pass_of, method="shap")  # type: ignore[arg-type]
     assert caught.value.hint == "choose one of occlusion, gradient, integrated, direct"
-    with pytest.raises(DataError, match=r"`steps` \(0\) must be at least 1"):
+    with pytest.raises(DataError, match=r"`steps=0` must be at least 1"):
         attribute(model, pass_of, method="integrated", steps=0)
-    with pytest.raises(DataError, match=r"`row` \(4\) must be in 0\.\.3"):
+    with pytest.raises(DataError, match=r"`row=4` must be in 0\.\.3"):
         attribute(model, pass_of).of(4)
     plain = encoder()
     with pytest.raises(DataError, match="EncoderOnly says nothing"):
