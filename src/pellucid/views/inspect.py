@@ -259,24 +259,27 @@ def _explained(recorded: Recorded, view: str, choice: Choice, against: str | Non
         if view in EXPLAINING:
             raise ConfigError(f"the view {view} asks the model, not a trace of it", "name the model and a text")
         return choice
-    if view == "lens" or (others and _tells(trace)):
+    unasked = others and choice.evolution is None and _tells(trace)
+    if view == "lens" or unasked:
         choice = _or_without(view == "lens", lambda: replace(choice, lens=lens(reader, trace)), choice)
-    if view == "contributions" or (others and _tells(trace)):
+    if view == "contributions" or unasked:
         plain, asked = choice, view == "contributions"
-        choice = _or_without(
-            asked, lambda: replace(plain, contributions=_by_row(reader, trace, choice.row, against)), choice
-        )
+        row = choice.row if asked else None
+        choice = _or_without(asked, lambda: replace(plain, contributions=_by_row(reader, trace, row, against)), choice)
     return choice
 
 
 def _by_row(
     reader: TextModel[Any], trace: Trace, row: int | None, against: str | None
 ) -> Contributions | Sequence[Contributions]:
-    """Returns the contributions to each row, or to one where a word is given that it is compared with."""
+    """Returns the contributions to each row, or to one where a word is given that it is compared with.
+
+    To the one that is asked for where a long text has more rows than are shown.
+    """
     if against is not None:
         return contributions(reader, trace, row=row, against=against)
     found = against_likeliest(reader, trace)
-    return found if row is None or row in {one.row for one in found} else contributions(reader, trace, row=row)
+    return found if row is None or row in range(len(found)) else against_likeliest(reader, trace, row=row)
 
 
 def _tells(trace: Trace) -> bool:

@@ -1,11 +1,8 @@
 """`pellucid inspect`: what a model attends to, as a page, a picture or a trace."""
 
-import base64
 import io
 import json
-import re
 import sys
-import zlib
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -19,6 +16,7 @@ from pellucid.tasks.translator import Translator
 from pellucid.tracing.trace import load_trace
 from pellucid.training.state import read_weights
 from pellucid.views.canvas.text import labels
+from pellucid.views.page import islands_of
 from pellucid.weights.tensors import set_parameters
 from tests.other_tasks import CLASSIFY, GENERATE, labelled_letters, small_recipe_for, write_alphabet, write_labelled
 from tests.unit.cli.command_line import CommandLine
@@ -42,9 +40,7 @@ def language_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def manifest(path: Path) -> dict[str, Any]:
     """What a page's viewer reads first."""
-    island = re.search(r'id="data-manifest">([A-Za-z0-9+/=]*)</script>', path.read_text(encoding="utf-8"))
-    assert island is not None
-    found: dict[str, Any] = json.loads(zlib.decompress(base64.b64decode(island[1])))
+    found: dict[str, Any] = json.loads(islands_of(path.read_text(encoding="utf-8"))["manifest"].unpacked())
     return found
 
 
@@ -184,7 +180,7 @@ def test_contributions_to_a_row_against_a_word(finished_run: Path, pellucid: Com
     assert outcome.status == 2
     assert outcome.error == "`--against c b` is not one token that the model knows: it is read as 2 (c b)"
     outcome = pellucid(*asked, "--row", "9", "-o", tmp_path / "b.svg")
-    assert outcome.error == "`row` (9) must be in 0..3"
+    assert outcome.error == "`--row 9` must be in 0..3"
     outcome = pellucid("inspect", finished_run, "a b c", "--against", "c", "-o", tmp_path / "b.svg")
     assert outcome.error == "`--against` means nothing to the view `heads`"
     assert not (tmp_path / "b.svg").exists()
@@ -214,6 +210,35 @@ def test_a_trace_file_does_not_tell_it(finished_run: Path, pellucid: CommandLine
     assert outcome.error == "the view lens asks the model, not a trace of it"
     assert pellucid("inspect", tmp_path / "a.trace", "-o", tmp_path / "a.html").status == 0
     assert "lens" not in manifest(tmp_path / "a.html")["views"]
+
+
+def test_a_row_of_another_view_leaves_the_contributions_whole(
+    pellucid: CommandLine, finished_run: Path, tmp_path: Path
+) -> None:
+    asked = ["inspect", finished_run, "a b c", "--target", "c b a", "--view", "neuron", "--row", "3"]
+    assert pellucid(*asked, "-o", tmp_path / "a.html").status == 0
+    told = manifest(tmp_path / "a.html")["extras"]["contributions"]["traces"][0]
+    assert [one["row"] for one in told] == [0, 1, 2, 3]
+
+
+def test_a_row_beyond_those_that_are_shown_has_a_word_to_be_compared_with(
+    pellucid: CommandLine, finished_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pellucid.analysis.contributions.MOST_PARTS", 1)
+    asked = ["inspect", finished_run, "a b c", "--target", "c b a", "--view", "contributions", "--row", "2"]
+    assert pellucid(*asked, "-o", tmp_path / "a.html").status == 0
+    (told,) = manifest(tmp_path / "a.html")["extras"]["contributions"]["traces"][0]
+    assert told["row"] == 2
+    assert told["against"]["text"]
+
+
+def test_a_page_of_checkpoints_explains_none_of_them(pellucid: CommandLine, finished_run: Path, tmp_path: Path) -> None:
+    """What the finished model would write is not what an early checkpoint would."""
+    asked = ["inspect", finished_run, "a b c", "--view", "evolution", "-o", tmp_path / "a.html"]
+    assert pellucid(*asked).status == 0
+    told = manifest(tmp_path / "a.html")
+    assert len(told["traces"]) > 1
+    assert not {"lens", "contributions"} & {*told["extras"], *told["views"]}
 
 
 def test_a_checkpoint_of_a_run_is_a_model_too(pellucid: CommandLine, finished_run: Path, tmp_path: Path) -> None:
