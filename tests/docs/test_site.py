@@ -13,6 +13,8 @@ def test_each_public_name_stands_once_in_the_reference() -> None:
     page = (DOCS / "reference" / "python.md").read_text(encoding="utf-8")
     named = re.findall(r"^\.\. auto\w+:: pellucid\.(\w+)$", page, re.MULTILINE)
     assert sorted(named) == sorted({*pellucid.__all__, "weights"})
+    of_weights = re.findall(r"^\.\. autofunction:: pellucid\.weights\.(\w+)$", page, re.MULTILINE)
+    assert sorted(of_weights) == sorted(pellucid.weights.__all__)
 
 
 def test_the_navigation_names_each_guide_and_concept() -> None:

@@ -1,8 +1,6 @@
 """The demo, in small: the whole way, with too few steps to learn anything."""
 
-import base64
 import json
-import zlib
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -11,6 +9,7 @@ import pytest
 from pellucid import demo
 from pellucid.config import Recipe
 from pellucid.errors import ConfigError
+from pellucid.views.page import islands_of
 
 
 @pytest.fixture
@@ -40,8 +39,7 @@ def test_the_demo_leaves_corpus_run_picture_and_page(tmp_path: Path, capsys: pyt
     assert ElementTree.parse(tmp_path / "demo" / "attention.svg").getroot().tag.endswith("svg")
     assert capsys.readouterr().out.count("  ->  ") == demo.SHOWN
     page = (tmp_path / "demo" / "look.html").read_text(encoding="utf-8")
-    about = page.partition('id="data-model.about">')[2].partition("<")[0]
-    examples = json.loads(zlib.decompress(base64.b64decode(about)))["examples"]
+    examples = json.loads(islands_of(page)["model.about"].unpacked())["examples"]
     assert len(set(examples)) == demo.EXAMPLES
     assert set(examples) <= set((corpus / "test.written").read_text(encoding="utf-8").splitlines())
 

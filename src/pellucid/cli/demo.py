@@ -9,9 +9,9 @@ from pellucid.cli.options import Device
 
 def demo(
     *,
-    out: Annotated[str, tyro.conf.arg(metavar="FOLDER", help="leaves corpus, run folder and look.html here")] = (
-        "pellucid-demo"
-    ),
+    out: Annotated[
+        str, tyro.conf.arg(metavar="FOLDER", help="leaves corpus, run, look.html and attention.svg here")
+    ] = "pellucid-demo",
     device: Device = "auto",
 ) -> int:
     """Train a small model on written dates in five languages, translate some, and put it into a page: a minute or two.

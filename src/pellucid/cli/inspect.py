@@ -38,7 +38,8 @@ def inspect(
         str | None,
         optional(
             "NAME",
-            "text, heads, matrix, model, neuron, beam, alignment, compare, evolution, flow, lens or contributions",
+            "overview, text, heads, matrix, model, neuron, beam, alignment, compare, evolution, flow, lens or "
+            "contributions",
             "heads",
         ),
         VIEWS,

@@ -40,9 +40,9 @@ def _settings() -> Sequence[str]:
 
 
 def _views() -> Sequence[str]:
-    from pellucid.views import VIEWS
+    from pellucid.views import OF_TRACES
 
-    return VIEWS
+    return OF_TRACES
 
 
 def _on_bad_utf8() -> Sequence[str]:

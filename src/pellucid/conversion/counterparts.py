@@ -15,7 +15,7 @@ from typing import Any, Literal, Protocol
 import numpy as np
 
 from pellucid.config import ModelConfig
-from pellucid.conversion.numbers import Numbers, log_probs_of
+from pellucid.conversion.numbers import Numbers, token_log_probs
 from pellucid.conversion.pages import Page, node
 from pellucid.text.special_ids import SETTINGS
 
@@ -105,7 +105,7 @@ class HuggingFace:
         return numbers
 
     def log_probs(self, ids: Sequence[int], tgt_in: Sequence[int], tgt_out: Sequence[int]) -> list[float]:
-        return log_probs_of(self.outputs(ids, tgt_in), tgt_out)
+        return token_log_probs(self.outputs(ids, tgt_in), tgt_out)
 
     def greedy(self, ids: Sequence[int], tgt_in: Sequence[int], suppressed: Sequence[int], max_new: int) -> list[int]:
         import torch
@@ -159,7 +159,7 @@ class CTranslate2:
 
     def log_probs(self, ids: Sequence[int], tgt_in: Sequence[int], tgt_out: Sequence[int]) -> list[float]:
         if self.config.family != "encoder-decoder":
-            return log_probs_of(self.outputs(ids, tgt_in), tgt_out)
+            return token_log_probs(self.outputs(ids, tgt_in), tgt_out)
         words = [self.target[i] for i in tgt_in[1:]]  # it adds start and end itself
         result = self.engine.score_batch([self.words(ids)], [words])[0]
         return list(result.log_probs)
@@ -214,7 +214,7 @@ class Onnx:
         return self._step(tgt_in, self._given(ids), {})[0]
 
     def log_probs(self, ids: Sequence[int], tgt_in: Sequence[int], tgt_out: Sequence[int]) -> list[float]:
-        return log_probs_of(self.outputs(ids, tgt_in), tgt_out)
+        return token_log_probs(self.outputs(ids, tgt_in), tgt_out)
 
     def greedy(self, ids: Sequence[int], tgt_in: Sequence[int], suppressed: Sequence[int], max_new: int) -> list[int]:
         given, past, tokens = self._given(ids), dict[str, Numbers](), list(tgt_in)

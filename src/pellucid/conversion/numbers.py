@@ -9,7 +9,7 @@ import numpy.typing as npt
 Numbers = npt.NDArray[np.floating[Any]]
 
 
-def log_probs_of(logits: Numbers | None, tokens: Sequence[int]) -> list[float]:
+def token_log_probs(logits: Numbers | None, tokens: Sequence[int]) -> list[float]:
     """Returns the log-probabilities of tokens (T,) by logits (T, V)."""
     assert logits is not None
     wide = logits.astype(np.float64)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from pellucid.config import ModelConfig
-from pellucid.conversion.numbers import Numbers, log_probs_of
+from pellucid.conversion.numbers import Numbers, token_log_probs
 from pellucid.errors import DataError, shown
 from pellucid.views.model_page import ABOUT
 from pellucid.views.page import islands_of
@@ -85,7 +85,7 @@ class Page:
         return rows[0] if self.config.num_classes else rows
 
     def log_probs(self, ids: Sequence[int], tgt_in: Sequence[int], tgt_out: Sequence[int]) -> list[float]:
-        return log_probs_of(self.outputs(ids, tgt_in), tgt_out)
+        return token_log_probs(self.outputs(ids, tgt_in), tgt_out)
 
     def greedy(self, ids: Sequence[int], tgt_in: Sequence[int], suppressed: Sequence[int], max_new: int) -> list[int]:
         src = [] if self.config.family == "decoder" else list(ids)

@@ -8,3 +8,6 @@ VIEWS = (
 
 ASKING = ("translate", "step", "what_if", "card")
 """The views that ask a model, which only a page that holds one has."""
+
+OF_TRACES = tuple(name for name in VIEWS if name not in ASKING)
+"""The views that a trace can serve, with what comes with it."""

@@ -21,7 +21,7 @@ from pellucid.tasks.task import TextModel
 from pellucid.tracing.ready import trace_from_weights
 from pellucid.tracing.tokens import Token
 from pellucid.tracing.trace import Trace, load_trace
-from pellucid.views import ASKING, VIEWS
+from pellucid.views import ASKING, OF_TRACES, VIEWS
 from pellucid.views.canvas.drawing import Drawing
 from pellucid.views.choice import Choice, Heads, Pair
 from pellucid.views.model_page import islands_within, views_of
@@ -61,7 +61,6 @@ LARGEST_PAGE = 8_000_000
 ONE_VIEW = f"all views would take more than {LARGEST_PAGE // 10**6} MB, so the page has one"
 FRAME_AROUND, TALLEST_FRAME = 540, 1150
 """Pixels that a page in a notebook has around its picture, and the most that it takes in all."""
-OF_TRACES = tuple(name for name in VIEWS if name not in ASKING)
 LONGEST_TITLE = 160
 """The most characters of a text that a page is called by; what follows is left out."""
 
@@ -275,8 +274,8 @@ def view(
     Args:
         source: a trace, the path of a file with one, or attention weights as libraries return them: for each layer an
             array (1, H, L, M).
-        view: "text", "heads", "matrix", "model", "neuron", "beam", "alignment", "compare", "evolution", "flow", "lens"
-            or "contributions".
+        view: "overview", "text", "heads", "matrix", "model", "neuron", "beam", "alignment", "compare", "evolution",
+            "flow", "lens" or "contributions".
         tokens: of weights from elsewhere; a trace has its own. They may stand in the place of `view`, which is `name`
             then: so users of BertViz have them.
         layer: counted from 0; None: the last.

@@ -8,7 +8,7 @@ import pytest
 from pellucid.cli.completion import SHELLS, places, script
 from pellucid.cli.verbs import VERBS, command_of
 from pellucid.config import shipped_recipes
-from pellucid.views import VIEWS
+from pellucid.views import OF_TRACES
 from tests.unit.cli.command_line import CommandLine
 
 ASK = """\
@@ -51,7 +51,7 @@ def test_the_options_of_a_verb_are_completed(bash_script: Path) -> None:
 
 
 def test_what_an_option_takes_is_completed(bash_script: Path) -> None:
-    assert complete(bash_script, "inspect", "run", "--view", "")[0] == list(VIEWS)
+    assert complete(bash_script, "inspect", "run", "--view", "")[0] == list(OF_TRACES)
     assert complete(bash_script, "inspect", "run", "--view", "ma")[0] == ["matrix"]
     assert complete(bash_script, "average", "run", "--of", "")[0] == ["last", "best"]
     assert complete(bash_script, "average", "run", "--of", "=", "b")[0] == ["best"], "bash cuts at the equals sign"

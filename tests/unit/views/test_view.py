@@ -1,7 +1,6 @@
 import json
 import re
 import warnings
-import zlib
 from base64 import b64decode
 from dataclasses import replace
 from html import unescape
@@ -21,6 +20,7 @@ from pellucid.views import ASKING, VIEWS
 from pellucid.views import view as view_module
 from pellucid.views.choice import Choice
 from pellucid.views.opening import sharpest_head
+from pellucid.views.page import islands_of
 from pellucid.views.payload import payload
 from pellucid.views.view import LONGEST_TITLE, View, text_of
 from tests.unit.views.drawn import contributions_of, encoder, lens_of, parsed, texts, tokens, translation
@@ -295,9 +295,7 @@ def test_without_matplotlib_the_picture_is_svg(monkeypatch: pytest.MonkeyPatch) 
 
 def views_of(html: str) -> list[str]:
     """The views that a page offers."""
-    packed = re.search(r'id="data-manifest">([^<]*)<', html)
-    assert packed is not None
-    return list(json.loads(zlib.decompress(b64decode(packed[1])))["views"])
+    return list(json.loads(islands_of(html)["manifest"].unpacked())["views"])
 
 
 def test_a_page_has_every_view_while_it_is_small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
