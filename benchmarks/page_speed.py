@@ -14,7 +14,6 @@ Python's own steps stand beside them, on one thread, and must give the same logi
 import argparse
 import json
 import random
-import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -22,9 +21,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, get_args
 
-import numpy as np
 import torch
-from report import circumstances, positive, print_json, refusals_in_words, seconds, spread
+from report import circumstances, positive, print_json, program, refusals_in_words, seconds, spread, spread_with_p95
 
 from pellucid.config import ModelConfig
 from pellucid.config.tables import to_table
@@ -48,14 +46,6 @@ NEAR = 1e-3
 """How near the logits of both sides must be."""
 
 Words = list[tuple[list[int], list[int]]]
-
-
-def node() -> str:
-    """Returns where Node is. Raises ConfigError where it is not."""
-    found = shutil.which("node")
-    if found is None:
-        raise ConfigError("`node` is not on PATH: this measures JavaScript", "Debian: apt-get install nodejs")
-    return found
 
 
 def given_models(args: argparse.Namespace) -> dict[str, Model]:
@@ -126,9 +116,9 @@ def case(model: Model, width: int, weights: PageWeights, sentences: int, engine:
         "parameters": sum(parameter.numel() for parameter in model.parameters()),
         "weights": weights, "bytes": size, "beam": width, "largest difference of a logit": error,
         "open_ms": round(found["openMs"], 1), "read_ms": spread(found["firstMs"]),
-        "word_ms": spread(found["wordMs"]) | {"p95": round(float(np.percentile(found["wordMs"], 95)), 2)},
+        "word_ms": spread_with_p95(found["wordMs"]),
         "words a second": round(1000 * len(found["wordMs"]) / sum(found["wordMs"])),
-        "python_word_ms": spread(python_ms) | {"p95": round(float(np.percentile(python_ms, 95)), 2)},
+        "python_word_ms": spread_with_p95(python_ms),
     }  # fmt: skip
 
 
@@ -143,7 +133,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     torch.set_num_threads(1)
     rows = []
     with refusals_in_words():
-        engine = node()
+        engine = program("node", "nodejs")
         for name, model in given_models(args).items():
             for width in WIDTHS:
                 row = {"model": name} | case(model, width, args.weights, 1 if args.quick else args.sentences, engine)

@@ -11,7 +11,6 @@ import argparse
 import gzip
 import io
 import json
-import shutil
 import struct
 import subprocess
 import sys
@@ -24,7 +23,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from report import circumstances, positive, print_json, refusals_in_words
+from report import circumstances, positive, print_json, program, refusals_in_words
 
 from pellucid.errors import DataError
 from pellucid.text.hugging_face import HuggingFaceTokenizer
@@ -341,9 +340,6 @@ def argument(tokenizer: CompleteTokenizer, strings: Sequence[str], ids: Sequence
 
 def in_node(script: str, given: Any) -> Any:
     """Runs the body of an async function in Node, in which `a` is what is given and `viewer()` imports a module."""
-    node = shutil.which("node")
-    if node is None:
-        raise SystemExit("error: node is missing (Debian: apt-get install nodejs)")
     whole = (
         "import { readFileSync } from 'node:fs';"
         f"const viewer = (path) => import('{(ROOT / 'viewer').as_uri()}/' + path);"
@@ -351,7 +347,11 @@ def in_node(script: str, given: Any) -> Any:
         "process.stdout.write(JSON.stringify(made));"
     )
     done = subprocess.run(
-        [node, "--input-type=module", "-e", whole], input=json.dumps(given), capture_output=True, text=True, check=True
+        [program("node", "nodejs"), "--input-type=module", "-e", whole],
+        input=json.dumps(given),
+        capture_output=True,
+        text=True,
+        check=True,
     )
     return json.loads(done.stdout)
 

@@ -15,13 +15,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, get_args
 
-from report import circumstances, positive, print_json, refusals_in_words
+from report import circumstances, positive, print_json, program, refusals_in_words
 from sacrebleu import corpus_bleu
 
 from pellucid.conversion.pages import Page, node
 from pellucid.data.lines import read_pairs
 from pellucid.decoding.engine import NEAR_TIE
-from pellucid.errors import DataError
 from pellucid.tasks.translator import Translator
 from pellucid.views.model_page import to_page
 from pellucid.weights.export.page_weights import PageWeights
@@ -37,10 +36,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--ref", type=Path, required=True, help="their references")
     parser.add_argument("--limit", type=positive, default=1000, help="the first lines")
     arguments = parser.parse_args(argv)
-    try:
-        engine = node()
-    except ImportError as error:
-        raise DataError("`node` is not on PATH: it runs the page's script", "Debian: apt-get install nodejs") from error
+    program("node", "nodejs")
     sources, references = zip(*list(read_pairs(str(arguments.src), str(arguments.ref)))[: arguments.limit], strict=True)
     translator = Translator.load(arguments.run, device="cpu")
     ours = {beam: translator.translate(sources, beam_size=beam) for beam in BEAMS}
@@ -53,7 +49,7 @@ def main(argv: Sequence[str] | None = None) -> int:
                 rows.append(compared(page, sources, references, [t.text for t in expected], beam))
                 rows[-1] = {"weights": weights, "beam_size": beam, "megabytes": path.stat().st_size / 1e6} | rows[-1]
                 print(rows[-1], file=sys.stderr)
-    print_json(circumstances(__file__, argv, ()) | {"engine": engine, "lines": len(sources), "rows": rows})
+    print_json(circumstances(__file__, argv, ()) | {"engine": node(), "lines": len(sources), "rows": rows})
     return 0
 
 

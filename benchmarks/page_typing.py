@@ -12,8 +12,6 @@ parameters write 20 words for each source of 12. Times are of 95 in 100.
 """
 
 import argparse
-import os
-import shutil
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -24,11 +22,10 @@ from typing import Any
 import numpy as np
 import torch
 from page_speed import QUICK, SHAPES
-from report import circumstances, positive, print_json, refusals_in_words, spread
+from report import chromium, circumstances, positive, print_json, refusals_in_words, spread_with_p95
 
 from pellucid.config import DecodeConfig, ModelConfig
 from pellucid.data.lines import read_lines
-from pellucid.errors import ConfigError
 from pellucid.model.transformer import Transformer
 from pellucid.tasks.translator import Translator
 from pellucid.text.vocabulary import Vocabulary
@@ -73,31 +70,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     if arguments.quick:
         arguments.limit, arguments.repeats = 2, 2
     translators = list(models(arguments))
-    with TemporaryDirectory() as workspace, browser() as chromium:
+    with TemporaryDirectory() as workspace, chromium() as browser:
         cases = [
-            measured(chromium, name, translator, sources, Path(workspace) / f"{number}.html", arguments.repeats)
+            measured(browser, name, translator, sources, Path(workspace) / f"{number}.html", arguments.repeats)
             for number, (name, translator, sources) in enumerate(translators)
         ]
-        version = chromium.version
+        version = browser.version
     print_json(circumstances(__file__, argv, ("playwright",)) | {"browser": version, "cases": cases})
     return 0
-
-
-@contextmanager
-def browser() -> Iterator[Any]:
-    """Yields a headless Chromium. Raises ConfigError where there is none."""
-    path = os.environ.get("PELLUCID_BROWSER") or shutil.which("chromium")
-    if path is None:
-        raise ConfigError("`chromium` is not on PATH: this measures a page in it", "Debian: apt-get install chromium")
-    try:
-        from playwright.sync_api import sync_playwright
-    except ImportError as error:
-        raise ConfigError("playwright is not installed: it drives the browser", "give `make browser` once") from error
-
-    with sync_playwright() as playwright:
-        running = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
-        yield running
-        running.close()
 
 
 def models(arguments: argparse.Namespace) -> Iterator[tuple[str, Translator, list[str]]]:
@@ -124,28 +104,28 @@ def random_translator(shape: ModelConfig, count: int) -> tuple[Translator, list[
 
 
 def measured(
-    chromium: Any, name: str, translator: Translator, sources: Sequence[str], path: Path, repeats: int
+    browser: Any, name: str, translator: Translator, sources: Sequence[str], path: Path, repeats: int
 ) -> dict[str, Any]:
     """Returns the times of one page, in milliseconds."""
     to_page(translator, path)
-    ready = [opened_in(chromium, path) for _ in range(repeats)]
+    ready = [opened_in(browser, path) for _ in range(repeats)]
     row: dict[str, Any] = {
         "model": name, "parameters": sum(p.numel() for p in translator.model.parameters()),
-        "megabytes": round(path.stat().st_size / 1e6, 2), "sentences": len(sources), "ready_ms": of_95(ready),
+        "megabytes": round(path.stat().st_size / 1e6, 2), "sentences": len(sources), "ready_ms": spread_with_p95(ready),
     }  # fmt: skip
     for beam in BEAMS:
-        with opened(chromium, path, beam) as page:
-            row[f"beam {beam}"] = {name: of_95(values) for name, values in answered(page, sources).items()}
-    with opened(chromium, path, 5) as page:
+        with opened(browser, path, beam) as page:
+            row[f"beam {beam}"] = {name: spread_with_p95(values) for name, values in answered(page, sources).items()}
+    with opened(browser, path, 5) as page:
         row["long_tasks_while_typing"] = typed(page, sources[: max(2, len(sources) // 8)])
     print(f"{name}: {row}", file=sys.stderr)
     return row
 
 
 @contextmanager
-def opened(chromium: Any, path: Path, beam: int) -> Iterator[Any]:
+def opened(browser: Any, path: Path, beam: int) -> Iterator[Any]:
     """Yields the page, open without a network, with what takes the times in it."""
-    context = chromium.new_context(offline=True)
+    context = browser.new_context(offline=True)
     page = context.new_page()
     page.goto(f"{path.as_uri()}#beam={beam}&nbest=1")
     page.evaluate(WRAPPED)
@@ -153,9 +133,9 @@ def opened(chromium: Any, path: Path, beam: int) -> Iterator[Any]:
     context.close()
 
 
-def opened_in(chromium: Any, path: Path) -> float:
+def opened_in(browser: Any, path: Path) -> float:
     """Returns the milliseconds from the beginning of the navigation until the model can be asked."""
-    context = chromium.new_context(offline=True)
+    context = browser.new_context(offline=True)
     page = context.new_page()
     page.goto(path.as_uri())
     page.evaluate("pellucid.ready")
@@ -188,11 +168,6 @@ def typed(page: Any, sources: Sequence[str]) -> dict[str, Any]:
     page.wait_for_timeout(500)
     long = page.evaluate("window.measured.long")
     return {"keys": keys, "count": len(long), "longest_ms": round(max(long, default=0.0), 1)}
-
-
-def of_95(values: Sequence[float]) -> dict[str, float]:
-    """Returns the spread of times, and the time of 95 in 100."""
-    return spread(values) | {"p95": round(float(np.percentile(values, 95)), 3)}
 
 
 if __name__ == "__main__":

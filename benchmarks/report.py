@@ -6,6 +6,7 @@ import json
 import os
 import platform
 import shlex
+import shutil
 import statistics
 import sys
 import time
@@ -15,9 +16,10 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
-from pellucid.errors import PellucidError
+from pellucid.errors import ConfigError, PellucidError
 
 
 def circumstances(script: str, argv: Sequence[str] | None, packages: Sequence[str] = ()) -> dict[str, Any]:
@@ -67,6 +69,16 @@ def spread(values: Sequence[float]) -> dict[str, float]:
     return {name: float(f"{value:.4g}") for name, value in found.items()}
 
 
+def spread_with_p95(values: Sequence[float]) -> dict[str, float]:
+    """Returns the spread of times, and the one that 95 in 100 stay under."""
+    return spread(values) | {"p95": p95(values)}
+
+
+def p95(values: Sequence[float]) -> float:
+    """Returns what 95 in 100 stay under, to four digits."""
+    return float(f"{float(np.percentile(values, 95)):.4g}")
+
+
 def in_words(values: dict[str, float]) -> str:
     """Returns a spread for the reader: `1,480 (1,410-1,700)`."""
     numbers = (values[name] for name in ("median", "min", "max"))
@@ -80,6 +92,32 @@ def positive(word: str) -> int:
     if number < 1:
         raise argparse.ArgumentTypeError(f"{number} is too few: give 1 or more")
     return number
+
+
+def program(name: str, package: str) -> str:
+    """Returns where a program is. Raises ConfigError, which names Debian's package, where it is not on PATH."""
+    found = shutil.which(name)
+    if found is None:
+        raise ConfigError(f"`{name}` is not on PATH: this runs the page's script", f"Debian: apt-get install {package}")
+    return found
+
+
+@contextmanager
+def chromium() -> Iterator[Any]:
+    """Yields a headless Chromium, the one that PELLUCID_BROWSER names or that of PATH, and closes it.
+
+    Raises ConfigError where there is none, or nothing to drive it.
+    """
+    path = os.environ.get("PELLUCID_BROWSER") or program("chromium", "chromium")
+    try:
+        from playwright.sync_api import sync_playwright
+    except ImportError as error:
+        raise ConfigError("playwright is not installed: it drives the browser", "give `make browser` once") from error
+
+    with sync_playwright() as playwright:
+        running = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        yield running
+        running.close()
 
 
 @contextmanager

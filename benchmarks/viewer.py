@@ -9,8 +9,6 @@ The main thread's own time, decoding of the layers beside it included, tells wha
 """
 
 import argparse
-import os
-import shutil
 import statistics
 import sys
 import tempfile
@@ -20,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from report import circumstances, positive, print_json
+from report import chromium, circumstances, p95, positive, print_json, refusals_in_words
 
 from pellucid.tracing.attention import AttentionTrace
 from pellucid.tracing.tokens import Token
@@ -73,11 +71,6 @@ def made(length: int, layers: int, heads: int, width: int) -> Trace:
     return Trace(model=about, sequences={"src": tokens}, attentions={"encoder.self": attention}, faithfulness=0.0)
 
 
-def p95(times: Sequence[float]) -> float:
-    """The time that 95 of 100 stay under."""
-    return round(float(np.percentile(times, 95)), 1)
-
-
 def measured(browser: Any, path: Path, view: str, repeats: int) -> dict[str, float]:
     """One view of a page, opened anew."""
     context = browser.new_context(viewport={"width": 1280, "height": 860}, offline=True)
@@ -116,6 +109,7 @@ def measured(browser: Any, path: Path, view: str, repeats: int) -> dict[str, flo
     return found
 
 
+@refusals_in_words()
 def main(argv: Sequence[str] | None = None) -> None:
     """Prints the JSON."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -124,12 +118,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--repeats", type=positive, default=30, help="how often each switch and hover is timed")
     parser.add_argument("--lengths", default="128,512")
     options = parser.parse_args(argv)
-    from playwright.sync_api import sync_playwright
-
-    executable = os.environ.get("PELLUCID_BROWSER") or shutil.which("chromium")
-    table = circumstances(__file__, argv, ["playwright"]) | {"limits": LIMITS, "pages": []}
-    with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=executable, args=["--no-sandbox"])
+    with tempfile.TemporaryDirectory() as folder, chromium() as browser:
+        table = circumstances(__file__, argv, ["playwright"]) | {"limits": LIMITS, "pages": []}
         table["versions"]["chromium"] = browser.version
         for length in (int(one) for one in options.lengths.split(",")):
             trace = made(length, options.layers, options.heads, options.width)
@@ -147,7 +137,6 @@ def main(argv: Sequence[str] | None = None) -> None:
                     row["in_the_browser"] = {view: measured(browser, path, view, options.repeats) for view in views}
                 table["pages"].append(row)
                 print(f"{length} tokens, {', '.join(views)}: {row['megabytes']} MB", file=sys.stderr)
-        browser.close()
     print_json(table)
 
 

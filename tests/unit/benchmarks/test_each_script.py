@@ -524,20 +524,22 @@ def test_page_translations(run_script: Run, translator_folder: Path, tmp_path: P
     assert all(row["equal"] == 2 for row in table["rows"] if row["weights"] == "float32")
 
 
-@pytest.mark.parametrize("name", ["page_translations"])
+@pytest.mark.parametrize(
+    ("name", "given"), [("page_translations", ["run", "--src", "a", "--ref", "b"]), ("page_speed", ["--quick"])]
+)
 def test_a_missing_node_is_told(
     name: str,
+    given: list[str],
     script: Callable[[str], ModuleType],
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
-    tmp_path: Path,
 ) -> None:
     monkeypatch.setenv("PATH", "")
     with pytest.raises(SystemExit) as exit_:
-        script(name).main(["run", "--src", str(tmp_path / "a"), "--ref", str(tmp_path / "b")])
+        script(name).main(given)
     out, err = capsys.readouterr()
     assert (exit_.value.code, out) == (2, "")
-    assert err == "error: `node` is not on PATH: it runs the page's script\nhint: Debian: apt-get install nodejs\n"
+    assert err == "error: `node` is not on PATH: this runs the page's script\nhint: Debian: apt-get install nodejs\n"
 
 
 @pytest.mark.browser
@@ -554,17 +556,6 @@ def test_page_speed(run_script: Run, translator_folder: Path) -> None:
                 p95 = row[side].pop("p95")
                 assert is_spread(row[side])
                 assert row[side]["min"] <= p95 * 1.01
-
-
-def test_page_speed_says_that_node_is_missing(
-    script: Callable[[str], ModuleType], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setenv("PATH", "")
-    with pytest.raises(SystemExit) as exit_:
-        script("page_speed").main(["--quick"])
-    out, err = capsys.readouterr()
-    assert (exit_.value.code, out) == (2, "")
-    assert err == "error: `node` is not on PATH: this measures JavaScript\nhint: Debian: apt-get install nodejs\n"
 
 
 @pytest.mark.browser
