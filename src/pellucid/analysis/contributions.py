@@ -69,8 +69,8 @@ class Contributions:
         """Returns the fields as a page takes them."""
         return {
             "row": self.row,
-            "word": _spelled(self.word),
-            "against": None if self.against is None else _spelled(self.against),
+            "word": self.word.to_json(),
+            "against": None if self.against is None else self.against.to_json(),
             "total": self.total,
             "parts": [{name: value for name, value in asdict(p).items() if value is not None} for p in self.parts],
             "error": self.error,
@@ -334,7 +334,3 @@ def _norm_first(replay: Replay, place: str) -> bool:
 
 def _sum(direction: Tensor, added: Tensor) -> float:
     return float((direction * added).sum())
-
-
-def _spelled(token: Token) -> dict[str, Any]:
-    return {"text": token.text, "piece": token.piece, "id": token.id}

@@ -44,11 +44,16 @@ class Lens:
     """(N, R): how many words are more probable than that one; 0 where it is the first."""
 
     def __repr__(self) -> str:
-        decided = [int(np.argmax([*(self.ranks[::-1, row] > 0).tolist(), True])) for row in range(len(self.rows))]
+        decided = [len(self.stages) - self.decided(row) for row in range(len(self.rows))]
         return (
             f"Lens({len(self.stages)} stages x {len(self.rows)} rows of `{self.sequence}`; the word that was written "
             f"is the first for the last {np.mean(decided):.1f} stages on average)"
         )
+
+    def decided(self, row: int) -> int:
+        """Returns the stage from which on a row's word is the most probable; the number of stages if it never is."""
+        wrong = np.flatnonzero(self.ranks[:, row])
+        return int(wrong[-1]) + 1 if len(wrong) else 0
 
     def to_json(self) -> dict[str, Any]:
         """Returns what a page shows: `cells` by stage and row."""
@@ -61,7 +66,7 @@ class Lens:
     def _cell(self, stage: int, row: int) -> dict[str, Any]:
         words = zip(self.top[stage][row], self.probabilities[stage, row].tolist(), strict=True)
         return {
-            "top": [{"text": t.text, "piece": t.piece, "id": t.id, "probability": round(p, 7)} for t, p in words],
+            "top": [token.to_json() | {"probability": round(p, 7)} for token, p in words],
             "chosen": round(float(self.chosen[stage, row]), 7),
             "rank": int(self.ranks[stage, row]),
         }

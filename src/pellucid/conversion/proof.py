@@ -105,7 +105,9 @@ class Proof:
     decides: bool = True
     """The tolerance decides if both sides are equal."""
     megabytes: list[float] | None = None
-    """The files of both sides' weights, ours first."""
+    """The files of both sides' weights, ours first; of a page all that it holds."""
+    is_page: bool = False
+    """The other side is a page, with the tokenizer and views in it."""
     bleu: tuple[float, float] | None = None
     """The BLEU of both sides' greedy outputs, ours first."""
     bleu_signature: str = ""
@@ -129,7 +131,7 @@ class Proof:
         """Returns the fields and `passed`, as JSON takes them; without the ones that do not apply."""
         if not self.compared:
             return {"compared": False, "reason": self.reason}
-        plain = {"lacks_tokenizer": False, "blank_tokens": 0, "decides": True}
+        plain = {"lacks_tokenizer": False, "blank_tokens": 0, "decides": True, "is_page": False}
         told = asdict(self).items()
         fields = {name: value for name, value in told if value not in (None, "") and plain.get(name) is not value}
         numbers = ("largest_difference", "beam_difference")
@@ -169,8 +171,7 @@ class Proof:
             lines.append(f"  BLEU (greedy)    ours {ours:.2f}, theirs {theirs:.2f}  {self.bleu_signature}")
         if self.megabytes is not None:
             ours_size, size = self.megabytes
-            whole = self.engine.startswith(LIBRARIES["page"])  # a page has a tokenizer and views in it as well
-            what, whose = ("page   ", "our weights") if whole else ("weights", "ours")
+            what, whose = ("page   ", "our weights") if self.is_page else ("weights", "ours")
             lines.append(f"  {what}          {size:,.1f} MB, {whose} {ours_size:,.1f} MB")
         if not self.decides:
             rounded = f"rounded to {self.rounded_to}: how far that is from ours stands above; "
@@ -223,12 +224,14 @@ def prove(
     )  # fmt: skip
     with torch.inference_mode():
         found = compare(saved, theirs, ids, tolerance)
-        cut_alike, blank_tokens = _cut_alike(saved, theirs, sentences), _written_for_nothing(saved, theirs)
+        cut_alike = _cut_alike(saved, theirs, sentences)
+        # A page reads text as Pellucid does, so it is not asked for a blank line either.
+        blank_tokens = 0 if kind == "page" else _written_for_nothing(saved, theirs)
     proof = Proof(
         compared=True, engine=name, tolerance=tolerance, sentences=len(sentences),
         languages=spoken, tokenized_equal=cut_alike, **found.results,
         lacks_tokenizer=saved.tokenizers is not None and not has_tokenizer(other),
-        blank_tokens=0 if kind == "page" else blank_tokens, rounded_to=rounded_to, decides=decides,
+        blank_tokens=blank_tokens, rounded_to=rounded_to, decides=decides, is_page=kind == "page",
         megabytes=[_megabytes(model_folder), _megabytes(other)],
     )  # fmt: skip
     if references is not None and saved.tokenizers and found.written and len(sentences) >= BLEU_SENTENCES:

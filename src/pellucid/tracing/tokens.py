@@ -9,6 +9,7 @@ from bisect import bisect_right
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
+from typing import Any
 
 from pellucid.text.tokenizer import CompleteTokenizer
 from pellucid.text.words import word_spans
@@ -42,6 +43,10 @@ class Token:
     def written(self) -> str:
         """Returns its part of the text that the tokens of a word make up together."""
         return self.text if self.adds is None else self.adds
+
+    def to_json(self) -> dict[str, Any]:
+        """Returns what names the token where it stands by itself."""
+        return {"text": self.text, "piece": self.piece, "id": self.id}
 
 
 def tokens_of(

@@ -103,6 +103,11 @@ class Trace:
         """Tells if it was recorded and checked; weights that came from elsewhere were not, and have no faithfulness."""
         return all(attention.ready is None for attention in self.attentions.values())
 
+    @property
+    def divides_scores(self) -> bool:
+        """Tells if scores are divided by sqrt(K), as in equation 1 of the paper; those of T5 are not."""
+        return self.model.get("score_scale") != 1
+
     def __iter__(self) -> Iterator[str]:
         return iter(self.attentions)
 

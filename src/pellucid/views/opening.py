@@ -1,6 +1,7 @@
 """Chooses the heads that a page opens with: in each attention one that has something to say."""
 
 from contextlib import suppress
+from typing import NamedTuple
 
 import numpy as np
 
@@ -16,25 +17,29 @@ MOSTLY_SINK = 0.5
 """The weight on first and special tokens from which a head says little about the others."""
 
 
-def opening_heads(trace: Trace, choice: Choice) -> dict[str, list[int]]:
-    """Returns a layer and a head for each attention of a trace.
+class Opening(NamedTuple):
+    """Says what a page opens with of a trace until somebody chooses."""
+
+    heads: dict[str, list[int]]
+    """A layer and a head for each attention."""
+    alignment: dict[str, str]
+    """The state of the alignment view, as the page's address spells it; empty where nothing is aligned."""
+
+
+def opening_of(trace: Trace, choice: Choice) -> Opening:
+    """Chooses what a page opens with of a trace.
 
     In cross-attention it is the head that aligns, as the alignment view shows it; elsewhere the sharpest, that of the
     least entropy, among those with less than half of their weight on first and special tokens.
     """
-    found = {name: sharpest_head(one, trace.sequences[one.keys]) for name, one in trace.attentions.items()}
-    if "cross" in found:
+    heads = {name: sharpest_head(one, trace.sequences[one.keys]) for name, one in trace.attentions.items()}
+    if "cross" in heads:
         with suppress(DataError):  # nothing to align
-            layer, head, _ = alignment_choice(trace, Choice(gold=choice.gold, extraction=choice.extraction))
-            found |= {name: [layer or 0, head or 0] for name in ("cross", "search.cross") if name in found}
-    return found
-
-
-def opening_alignment(trace: Trace, choice: Choice) -> dict[str, str]:
-    """Returns what a page's alignment view opens with, as its address spells it; nothing where nothing is aligned."""
-    with suppress(DataError):
-        return alignment_state(*alignment_choice(trace, Choice(gold=choice.gold, extraction=choice.extraction)))
-    return {}
+            aligned = alignment_choice(trace, Choice(gold=choice.gold, extraction=choice.extraction))
+            layer, head, _ = aligned
+            heads |= {name: [layer or 0, head or 0] for name in ("cross", "search.cross") if name in heads}
+            return Opening(heads, alignment_state(*aligned))
+    return Opening(heads, {})
 
 
 def sharpest_head(attention: AttentionTrace, keys: tuple[Token, ...]) -> list[int]:

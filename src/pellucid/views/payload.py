@@ -101,7 +101,7 @@ def _predictions(trace: Trace) -> dict[str, Any] | None:
 
 
 def _probable(token: Token, log_prob: float) -> dict[str, Any]:
-    return {"text": token.text, "piece": token.piece, "id": token.id, "probability": round(exp(min(log_prob, 0.0)), 7)}
+    return token.to_json() | {"probability": round(exp(min(log_prob, 0.0)), 7)}
 
 
 def _tokens(tokens: Iterable[Token]) -> dict[str, list[Any]]:
@@ -124,7 +124,7 @@ def _attention(
         "width": attention.head_width,
         "rotary_base": attention.rotary_base,
         "store": store,
-        "divided": trace.model.get("score_scale") != 1,
+        "divided": trace.divides_scores,
     }
     if store is not None:
         described["stored"], errors = [], []

@@ -25,7 +25,7 @@ from pellucid.views import ASKING, OF_TRACES, VIEWS
 from pellucid.views.canvas.drawing import Drawing
 from pellucid.views.choice import Choice, Heads, Pair
 from pellucid.views.model_page import islands_within, views_of
-from pellucid.views.opening import opening_alignment, opening_heads
+from pellucid.views.opening import opening_of
 from pellucid.views.page import page
 from pellucid.views.payload import view_extras
 from pellucid.views.pictures.alignment import alignment_choice, alignment_state, show_alignment
@@ -166,13 +166,14 @@ class View:
             state |= {"layer": str(layer)} | ({"head": str(head)} if isinstance(head, int) else {})
         if self.name == "contributions" and choice.row is not None:
             state |= {"contributions.row": str(choice.row)}
+        # Whatever view opens, each attention shows the same head until somebody chooses another.
+        openings = [opening_of(trace, choice) for trace in self.traces]
+        extras["opening"] = [one.heads for one in openings]
         if self.name == "alignment":
             state |= alignment_state(*alignment_choice(self.trace, choice))
         elif "alignment" in views:
-            own = opening_alignment(self.trace, choice)
+            own = openings[at].alignment
             state |= {name: value for name, value in own.items() if name.startswith("alignment.")}
-        # Whatever view opens, each attention shows the same head until somebody chooses another.
-        extras["opening"] = [opening_heads(trace, choice) for trace in self.traces]
         return {"state": state, "extras": extras, "title": choice.title or text_of(self.trace) or "Attention"}
 
     def state(self) -> dict[str, str]:

@@ -29,6 +29,12 @@ def sequential(values: npt.ArrayLike) -> Pixels:
     return _mixed(np.clip(np.asarray(values, np.float32), 0, 1), EMPTY, HUE)
 
 
+def shade(value: float) -> str:
+    """Returns the colour of a single value in 0..1 as "#rrggbb"."""
+    red, green, blue = (int(part) for part in sequential([value])[0])
+    return f"#{red:02x}{green:02x}{blue:02x}"
+
+
 def diverging(values: npt.ArrayLike) -> Pixels:
     """Turns values in -1..1 into colours, orange below zero, blue above it: (...) -> (..., 3)."""
     clipped = np.clip(np.asarray(values, np.float32), -1, 1)

@@ -6,7 +6,7 @@ from math import ceil
 from pellucid.analysis.lens import Lens
 from pellucid.errors import DataError
 from pellucid.tracing.trace import Trace
-from pellucid.views.canvas.colours import FAINT_INK, GOLD, INK, PAPER, RULE, sequential
+from pellucid.views.canvas.colours import FAINT_INK, GOLD, INK, PAPER, RULE, shade
 from pellucid.views.canvas.drawing import MARGIN, PAGE, SMALL_SIZE, Drawing
 from pellucid.views.canvas.grid import scale_bar, widest
 from pellucid.views.canvas.shapes import Box, Label, Line
@@ -68,9 +68,8 @@ def _cell(
     """Draws the likeliest word of a stage for a row, with a line below it where it is the one that was written."""
     x, y, width = at
     probability = float(lens.probabilities[stage, row, 0])
-    red, green, blue = (int(part) for part in sequential([probability])[0])
     drawing.add(
-        Box(x, y, width, LINE, f"#{red:02x}{green:02x}{blue:02x}", PAPER, 0.75),
+        Box(x, y, width, LINE, shade(probability), PAPER, 0.75),
         Label(
             shorten(words[stage][row], (width - 4) / FONT), x + width / 2, y + LINE - 5.5, FONT, "middle",
             PAPER if probability >= DARK else INK,
@@ -93,8 +92,7 @@ def _description(lens: Lens, columns: Sequence[str]) -> str:
     """Tells from which stage on each word is the likeliest."""
     told = []
     for row, name in enumerate(columns[:MOST_TOLD]):
-        wrong = [stage for stage in range(len(lens.stages)) if lens.ranks[stage, row] > 0]
-        since = wrong[-1] + 1 if wrong else 0
+        since = lens.decided(row)
         place = lens.stages[since] if since < len(lens.stages) else "never"
         told.append(f"{isolated(name)} {place}")
     rest = f" and {len(columns) - MOST_TOLD} more" if len(columns) > MOST_TOLD else ""

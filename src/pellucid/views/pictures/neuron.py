@@ -69,7 +69,7 @@ def show_neuron(trace: Trace, choice: Choice) -> Drawing:
             f"{argument('row', row)} of `{attention.name}` must be in 0..{len(queries) - 1}", "rows count from 0"
         )
     key_head, bias = head // (attention.num_heads // attention.num_kv_heads), attention.bias
-    divided, query = trace.model.get("score_scale") != 1, attention.q[layer, head, row].astype(np.float32)
+    divided, query = trace.divides_scores, attention.q[layer, head, row].astype(np.float32)
     products = Products(
         query=query if divided else query / np.float32(np.sqrt(len(query))),  # a trace has sqrt(K) in it
         keys=attention.k[layer, key_head].astype(np.float32),

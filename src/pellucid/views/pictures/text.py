@@ -10,7 +10,7 @@ from pellucid.errors import DataError
 from pellucid.tracing.attention import Array
 from pellucid.tracing.tokens import Token
 from pellucid.tracing.trace import Trace
-from pellucid.views.canvas.colours import FAINT_INK, GOLD, INK, PAPER, sequential
+from pellucid.views.canvas.colours import FAINT_INK, GOLD, INK, PAPER, shade
 from pellucid.views.canvas.drawing import MARGIN, PAGE, SMALL_SIZE, Drawing
 from pellucid.views.canvas.grid import scale_bar
 from pellucid.views.canvas.shapes import Box, Label
@@ -106,8 +106,7 @@ def _paragraph(
 def _word(drawing: Drawing, text: str, at: tuple[float, float, float], share: float, framed: bool) -> None:
     x, y, width = at
     if share > 0.005:
-        red, green, blue = (int(part) for part in sequential([share])[0])
-        drawing.add(Box(x, y, width, 18, f"#{red:02x}{green:02x}{blue:02x}", radius=2))
+        drawing.add(Box(x, y, width, 18, shade(share), radius=2))
     if framed:
         drawing.add(Box(x, y, width, 18, stroke=GOLD, stroke_width=2, radius=2))
     drawing.add(Label(text, x + width / 2, y + 13.5, FONT, "middle", PAPER if share >= DARK else INK))
