@@ -90,9 +90,11 @@ def repository_lines() -> list[str]:
     return [line for line in lines if line][:900] + 8 * SAMPLES
 
 
-def multi30k_lines(data: Path) -> list[str]:
-    """Returns the lines of validation and test data in four languages."""
-    paths = [data / "multi30k" / f"{name}.{side}.gz" for name in ("val", "test_2016_flickr") for side in LANGUAGES]
+def multi30k_lines(
+    data: Path, names: Sequence[str] = ("val", "test_2016_flickr"), languages: Sequence[str] = LANGUAGES
+) -> list[str]:
+    """Returns the lines of files of Multi30k."""
+    paths = [data / "multi30k" / f"{name}.{side}.gz" for name in names for side in languages]
     if missing := [path for path in paths if not path.is_file()]:
         raise DataError(f"`{missing[0]}` does not exist", "name the folder that holds multi30k/")
     return [line for path in paths for line in gzip.decompress(path.read_bytes()).decode().splitlines()]

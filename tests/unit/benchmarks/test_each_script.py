@@ -1,6 +1,7 @@
 """Each benchmark in small, to its end: a row a case, figures that can be, and errors where arguments are wrong."""
 
 import argparse
+import gzip
 import json
 import re
 from collections.abc import Callable
@@ -79,6 +80,7 @@ def test_wrong_arguments_are_told(
         ("initialisation", "--data-dir NOWHERE"),
         ("multi30k_results", "NOWHERE"),
         ("multi_bleu", "--hyp NOWHERE --ref NOWHERE --language de"),
+        ("page_sentences", "--data-dir NOWHERE"),
         ("page_speed", "--model NOWHERE"),
         ("page_translations", "NOWHERE --src NOWHERE --ref NOWHERE"),
         ("page_typing", "--model NOWHERE"),
@@ -215,6 +217,18 @@ def test_page_tokens(run_script: Run) -> None:
     for row in table["kinds"]:
         assert row["strings"] > 900
         assert row["unlike"] == dict.fromkeys(("numbers", "encode", "decode", "tokens", "labels"), 0)
+
+
+@pytest.mark.browser
+def test_page_sentences(run_script: Run, tmp_path: Path) -> None:
+    (tmp_path / "multi30k").mkdir()
+    text = "One dog runs. Two dogs run.\nA man rides a horse.\n"
+    for part in ("train", "val", "test_2016_flickr"):
+        for language in ("de", "en", "fr", "cs"):
+            (tmp_path / "multi30k" / f"{part}.{language}.gz").write_bytes(gzip.compress(text.encode()))
+    table, lines = run_script("page_sentences", "--data-dir", tmp_path)
+    assert table["languages"][1] == {"language": "en", "lines": 6, "equal": 6}
+    assert lines[1] == "en: 6 of 6 lines parted alike"
 
 
 def test_page_tokens_tells_what_differs(script: Callable[[str], ModuleType]) -> None:
