@@ -263,6 +263,16 @@ def test_a_long_text_is_fetched_layer_by_layer(open_page: Open, tmp_path: Path) 
     assert opened.ask("p.get('step.at')") == "decoder.0.self_attn.mask"
 
 
+def test_another_long_text_is_walked_through_by_its_own_numbers(open_page: Open, tmp_path: Path) -> None:
+    task, _ = living("decoder", max_positions=160)
+    path = write_living_page(tmp_path / "long.html", task, [task.trace("ein " * 140)], "step")
+    opened = open_page.file(path, {"language": "en", "step.at": "decoder.embedding.embedding", "step.write": 3})  # type: ignore[attr-defined]
+    number = numbers(opened.page.inner_text(".lesson .sum"))[0]
+    opened.ask("p.app.live.trace('Hund '.repeat(140)).then((found) => p.app.show(found))")
+    assert "“Hund” is number" in opened.page.inner_text(".lesson")
+    assert numbers(opened.page.inner_text(".lesson .sum"))[0] == number + 1
+
+
 @pytest.mark.parametrize("width", [390, 1440])
 @pytest.mark.parametrize("language", ["en", "ko"])
 def test_it_fits_its_window(open_page: Open, tmp_path: Path, width: int, language: str) -> None:

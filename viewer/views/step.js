@@ -41,6 +41,8 @@ class Walk {
   #asked = 0;
   /** @type {Map<string, Promise<any>>} of a long text the layers that were fetched last */
   #layers = new Map();
+  /** Whose layers they are: the view stays open when another trace comes. @type {import("../data/trace.js").Trace | null} */
+  #trace = null;
   /** @type {Map<string, Promise<{shape: number[], data: Float32Array} | null>>} */
   #tensors = new Map();
   size = { rows: 0, columns: 0 };
@@ -96,6 +98,8 @@ class Walk {
   /** What the model told of the layer of a step. @param {Step} step */
   async #layer(step) {
     const { app } = this, start = step.layer === null ? step.place : `${step.stack}.layers.${step.layer}.`;
+    if (this.#trace !== app.trace) this.#layers.clear();
+    this.#trace = app.trace;
     const asked = this.#layers.get(start) ?? /** @type {any} */ (app.live).pass(given(app.trace), null, { ...app.trace.how, places: [start] });
     this.#layers.delete(start);
     this.#layers.set(start, asked);
