@@ -1,6 +1,8 @@
 // What a canvas shows, for those who do not see it: an ARIA grid, of which a window around the cell in focus exists.
 
 import { el, write } from "../dom.js";
+import { t } from "../shell/language.js";
+import { quoted } from "./labels.js";
 
 const REACH = 2;
 
@@ -89,4 +91,16 @@ const clamp = (place, count) => Math.max(0, Math.min(place, count - 1));
 function span(place, count) {
   const first = Math.max(0, place - REACH), last = Math.min(count - 1, place + REACH);
   return Array.from({ length: Math.max(0, last - first + 1) }, (_, i) => first + i);
+}
+
+/**
+ * What the grid calls rows and columns of tokens.
+ * @param {import("../data/trace.js").Token[]} rows
+ * @param {import("../data/trace.js").Token[]} columns
+ */
+export function cellNames(rows, columns) {
+  return {
+    row: (/** @type {number} */ row) => t("query {query}", { query: quoted(rows[row]) }),
+    column: (/** @type {number} */ column) => t("key {key}", { key: quoted(columns[column]) }),
+  };
 }

@@ -2,7 +2,7 @@
 
 import { written } from "../data/trace.js";
 import { t } from "../shell/language.js";
-import { bound, visible, shorten } from "./labels.js";
+import { bound, shorten, visible } from "./labels.js";
 
 /** @typedef {import("../data/trace.js").Token} Token */
 
@@ -113,6 +113,20 @@ export function shown(weights, attention, { rows, columns }, options) {
     }
   });
   return { values, share: total > 0 ? hidden / total : 0 };
+}
+
+/**
+ * Which of the cells that are shown are masked: those in which no query of the row may look at a key of the column.
+ * It is the same in all layers; null where there is no mask.
+ * @param {import("../data/attention.js").Layer} layer
+ * @param {{rows: Axis, columns: Axis}} axes
+ * @returns {((row: number, column: number) => boolean) | null}
+ */
+export function blocked(layer, { rows, columns }) {
+  if (!layer.mask) return null;
+  const width = columns.places.length, cells = new Uint8Array(rows.places.length * width);
+  rows.places.forEach((of, i) => columns.places.forEach((at, j) => { cells[i * width + j] = of.some((a) => at.some((b) => layer.allowed(a, b))) ? 0 : 1; }));
+  return (row, column) => cells[row * width + column] === 1;
 }
 
 /**

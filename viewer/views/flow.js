@@ -4,10 +4,11 @@ import { rollout } from "../analysis/rollout.js";
 import { array } from "../data/islands.js";
 import { largest } from "../data/numbers.js";
 import { matrixCsv } from "../show/csv.js";
+import { cellNames } from "../show/grid.js";
 import { details, figure, quoted } from "../show/labels.js";
 import { MatrixPicture } from "../show/matrix.js";
 import { panels } from "../show/panels.js";
-import { axes, note, shown, titles } from "../show/shown.js";
+import { axes, blocked, note, shown, titles } from "../show/shown.js";
 import { ko } from "../shell/ko/flow.js";
 import { t } from "../shell/language.js";
 
@@ -58,6 +59,7 @@ class Flow {
   draw() {
     const { app, attention } = this, options = app.options, weights = this.layer.weights(app.head);
     this.axes = axes(attention, options);
+    this.blocked = blocked(this.layer, this.axes);
     const { rows, columns } = this.axes;
     this.size = { rows: rows.tokens.length, columns: columns.tokens.length };
     const whole = { raw: weights, rollout: this.#rollout(), norm: this.#norm(weights) };
@@ -73,7 +75,7 @@ class Flow {
       this.drawings[i].picture.root.hidden = !values;
       // A layer's rollout may be too large for the page; what it has of no layer has no panel.
       this.panels[i].root.hidden = !values && !(kind === "rollout" && this.given);
-      if (values) this.drawings[i].show({ titles: titles(attention), meaning: kind === "raw" ? undefined : t(NAMES[kind]), rows: rows.tokens, columns: columns.tokens, values: values.values, scale: kind === "rollout" ? "row" : app.state.get("scale"), zoom: app.state.number("zoom"), tallest: 560, masked: kind === "raw" ? this.layer.mask && ((row, column) => this.#masked(row, column)) : null });
+      if (values) this.drawings[i].show({ titles: titles(attention), meaning: kind === "raw" ? undefined : t(NAMES[kind]), rows: rows.tokens, columns: columns.tokens, values: values.values, scale: kind === "rollout" ? "row" : app.state.get("scale"), zoom: app.state.number("zoom"), tallest: 560, masked: kind === "raw" ? this.blocked : null });
     });
     this.values = /** @type {Float32Array} */ (this.shown.rollout ?? this.shown.raw);
   }
@@ -98,12 +100,6 @@ class Flow {
       if (sum > 0) for (let j = i; j < i + M; j++) out[j] /= sum;
     }
     return out;
-  }
-
-  /** @param {number} row @param {number} column */
-  #masked(row, column) {
-    const { rows, columns } = this.axes;
-    return !rows.places[row].some((i) => columns.places[column].some((j) => this.layer.allowed(i, j)));
   }
 
   /** @param {number} row @param {number} column @returns {[string, string][]} */
@@ -136,8 +132,7 @@ class Flow {
 
   cells() {
     return {
-      row: (/** @type {number} */ row) => t("query {query}", { query: quoted(this.axes.rows.tokens[row]) }),
-      column: (/** @type {number} */ column) => t("key {key}", { key: quoted(this.axes.columns.tokens[column]) }),
+      ...cellNames(this.axes.rows.tokens, this.axes.columns.tokens),
       cell: (/** @type {number} */ row, /** @type {number} */ column) => this.#figures(row, column).map((pair) => pair.join(" ")).join(", "),
     };
   }

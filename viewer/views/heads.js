@@ -5,6 +5,7 @@ import { largest } from "../data/numbers.js";
 import { cutoff, MOST_ARCS, strokeArcs } from "../show/arcs.js";
 import { gutter, span, text } from "../show/axis.js";
 import { csv } from "../show/csv.js";
+import { cellNames } from "../show/grid.js";
 import { details, label, quoted } from "../show/labels.js";
 import { Picture } from "../show/picture.js";
 import { axes, note, shown, titles } from "../show/shown.js";
@@ -363,8 +364,7 @@ class Heads {
   cells() {
     const { rows, columns } = this.axes;
     return {
-      row: (/** @type {number} */ row) => t("query {query}", { query: quoted(rows.tokens[row]) }),
-      column: (/** @type {number} */ column) => t("key {key}", { key: quoted(columns.tokens[column]) }),
+      ...cellNames(rows.tokens, columns.tokens),
       cell: (/** @type {number} */ row, /** @type {number} */ column) => this.#row(row).map((weights, h) => t("head {head}", { head: this.heads[h] }) + " " + this.attention.figure(weights[column])).join(", "),
     };
   }

@@ -3,9 +3,10 @@
 import { button, el, select } from "../dom.js";
 import { entropy, largest, rank } from "../data/numbers.js";
 import { matrixCsv } from "../show/csv.js";
+import { cellNames } from "../show/grid.js";
 import { details, quoted } from "../show/labels.js";
 import { MatrixPicture } from "../show/matrix.js";
-import { axes, note, shown, titles } from "../show/shown.js";
+import { axes, blocked, note, shown, titles } from "../show/shown.js";
 import { t } from "../shell/language.js";
 
 /** @type {Record<string, string>} */
@@ -24,6 +25,8 @@ class Matrix {
   /** @type {import("../data/attention.js").Layer} */ layer;
   /** @type {{rows: import("../show/shown.js").Axis, columns: import("../show/shown.js").Axis, hidden: string[]}} */ axes;
   /** @type {Float32Array} */ values;
+  /** @type {((row: number, column: number) => boolean) | null} */
+  blocked = null;
   blockedFor = "";
   /** @type {number} */ share;
   /** @type {{rows: number, columns: number}} */ size;
@@ -57,11 +60,11 @@ class Matrix {
     this.share = share;
     this.size = { rows: rows.tokens.length, columns: columns.tokens.length };
     const key = JSON.stringify(options);
-    if (this.blockedFor !== key) this.blocked = this.#blocked();
+    if (this.blockedFor !== key) this.blocked = blocked(this.layer, this.axes);
     this.blockedFor = key;
     this.drawing.show({
       rows: rows.tokens, columns: columns.tokens, values, scale: app.state.get("scale"), zoom: app.state.number("zoom"),
-      masked: this.blocked && ((row, column) => this.#masked(row, column)), titles: titles(this.attention),
+      masked: this.blocked, titles: titles(this.attention),
     });
   }
 
@@ -76,17 +79,6 @@ class Matrix {
     }
     return out;
   }
-
-  /** Which cells no query of the row may attend to, the same in all layers. */
-  #blocked() {
-    if (!this.layer.mask) return null;
-    const { rows, columns } = this.axes, out = new Uint8Array(rows.places.length * columns.places.length);
-    rows.places.forEach((of, i) => columns.places.forEach((at, j) => { out[i * columns.places.length + j] = of.some((a) => at.some((b) => this.layer.allowed(a, b))) ? 0 : 1; }));
-    return out;
-  }
-
-  /** @param {number} row @param {number} column */
-  #masked(row, column) { return Boolean(this.blocked?.[row * this.size.columns + column]); }
 
   /** @param {number} by */
   #zoom(by) {
@@ -103,7 +95,7 @@ class Matrix {
 
   /** @param {number} row @param {number} column */
   #figure(row, column) {
-    return this.#masked(row, column) ? t("masked") : this.attention.figure(this.values[row * this.size.columns + column]);
+    return this.blocked?.(row, column) ? t("masked") : this.attention.figure(this.values[row * this.size.columns + column]);
   }
 
   /** @param {number} row */
@@ -121,7 +113,7 @@ class Matrix {
   read(row, column) {
     const values = this.#row(row), query = quoted(this.axes.rows.tokens[row]), key = quoted(this.axes.columns.tokens[column]);
     const weight = this.#figure(row, column), place = t("{rank} of {all}", { rank: rank(values, column), all: values.length }), spread = t("{entropy} nats", { entropy: entropy(values).toFixed(2) });
-    if (this.#masked(row, column)) return { names: [query, key], figures: [[t("weight"), weight]], text: t("query {query}, key {key}, masked", { query, key }) };
+    if (this.blocked?.(row, column)) return { names: [query, key], figures: [[t("weight"), weight]], text: t("query {query}, key {key}, masked", { query, key }) };
     return {
       names: [query, key],
       figures: [[t("weight"), weight], [t("rank"), place], [t("row entropy"), spread]],
@@ -137,8 +129,7 @@ class Matrix {
   cells() {
     const { rows, columns } = this.axes;
     return {
-      row: (/** @type {number} */ row) => t("query {query}", { query: quoted(rows.tokens[row]) }),
-      column: (/** @type {number} */ column) => t("key {key}", { key: quoted(columns.tokens[column]) }),
+      ...cellNames(rows.tokens, columns.tokens),
       cell: (/** @type {number} */ row, /** @type {number} */ column) => this.#figure(row, column),
     };
   }

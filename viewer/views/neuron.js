@@ -4,6 +4,7 @@ import { select } from "../dom.js";
 import { largest, softmax } from "../data/numbers.js";
 import { span, text } from "../show/axis.js";
 import { csv } from "../show/csv.js";
+import { cellNames } from "../show/grid.js";
 import { figure, label, quoted } from "../show/labels.js";
 import { Picture } from "../show/picture.js";
 import { t } from "../shell/language.js";
@@ -314,8 +315,7 @@ class Neuron {
   cells() {
     const { rows, columns } = this.attention;
     return {
-      row: (/** @type {number} */ row) => t("query {query}", { query: quoted(rows[row]) }),
-      column: (/** @type {number} */ column) => t("key {key}", { key: quoted(columns[column]) }),
+      ...cellNames(rows, columns),
       cell: (/** @type {number} */ row, /** @type {number} */ column) => figure(this.layer.scores(this.app.head, row, row + 1)[column], 3),
     };
   }

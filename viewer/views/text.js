@@ -2,6 +2,7 @@
 
 import { button, el, select, write } from "../dom.js";
 import { largest, rank } from "../data/numbers.js";
+import { cellNames } from "../show/grid.js";
 import { details, quoted, visible } from "../show/labels.js";
 import { SCALES } from "../show/heatmap.js";
 import { axes, note, shown } from "../show/shown.js";
@@ -278,8 +279,7 @@ class Text {
   cells() {
     const { rows, columns } = this.axes;
     return {
-      row: (/** @type {number} */ row) => t("query {query}", { query: quoted(rows.tokens[row]) }),
-      column: (/** @type {number} */ column) => t("key {key}", { key: quoted(columns.tokens[column]) }),
+      ...cellNames(rows.tokens, columns.tokens),
       cell: (/** @type {number} */ row, /** @type {number} */ column) => this.attention.figure(this.values[row * this.size.columns + column]),
     };
   }
