@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import pellucid
 from pellucid.analysis.aligning_head import Agreement, score_heads
 from pellucid.analysis.alignment import Extraction, Gold, align_trace, write_links
 from pellucid.analysis.compare import compare, row_distances
@@ -19,7 +20,7 @@ from pellucid.tracing.trace import Trace
 from pellucid.views.payload import view_extras
 from tests.browser.conftest import Open, Opened
 from tests.browser.test_safety import CORPUS, strange
-from tests.browser.traces import made, model, traced, translation
+from tests.browser.traces import made, model, renamed, traced, translation
 
 pytestmark = pytest.mark.browser
 
@@ -106,6 +107,63 @@ def test_traces_that_do_not_fit_have_no_difference(open_page: Open) -> None:
     opened = open_page([made(7), made(5)], view="compare")
     assert opened.ask("p.shown()") == []
     assert "other numbers of tokens" in opened.page.inner_text("main > .note")
+
+
+def pointed(opened: Opened, panel: int, row: int, column: int) -> list[str]:
+    """What is said beside the pointer over a cell of a panel."""
+    pane = opened.page.locator(".panels .pane").nth(panel)
+    pane.scroll_into_view_if_needed()
+    box, frame = pane.bounding_box(), opened.ask("p.app.shown.drawings[a].frame", panel)
+    x, y = (frame[side] + (n + 0.5) * frame["cell"] for side, n in (("left", column), ("top", row)))
+    opened.page.mouse.move(box["x"] + x, box["y"] + y)
+    said: list[str] = opened.page.locator(".tip > *").all_inner_texts()
+    return said
+
+
+def has_colour(opened: Opened, panel: int, row: int, column: int, weight: float) -> bool:
+    """Whether a cell has the colour of a weight, beside its number."""
+    frame = opened.ask("p.app.shown.drawings[a].frame", panel)
+    at = [round(frame[side] + n * frame["cell"]) + 4 for side, n in (("left", column), ("top", row))]
+    painted = "p.app.shown.drawings[a[0]].picture.base.getContext('2d').getImageData(a[1], a[2], 1, 1).data"
+    found, ramp = opened.ask(f"[Array.from({painted}).slice(0, 3), p.app.colours.sequential]", [panel, *at])
+    near = {round(255 * min(1.0, max(0.0, weight + by))) for by in (-WEIGHTS, 0, WEIGHTS)}
+    return found in [ramp[colour] for colour in near]
+
+
+@pytest.mark.parametrize("lengths", [(4, 7), (7, 4)])
+def test_each_of_two_traces_is_read_by_its_own_tokens(open_page: Open, lengths: tuple[int, int]) -> None:
+    ids = [5, 9, 12, 30, 7, 21, 11]
+    a, b = (pellucid.trace(model("decoder"), ids[:length]) for length in lengths)
+    last, weights = lengths[1] - 1, b["decoder.self"].weights(0, 1)
+    opened = open_page([a, b], view="compare", state={"compare.head": 1})
+    for column in range(last + 1):
+        assert has_colour(opened, 1, last, column, weights[last, column]), column
+    column = int(weights[last].argmax())
+    said, query, key = pointed(opened, 1, last, column)
+    name, weight = said.split()
+    assert (name, float(weight)) == ("B", pytest.approx(weights[last, column], abs=WEIGHTS))
+    assert f"id {ids[last]}" in query
+    assert f"id {ids[column]}" in key
+    # Its cells are none of A's, which the readout and the crosshair are about.
+    assert opened.ask("[p.app.cursor, p.app.pin]") == [None, None]
+    assert pointed(opened, 0, 1, 0)[0].startswith("A ")
+    assert opened.ask("p.app.cursor") == {"row": 1, "column": 0}
+
+
+def test_hidden_tokens_of_the_second_trace_are_its_own(open_page: Open) -> None:
+    masked = replace(made(4)["encoder.self"], mask=np.tile([True, True, False, True], (4, 1)))
+    a = renamed(made(4, seed=1), src=["<s>", "Ein", "Hund", "bellt"])
+    b = renamed(replace(a, attentions={"encoder.self": masked}), src=["Eine", "Katze", "miaut", "</s>"])
+    opened = open_page([a, b], view="compare", state={"special": 1})
+    second = values(opened, "Array.from(p.app.shown.second)").reshape(3, 3)
+    assert second.sum(1) == pytest.approx(1, abs=WEIGHTS)
+    assert second[:, 2].tolist() == [0, 0, 0]
+    shown = [[has_colour(opened, 1, row, column, second[row, column]) for column in range(3)] for row in range(3)]
+    assert shown == [[True, True, False]] * 3
+    said, query, key = pointed(opened, 1, 1, 0)
+    assert said.startswith("A ")
+    assert " · B " in said
+    assert ("Katze" in query, "Eine" in key) == (True, True)
 
 
 @pytest.mark.parametrize("family", ["encoder", "decoder", "translation"])

@@ -3,11 +3,16 @@
 import { select } from "../dom.js";
 import { largest } from "../data/numbers.js";
 import { matrixCsv } from "../show/csv.js";
+import { cellNames } from "../show/grid.js";
 import { details, figure, quoted } from "../show/labels.js";
 import { MatrixPicture } from "../show/matrix.js";
 import { aside, named, panels } from "../show/panels.js";
-import { axes, note, shown, titles } from "../show/shown.js";
+import { axes, blocked, note, shown, titles } from "../show/shown.js";
 import { t } from "../shell/language.js";
+
+/** @typedef {import("../show/shown.js").Axis} Axis */
+/** @typedef {{rows: Axis, columns: Axis, hidden: string[]}} Axes */
+/** @typedef {import("../shell/app.js").Cell} Cell */
 
 /** @type {import("./view.js").View} */
 export const compare = {
@@ -30,7 +35,9 @@ export function distance(a, b) {
 class Compare {
   /** @type {import("../data/attention.js").Layer} */ a;
   /** @type {number[][]} */ distances;
-  /** @type {{rows: import("../show/shown.js").Axis, columns: import("../show/shown.js").Axis, hidden: string[]}} */ axes;
+  /** @type {Axes} */ axes;
+  /** Those of B, whose tokens may be others. @type {Axes | null} */
+  axesOfB = null;
   /** @type {{rows: number, columns: number}} */ size;
   /** @type {number} */ share;
   /** @type {Float32Array} */ first;
@@ -55,9 +62,9 @@ class Compare {
       "hide", "words", "table",
     ];
     this.panels = panels(stage, 4);
-    const tip = (/** @type {import("../shell/app.js").Cell} */ { row, column }) => [this.#figures(row, column).join(" · "), t("query {query}", { query: details(this.axes.rows.tokens[row]) }), t("key {key}", { key: details(this.axes.columns.tokens[column]) })];
-    this.drawings = ["A", "B", t("A minus B")].map((label, i) => new MatrixPicture(app, this.panels[i].place, { label, tip }));
-    this.map = new MatrixPicture(aside(app), this.panels[3].place, {
+    this.aside = aside(app);
+    this.drawings = ["A", "B", t("A minus B")].map((label, i) => new MatrixPicture(app, this.panels[i].place, { label, tip: (cell) => this.#tip(cell, i === 1) }));
+    this.map = new MatrixPicture(this.aside, this.panels[3].place, {
       label: t("distance of each head"), tip: ({ row, column }) => [t("layer {layer}, head {head}", { layer: row, head: column }), t("distance {distance}", { distance: figure(this.distances[row][column], 3) })],
       press: ({ row, column }) => app.state.set({ layer: row, head: column, "compare.layer": "", "compare.head": "" }),
     });
@@ -100,18 +107,22 @@ class Compare {
     const a = shown(this.a.weights(app.head), attention, this.axes, options);
     this.share = a.share;
     this.first = a.values;
-    const own = this.b && axes(this.b, options);
+    const own = this.b ? axes(this.b, options) : null;
+    this.axesOfB = own;
     this.fits = Boolean(own && own.rows.tokens.length === this.size.rows && own.columns.tokens.length === this.size.columns);
     this.second = own ? shown(/** @type {import("../data/attention.js").Layer} */ (this.ofB).weights(place.head), /** @type {import("../data/attention.js").Attention} */ (this.b), own, options).values : new Float32Array(0);
     this.values = this.fits ? this.first.map((value, i) => value - this.second[i]) : new Float32Array(0);
+    // Where B has other numbers of tokens its cells are not A's, which cursor and pin mean.
+    this.drawings[1].app = this.fits ? app : this.aside;
+    const masked = blocked(this.a, this.axes);
     const paint = (/** @type {number} */ i, /** @type {any} */ matrix) => {
       this.panels[i].root.hidden = !matrix;
       if (matrix) this.drawings[i].show({ zoom, tallest: 560, ...matrix });
     };
-    paint(0, { titles: titles(attention), rows: rows.tokens, columns: columns.tokens, values: this.first, scale, masked: this.#masked(this.a) });
-    paint(1, own && { titles: titles(attention), rows: own.rows.tokens, columns: own.columns.tokens, values: this.second, scale, masked: this.#masked(this.ofB) });
+    paint(0, { titles: titles(attention), rows: rows.tokens, columns: columns.tokens, values: this.first, scale, masked });
+    paint(1, own && { titles: titles(attention), rows: own.rows.tokens, columns: own.columns.tokens, values: this.second, scale, masked: blocked(/** @type {import("../data/attention.js").Layer} */ (this.ofB), own) });
     // A difference of 0 has the middle colour: from -1..1 to 0..1.
-    paint(2, this.fits && { titles: titles(attention), meaning: "A − B", ends: ["−1", "1"], rows: rows.tokens, columns: columns.tokens, values: this.values.map((value) => (value + 1) / 2), ramp: app.colours.diverging, masked: this.#masked(this.a) });
+    paint(2, this.fits && { titles: titles(attention), meaning: "A − B", ends: ["−1", "1"], rows: rows.tokens, columns: columns.tokens, values: this.values.map((value) => (value + 1) / 2), ramp: app.colours.diverging, masked });
     const name = (/** @type {number} */ trace, /** @type {number} */ layer, /** @type {number} */ head) => `${app.traces.length < 2 ? "" : app.extras.names ? `${app.nameOf(trace)}, ` : t("trace {trace}", { trace: trace + 1 }) + ", "}${t("layer {layer}, head {head}", { layer, head })}`;
     this.panels[0].title(`A: ${name(app.traces.indexOf(app.trace), app.layer, app.head)}`);
     this.panels[1].title(`B: ${name(this.other, place.layer, place.head)}`);
@@ -140,10 +151,11 @@ class Compare {
     });
   }
 
-  /** @param {any} layer */
-  #masked(layer) {
-    const { rows, columns } = this.axes;
-    return layer.mask && ((/** @type {number} */ i, /** @type {number} */ j) => !rows.places[i]?.some((row) => columns.places[j]?.some((column) => layer.allowed(row, column))));
+  /** What is said of a cell of a panel. @param {Cell} cell @param {boolean} ofB */
+  #tip({ row, column }, ofB) {
+    const { rows, columns } = /** @type {Axes} */ (ofB ? this.axesOfB : this.axes);
+    const figures = ofB && !this.fits ? [`B ${figure(this.second[row * columns.tokens.length + column])}`] : this.#figures(row, column);
+    return [figures.join(" · "), t("query {query}", { query: details(rows.tokens[row]) }), t("key {key}", { key: details(columns.tokens[column]) })];
   }
 
   /** @param {number} row @param {number} column */
@@ -181,8 +193,7 @@ class Compare {
 
   cells() {
     return {
-      row: (/** @type {number} */ row) => t("query {query}", { query: quoted(this.axes.rows.tokens[row]) }),
-      column: (/** @type {number} */ column) => t("key {key}", { key: quoted(this.axes.columns.tokens[column]) }),
+      ...cellNames(this.axes.rows.tokens, this.axes.columns.tokens),
       cell: (/** @type {number} */ row, /** @type {number} */ column) => this.#figures(row, column).join(", "),
     };
   }
