@@ -1,5 +1,7 @@
 """What the lens and the contributions show is what Python computes of the same trace."""
 
+import csv
+import io
 from pathlib import Path
 from typing import Any
 
@@ -111,6 +113,25 @@ def test_keyboard_table_and_numbers(open_page: Open, tmp_path: Path, view: str) 
     with opened.page.expect_download() as download:
         opened.page.locator("dialog button", has_text="All numbers").click()
     assert download.value.path().read_bytes().count(b"\n") > 5
+
+
+def test_numbers_have_names_and_run_as_no_formula(open_page: Open, tmp_path: Path) -> None:
+    words = ("=1+1", "-2", "@x", "+3")
+    task, trace = living("decoder", words=words, text=" ".join(words))
+    path = write_living_page(tmp_path / "page.html", task, [trace], "lens", ["contributions"])
+    opened = open_page.file(path, {"language": "en"})  # type: ignore[attr-defined]
+    rows = list(csv.reader(io.StringIO(opened.ask("p.app.shown.csv()"))))
+    written = [token.text for token in trace.sequences["out"]]
+    assert set(written) & set(words)
+    assert rows[0][1::3] == ["'" + text if text in words else text for text in written]
+    assert not any(cell.startswith(("=", "+", "@", "-2")) for row in rows for cell in row)
+    assert [row[0] for row in rows[1:]] == opened.ask("p.app.shown.stages")
+    assert list(csv.reader(io.StringIO(opened.ask("p.app.shown.csv(2)")))) == [rows[0], rows[3]]
+    opened.set(view="contributions").press("ArrowDown", "ArrowDown", "r")
+    part = opened.ask("p.app.shown.parts[1]")
+    name, line = list(csv.reader(io.StringIO(opened.ask("p.app.copied"))))
+    assert name == ["part", "attention", "layer", "head", "value"]
+    assert (line[0], float(line[4])) == (part["name"], part["value"])
 
 
 @pytest.mark.parametrize("view", ["lens", "contributions"])

@@ -155,8 +155,8 @@ def test_score_columns_read_as_a_sum(open_page: Open) -> None:
     assert set(line) <= {one.replace("−", "-") for one in said}
 
 
-@pytest.mark.parametrize(("name", "columns"), [("matrix", 513), ("flow", 513), ("alignment", 513)])
-def test_numbers_have_names_and_run_as_no_formula(open_page: Open, name: str, columns: int) -> None:
+@pytest.mark.parametrize("name", ["matrix", "text", "flow", "alignment"])
+def test_numbers_have_names_and_run_as_no_formula(open_page: Open, name: str) -> None:
     trace = translation()
     out = tokens(["=1+1", "-2", "@x", "+3", "</s>"])
     trace = replace(trace, sequences={**trace.sequences, "out": out})
@@ -170,6 +170,24 @@ def test_numbers_have_names_and_run_as_no_formula(open_page: Open, name: str, co
     assert all(-1 <= float(cell) <= 1.01 for row in rows[1:] for cell in row[1:])
     one = list(csv.reader(io.StringIO(opened.ask("p.app.shown.csv(1)"))))
     assert [row[0] for row in one] == [rows[0][0], "'-2"]
+
+
+def copied(opened: Opened) -> list[list[str]]:
+    """The lines that `r` copies."""
+    return list(csv.reader(io.StringIO(opened.press("r").ask("p.app.copied"))))
+
+
+def test_the_row_alone_is_copied(open_page: Open) -> None:
+    opened = open_page(translation(), view="model").press("ArrowDown", "ArrowDown")
+    assert opened.ask("p.app.cursor") == {"row": 1, "column": 0}
+    assert [row[:3] for row in copied(opened)[1:]] == [["encoder.self", "1", str(head)] for head in range(4)]
+    config = DecodeConfig(beam_size=2, max_length=4)
+    opened = open_page(trace_search(model("translation"), None, config, [5, 9, 12, 30, 2]), view="beam")
+    opened.press("ArrowDown", "ArrowDown")
+    written = opened.ask("p.app.shown.steps.flatMap((column) => column[1]?.id ?? [])")
+    assert opened.ask("p.app.cursor.row") == 1
+    assert [int(row[0]) for row in copied(opened)[1:]] == written
+    assert 0 < len(written) < opened.ask("p.app.shown.nodes.length")
 
 
 def test_a_saved_picture_is_whole_with_its_title_and_scale(open_page: Open) -> None:

@@ -283,9 +283,11 @@ class Beam {
     return { caption: t("Hypotheses that ended"), columns: [t("text"), t("score"), t("ranked by"), t("end")], rows };
   }
 
-  csv() {
+  /** @param {number} [row] the hypotheses of one rank alone */
+  csv(row) {
     const names = ["id", "parent", "step", "token", "log_prob", "score", "ranked_by", "status"];
-    return csv([names, ...this.nodes.map((node) => [node.id, node.parent, node.step, node.token.text, node.log_prob, node.score, node.ranked_by, node.status])]);
+    const nodes = row === undefined ? this.nodes : this.steps.flatMap((column) => column[row] ?? []);
+    return csv([names, ...nodes.map((node) => [node.id, node.parent, node.step, node.token.text, node.log_prob, node.score, node.ranked_by, node.status])]);
   }
 
   /** @param {KeyboardEvent} event */

@@ -3,6 +3,7 @@
 import { carried, explained } from "../data/explained.js";
 import { el, select, write } from "../dom.js";
 import { span, text } from "../show/axis.js";
+import { csv } from "../show/csv.js";
 import { figure, plain, shorten } from "../show/labels.js";
 import { named } from "../show/panels.js";
 import { Picture } from "../show/picture.js";
@@ -235,8 +236,10 @@ class Contributions {
     return { caption: this.label(), columns: [t("part"), t("adds")], rows: this.parts.map((part, i) => [this.names[i], signed(part.value)]) };
   }
 
-  csv() {
-    return ["part,attention,layer,head,value", .../** @type {any} */ (this.#found).parts.map((/** @type {Part} */ part) => [part.name, part.attention ?? "", part.layer ?? "", part.head ?? "", part.value].join(","))].join("\n") + "\n";
+  /** @param {number} [row] one part alone, as it is shown; else all, each head by itself */
+  csv(row) {
+    const parts = row === undefined ? /** @type {import("../analysis/contributions.js").Contributions} */ (this.#found).parts : [this.parts[row]];
+    return csv([["part", "attention", "layer", "head", "value"], ...parts.map((part) => [part.name, part.attention ?? null, part.layer ?? null, part.head ?? null, part.value])]);
   }
 
   close() {

@@ -2,6 +2,7 @@
 
 import { carried, explained } from "../data/explained.js";
 import { span, text } from "../show/axis.js";
+import { csv } from "../show/csv.js";
 import { figure, label, plain, quoted, shorten } from "../show/labels.js";
 import { Picture } from "../show/picture.js";
 import { ko } from "../shell/ko/texts.js";
@@ -198,10 +199,9 @@ class Lens {
 
   /** @param {number} [stage] one stage alone */
   csv(stage) {
-    const quote = (/** @type {string} */ one) => `"${one.replaceAll('"', '""')}"`;
-    const lines = this.#lens.cells.map((cells, i) => [quote(this.stages[i]), ...cells.flatMap((cell) => [quote(cell.top[0].text), cell.top[0].probability, cell.chosen])].join(","));
-    const head = ["", ...this.tokens.flatMap((token) => [quote(token.text), "probability", "written"])].join(",");
-    return [head, ...(stage === undefined ? lines : [lines[stage]])].join("\n") + "\n";
+    const lines = this.#lens.cells.map((cells, i) => [this.stages[i], ...cells.flatMap((cell) => [cell.top[0].text, cell.top[0].probability, cell.chosen])]);
+    const head = ["", ...this.tokens.flatMap((token) => [token.text, "probability", "written"])];
+    return csv([head, ...(stage === undefined ? lines : [lines[stage]])]);
   }
 
   close() {

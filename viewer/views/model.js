@@ -275,8 +275,9 @@ class Model {
     };
   }
 
-  csv() {
-    const items = /** @type {Item[]} */ (this.items), names = Object.keys(items[0].attention.statistics);
+  /** @param {number} [row] one row of pictures alone */
+  csv(row) {
+    const items = /** @type {Item[]} */ (this.items).filter((item) => row === undefined || item.row === row), names = Object.keys(items[0].attention.statistics);
     return csv([["attention", "layer", "head", ...names], ...items.map((item) => [item.attention.name, item.layer, item.head, ...names.map((name) => item.attention.statistics[name][item.layer][item.head])])]);
   }
 

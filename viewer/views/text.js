@@ -2,6 +2,7 @@
 
 import { button, el, select, write } from "../dom.js";
 import { largest, rank } from "../data/numbers.js";
+import { matrixCsv } from "../show/csv.js";
 import { cellNames } from "../show/grid.js";
 import { details, quoted, visible } from "../show/labels.js";
 import { SCALES } from "../show/heatmap.js";
@@ -301,9 +302,8 @@ class Text {
 
   /** @param {number} [row] one row alone */
   csv(row) {
-    const { rows, columns } = this.axes, cell = (/** @type {string} */ one) => `"${one.replaceAll('"', '""')}"`;
-    const lines = rows.tokens.map((token, i) => [cell(token.text), ...this.#row(i)].join(","));
-    return [["", ...columns.tokens.map((token) => cell(token.text))].join(","), ...(row === undefined ? lines : [lines[row]])].join("\n") + "\n";
+    const [rows, columns] = [this.axes.rows, this.axes.columns].map((axis) => axis.tokens.map((token) => token.text));
+    return matrixCsv({ rows, columns, values: this.values }, row);
   }
 
   close() { this.app.tip.hide(); }
