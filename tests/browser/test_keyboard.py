@@ -1,8 +1,11 @@
 """Everything by keyboard, and everything told to those who do not see the picture."""
 
+from pathlib import Path
+
 import pytest
 
 from tests.browser.conftest import Open
+from tests.browser.living_pages import living, write_living_page
 from tests.browser.traces import made, traced, translation
 
 pytestmark = pytest.mark.browser
@@ -48,6 +51,23 @@ def test_layers_and_heads_by_key(open_page: Open) -> None:
     assert (opened.ask("p.app.layer"), opened.ask("p.app.head")) == (1, 1)
     opened.press("]", "[", "[", "[", ",", ",")
     assert (opened.ask("p.app.layer"), opened.ask("p.app.head")) == (0, 0)
+
+
+@pytest.mark.parametrize("view", ["overview", "matrix"])
+def test_without_a_trace_keys_do_nothing(open_page: Open, tmp_path: Path, view: str) -> None:
+    task, _ = living()
+    path = write_living_page(tmp_path / "living.html", task, [], view)
+    opened = open_page.file(path, {"language": "en"})  # type: ignore[attr-defined]
+    opened.press("]", "[", ",", ".", "t", "/", "c", "r", "Escape")
+    assert opened.ask("['layer', 'head', 'table'].map((key) => p.get(key) ?? '')") == ["", "", ""]
+    opened.press("?")
+    assert opened.page.locator("dialog").count() == 1
+
+
+def test_a_view_without_cells_leaves_layer_and_head_alone(open_page: Open) -> None:
+    opened = open_page(translation(), view="overview", views=["overview", "matrix"]).press("]", ".", "t", "/")
+    assert opened.ask("['layer', 'head', 'table'].map((key) => p.get(key) ?? '')") == ["", "", ""]
+    assert opened.set(view="matrix").press("]", ".").ask("[p.app.layer, p.app.head]") == [1, 1]
 
 
 def test_pin_and_let_go(open_page: Open) -> None:

@@ -23,6 +23,9 @@ const ARROWS = /** @type {Record<string, [number, number]>} */ ({
   ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0],
 });
 
+/** What means something where there are no cells to walk through, too. */
+const ANYWHERE = ["Escape", "e", "?"];
+
 /** @param {import("./app.js").App} app */
 export function listen(app) {
   document.addEventListener("keydown", (event) => {
@@ -41,6 +44,7 @@ export function listen(app) {
  */
 function press(app, event, target) {
   const { key } = event, arrow = ARROWS[key];
+  if ((app.view.alone || !app.attention) && !ANYWHERE.includes(key)) return false;
   if (arrow) return move(app, arrow[0], arrow[1], event.shiftKey ? 10 : 1);
   if (key === "Home" || key === "End") return move(app, 0, key === "Home" ? -1 : 1, Infinity);
   if (key === "Enter") return !target.matches("button, summary") && pin(app);
