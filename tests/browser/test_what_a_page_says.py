@@ -299,6 +299,17 @@ def test_every_text_of_the_views_of_attention_has_korean() -> None:
     assert missing == set()
 
 
+def test_no_text_that_every_page_has_is_another_beside_a_view() -> None:
+    others = sorted(path.stem for path in (VIEWER / "shell" / "ko").glob("*.js") if path.stem != "viewing")
+    repeated = in_node(
+        'const found = {}, of = async (name) => (await viewer(`shell/ko/${name}.js`)).ko, every = await of("viewing");'
+        "for (const name of a) found[name] = Object.keys(await of(name)).filter((english) => english in every);"
+        "return found;",
+        others,
+    )
+    assert repeated == {name: [] for name in others}
+
+
 def test_a_page_in_korean_names_its_controls_so(open_page: Open) -> None:
     opened = open_page(translation(), view="heads", views=OF_ATTENTION, state={"language": "ko"})
     assert {"행렬", "모델", "뉴런", "정렬", "흐름"} <= set(opened.page.locator(".tabs button").all_inner_texts())

@@ -163,7 +163,7 @@ export const spelled = (piece) => piece.replace(/^[▁Ġ]/, "").replace(/^##/, "
 
 /** What the shades mean. */
 export function legend() {
-  const steps = [["0", t("sure")], ["1", ""], ["2", ""], ["3", ""], ["4", t("hardly sure")]];
+  const steps = [["0", t("quite sure")], ["1", ""], ["2", ""], ["3", ""], ["4", t("hardly sure")]];
   return el("span", { class: "legend", role: "img", "aria-label": t("The more strongly a word is marked, the less sure the model was of it: over 90 %, 70, 50, 25 %, less.") },
     ...steps.flatMap(([number, text]) => [el("span", { class: `swatch sure-${number}` }, "ab"), text ? el("span", {}, text) : null]));
 }

@@ -3,7 +3,7 @@
 /** @type {Record<string, string>} */
 export const ko = {
   "more than {count}": "> {count}",
-  "Overview": "한눈에", "sure": "확신", "hardly sure": "자신 없음",
+  "Overview": "한눈에", "quite sure": "확신", "hardly sure": "자신 없음",
   "The more strongly a word is marked, the less sure the model was of it: over 90 %, 70, 50, 25 %, less.": "짙게 표시된 단어일수록 모델의 확신이 낮습니다. 90% 이상, 70, 50, 25%, 그 아래의 다섯 단계입니다.",
   "The model was sure of every word: {least} for the least sure of them.": "모델은 모든 단어를 확신했습니다. 가장 낮은 확률이 {least}입니다.", "The model is being opened …": "모델을 여는 중입니다 …",
   "This page holds no model to ask.": "이 페이지에는 물어볼 모델이 없습니다.", "The model of this page could not be opened: {why}": "이 페이지의 모델을 열 수 없습니다: {why}", "classes": "분류 항목", "Nothing is written yet.": "아직 쓴 글이 없습니다.",

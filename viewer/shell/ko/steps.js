@@ -7,12 +7,12 @@ export const ko = {
     "← →는 앞뒤 단계로, ↑ ↓는 다른 단어로, [ ]는 다른 층으로 갑니다. 색 띠를 누르면 벡터의 다른 숫자를 볼 수 있습니다.",
   "Tap a strip to look at another number of the vectors.": "색 띠를 누르면 벡터의 다른 숫자를 볼 수 있습니다.",
   "There is no sentence yet: write one in the first view.": "아직 문장이 없습니다. 첫 화면에서 문장을 써 보세요.",
-  "write numbers out": "숫자로 쓰기", "step back": "이전 단계", "step forward": "다음 단계", "same step, layer before": "앞 층의 같은 단계", "same step, next layer": "다음 층의 같은 단계",
+  "write numbers out": "숫자로 쓰기", "step forward": "다음 단계", "same step, layer before": "앞 층의 같은 단계", "same step, next layer": "다음 층의 같은 단계",
   "section {number}": "{number}절", "equation {number}": "식 {number}", "not in the paper": "논문에는 없음", "{at} of {count}": "{count}단계 중 {at}", writes: "쓸 단어",
-  "The encoder reads": "인코더가 읽는 글", "The decoder has read": "디코더가 읽은 글", "head {head}": "헤드 {head}", head: "헤드", Head: "헤드",
+  "The encoder reads": "인코더가 읽는 글", "The decoder has read": "디코더가 읽은 글",
   "a step back, a step forward": "이전 단계, 다음 단계", "another word": "다른 단어", "the same step of another layer": "다른 층의 같은 단계", "another number of the vectors": "벡터의 다른 숫자",
   "the walk through the equations": "수식을 한 걸음씩", Encoder: "인코더", Decoder: "디코더", "{stack}, before its layers": "{stack}, 첫 층 앞", "{stack}, behind its layers": "{stack}, 마지막 층 뒤",
-  "masked self-attention": "마스크드 셀프 어텐션", "self-attention": "셀프 어텐션", "cross-attention": "크로스 어텐션", "feed-forward": "피드 포워드", "{stack}, layer {layer}: {sublayer}": "{stack} 층 {layer}: {sublayer}",
+  "masked self-attention": "마스크드 셀프 어텐션", "self-attention": "셀프 어텐션", "cross-attention": "크로스 어텐션", "feed-forward": "피드 포워드", "{stack}, layer {layer}: {sublayer}": "{stack} {layer}층: {sublayer}",
   "{rows} by {columns}: coloured where a word may look": "{rows} × {columns}: 볼 수 있는 곳에 색이 있습니다",
 
   "From a word to a vector": "단어에서 벡터로", "Add the position": "위치 더하기", "Add the segment": "문장 구분 더하기", "Layer norm": "층 정규화", "Query, key and value": "쿼리, 키, 밸류",
@@ -23,9 +23,9 @@ export const ko = {
 
   vectors: "벡터", positions: "위치", segments: "문장 구분", norm: "정규화", turn: "회전", mask: "마스크", softmax: "소프트맥스", add: "더하기", "inner layer": "안쪽 층", "outer layer": "바깥쪽 층",
   "last norm": "마지막 정규화", memory: "메모리", logits: "로짓", "softmax over words": "단어 소프트맥스", "one vector": "벡터 하나", "softmax over classes": "클래스 소프트맥스",
-  embedding: "임베딩", "layer {layer}": "층 {layer}", output: "출력", steps: "단계", "All steps": "모든 단계",
+  embedding: "임베딩", output: "출력", steps: "단계", "All steps": "모든 단계",
 
-  "of “{word}”": "(“{word}”)", "sum of all": "전체 합", score: "점수", before: "정규화 전", after: "정규화 후",
+  "of “{word}”": "(“{word}”)", "sum of all": "전체 합", before: "정규화 전", after: "정규화 후",
   "The tokenizer gives every piece of the sentence a number; the number picks a row of a learned table. That row is the word's vector.": "토크나이저가 문장의 조각마다 번호를 붙이고, 그 번호로 학습된 표에서 행 하나를 고릅니다. 그 행이 단어의 벡터입니다.",
   "It is multiplied by √{width}, so that the positions added next do not drown it.": "다음에 더할 위치 벡터에 묻히지 않도록 {width}의 제곱근을 곱합니다.", "It is multiplied by √{width}.": "여기에 {width}의 제곱근을 곱합니다.",
   "“{word}” is number {id} of the vocabulary.": "“{word}”의 어휘 번호는 {id}입니다.", "row of the table": "표의 행", "times √{width}": "√{width} 곱하기",

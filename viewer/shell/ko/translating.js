@@ -4,10 +4,10 @@
 export const ko = {
   // Writing.
   "Translate": "번역", "Classify": "분류", "Write on": "이어 쓰기", "What if": "만약에", "What it is": "이 모델은",
-  "Text": "글", "Text in {language}": "{language} 글", "Translation": "번역문", "the translation": "번역문", "the text": "글",
+  "Text in {language}": "{language} 글", "Translation": "번역문", "the translation": "번역문", "the text": "글",
   "Write here. Each line is translated by itself.": "여기에 쓰세요. 줄마다 따로 번역합니다.",
   "The translation appears here, word by word, as you write.": "글을 쓰면 번역이 여기에 한 단어씩 나타납니다.", "Click a word to choose another.": "단어를 누르면 다른 말로 바꿀 수 있습니다.", "Write here.": "여기에 쓰세요.",
-  "Clear": "지우기", "For example": "예문", "Copy": "복사", "Save as text": "텍스트로 저장", "numbers": "확률 표시", "close": "닫기",
+  "Clear": "지우기", "For example": "예문", "Copy": "복사", "Save as text": "텍스트로 저장", "numbers": "확률 표시",
   "how sure the model was of each word": "모델이 단어마다 얼마나 확신했는지",
   "Least sure of “{word}”: {chance}. On average {token} a token.": "가장 자신 없는 단어는 “{word}”, 확률 {chance}입니다. 토큰 하나당 평균 {token}입니다.",
   "Least sure of “{word}”: {chance}.": "가장 자신 없는 단어는 “{word}”, 확률 {chance}입니다.",
@@ -32,7 +32,7 @@ export const ko = {
   // Overview.
   // What if.
   "Before": "바꾸기 전", "After": "바꾼 뒤", "Reset": "처음대로", "Change the text": "글 바꾸기", "words that the model reads": "모델이 읽는 단어", "table": "표",
-  "Hide words that the model reads": "읽는 단어 가리기", "Switch off heads and layers": "헤드와 층 끄기", "layer": "층", "encoder": "인코더", "decoder": "디코더",
+  "Hide words that the model reads": "읽는 단어 가리기", "Switch off heads and layers": "헤드와 층 끄기", "encoder": "인코더", "decoder": "디코더",
   "Click a word to hide it. The bar says how much less likely the whole output is without it.": "단어를 누르면 가려집니다. 막대는 그 단어가 없을 때 결과 전체의 확률이 얼마나 낮아지는지 보여 줍니다.",
   "Measure every head": "모든 헤드 재어 보기", "switches off each head once, and shades it by what the output loses": "헤드를 하나씩 꺼 보고, 결과가 잃는 만큼 짙게 칠합니다",
   "Click a number at the left for all heads of a layer.": "왼쪽 번호를 누르면 그 층의 헤드가 모두 꺼집니다.", "{n}: all heads of the layer, {attention}": "{n}: 이 층의 모든 헤드, {attention}",

@@ -7,7 +7,7 @@ export const ko = {
   "This trace has nothing that the view “{view}” can show.": "이 기록에는 “{view}” 화면이 보여 줄 것이 없습니다.",
   "This cannot be shown: {why}": "보여 줄 수 없습니다: {why}",
   "layer {layer}, head {head}": "{layer}층 {head}번 헤드", "layer {layer} head {head}": "{layer}층 {head}번 헤드",
-  "layer {layer}": "{layer}층", "head {head}": "{head}번 헤드", "heads {heads}": "헤드 {heads}", "step {step}": "{step}단계",
+  "layer {layer}": "{layer}층", "head {head}": "헤드 {head}", "heads {heads}": "헤드 {heads}", "step {step}": "{step}단계",
   "let go": "고정을 풀었습니다", pinned: "고정했습니다", "nothing is pinned": "고정된 것이 없습니다",
   Save: "저장", "save or copy (e)": "저장하거나 복사하기 (e)", "keys (?)": "단축키 (?)", keys: "단축키", views: "화면 목록", view: "화면", View: "화면",
   "what is shown": "보이는 것", language: "언어",
