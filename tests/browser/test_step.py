@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import torch
 
+from pellucid.model.relative import rotate, rotation
 from pellucid.views.choice import Choice
 from pellucid.views.view import View
 from tests.browser.conftest import Open, Opened
@@ -161,6 +162,32 @@ def test_the_numbers_are_those_of_pytorch(open_page: Open, tmp_path: Path) -> No
     opened.set(**{"step.at": "decoder.output.probabilities"})
     best = found["logits"][row].softmax(-1).topk(10).values.tolist()
     assert values(opened, ".lesson .bars .line")[:10] == pytest.approx(best, abs=6e-4)
+
+
+def formula(opened: Opened, at: str) -> str:
+    """The formula of a step, its pieces one behind the other."""
+    opened.set(**{"step.at": at})
+    return str(opened.page.locator(".lesson math").text_content()).replace("\u2002", " ").replace("\u2003", " ")
+
+
+def test_rotary_positions_turn_the_pairs_that_the_model_turns(open_page: Open, tmp_path: Path) -> None:
+    task, trace = living(positions="rotary", rotary_base=500.0)
+    path = write_living_page(tmp_path / "rotary.html", task, [trace], "step")
+    opened = open_page.file(path, {"language": "en"})  # type: ignore[attr-defined]
+    assert formula(opened, "decoder.0.self_attn.turn") == "(qi,qi+dk/2)↦ rotation by pos·500−2i/dk"
+    x = torch.randn(1, 1, 1, 8)
+    turned = rotate(x, rotation(torch.tensor([3]), 8, 500.0, 1.0, ()))
+    for i in range(4):
+        angle = torch.tensor(3 * 500 ** (-2 * i / 8))
+        expected = x[..., i] * angle.cos() - x[..., i + 4] * angle.sin()
+        torch.testing.assert_close(turned[..., i], expected)
+
+
+def test_queries_that_are_turned_already_say_so(open_page: Open, tmp_path: Path) -> None:
+    opened, _, _ = opened_walk(open_page, tmp_path, "rotary")
+    for at, turned in (("self_attn", True), ("cross_attn", False)):
+        opened.set(**{"step.at": f"decoder.0.{at}.project"})
+        assert ("after the next step, which turns them" in opened.page.inner_text(".lesson")) is turned
 
 
 def test_the_mask_hides_what_comes_later(open_page: Open, tmp_path: Path) -> None:

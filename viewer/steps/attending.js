@@ -49,11 +49,13 @@ export const ATTENDING = {
       const { kit, record, place, head, D, tensors, step } = scene, { q, k, v, K, keys, weights } = seen(scene);
       const x = record.input.subarray(place * D, (place + 1) * D), d = kit.dimension("head", K), W = tensors.get(step.place + ".qkv_proj.weight");
       const places = kit.places(weights), vectors = [q, ...places.map(k)], most = kit.most(...vectors), mostV = kit.most(...places.map(v));
-      const whole = W && !scene.config.qk_norm && !(step.sublayer === "self_attn" && scene.config.positions === "rotary");
+      const turned = step.sublayer === "self_attn" && scene.config.positions === "rotary", whole = W && !scene.config.qk_norm && !turned;
       const column = whole && W.data.subarray((head * K + d) * D, (head * K + d + 1) * D), bias = tensors.get(step.place + ".qkv_proj.bias")?.data[head * K + d] ?? 0;
       return [
         lines(kit.strip(t("x, the word's vector"), x, { space: "model", symbol: "x" }), kit.strip(t("q, its query"), q, { space: "head", most, symbol: "q" })),
         column ? kit.sum(indexed("q", d), products(x, column), two(q[d]), { after: plus(bias) }) : null,
+        // The model tells of both as it multiplies them, behind the rotation.
+        turned ? el("p", { class: "note" }, t("q and k are shown as they are after the next step, which turns them.")) : null,
         heading(t("Keys k and values v of the words that can be looked at")),
         el("div", { class: "pairs" }, ...places.map((j) => el("div", { class: "pair" }, el("span", { class: "name" }, el("bdi", {}, label(keys[j], 14))),
           kit.strip("k", k(j), { space: "head", most }), kit.strip("v", v(j), { space: "head", most: mostV })))),
@@ -63,7 +65,7 @@ export const ATTENDING = {
     },
   },
   turn: {
-    formula: () => formula(row("(", sub("q", "2i"), ",", sub("q", "2i+1"), ")"), "↦", words("\u2002"), words("rotation by\u2002"), "pos", "·", sup("10000", row("−", "2i", "/", sub("d", "k")))),
+    formula: ({ config }) => formula(row("(", sub("q", "i"), ",", sub("q", row("i", "+", sub("d", "k"), "/", "2")), ")"), "↦", words("\u2002"), words("rotation by\u2002"), "pos", "·", sup(String(config.rotary_base), row("−", "2i", "/", sub("d", "k")))),
     says: () => t("This model does not add positions to its words. It turns each pair of numbers of a query and a key by an angle that grows with the position, so that their product depends on the distance between the words."),
     shows: (scene) => {
       const { kit } = scene, { q, k, keys, weights } = seen(scene), places = kit.places(weights), most = kit.most(q, ...places.map(k));

@@ -59,6 +59,7 @@ export const ko = {
   "To name the class of the whole text, the vector of the first token stands for it: attention has gathered there what counts.": "글 전체의 클래스를 정할 때는 첫 토큰의 벡터가 글을 대표합니다. 필요한 것을 어텐션이 그곳에 모아 두었습니다.",
   "It goes through one more layer.": "여기에 층을 하나 더 지납니다.", "after the layer": "층을 지난 뒤", "One product for each class, and the softmax over them: the probabilities of the classes.": "클래스마다 내적을 하나씩 구하고 소프트맥스를 취하면 클래스의 확률이 됩니다.", Logits: "로짓", Probabilities: "확률",
 
+  "q and k are shown as they are after the next step, which turns them.": "q와 k는 다음 단계에서 돌린 뒤의 값입니다.",
   "The word being written asks (query); every word of the source answers with a key, and offers a value. Queries come from the decoder, keys and values from the encoder's output m.":
     "지금 쓰려는 단어가 묻고(쿼리), 원문의 단어들이 키로 답하며 밸류를 내놓습니다. 쿼리는 디코더에서, 키와 밸류는 인코더의 출력 m에서 나옵니다.",
   "Each word's vector is multiplied by three learned matrices. The query says what the word looks for, the key what it can be found by, the value what it gives when it is found.":
