@@ -170,6 +170,26 @@ def formula(opened: Opened, at: str) -> str:
     return str(opened.page.locator(".lesson math").text_content()).replace("\u2002", " ").replace("\u2003", " ")
 
 
+@pytest.mark.parametrize(
+    "biases",
+    [
+        {"bias": True, "qkv_bias": False, "output_bias": True},
+        {"bias": False, "qkv_bias": True, "output_bias": False},
+        {"bias": False, "qkv_bias": None, "output_bias": True},
+    ],
+)
+def test_formulas_have_the_biases_of_the_model(open_page: Open, tmp_path: Path, biases: dict[str, Any]) -> None:
+    task, trace = living("decoder", norm="pre", **biases)
+    path = write_living_page(tmp_path / "biases.html", task, [trace], "step")
+    opened = open_page.file(path, {"language": "en"})  # type: ignore[attr-defined]
+    layer, bias = "decoder.0", biases["bias"]
+    assert formula(opened, f"{layer}.self_attn.norm").endswith("⊙γ+β") is bias
+    assert formula(opened, f"{layer}.self_attn.project").count("+b") == (3 if biases["qkv_bias"] else 0)
+    assert formula(opened, f"{layer}.self_attn.join").endswith("WO+b") is bias
+    assert formula(opened, f"{layer}.feed_forward.outer").endswith("W2+b2") is bias
+    assert formula(opened, "decoder.output.logits").endswith("+bw") is biases["output_bias"]
+
+
 def test_rotary_positions_turn_the_pairs_that_the_model_turns(open_page: Open, tmp_path: Path) -> None:
     task, trace = living(positions="rotary", rotary_base=500.0)
     path = write_living_page(tmp_path / "rotary.html", task, [trace], "step")

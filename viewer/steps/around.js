@@ -35,7 +35,7 @@ function normed(scene) {
 /** @param {Scene} scene */
 const normFormula = ({ config }) => (config.norm_type === "rms"
   ? formula("RMSNorm", "(", "x", ")", "=", frac("x", root(row("mean", "(", sup("x", "2"), ")"))), "⊙", "γ")
-  : formula("LayerNorm", "(", "x", ")", "=", frac(row("x", "−", "μ"), "σ"), "⊙", "γ", "+", "β"));
+  : formula("LayerNorm", "(", "x", ")", "=", frac(row("x", "−", "μ"), "σ"), "⊙", "γ", ...(config.bias ? ["+", "β"] : [])));
 
 /** @param {Scene} scene */
 const ofNorm = ({ step }) => [step.place + ".weight", step.place + ".bias"];
@@ -173,7 +173,7 @@ export const AROUND = {
     },
   },
   logits: {
-    formula: ({ tied }) => formula(sub("z", "w"), "=", "x", "·", tied ? sub("E", "w") : sub("W", "w")),
+    formula: ({ tied, config }) => formula(sub("z", "w"), "=", "x", "·", tied ? sub("E", "w") : sub("W", "w"), ...(config.output_bias ? ["+", sub("b", "w")] : [])),
     says: ({ tied, words: known }) => t("The last vector is multiplied with one vector for each of the {count} words. The larger the product, the better the word fits.", { count: known.width })
       + (tied ? " " + t("These vectors are the rows of the embedding table again: one matrix for both.") : ""),
     needs: ({ outputName }) => (outputName ? [outputName, "output_projection.bias"] : []),

@@ -37,9 +37,9 @@ const products = (a, b) => Array.from(a, (one, d) => [two(one), two(b[d])]);
 /** @type {Record<string, {formula: (scene: Scene) => Element, says: (scene: Scene) => string, shows: (scene: Scene) => (Node | null)[], needs?: (scene: Scene) => string[]}>} */
 export const ATTENDING = {
   project: {
-    formula: ({ step }) => {
-      const from = step.sublayer === "cross_attn" ? "m" : "x";
-      return formula("q", "=", "x", both("W", "i", "Q"), "+", "b", words(",\u2003"), "k", "=", from, both("W", "i", "K"), "+", "b", words(",\u2003"), "v", "=", from, both("W", "i", "V"), "+", "b");
+    formula: ({ step, config }) => {
+      const from = step.sublayer === "cross_attn" ? "m" : "x", bias = config.qkv_bias ? ["+", "b"] : [];
+      return formula("q", "=", "x", both("W", "i", "Q"), ...bias, words(",\u2003"), "k", "=", from, both("W", "i", "K"), ...bias, words(",\u2003"), "v", "=", from, both("W", "i", "V"), ...bias);
     },
     says: ({ step }) => (step.sublayer === "cross_attn"
       ? t("The word being written asks (query); every word of the source answers with a key, and offers a value. Queries come from the decoder, keys and values from the encoder's output m.")
@@ -135,7 +135,7 @@ export const ATTENDING = {
     },
   },
   join: {
-    formula: ({ record }) => formula("MultiHead", "=", "Concat", "(", sub("head", "0"), ",", "…", ",", sub("head", String(record.H - 1)), ")", sup("W", "O"), "+", "b"),
+    formula: ({ record, config }) => formula("MultiHead", "=", "Concat", "(", sub("head", "0"), ",", "…", ",", sub("head", String(record.H - 1)), ")", sup("W", "O"), ...(config.bias ? ["+", "b"] : [])),
     says: ({ record }) => t("All {heads} heads did the same with matrices of their own. What they give is laid side by side and mixed by one more matrix, which brings it back to the width of the model.", { heads: record.H }),
     needs: ({ step }) => [step.place + ".out_proj.weight", step.place + ".out_proj.bias"],
     shows: (scene) => {
