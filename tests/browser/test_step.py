@@ -320,6 +320,32 @@ def test_another_long_text_is_walked_through_by_its_own_numbers(open_page: Open,
     assert numbers(opened.page.inner_text(".lesson .sum"))[0] == number + 1
 
 
+def test_what_is_left_out_of_a_long_text_is_said(open_page: Open, tmp_path: Path) -> None:
+    task, _ = living(max_positions=160)
+    trace = task.trace("ein " * 60, "a dog " * 20)
+    path = write_living_page(tmp_path / "long.html", task, [trace], "step")
+    opened = open_page.file(path, {"language": "en", "step.at": "encoder.output.memory"})  # type: ignore[attr-defined]
+    count = len(trace.sequences["src"])
+    assert f"The first 40 of {count} tokens are shown." in opened.page.inner_text(".lesson")
+    assert opened.page.locator(".lesson .line").count() == 40
+    opened.set(**{"step.at": "decoder.0.self_attn.mask", "step.write": 3})
+    count = len(trace.sequences["tgt"])
+    said = f"24 of {count} tokens are shown: hidden ones, and those with the largest weights."
+    assert said in opened.page.inner_text(".lesson")
+    assert opened.page.locator(".lesson .struck").count() >= 20
+
+
+def test_the_inner_layer_is_as_wide_as_the_model_says(open_page: Open, tmp_path: Path) -> None:
+    task, trace = living("decoder", d_model=88, d_ff=120)
+    path = write_living_page(tmp_path / "wide.html", task, [trace], "step")
+    state = {"language": "en", "step.at": "decoder.0.feed_forward.inner", "step.write": 2}
+    opened = open_page.file(path, state)  # type: ignore[attr-defined]
+    said = opened.page.inner_text(".lesson")
+    assert "first up to 120 numbers." in said
+    assert " of 120 units are above 0 here." in said
+    assert opened.page.get_by_role("img", name="120 numbers from").count() == 2
+
+
 @pytest.mark.parametrize("width", [390, 1440])
 @pytest.mark.parametrize("language", ["en", "ko"])
 def test_it_fits_its_window(open_page: Open, tmp_path: Path, width: int, language: str) -> None:

@@ -10,6 +10,8 @@ import { called, heading, indexed, lines, plus, two } from "./kit.js";
 
 /** So many words are shown of a vocabulary. */
 export const TOP_WORDS = 10;
+/** So many tokens of the encoder's output. */
+const MEMORY_SHOWN = 40;
 
 /** The row of the chosen place. @param {Scene} scene @param {Float32Array} all */
 const at = ({ place }, all, width = 0) => all.subarray(place * width, (place + 1) * width);
@@ -134,18 +136,18 @@ export const AROUND = {
       if (record.gate) return formula("h", "=", name ?? "ReLU", "(", "x", sub("W", "g"), ")", "⊙", "(", inside, ")");
       return name ? formula("h", "=", name, "(", inside, ")") : formula("h", "=", "max", "(", "0", ",", inside, ")");
     },
-    says: ({ config, record }) => t("Each place by itself goes through a small network: first up to {wide} numbers.", { wide: record.up.length / record.input.length * config.d_model }) + " "
+    says: ({ config, record }) => t("Each place by itself goes through a small network: first up to {wide} numbers.", { wide: config.d_ff }) + " "
       + (config.activation === "relu" && !record.gate ? t("Whatever is negative becomes 0, so that only some of these units speak for this word.") : t("The activation lets some of these units through and holds others back.")),
     needs: ({ step }) => [step.place + ".up_proj.weight", step.place + ".up_proj.bias"],
     shows: (scene) => {
-      const { kit, record, D, tensors, step } = scene, F = (record.up.length / record.input.length) * D, x = at(scene, record.input, D), up = at(scene, record.up, F), h = at(scene, record.activated, F), d = kit.dimension("inner", F);
+      const { kit, record, D, tensors, step, config } = scene, F = config.d_ff, x = at(scene, record.input, D), up = at(scene, record.up, F), h = at(scene, record.activated, F), d = kit.dimension("inner", F);
       const W = tensors.get(step.place + ".up_proj.weight"), bias = tensors.get(step.place + ".up_proj.bias")?.data[d] ?? 0, active = h.filter((/** @type {number} */ one) => one > 0).length;
       return [
         lines(kit.strip(t("x, what comes in"), x, { space: "model", symbol: "x" }), record.gate ? kit.strip(t("the gate"), at(scene, record.gate, F), { space: "inner", symbol: "g" }) : null,
           kit.strip(record.gate ? "x W₁ + b₁" : t("before the activation"), up, { space: "inner", symbol: "u" }), kit.strip(t("after the activation"), h, { space: "inner", symbol: "h" })),
         el("p", { class: "note" }, t("{active} of {all} units are above 0 here.", { active, all: F })),
         W ? kit.sum(indexed("u", d), Array.from(x, (one, i) => [two(one), two(W.data[d * D + i])]), two(up[d]), { after: plus(bias) }) : null,
-        record.gate ? null : el("p", { class: "sum" }, indexed("h", d), scene.config.activation === "relu" ? ` = max(0, ${two(up[d])}) = ` : ` = ${scene.config.activation}(${two(up[d])}) = `, el("b", {}, two(h[d]))),
+        record.gate ? null : el("p", { class: "sum" }, indexed("h", d), config.activation === "relu" ? ` = max(0, ${two(up[d])}) = ` : ` = ${config.activation}(${two(up[d])}) = `, el("b", {}, two(h[d]))),
       ];
     },
   },
@@ -154,7 +156,7 @@ export const AROUND = {
     says: () => t("Then back down to the width of the model. What a unit of the inner layer adds to the word is a learned vector, times how much the unit speaks."),
     needs: ({ step }) => [step.place + ".down_proj.weight", step.place + ".down_proj.bias"],
     shows: (scene) => {
-      const { kit, record, D, tensors, step } = scene, F = (record.up.length / record.input.length) * D, h = at(scene, record.activated, F), y = at(scene, record.output, D), d = kit.dimension("model", D);
+      const { kit, record, D, tensors, step, config } = scene, F = config.d_ff, h = at(scene, record.activated, F), y = at(scene, record.output, D), d = kit.dimension("model", D);
       const W = tensors.get(step.place + ".down_proj.weight"), bias = tensors.get(step.place + ".down_proj.bias")?.data[d] ?? 0;
       // Units that are silent add nothing, and are left out of the sum.
       const order = W ? Array.from({ length: F }, (_, f) => f).filter((f) => h[f] !== 0).sort((a, b) => Math.abs(h[b] * W.data[d * F + b]) - Math.abs(h[a] * W.data[d * F + a])) : [];
@@ -168,8 +170,9 @@ export const AROUND = {
     formula: () => formula("m", "=", "Encoder", "(", "x", ")"),
     says: () => t("The encoder is done: each word of the source has a vector that knows its neighbours. The cross-attention of every decoder layer takes its keys and values from these vectors."),
     shows: (scene) => {
-      const { kit, record, D, tokens } = scene, all = record.output ?? record.after, shown = tokens.src.slice(0, 40), most = kit.most(all);
-      return [lines(...shown.map((token, i) => kit.strip(label(token, 16), all.subarray(i * D, (i + 1) * D), { space: "model", most, symbol: "m" }))), kit.left(shown.length, tokens.src.length)];
+      const { kit, record, D, tokens } = scene, all = record.output ?? record.after, shown = tokens.src.slice(0, MEMORY_SHOWN), most = kit.most(all);
+      const left = { shown: shown.length, count: tokens.src.length };
+      return [lines(...shown.map((token, i) => kit.strip(label(token, 16), all.subarray(i * D, (i + 1) * D), { space: "model", most, symbol: "m" }))), kit.left(left.shown, left.count, t("The first {shown} of {count} tokens are shown.", left))];
     },
   },
   logits: {

@@ -94,9 +94,10 @@ export const ATTENDING = {
       : t("These words are hidden: their scores become −∞, so that nobody looks at them.")),
     shows: (scene) => {
       const { kit, record, place, tokens, step } = scene, { keys, scores, weights, allowed } = seen(scene), places = kit.places(weights.map((/** @type {number} */ one, /** @type {number} */ j) => one + (allowed(j) ? 0 : 0.5)));
-      const rows = tokens[step.stack === "encoder" ? "src" : "tgt"];
+      const rows = tokens[step.stack === "encoder" ? "src" : "tgt"], left = { shown: places.length, count: keys.length };
       return [el("div", { class: "beside" },
-        el("div", {}, heading(t("The scores of “{word}”", { word: called(scene.token) })), lines(...places.map((j) => kit.row(keys[j], { chosen: false, choose: null, middle: null, value: allowed(j) ? two(scores[j]) : `${two(scores[j])} → −∞`, struck: !allowed(j) }))), kit.left(places.length, keys.length)),
+        el("div", {}, heading(t("The scores of “{word}”", { word: called(scene.token) })), lines(...places.map((j) => kit.row(keys[j], { chosen: false, choose: null, middle: null, value: allowed(j) ? two(scores[j]) : `${two(scores[j])} → −∞`, struck: !allowed(j) }))),
+          kit.left(left.shown, left.count, t("{shown} of {count} tokens are shown: hidden ones, and those with the largest weights.", left))),
         el("div", {}, heading(t("Who may see whom: a row looks, a column is looked at")), scene.triangle(record, rows, keys, place))),
       ];
     },

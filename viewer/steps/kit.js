@@ -79,9 +79,14 @@ export class Kit {
     return [...new Set([...always, ...largest(weights, MOST_TOKENS)])].sort((a, b) => a - b);
   }
 
-  /** Says what of a long row is left out. @param {number} shown @param {number} count */
-  left(shown, count) {
-    return shown < count ? el("p", { class: "note" }, t("{shown} of {count} tokens are shown: those with the largest weights.", { shown, count })) : null;
+  /**
+   * Says what of a long row is left out.
+   * @param {number} shown
+   * @param {number} count
+   * @param {string} [which] are shown, where they are not those of `places`
+   */
+  left(shown, count, which = t("{shown} of {count} tokens are shown: those with the largest weights.", { shown, count })) {
+    return shown < count ? el("p", { class: "note" }, which) : null;
   }
 
   /**

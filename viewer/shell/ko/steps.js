@@ -81,5 +81,6 @@ export const ko = {
   "What the head gives: the sum": "헤드의 결과: 합", "This head is switched off: it gives zeros.": "이 헤드는 꺼져 있어 0만 내보냅니다.", "Weight times value, word by word": "단어마다 가중치 × 밸류",
   "All {heads} heads did the same with matrices of their own. What they give is laid side by side and mixed by one more matrix, which brings it back to the width of the model.":
     "헤드 {heads}개가 저마다의 행렬로 같은 일을 했습니다. 그 결과를 나란히 이어 붙이고 행렬을 하나 더 곱해 섞으면, 모델의 너비로 돌아옵니다.", "all heads, side by side": "이어 붙인 헤드들",
-  "{count} numbers from {least} to {largest}": "{least}에서 {largest}까지의 숫자 {count}개", "number {place} of {count}": "숫자 {count}개 중 {place}번째", "{shown} of {count} tokens are shown: those with the largest weights.": "토큰 {count}개 가운데 가중치가 큰 {shown}개만 보여 줍니다.", "all {count} terms": "항 {count}개 모두",
+  "{count} numbers from {least} to {largest}": "{least}에서 {largest}까지의 숫자 {count}개", "number {place} of {count}": "숫자 {count}개 중 {place}번째", "{shown} of {count} tokens are shown: those with the largest weights.": "토큰 {count}개 가운데 가중치가 큰 {shown}개만 보여 줍니다.",
+  "{shown} of {count} tokens are shown: hidden ones, and those with the largest weights.": "토큰 {count}개 가운데 가려진 것과 가중치가 큰 것, 모두 {shown}개만 보여 줍니다.", "The first {shown} of {count} tokens are shown.": "토큰 {count}개 가운데 처음 {shown}개만 보여 줍니다.", "all {count} terms": "항 {count}개 모두",
 };
