@@ -1,11 +1,14 @@
 """What the viewer shows is what Python computes, for every family and every way of storing."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from pellucid.analysis.weights import hide_tokens, kept_tokens, merge_words
 from pellucid.tracing.trace import Trace
 from tests.browser.conftest import Open, Opened
+from tests.browser.living_pages import TEXT, living, write_living_page
 from tests.browser.traces import made, pair, traced, translation
 
 pytestmark = pytest.mark.browser
@@ -157,6 +160,22 @@ def test_rotary_positions_are_undone(open_page: Open) -> None:
         [first * np.cos(angles) + second * np.sin(angles), second * np.cos(angles) - first * np.sin(angles)]
     )
     assert np.array(opened.ask("Array.from(p.app.shown.k)")) == pytest.approx(exact.ravel(), abs=5e-3)
+
+
+@pytest.mark.parametrize("waves", [(), (4.0, 16.0)])
+def test_turns_that_the_base_does_not_tell_are_not_undone(
+    open_page: Open, tmp_path: Path, waves: tuple[float, ...]
+) -> None:
+    slowed = {"positions": "rotary", "rotary_factor": 4.0, "rotary_wavelengths": waves}
+    task, trace = living("decoder", **slowed)
+    path = write_living_page(tmp_path / "slowed.html", task, [trace], "neuron")
+    state = {"rotary": "before", "layer": 1, "head": 1}
+    opened = open_page.file(path, {"language": "en", **state})  # type: ignore[attr-defined]
+    for _ in range(2):
+        assert opened.page.locator(".bar").get_by_label("Vectors").count() == 0
+        keys = np.array(opened.ask("Array.from(p.app.shown.k)"))
+        assert keys == pytest.approx(trace["decoder.self"].k[1, 1].ravel(), abs=5e-3)
+        opened.ask("p.app.live.trace(a).then((found) => p.app.show(found))", TEXT)
 
 
 def test_the_neuron_view_takes_a_score_apart(open_page: Open) -> None:

@@ -89,7 +89,8 @@ function attention(kind, layers, sequences, config, prefix, bytes) {
   /** @type {any} */
   const described = {
     name: kind.name, queries: kind.queries, keys: kind.keys, layers: layers.length, heads: H, kv_heads: G, width: K,
-    rotary_base: config.positions === "rotary" && kind.block === "self_attn" ? config.rotary_base : null, store: "vectors",
+    // With a factor the base alone does not say by how much queries and keys were turned.
+    rotary_base: config.positions === "rotary" && config.rotary_factor === 1 && kind.block === "self_attn" ? config.rotary_base : null, store: "vectors",
     stored: layers.map((record, n) => {
       bytes[`${name}.${n}`] = vectors(record.q, record.k, G, M, K);
       return { island: `${name}.${n}`, digits: "f32" };

@@ -46,7 +46,8 @@ class AttentionTrace:
     bias: Array | None = None
     """The numbers that were added to the scores, (1 or N, 1 or H, L, M)."""
     rotary_base: float | None = None
-    """The base of rotary positions, by which the turn of queries and keys can be undone."""
+    """The base of rotary positions, by which the turn of queries and keys can be undone where the trace's model has no
+    `rotary_factor`."""
     value_norms: Array | None = None
     """(N, H, M): how long the vector is that each key's value adds to the output, through the head's part of W^O."""
 

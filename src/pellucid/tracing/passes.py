@@ -127,12 +127,15 @@ def rotary_base_of(model: Model) -> float | None:
 def describe(model: Model) -> dict[str, str | int | float]:
     """Returns what a trace says of its model."""
     config = model.config
-    return {
+    about: dict[str, str | int | float] = {
         "name": type(model).__name__,
         "family": config.family,
         "d_model": config.d_model,
         "weights": checksum(model),
     }
+    if config.positions == "rotary" and config.rotary_factor != 1:
+        about["rotary_factor"] = config.rotary_factor
+    return about
 
 
 def provenance(model: nn.Module) -> dict[str, str]:

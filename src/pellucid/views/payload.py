@@ -122,7 +122,8 @@ def _attention(
         "heads": attention.num_heads,
         "kv_heads": attention.num_kv_heads,
         "width": attention.head_width,
-        "rotary_base": attention.rotary_base,
+        # With a factor the base alone does not say by how much queries and keys were turned.
+        "rotary_base": None if "rotary_factor" in trace.model else attention.rotary_base,
         "store": store,
         "divided": trace.divides_scores,
     }

@@ -164,6 +164,14 @@ def test_rotary_positions_are_told_of_self_attention_alone() -> None:
     assert trace(encoder(), source())["encoder.self"].rotary_base is None
 
 
+@pytest.mark.parametrize("waves", [(), (4.0, 16.0)])
+def test_a_trace_tells_that_rotary_positions_have_a_factor(waves: tuple[float, ...]) -> None:
+    slowed = trace(transformer(positions="rotary", rotary_factor=4.0, rotary_wavelengths=waves), source(), source())
+    assert slowed.model["rotary_factor"] == 4
+    for fields in ({"positions": "rotary"}, {"rotary_factor": 4.0}):
+        assert "rotary_factor" not in trace(transformer(**fields), source(), source()).model
+
+
 def test_a_bias_that_all_layers_share_is_kept_once() -> None:
     found = trace(transformer(**KINDS["relative"]), source(7), source(5))
     bias = found["encoder.self"].bias
