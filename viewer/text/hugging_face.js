@@ -5,7 +5,7 @@ import { modelFrom } from "./json_models.js";
 import { escaped } from "./json_patterns.js";
 import { cutterFrom, joinerFrom, normalizerFrom } from "./json_parts.js";
 import { bytesSpelled, isBytes } from "./spelling.js";
-import { decoded, sound } from "./utf8.js";
+import { byteToken, decoded, sound } from "./utf8.js";
 
 /**
  * @typedef {Object} Added a token that is added to the model's vocabulary
@@ -101,8 +101,7 @@ export class HuggingFaceTokenizer {
       try {
         return decoded(bytes, true).replaceAll(" ", "▁");
       } catch {
-        return Array.from(bytes, (byte) => (byte > 0x20 && byte < 0x7f ? String.fromCharCode(byte)
-          : `<0x${byte.toString(16).toUpperCase().padStart(2, "0")}>`)).join("");
+        return Array.from(bytes, (byte) => (byte > 0x20 && byte < 0x7f ? String.fromCharCode(byte) : byteToken(byte))).join("");
       }
     });
   }

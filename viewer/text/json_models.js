@@ -1,10 +1,8 @@
 // The models of a tokenizer.json: BPE by its list of merges, WordPiece, whole words, unigram.
 
 import { Agenda } from "./bpe.js";
-import { PieceTable, bestPath } from "./unigram.js";
-import { utf8 } from "./utf8.js";
-
-const UNKNOWN_PENALTY = 10;
+import { PieceTable, UNKNOWN_PENALTY, bestPath } from "./unigram.js";
+import { byteToken, utf8 } from "./utf8.js";
 
 /**
  * The table of a model's tokens, and the function that cuts a word into their ids.
@@ -34,7 +32,7 @@ export function modelFrom(model) {
  * @param {Map<string, number>} vocabulary
  */
 function byteIds(text, vocabulary) {
-  const ids = Array.from(utf8(text), (byte) => vocabulary.get(`<0x${byte.toString(16).toUpperCase().padStart(2, "0")}>`));
+  const ids = Array.from(utf8(text), (byte) => vocabulary.get(byteToken(byte)));
   return ids.every((id) => id !== undefined) ? /** @type {number[]} */ (ids) : null;
 }
 

@@ -1,5 +1,6 @@
 // The components of a tokenizer.json around its model: what spells a text, what cuts it into words, what joins pieces.
 
+import { cleanUpSpaces } from "./numbered.js";
 import { SPACE_MARK, shortestRule } from "./sentencepiece_normalizer.js";
 import { BYTE_OF, bytesSpelled, isBytes } from "./spelling.js";
 import { patternOf, split } from "./json_patterns.js";
@@ -161,7 +162,7 @@ export function joinerFrom(spec) {
     case "WordPiece": return (pieces) => pieces.map((piece, i) => {
       if (i && piece.startsWith(spec.prefix)) piece = piece.slice(spec.prefix.length);
       else if (i) piece = ` ${piece}`;
-      return spec.cleanup ? CLEANED.reduce((all, [spaced, plain]) => all.replaceAll(spaced, plain), piece) : piece;
+      return spec.cleanup ? cleanUpSpaces(piece).replaceAll(" do not", " don't") : piece;
     });
     case "Metaspace": {
       const mark = spec.replacement ?? SPACE_MARK, dropped = schemeOf(spec) !== "never";
@@ -184,11 +185,6 @@ export function joinerFrom(spec) {
     default: return refuse("decoder", spec);
   }
 }
-
-const CLEANED = [
-  [" .", "."], [" ?", "?"], [" !", "!"], [" ,", ","], [" ' ", "'"], [" n't", "n't"], [" 'm", "'m"], [" do not", " don't"],
-  [" 's", "'s"], [" 've", "'ve"], [" 're", "'re"],
-];
 
 /**
  * Bytes that make up characters become these; of others each is U+FFFD.

@@ -2,7 +2,7 @@
 
 import { SPACES } from "./normalization.js";
 import { piecesOf } from "./spelling.js";
-import { characterAt } from "./utf8.js";
+import { characterAt, hex } from "./utf8.js";
 import { wordEnds } from "./words.js";
 
 /**
@@ -76,8 +76,8 @@ function textsOf(pieces) {
     }
     for (let part = place; part < pieces.length && bounds[part] < end; part++) {
       const bytes = data.subarray(Math.max(start, bounds[part]), Math.min(end, bounds[part + 1]));
-      const hex = Array.from(bytes, (byte) => byte.toString(16).toUpperCase().padStart(2, "0")).join(" ");
-      if (hex) found[part].text += `${character}[${hex}]`;
+      const digits = Array.from(bytes, hex).join(" ");
+      if (digits) found[part].text += `${character}[${digits}]`;
     }
   }
   return found;

@@ -3,10 +3,9 @@
 import { joinPairs } from "./bpe.js";
 import { BYTE, CONTROL, NORMAL, UNKNOWN, UNUSED, USER_DEFINED, damaged, readModel } from "./sentencepiece_file.js";
 import { SPACE_MARK, Symbols, normalizerOf } from "./sentencepiece_normalizer.js";
-import { PieceTable, bestPath } from "./unigram.js";
-import { characterAt, utf8 } from "./utf8.js";
+import { PieceTable, UNKNOWN_PENALTY, bestPath } from "./unigram.js";
+import { byteToken, characterAt, utf8 } from "./utf8.js";
 
-const UNKNOWN_PENALTY = 10;
 /** What a symbol's bytes beyond the first count, where a normal piece has the logarithm of its probability. */
 const SYMBOL_BONUS = 0.1;
 
@@ -80,7 +79,7 @@ export class SentencePiece {
       const unknown = id === this.#unknown;
       if (unknown && this.hasBytes) {
         for (const byte of utf8(piece)) {
-          const spelled = `<0x${byte.toString(16).toUpperCase().padStart(2, "0")}>`;
+          const spelled = byteToken(byte);
           found.push({ piece: spelled, id: this.idOf(spelled) });
         }
       } else if (unknown && afterUnknown) found[found.length - 1].piece += piece;

@@ -1,5 +1,8 @@
 // The most probable pieces of a text (unigram), found as SentencePiece finds them, in its arithmetic.
 
+/** So much less than the least probable piece a character counts that no piece has. */
+export const UNKNOWN_PENALTY = 10;
+
 /** Pieces in the order of the alphabet, among which those that a text goes on with are found letter by letter. */
 export class PieceTable {
   #pieces; #ids;

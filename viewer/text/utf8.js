@@ -17,6 +17,12 @@ export const utf8 = (text) => encoder.encode(sound(text));
  */
 export const decoded = (bytes, strict = false) => new TextDecoder("utf-8", { ignoreBOM: true, fatal: strict }).decode(bytes);
 
+/** Two hexadecimal digits. @param {number} byte */
+export const hex = (byte) => byte.toString(16).toUpperCase().padStart(2, "0");
+
+/** The piece that stands for a byte in vocabularies with byte fallback. @param {number} byte */
+export const byteToken = (byte) => `<0x${hex(byte)}>`;
+
 /**
  * The number of bytes of the character at a place, and its code; -1 where they spell none.
  * @param {ArrayLike<number>} bytes

@@ -2,11 +2,11 @@
 
 import { normalizerBy } from "./normalization.js";
 import { SPECIAL_TOKENS } from "./subwords.js";
-import { decoded, utf8 } from "./utf8.js";
+import { byteToken, decoded, utf8 } from "./utf8.js";
 import { cutWords, joinWords } from "./words.js";
 
 const FORMAT = "pellucid-vocabulary/1", KINDS = ["words", "characters", "bytes", "spaces"], UNKNOWN = 3, FIRST_BYTE = 4;
-const BYTES = Array.from({ length: 256 }, (_, byte) => `<0x${byte.toString(16).toUpperCase().padStart(2, "0")}>`);
+const BYTES = Array.from({ length: 256 }, (_, byte) => byteToken(byte));
 
 export class Vocabulary {
   #entries; #normalize; #lowercase; #ids; #listing;
