@@ -50,15 +50,12 @@ def test_the_lens_is_pythons(open_page: Open, tmp_path: Path, name: str) -> None
 
 
 def percent(probability: float) -> str:
-    if probability >= 0.0995:
-        return f"{round(100 * probability)} %"
-    return f"{opened_figure(100 * probability)} %"
-
-
-def opened_figure(value: float) -> str:
-    """Two digits that count, as JavaScript's toPrecision writes them."""
-    text = f"{value:#.2g}"
-    return text.split("e")[0].rstrip(".")
+    """A probability as all views of the page write it."""
+    if probability < 0.0005:
+        return "< 0.1 %"
+    if probability < 0.01:
+        return f"{100 * probability:.1f} %"
+    return "> 99 %" if probability > 0.995 else f"{round(100 * probability)} %"
 
 
 @pytest.mark.parametrize("name", FAMILIES)
@@ -161,6 +158,17 @@ def test_what_python_put_into_the_page_is_shown_without_a_model(open_page: Open,
     opened.set(view="contributions")
     assert "“dog”" in opened.page.inner_text(".conclusion")
     assert opened.page.locator(".bar").get_by_label("against").count() == 0
+
+
+def test_what_is_hardly_probable_is_told_so(open_page: Open, tmp_path: Path) -> None:
+    task, trace = living(**FAMILIES["pre"])
+    found = pellucid.lens(task, trace).to_json()
+    found["cells"][0][0]["chosen"] = 1e-9
+    path = tmp_path / "static.html"
+    write_page(path, [trace], view="lens", extras={"lens": {"traces": [found]}})
+    opened = open_page.file(path, {"language": "en"})  # type: ignore[attr-defined]
+    assert opened.ask("p.read(0, 0)")["figures"][1][1] == "< 0.1 %"
+    assert opened.set(language="ko").ask("p.read(0, 0)")["figures"][1][1] == "< 0.1%"
 
 
 def test_of_several_words_that_python_explained_one_can_be_chosen(open_page: Open, tmp_path: Path) -> None:

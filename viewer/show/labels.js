@@ -20,6 +20,9 @@ export function visible(text) {
 /** The same for running text, in which a space is a space. @param {string} text */
 export const plain = (text) => visible(text).replaceAll("␣", " ");
 
+/** A word by itself, without the space around it. @param {string} text @param {number} [most] */
+export const bare = (text, most = 20) => shorten(plain(text.trim() || text) || "∅", most);
+
 /**
  * At most `most` characters as a reader counts them, "…" for the rest.
  * @param {string} text

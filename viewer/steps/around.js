@@ -1,7 +1,7 @@
 // The steps around attention: embeddings, residual sums, norms, the feed-forward network, and what comes out at the end.
 
 import { button, el } from "../dom.js";
-import { figure, label, plain, shorten } from "../show/labels.js";
+import { figure, label } from "../show/labels.js";
 import { t } from "../shell/language.js";
 import { formula, frac, root, row, sub, sum, sup, words } from "./formula.js";
 import { called, heading, indexed, lines, plus, two } from "./kit.js";
@@ -217,6 +217,3 @@ export const AROUND = {
     shows: (scene) => [heading(t("Logits")), logitBars(scene), heading(t("Probabilities")), ...probabilityBars(scene)],
   },
 };
-
-/** A word as bars name it. @param {string} text */
-export const bare = (text) => shorten(plain(text.trim() || text) || "∅", 20);

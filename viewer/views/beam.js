@@ -4,7 +4,7 @@ import { button, tick } from "../dom.js";
 import { layout, path } from "../data/tree.js";
 import { text } from "../show/axis.js";
 import { csv } from "../show/csv.js";
-import { figure, label, quoted, shorten, visible } from "../show/labels.js";
+import { figure, label, plain, quoted, shorten } from "../show/labels.js";
 import { MatrixPicture } from "../show/matrix.js";
 import { aside, named, panels } from "../show/panels.js";
 import { Picture } from "../show/picture.js";
@@ -121,7 +121,7 @@ class Beam {
   /** @param {Node[]} nodes */
   #written(nodes) {
     const texts = nodes.filter((node) => !node.token.special).map((node) => node.token.text.slice(0, 400));
-    return shorten(visible(texts.join("").trim()).replaceAll("␣", " "), 160);
+    return shorten(plain(texts.join("").trim()), 160);
   }
 
   #measure() {

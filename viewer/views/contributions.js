@@ -4,7 +4,7 @@ import { carried, explained } from "../data/explained.js";
 import { el, select, write } from "../dom.js";
 import { span, text } from "../show/axis.js";
 import { csv } from "../show/csv.js";
-import { figure, plain, shorten } from "../show/labels.js";
+import { bare, figure } from "../show/labels.js";
 import { named } from "../show/panels.js";
 import { Picture } from "../show/picture.js";
 import { ko } from "../shell/ko/texts.js";
@@ -77,7 +77,7 @@ class Contributions {
     const fixed = !app.live, put = carried(app, "contributions");
     // Without a model the words are those that Python has explained.
     const rows = this.#words.map((_, i) => i).filter((row) => !fixed || (Array.isArray(put) && put.some((/** @type {any} */ one) => one.row === row)));
-    const word = rows.length < 2 ? null : select(t("Word"), rows.map((i) => [String(i), `${i + 1} · ${shorten(plain(this.#words[i].text.trim()), 16)}`]), String(this.#row),
+    const word = rows.length < 2 ? null : select(t("Word"), rows.map((i) => [String(i), `${i + 1} · ${bare(this.#words[i].text, 16)}`]), String(this.#row),
       (row) => app.state.set({ "contributions.row": row, "contributions.against": "" }));
     this.rivals = fixed ? null : select(t("against"), [["", t("the likeliest other")]], this.#against, (against) => app.state.set({ "contributions.against": against }));
     return [word, this.rivals, order].filter(Boolean);
@@ -103,7 +103,8 @@ class Contributions {
     const list = /** @type {HTMLSelectElement} */ (/** @type {HTMLElement} */ (this.rivals).querySelector("select")), key = others.map((one) => one.id).join();
     if (this.listed === key) return;
     this.listed = key;
-    list.replaceChildren(...others.map((one, i) => option(i ? String(one.id) : "", `${shorten(plain(one.text.trim() || one.text), 16)} (${figure(one.probability, 3)})`)), option("none", t("nothing: the logit itself")));
+    const option = (/** @type {string} */ value, /** @type {string} */ name) => write(el("option", { value }), name);
+    list.replaceChildren(...others.map((one, i) => option(i ? String(one.id) : "", `${bare(one.text, 16)} (${figure(one.probability, 3)})`)), option("none", t("nothing: the logit itself")));
     list.value = this.#against;
   }
 
@@ -188,7 +189,7 @@ class Contributions {
   }
 
   get #sides() {
-    const { word, against } = /** @type {any} */ (this.#found), name = (/** @type {any} */ one) => `“${shorten(plain(one.text.trim() || one.text), 24)}”`;
+    const { word, against } = /** @type {any} */ (this.#found), name = (/** @type {any} */ one) => `“${bare(one.text, 24)}”`;
     return { word: name(word), against: against && name(against) };
   }
 
@@ -276,11 +277,3 @@ const signed = (value) => (value > 0 ? "+" : "") + figure(value, 3);
 
 /** @param {number} many */
 const times = (many) => (many < 10 ? many.toFixed(1) : many < 1e6 ? String(Math.round(many)) : many.toExponential(0).replace("e+", " · 10^"));
-
-/** @param {string} value @param {string} name */
-function option(value, name) {
-  const made = document.createElement("option");
-  made.value = value;
-  made.textContent = name;
-  return made;
-}

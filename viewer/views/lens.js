@@ -3,11 +3,12 @@
 import { carried, explained } from "../data/explained.js";
 import { span, text } from "../show/axis.js";
 import { csv } from "../show/csv.js";
-import { figure, label, plain, quoted, shorten } from "../show/labels.js";
+import { bare, figure, label, quoted } from "../show/labels.js";
 import { Picture } from "../show/picture.js";
 import { ko } from "../shell/ko/texts.js";
 import { t } from "../shell/language.js";
 import { named } from "../show/panels.js";
+import { percent } from "../writing/words.js";
 
 /** @typedef {import("../analysis/lens.js").LensCell} LensCell */
 /** @typedef {import("../show/picture.js").Window} Window */
@@ -120,7 +121,7 @@ class Lens {
     ctx.fillRect(x + 1, y + 1, this.width - 2, HEIGHT - 2);
     ctx.fillStyle = colours.inkOn(best.probability);
     ctx.font = `${cell.rank === 0 ? 600 : 400} 13px ${colours.font}`;
-    text(ctx, word(best), x + this.width / 2, y + HEIGHT / 2 + 0.5, "center", this.width - 12);
+    text(ctx, bare(best.text), x + this.width / 2, y + HEIGHT / 2 + 0.5, "center", this.width - 12);
     if (cell.rank > 0) return;
     // The word that was written in the end is the first here: a line says so, not the colour alone.
     ctx.fillRect(x + 8, y + HEIGHT - 5, this.width - 16, 1.5);
@@ -151,7 +152,7 @@ class Lens {
     const cell = event && this.size.rows ? this.#at(x, y) : null;
     this.app.hover(cell);
     if (!cell || !event) return this.app.tip.hide();
-    this.app.tip.show(event, [this.stages[cell.row], ...this.#cell(cell.row, cell.column).top.map((one) => `${percent(one.probability)}  ${word(one)}`)]);
+    this.app.tip.show(event, [this.stages[cell.row], ...this.#cell(cell.row, cell.column).top.map((one) => `${percent(one.probability)}  ${bare(one.text)}`)]);
   }
 
   mark() { this.picture.mark(); }
@@ -166,9 +167,9 @@ class Lens {
     const cell = this.#cell(row, column), written = quoted(this.tokens[column]);
     const names = [this.stages[row], t("the place of {word}", { word: written })];
     /** @type {[string, string][]} */
-    const figures = [[t("likeliest"), `${word(cell.top[0])} ${percent(cell.top[0].probability)}`], [t("the word that was written"), percent(cell.chosen)],
+    const figures = [[t("likeliest"), `${bare(cell.top[0].text)} ${percent(cell.top[0].probability)}`], [t("the word that was written"), percent(cell.chosen)],
       [t("more probable than it"), cell.rank === 0 ? t("none") : String(cell.rank)]];
-    return { names, figures, text: `${names.join(", ")}: ${cell.top.map((one) => `${word(one)} ${percent(one.probability)}`).join(", ")}` };
+    return { names, figures, text: `${names.join(", ")}: ${cell.top.map((one) => `${bare(one.text)} ${percent(one.probability)}`).join(", ")}` };
   }
 
   label() { return t("what each layer would write: {stages} stages by {words} words", { stages: this.size.rows, words: this.size.columns }); }
@@ -177,7 +178,7 @@ class Lens {
     return {
       row: (/** @type {number} */ row) => this.stages[row],
       column: (/** @type {number} */ column) => quoted(this.tokens[column]),
-      cell: (/** @type {number} */ row, /** @type {number} */ column) => { const best = this.#cell(row, column).top[0]; return `${word(best)} ${percent(best.probability)}`; },
+      cell: (/** @type {number} */ row, /** @type {number} */ column) => { const best = this.#cell(row, column).top[0]; return `${bare(best.text)} ${percent(best.probability)}`; },
     };
   }
 
@@ -192,7 +193,7 @@ class Lens {
       columns: [t("stage"), t("likeliest"), t("probability"), t("the word that was written"), t("others")],
       rows: this.stages.map((name, row) => {
         const cell = this.#cell(row, column);
-        return [name, word(cell.top[0]), figure(cell.top[0].probability), figure(cell.chosen), cell.top.slice(1).map((one) => `${word(one)} ${percent(one.probability)}`).join(", ")];
+        return [name, bare(cell.top[0].text), figure(cell.top[0].probability), figure(cell.chosen), cell.top.slice(1).map((one) => `${bare(one.text)} ${percent(one.probability)}`).join(", ")];
       }),
     };
   }
@@ -215,12 +216,4 @@ function stageName(stage) {
   const [, layer, sublayer] = /^layer (\d+) (\w+)$/.exec(stage) ?? [];
   if (!sublayer) return stage === "embedding" ? t("embedding") : stage;
   return t("layer {layer}, {sublayer}", { layer, sublayer: t({ self_attn: "self-attention", cross_attn: "cross-attention", feed_forward: "feed-forward" }[sublayer] ?? sublayer) });
-}
-
-/** @param {{text: string}} one */
-function word({ text }) { return shorten(plain(text.trim() || text) || "∅", 18); }
-
-/** @param {number} probability */
-export function percent(probability) {
-  return probability >= 0.0995 ? `${Math.round(100 * probability)} %` : `${(100 * probability).toPrecision(2).replace(/e.*/, "")} %`;
 }
