@@ -63,16 +63,25 @@ export function painted(app) {
 }
 
 /**
+ * Saves what is shown, under a name that says what it is.
  * @param {import("./app.js").App} app
  * @param {Blob} blob
  * @param {string} kind
  */
 function save(app, blob, kind) {
-  const address = URL.createObjectURL(blob);
   const parts = [app.view.name, app.attention?.name, "layer" + app.layer, "head" + app.head].filter(Boolean);
-  const link = el("a", { href: address, download: parts.join("-").replaceAll(".", "-") + "." + kind });
-  link.click();
-  setTimeout(() => URL.revokeObjectURL(address), 10000);
+  download(blob, parts.join("-").replaceAll(".", "-") + "." + kind);
+}
+
+/**
+ * Hands a file to the browser, which saves it.
+ * @param {Blob} blob
+ * @param {string} name
+ */
+export function download(blob, name) {
+  const address = URL.createObjectURL(blob);
+  el("a", { href: address, download: name }).click();
+  setTimeout(() => URL.revokeObjectURL(address), 10_000);
 }
 
 /**

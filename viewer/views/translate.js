@@ -9,7 +9,7 @@ import { follow, MOST_CHARACTERS, MOST_LINES, session } from "../writing/session
 import { changes, leastSure, percent, sureness } from "../writing/words.js";
 import { button, el, select, tick, write } from "../dom.js";
 import { plain, shorten } from "../show/labels.js";
-import { copy } from "../shell/dialogs.js";
+import { copy, download } from "../shell/dialogs.js";
 import { t } from "../shell/language.js";
 import { ko as shared } from "../shell/ko/overview.js";
 import { ko } from "../shell/ko/translating.js";
@@ -76,7 +76,7 @@ class Translate {
     this.cut = el("p", { class: "faint", hidden: true }, t("Only the first {count} lines are translated.", { count: MOST_LINES }));
     this.heading = el("h2", {}, t("Other translations"));
     const tools = el("div", { class: "row" }, button(t("Copy"), () => copy(app, this.session.written, t("the translation"))),
-      button(t("Save as text"), () => this.#save()), this.#numbers(), el("span", { class: "push" }), legend());
+      button(t("Save as text"), () => download(new Blob([this.session.written + "\n"], { type: "text/plain;charset=utf-8" }), "translation.txt")), this.#numbers(), el("span", { class: "push" }), legend());
     this.best = el("ol", { class: "best" });
     this.single = el("p", { class: "faint" }, t("With a beam of 2 or more the search comes to several."));
     this.searching = el("div", { class: "row" });
@@ -196,12 +196,6 @@ class Translate {
     this.alternatives.open({
       line, word, beside, choose: (prefix) => this.session.choose(line, prefix), closed: () => this.#soon(),
     });
-  }
-
-  #save() {
-    const address = URL.createObjectURL(new Blob([this.session.written + "\n"], { type: "text/plain;charset=utf-8" }));
-    el("a", { href: address, download: "translation.txt" }).click();
-    setTimeout(() => URL.revokeObjectURL(address), 10_000);
   }
 
   note() { return t("This model runs in the page itself: nothing that you write leaves it. It knows what it was trained on, and will be wrong elsewhere: see “What it is”."); }
