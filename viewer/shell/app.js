@@ -44,6 +44,7 @@ export class App {
     this.extras = page.extras;
     this.recorded.forEach((trace, i) => trace.attentions.forEach((one, name) => { one.opening = page.extras.opening?.[i]?.[name] ?? null; }));
     this.state = new State({ view: page.view, layer: "", head: "", heads: page.extras.opening || page.live ? "own" : "all", scale: "linear", language: preferred(), ...page.state }, (keys) => this.change(keys));
+    /** @type {import("../views/view.js").View[]} */
     this.views = page.views.map((/** @type {string} */ name) => views.find((view) => view.name === name)).filter(Boolean);
     this.colours = new Colours();
     /** @type {Cell | null} where the pointer or the keyboard is */
@@ -157,6 +158,11 @@ export class App {
 
   /** Whether the input is two texts. */
   get hasPair() { return Boolean(this.attention) && this.attention.rows.some((token) => token.segment > 0) && this.attention.columns.some((token) => token.segment > 0); }
+
+  /** The first of these views that the page has. @param {string[]} names @returns {import("../views/view.js").View | undefined} */
+  firstOf(names) {
+    return names.map((name) => this.views.find((view) => view.name === name)).find(Boolean);
+  }
 
   get view() { return this.views.find((/** @type {any} */ view) => view.name === this.state.get("view")) ?? this.views[0]; }
 

@@ -1,6 +1,7 @@
 // The map of the walk: figure 1 as a list, of which the part that one is in is open.
 
 import { button, el } from "../dom.js";
+import { SUBLAYERS } from "../show/labels.js";
 import { t } from "../shell/language.js";
 
 /** @typedef {import("./walk.js").Step} Step */
@@ -11,9 +12,6 @@ const SHORT = {
   softmax: "softmax", values: "Σ α·v", join: "Concat, Wᴼ", add: "add", inner: "inner layer", outer: "outer layer", final: "last norm", memory: "memory",
   logits: "logits", probabilities: "softmax over words", pooled: "one vector", classes: "softmax over classes",
 };
-
-/** @type {Record<string, string>} */
-const SUBLAYERS = { self_attn: "self-attention", cross_attn: "cross-attention", feed_forward: "feed-forward" };
 
 /**
  * @param {Step[]} steps

@@ -195,7 +195,7 @@ class Contributions {
 
   /** Opens a head where one sees what it looks at. @param {number} row */
   enter(row) {
-    const { attention, layer, head } = this.parts[row], to = ["text", "matrix", "heads"].find((name) => this.app.views.some((/** @type {any} */ view) => view.name === name));
+    const { attention, layer, head } = this.parts[row], to = this.app.firstOf(["text", "matrix", "heads"])?.name;
     if (!attention || head === undefined || !to) return;
     this.app.state.set({ view: to, attention, layer: layer ?? 0, head, heads: String(head), ...(to === "text" ? { "text.by": "head" } : {}) });
   }

@@ -3,7 +3,7 @@
 import { carried, explained } from "../data/explained.js";
 import { span, text } from "../show/axis.js";
 import { csv } from "../show/csv.js";
-import { bare, figure, label, quoted } from "../show/labels.js";
+import { bare, figure, label, quoted, SUBLAYERS } from "../show/labels.js";
 import { Picture } from "../show/picture.js";
 import { ko } from "../shell/ko/texts.js";
 import { t } from "../shell/language.js";
@@ -215,5 +215,5 @@ class Lens {
 function stageName(stage) {
   const [, layer, sublayer] = /^layer (\d+) (\w+)$/.exec(stage) ?? [];
   if (!sublayer) return stage === "embedding" ? t("embedding") : stage;
-  return t("layer {layer}, {sublayer}", { layer, sublayer: t({ self_attn: "self-attention", cross_attn: "cross-attention", feed_forward: "feed-forward" }[sublayer] ?? sublayer) });
+  return t("layer {layer}, {sublayer}", { layer, sublayer: t(SUBLAYERS[sublayer] ?? sublayer) });
 }

@@ -93,8 +93,8 @@ class Overview {
 
   /** Opens the first of these views that the page has. @param {string[]} views @param {Record<string, string | number>} state */
   #go(views, state) {
-    const view = views.find((name) => this.app.views.some((/** @type {any} */ one) => one.name === name));
-    if (view) this.app.state.set({ view, ...state });
+    const view = this.app.firstOf(views);
+    if (view) this.app.state.set({ view: view.name, ...state });
   }
 
   /** Finds what is worth telling; each sentence comes as soon as it is known. */
@@ -123,7 +123,7 @@ class Overview {
   #tell(findings) {
     const told = findings.filter((one) => one !== null);
     this.cards.replaceChildren(...told.map(({ text, values, views, state = {} }) => {
-      const view = views.find((name) => this.app.views.some((/** @type {any} */ one) => one.name === name)), target = this.app.views.find((/** @type {any} */ one) => one.name === view);
+      const target = this.app.firstOf(views);
       const there = target && button(t("See it in “{view}”", { view: t(target.titled?.(this.app) ?? target.title) }), () => this.app.state.set({ ...state, view: target.name }), { class: "quiet lead" });
       return el("article", {}, write(el("p"), t(text, values)), there ?? null);
     }));
