@@ -1,6 +1,7 @@
 // Small pictures of all heads, where the page has none: as pictures/model.py makes them.
 
-const SIDE = 32;
+/** Rows and columns of a small picture. */
+export const SIDE = 32;
 
 /** @type {WeakMap<object, Promise<Uint8Array>>} */
 const made = new WeakMap();
@@ -15,6 +16,18 @@ export function pooled(attention) {
   made.set(attention, found);
   found.catch(() => made.delete(attention));
   return found;
+}
+
+/**
+ * The weights of one head's picture among those of all heads, 0 to 1.
+ * @param {Uint8Array} all (N, H, 32, 32)
+ * @param {import("./attention.js").Attention} attention
+ * @param {number} layer
+ * @param {number} head
+ */
+export function thumbnailOf(all, attention, layer, head) {
+  const pixels = SIDE * SIDE, start = (layer * attention.numHeads + head) * pixels;
+  return Float32Array.from(all.subarray(start, start + pixels), (one) => one / 255);
 }
 
 /** @param {import("./attention.js").Attention} attention */

@@ -1,11 +1,10 @@
 // One small picture a head: pointing at it shows the head for a while, a click chooses it.
 
+import { SIDE, thumbnailOf } from "../data/pooled.js";
 import { button, el, write } from "../dom.js";
 import { heatmap } from "../show/heatmap.js";
 import { t } from "./language.js";
 
-/** Rows and columns of a thumbnail. */
-const SIDE = 32;
 /** Above so many cells a head's picture is made of some of its rows, so that it takes no time. */
 const FEW_CELLS = 160 * 160;
 /** Pointing must rest so long, in milliseconds, before other views are drawn for it. */
@@ -74,8 +73,7 @@ async function paint(app, pictures, wanted) {
   for (const [head, picture] of pictures.entries()) {
     await new Promise((resolve) => requestIdleCallback(resolve, { timeout: 500 }));
     if (!wanted()) return;
-    const pixels = SIDE * SIDE, place = (number * attention.numHeads + head) * pixels;
-    const values = layer ? thumbnail(layer, head) : Float32Array.from(/** @type {Uint8Array} */ (stored).subarray(place, place + pixels), (one) => one / 255);
+    const values = layer ? thumbnail(layer, head) : thumbnailOf(/** @type {Uint8Array} */ (stored), attention, number, head);
     const side = layer ? Math.min(SIDE, attention.rows.length) : SIDE, across = layer ? Math.min(SIDE, attention.columns.length) : SIDE;
     picture.width = across;
     picture.height = side;

@@ -1,6 +1,6 @@
 // All heads of all attentions at a glance: layers by heads, or in the order of a statistic.
 
-import { pooled } from "../data/pooled.js";
+import { pooled, SIDE } from "../data/pooled.js";
 import { select } from "../dom.js";
 import { text } from "../show/axis.js";
 import { csv } from "../show/csv.js";
@@ -11,7 +11,6 @@ import { NAMES } from "../shell/controls.js";
 import { t } from "../shell/language.js";
 import { MEANINGS, STATISTICS } from "../shell/statistics.js";
 
-const SIDE = 32;
 const GAP = 8;
 
 /** @type {Record<string, string>} */
@@ -35,8 +34,8 @@ class Model {
   /** @type {number} */ margin;
   /** @type {{rows: number, columns: number}} */ size;
 
-  /** @type {string[]} the views in which a head can be opened */
-  #leads;
+  /** @type {string | undefined} the view in which a head is opened */
+  #lead;
   /** @type {Map<string, HTMLCanvasElement>} */
   #sheets = new Map();
 
@@ -46,8 +45,8 @@ class Model {
    */
   constructor(app, stage) {
     this.app = app;
-    this.#leads = ["matrix", "heads", "neuron"].filter((name) => app.views.some((/** @type {import("./view.js").View} */ view) => view.name === name));
-    this.hint = this.#leads.length ? t("Point at a head; click to open it.") : t("Point at a head to see its figures.");
+    this.#lead = app.firstOf(["matrix", "heads", "neuron"])?.name;
+    this.hint = this.#lead ? t("Point at a head; click to open it.") : t("Point at a head to see its figures.");
     const { ablation } = app.extras, known = Object.entries(ORDERS).map(([name, text]) => [name, t(text)]);
     if (ablation) known.push(["ablation", t("{metric} without the head", { metric: ablation.metric ?? "loss" })]);
     this.controls = ["trace", select(t("Order"), /** @type {[string, string][]} */ (known), this.#order, (order) => app.state.set({ order })), "table"];
@@ -209,8 +208,8 @@ class Model {
 
   /** Opens a head in the matrix, or in the heads view. @param {number} row @param {number} column */
   enter(row, column) {
-    const item = this.#item(row, column), [to] = this.#leads;
-    if (item && to) this.app.state.set({ view: to, attention: item.attention.name, layer: item.layer, head: item.head, heads: String(item.head) });
+    const item = this.#item(row, column), view = this.#lead;
+    if (item && view) this.app.state.set({ view, attention: item.attention.name, layer: item.layer, head: item.head, heads: String(item.head) });
   }
 
   mark() { this.picture.mark(); }

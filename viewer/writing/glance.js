@@ -1,6 +1,7 @@
 // The model at a glance: the sketch of the paper's figure 1 with this model's sizes, and each head as a small picture.
 
 import { looks } from "../data/looks.js";
+import { SIDE, thumbnailOf } from "../data/pooled.js";
 import { el, write } from "../dom.js";
 import { heatmap } from "../show/heatmap.js";
 import { NAMES } from "../shell/controls.js";
@@ -10,7 +11,6 @@ import { spoken, t } from "../shell/language.js";
 const MOST_CELLS = 40_000;
 /** How long the page may be busy with pictures before it looks after the reader again, in milliseconds. */
 const SLICE = 8;
-const SIDE = 32;
 
 /**
  * The boxes of figure 1, from below.
@@ -91,8 +91,7 @@ async function rowsOf(app, attention, body, open, signal) {
         found.push({ ...looks(weights, M, ofRow, ofColumn), attention: attention.name, layer, head });
         press.append(heatmap(weights, L, M, app.colours.sequential, "sqrt"));
       } else if (sheet) {
-        const start = (layer * attention.numHeads + head) * SIDE * SIDE;
-        press.append(heatmap(Float32Array.from(sheet.subarray(start, start + SIDE * SIDE), (u) => u / 255), SIDE, SIDE, app.colours.sequential, "sqrt"));
+        press.append(heatmap(thumbnailOf(sheet, attention, layer, head), SIDE, SIDE, app.colours.sequential, "sqrt"));
       }
     }
   }
