@@ -148,7 +148,7 @@ def test_what_python_put_into_the_page_is_shown_without_a_model(open_page: Open,
     task, trace = living(**FAMILIES["pre"])
     extras = {
         "lens": {"traces": [pellucid.lens(task, trace).to_json()]},
-        "contributions": {"traces": [pellucid.contributions(task, trace, row=1, against="dog").to_json()]},
+        "contributions": {"traces": [[pellucid.contributions(task, trace, row=1, against="dog").to_json()]]},
     }
     path = tmp_path / "static.html"
     path.write_text(page([trace], view="lens", views=["lens", "contributions"], extras=extras), encoding="utf-8")

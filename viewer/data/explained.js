@@ -1,19 +1,10 @@
-// What was found out about a trace beyond its attention: by Python, which put it into the page, or by the page's model.
+// What the page's model finds out about a trace beyond its attention.
 
 import { t } from "../shell/language.js";
 import { given } from "./given.js";
 
 /** @type {WeakMap<object, Map<string, Promise<any>>>} by trace what was asked of it */
 const found = new WeakMap();
-
-/**
- * What Python put into the page of the trace that is looked at, or null.
- * @param {import("../shell/app.js").App} app
- * @param {string} name
- */
-export function carried(app, name) {
-  return app.extrasOf(name) ?? null;
-}
 
 /**
  * What the page's model says of the trace that is looked at; asked once for the same question.

@@ -1,6 +1,6 @@
 // What each head and each feed-forward network adds to a word, or to a word against another one.
 
-import { carried, explained } from "../data/explained.js";
+import { explained } from "../data/explained.js";
 import { el, select, write } from "../dom.js";
 import { span, text } from "../show/axis.js";
 import { csv } from "../show/csv.js";
@@ -71,12 +71,15 @@ class Contributions {
 
   get #against() { return this.app.state.get("contributions.against"); }
 
+  /** What Python put into the page, a word each. @returns {import("../analysis/contributions.js").Contributions[]} */
+  get #carried() { return this.app.extrasOf("contributions") ?? []; }
+
   /** What is chosen above: the word, the rival, the order; the lists are filled when the rivals are known. */
   #choices() {
     const { app } = this, order = select(t("Order"), [["", t("by size")], ["pass", t("as in the pass")]], app.state.get("contributions.order"), (chosen) => app.state.set({ "contributions.order": chosen }));
-    const fixed = !app.live, put = carried(app, "contributions");
+    const fixed = !app.live;
     // Without a model the words are those that Python has explained.
-    const rows = this.#words.map((_, i) => i).filter((row) => !fixed || (Array.isArray(put) && put.some((/** @type {any} */ one) => one.row === row)));
+    const rows = this.#words.map((_, i) => i).filter((row) => !fixed || this.#carried.some((one) => one.row === row));
     const word = rows.length < 2 ? null : select(t("Word"), rows.map((i) => [String(i), `${i + 1} · ${bare(this.#words[i].text, 16)}`]), String(this.#row),
       (row) => app.state.set({ "contributions.row": row, "contributions.against": "" }));
     this.rivals = fixed ? null : select(t("against"), [["", t("the likeliest other")]], this.#against, (against) => app.state.set({ "contributions.against": against }));
@@ -85,9 +88,8 @@ class Contributions {
 
   async prepare() {
     const { app } = this, row = this.#row;
-    const put = carried(app, "contributions");
     if (!app.live) {
-      this.#found = Array.isArray(put) ? put.find((/** @type {any} */ one) => one.row === row) ?? put[0] : put;
+      this.#found = this.#carried.find((one) => one.row === row) ?? this.#carried[0];
       return;
     }
     const lens = await explained(app, "lens"), last = lens.cells[lens.cells.length - 1][row].top;

@@ -1,6 +1,6 @@
 // What each layer would write: the word that the model would choose if it stopped there, stage by stage.
 
-import { carried, explained } from "../data/explained.js";
+import { explained } from "../data/explained.js";
 import { span, text } from "../show/axis.js";
 import { csv } from "../show/csv.js";
 import { bare, figure, label, quoted, SUBLAYERS } from "../show/labels.js";
@@ -58,7 +58,7 @@ class Lens {
   }
 
   async prepare() {
-    this.#lens = carried(this.app, "lens") ?? await explained(this.app, "lens");
+    this.#lens = this.app.extrasOf("lens") ?? await explained(this.app, "lens");
   }
 
   draw() {
