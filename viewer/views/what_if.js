@@ -18,6 +18,7 @@ export const what_if = {
   title: "What if",
   alone: true,
   live: true,
+  variant: (app) => (app.live?.about ? asked(app) : ""),
   korean: { ...shared, ...ko },
   open: (app, stage) => whenOpen(app, stage, () => new WhatIf(app, stage)),
 };
@@ -208,7 +209,6 @@ class WhatIf {
 
   /** How much the output depends on each word that is read. @param {number | null} about @param {number | null} [row] */
   async #occlude(about, row = null) {
-    if (!this.live.occlusion) return;
     this.about = about;
     let found;
     try {
@@ -228,7 +228,7 @@ class WhatIf {
   /** Switches off each head once, and says how much less likely the same output is. */
   async #measure() {
     const { one } = this, all = new Map(), { signal } = (this.measuring = new AbortController());
-    if (!one || !this.live.score) return;
+    if (!one) return;
     this.measured.disabled = true;
     try {
       const logProb = async (/** @type {any} */ how) => (await this.live.score(this.text, one.ids ?? null, how)).logProbs.reduce((/** @type {number} */ sum, /** @type {number} */ x) => sum + x, 0);
@@ -259,10 +259,7 @@ class WhatIf {
     this.meaning.hidden = false;
   }
 
-  draw() {
-    if (asked(this.app) !== this.text) this.app.busy = this.app.open();
-    this.#sync();
-  }
+  draw() { this.#sync(); }
 
   note() { return t("That a head looks at a word does not say that the outcome hangs on it; switching it off does."); }
 
