@@ -13,8 +13,8 @@ export const TOP_WORDS = 10;
 /** So many tokens of the encoder's output. */
 const MEMORY_SHOWN = 40;
 
-/** The row of the chosen place. @param {Scene} scene @param {Float32Array} all */
-const at = ({ place }, all, width = 0) => all.subarray(place * width, (place + 1) * width);
+/** The row of the chosen place. @param {Scene} scene @param {Float32Array} all @param {number} width */
+const at = ({ place }, all, width) => all.subarray(place * width, (place + 1) * width);
 
 /** Mean and deviation as the norm takes them. @param {Float32Array} x @param {any} config */
 function spread(x, { norm_type, norm_eps }) {
@@ -71,7 +71,7 @@ function probabilityBars(scene) {
   ];
 }
 
-/** @type {Record<string, {formula: (scene: Scene) => Element | null, says: (scene: Scene) => string, shows: (scene: Scene) => (Node | null)[], needs?: (scene: Scene) => string[]}>} */
+/** @type {Record<string, import("./shown.js").Lesson>} */
 export const AROUND = {
   embedding: {
     formula: ({ config }) => (config.scale_embeddings ? formula("x", "=", sub("E", "id"), "·", root(sub("d", "model"))) : formula("x", "=", sub("E", "id"))),
@@ -179,7 +179,7 @@ export const AROUND = {
     formula: ({ tied, config }) => formula(sub("z", "w"), "=", "x", "·", tied ? sub("E", "w") : sub("W", "w"), ...(config.output_bias ? ["+", sub("b", "w")] : [])),
     says: ({ tied, words: known }) => t("The last vector is multiplied with one vector for each of the {count} words. The larger the product, the better the word fits.", { count: known.width })
       + (tied ? " " + t("These vectors are the rows of the embedding table again: one matrix for both.") : ""),
-    needs: ({ outputName }) => (outputName ? [outputName, "output_projection.bias"] : []),
+    needs: ({ outputName }) => [outputName, "output_projection.bias"],
     shows: (scene) => {
       const { kit, record, D, tensors, outputName } = scene, x = at(scene, record.input, D), { logits, chosen } = outcome(scene), W = tensors.get(outputName), bias = tensors.get("output_projection.bias")?.data[chosen] ?? 0;
       const vector = W && W.data.subarray(chosen * D, (chosen + 1) * D);

@@ -15,7 +15,7 @@ function seen({ step, record, place, head, tokens }) {
   const of = (/** @type {Float32Array} */ all, /** @type {number} */ group, /** @type {number} */ length, /** @type {number} */ at) => all.subarray((group * length + at) * K, (group * length + at + 1) * K);
   const cell = (head * record.L + place) * M;
   return {
-    H, K, M, keys, shared,
+    K, M, keys,
     q: of(record.q, head, record.L, place), k: (/** @type {number} */ j) => of(record.k, shared, M, j), v: (/** @type {number} */ j) => of(record.v, shared, M, j),
     scores: record.scores.subarray(cell, cell + M), weights: record.weights.subarray(cell, cell + M),
     allowed: (/** @type {number} */ j) => !record.mask || record.mask[place * M + j] === 1,
@@ -34,7 +34,7 @@ const choose = (scene, j) => () => scene.app.state.set({ "step.key": j });
 /** The product of two vectors, spelled out. @param {Float32Array} a @param {Float32Array} b @returns {[string, string][]} */
 const products = (a, b) => Array.from(a, (one, d) => [two(one), two(b[d])]);
 
-/** @type {Record<string, {formula: (scene: Scene) => Element, says: (scene: Scene) => string, shows: (scene: Scene) => (Node | null)[], needs?: (scene: Scene) => string[]}>} */
+/** @type {Record<string, import("./shown.js").Lesson>} */
 export const ATTENDING = {
   project: {
     formula: ({ step, config }) => {
@@ -78,7 +78,7 @@ export const ATTENDING = {
     shows: (scene) => {
       const { kit } = scene, { q, k, K, keys, scores, weights } = seen(scene), j = keyOf(scene), places = kit.places(weights, [j]), most = kit.most(q, ...places.map(k));
       const plain = q.reduce((total, one, d) => total + one * k(j)[d], 0) / Math.sqrt(K), bias = scores[j] - plain;
-      const rows = places.map((at) => kit.row(keys[at], { chosen: at === j, choose: choose(scene, at), middle: kit.strip("", k(at), { space: "head", most }).querySelector(".strip"), value: two(scores[at]) }));
+      const rows = places.map((at) => kit.row(keys[at], { chosen: at === j, choose: choose(scene, at), middle: kit.picture(k(at), { space: "head", most }), value: two(scores[at]) }));
       return [
         lines(kit.strip(t("q of “{word}”", { word: called(scene.token) }), q, { space: "head", most, symbol: "q" }), kit.strip(t("k of “{word}”", { word: called(keys[j]) }), k(j), { space: "head", most, symbol: "k" }),
           kit.strip(t("their products"), q.map((one, d) => one * k(j)[d]), { space: "head", symbol: "q·k" })),
@@ -93,12 +93,12 @@ export const ATTENDING = {
       ? t("A word that is being written may not see the words behind it: they are not there yet when the model writes for itself. Their scores become −∞, and −∞ becomes the weight 0.")
       : t("These words are hidden: their scores become −∞, so that nobody looks at them.")),
     shows: (scene) => {
-      const { kit, record, place, tokens, step } = scene, { keys, scores, weights, allowed } = seen(scene), places = kit.places(weights.map((/** @type {number} */ one, /** @type {number} */ j) => one + (allowed(j) ? 0 : 0.5)));
-      const rows = tokens[step.stack === "encoder" ? "src" : "tgt"], left = { shown: places.length, count: keys.length };
+      const { kit, record, place } = scene, { keys, scores, weights, allowed } = seen(scene), places = kit.places(weights.map((/** @type {number} */ one, /** @type {number} */ j) => one + (allowed(j) ? 0 : 0.5)));
+      const left = { shown: places.length, count: keys.length };
       return [el("div", { class: "beside" },
         el("div", {}, heading(t("The scores of “{word}”", { word: called(scene.token) })), lines(...places.map((j) => kit.row(keys[j], { chosen: false, choose: null, middle: null, value: allowed(j) ? two(scores[j]) : `${two(scores[j])} → −∞`, struck: !allowed(j) }))),
           kit.left(left.shown, left.count, t("{shown} of {count} tokens are shown: hidden ones, and those with the largest weights.", left))),
-        el("div", {}, heading(t("Who may see whom: a row looks, a column is looked at")), scene.triangle(record, rows, keys, place))),
+        el("div", {}, heading(t("Who may see whom: a row looks, a column is looked at")), scene.triangle(record, place))),
       ];
     },
   },
@@ -130,7 +130,7 @@ export const ATTENDING = {
         heading(t("What the head gives: the sum")), lines(kit.strip(t("head {head}", { head }), out, { space: "head", most, symbol: "z" })),
         off ? el("p", { class: "note" }, t("This head is switched off: it gives zeros.")) : kit.sum(indexed("z", d), order.map((j) => /** @type {[string, string]} */ ([weights[j].toFixed(2), two(v(j)[d])])), two(out[d]), { labels: order.map((j) => label(keys[j], 12)) }),
         heading(t("Weight times value, word by word")),
-        lines(...places.map((j, i) => kit.row(keys[j], { chosen: false, choose: null, middle: kit.strip("", scaled[i], { space: "head", most }).querySelector(".strip"), value: weights[j].toFixed(3), struck: !allowed(j) }))),
+        lines(...places.map((j, i) => kit.row(keys[j], { chosen: false, choose: null, middle: kit.picture(scaled[i], { space: "head", most }), value: weights[j].toFixed(3), struck: !allowed(j) }))),
         kit.left(places.length, keys.length),
       ];
     },

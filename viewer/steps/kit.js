@@ -35,12 +35,11 @@ export class Kit {
   }
 
   /**
-   * A vector: its name, its numbers as colours, the number that is looked at.
-   * @param {Node | string} name
+   * The numbers of a vector as colours; the one that is looked at is marked.
    * @param {Float32Array} values
-   * @param {{space: Space, most?: number, cut?: number, symbol?: string}} how `cut`: where parts of so many numbers meet
+   * @param {{space: Space, most?: number, cut?: number}} how `cut`: where parts of so many numbers meet
    */
-  strip(name, values, { space, most = this.most(values), cut = 0, symbol = "" }) {
+  picture(values, { space, most = this.most(values), cut = 0 }) {
     const at = this.dimension(space, values.length), size = values.length;
     const picture = heatmap(Array.from(values, (one) => 0.5 + one / most / 2), 1, size, /** @type {number[][]} */ (this.app.colours.diverging));
     const mark = el("i", {});
@@ -55,15 +54,25 @@ export class Kit {
       const box = picture.getBoundingClientRect();
       return Math.max(0, Math.min(size - 1, Math.floor(((event.clientX - box.left) / box.width) * size)));
     };
-    const strip = el("div", {
+    return el("div", {
       class: "strip", role: "img",
       "aria-label": t("{count} numbers from {least} to {largest}", { count: size, least: figure(values.reduce((a, b) => Math.min(a, b)), 2), largest: figure(values.reduce((a, b) => Math.max(a, b)), 2) }),
       onpointermove: (/** @type {PointerEvent} */ event) => this.app.tip.show(event, [figure(values[where(event)], 4), t("number {place} of {count}", { place: where(event) + 1, count: size })]),
       onpointerleave: () => this.app.tip.hide(),
       onclick: (/** @type {MouseEvent} */ event) => this.app.state.set({ [`step.${space}`]: where(event) }),
     }, picture, ...cuts, mark);
+  }
+
+  /**
+   * A vector: its name, its numbers as colours, the number that is looked at.
+   * @param {Node | string} name
+   * @param {Float32Array} values
+   * @param {{space: Space, most?: number, cut?: number, symbol?: string}} how as for `picture`
+   */
+  strip(name, values, { symbol = "", ...how }) {
+    const size = values.length, at = this.dimension(how.space, size);
     const value = el("b", { class: "value" }, ...(symbol ? [indexed(symbol, at), " = "] : []), figure(values[at], 2));
-    const line = el("div", { class: "line" }, el("span", { class: "name" }, typeof name === "string" ? write(el("bdi"), name) : name), strip, value);
+    const line = el("div", { class: "line" }, el("span", { class: "name" }, typeof name === "string" ? write(el("bdi"), name) : name), this.picture(values, how), value);
     if (!this.app.state.flag("step.numbers")) return line;
     const listed = Array.from(values.subarray(0, MOST_NUMBERS), (one) => figure(one, 2)).join("  ") + (size > MOST_NUMBERS ? " …" : "");
     return el("div", {}, line, write(el("p", { class: "numbers" }), listed));

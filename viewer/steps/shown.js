@@ -22,8 +22,17 @@ import { ATTENDING } from "./attending.js";
  * @property {{ids: number[], names: string[], written: number, width: number}} words the likeliest words, or classes, and the one that was written
  * @property {string} outputName the matrix that makes the logits
  * @property {boolean} tied whether it is an embedding, too
- * @property {(record: any, rows: Token[], columns: Token[], place: number) => Node} triangle a picture of the mask
+ * @property {(record: any, place: number) => Node} triangle a picture of the mask
  */
 
-/** @type {Record<string, {formula: (scene: Scene) => Element | null, says: (scene: Scene) => string, shows: (scene: Scene) => (Node | null)[], needs?: (scene: Scene) => string[]}>} */
+/**
+ * What a step shows.
+ * @typedef {Object} Lesson
+ * @property {(scene: Scene) => Element} formula
+ * @property {(scene: Scene) => string} says
+ * @property {(scene: Scene) => (Node | null)[]} shows
+ * @property {(scene: Scene) => string[]} [needs] the names of the tensors that it shows numbers of
+ */
+
+/** @type {Record<string, Lesson>} */
 export const SHOWN = { ...AROUND, ...ATTENDING };

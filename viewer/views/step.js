@@ -82,12 +82,12 @@ class Walk {
     const first = await explained(app, "pass", few ? {} : { places: [] });
     this.#steps = walkOf(new Set(first.told), config, Boolean(trace.how?.hidden.length));
     const step = this.#steps[this.#at], records = few ? first.records : await this.#layer(step);
-    const record = records.get(step.place), tokens = { ...trace.sequences };
+    const record = records.get(step.place), tokens = trace.sequences;
     const place = this.#place(step, tokens), own = tokens[step.stack === "encoder" ? "src" : "tgt"];
     const embedding = ["output_projection.weight", "tgt_embedding.tokens.weight", "src_embedding.tokens.weight"];
     const tied = config.tie_embeddings !== "none", outputName = tied ? (config.tie_embeddings === "all" && config.num_encoder_layers ? embedding[2] : embedding[1]) : embedding[0];
     const scene = { app, kit: this.kit, step, record, config, tokens, place, token: own[place], head: this.#head(), D: config.d_model,
-      tensors: new Map(), words: await this.#words(step, record, place, config), outputName, tied, triangle: (/** @type {any[]} */ ...given) => triangle(app, given[0], given[3]) };
+      tensors: new Map(), words: await this.#words(step, record, place, config), outputName, tied, triangle: (/** @type {any} */ record, /** @type {number} */ place) => triangle(app, record, place) };
     for (const name of SHOWN[step.kind].needs?.(scene) ?? []) {
       const found = await this.#tensor(name, config);
       if (found) scene.tensors.set(name, found);
