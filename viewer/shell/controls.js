@@ -47,8 +47,8 @@ export class Controls {
   /** Says which model the page is of, and what computed what it shows. */
   describe() {
     const title = shorten(plain(titleOf(this.app)), 120);
-    if (this.title) write(this.title, title);
-    if (this.model) write(this.model, described(this.app));
+    write(this.title, title);
+    write(this.model, described(this.app));
     document.title = title;
   }
 

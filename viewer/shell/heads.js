@@ -86,7 +86,7 @@ async function paint(app, pictures, wanted) {
  * @param {import("../data/attention.js").Layer} layer
  * @param {number} head
  */
-export function thumbnail(layer, head) {
+function thumbnail(layer, head) {
   const L = layer.attention.rows.length, M = layer.attention.columns.length;
   const height = Math.min(SIDE, L), width = Math.min(SIDE, M), out = new Float32Array(height * width);
   const some = L * M > FEW_CELLS;

@@ -4,13 +4,12 @@
 const MOSTLY_SINK = 0.5;
 
 /**
- * The layer and the head that an attention opens with: what Python chose; of a trace that the page's model made, in
- * cross-attention the head that follows the words best, elsewhere that of the least entropy among those that are no sinks.
+ * The layer and the head that an attention of a trace of the page's model opens with: in cross-attention the head that
+ * follows the words best, elsewhere that of the least entropy among those that are no sinks.
  * @param {import("../data/attention.js").Attention} attention
  * @returns {[number, number] | null} null: nothing is known of its heads
  */
-export function openingHead({ opening, description, statistics: { entropy, sink } }) {
-  if (opening) return opening;
+export function openingHead({ description, statistics: { entropy, sink } }) {
   if (description.following) return least(description.following, (value) => -value);
   return entropy && sink ? least(entropy, (value, layer, head) => (sink[layer][head] < MOSTLY_SINK ? value : 1e3 + sink[layer][head])) : null;
 }

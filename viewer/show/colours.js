@@ -49,7 +49,6 @@ export class Colours {
   accent = "";
   mark = "";
   font = "";
-  dark = false;
   /** From weight 0 to weight 1, 256 [r, g, b]. @type {number[][]} */
   sequential = [];
   /** From -1 over 0 (at 127.5) to 1. @type {number[][]} */
@@ -78,7 +77,6 @@ export class Colours {
     this.mark = css("mark");
     this.font = getComputedStyle(document.body).fontFamily;
     const dark = toLab(read("paper"))[0] < 0.5;
-    this.dark = dark;
     this.sequential = ramp([read("ramp-0"), read("ramp-1"), read("ramp-2")]);
     this.diverging = ramp([read("minus-2"), read("minus-1"), read("ramp-0"), read("plus-1"), read("plus-2")]);
     this.heads = dark ? HEADS_ON_DARK : HEADS_ON_LIGHT;
@@ -123,5 +121,5 @@ export class Colours {
 
 // Sixteen for each ground, chosen one after another as far as possible from those before them as seen with normal
 // vision, protanopia, deuteranopia and tritanopia, at a contrast of 3:1 with the ground: tests/browser/test_colours.py.
-export const HEADS_ON_LIGHT = ["#1b63bd", "#d87e1b", "#6c2400", "#2d99f3", "#99515a", "#2d3675", "#a275a2", "#d80000", "#9909fc", "#5a5187", "#901b48", "#75996c", "#3f09cf", "#fc3fe1", "#6c09a2", "#756399"];
-export const HEADS_ON_DARK = ["#90b4fc", "#995100", "#ea9924", "#5a3ffc", "#fcd8a2", "#ea2d90", "#0090cf", "#75eafc", "#bd7524", "#873fbd", "#abea00", "#bd0987", "#a2b47e", "#eaabbd", "#c66cfc", "#1b7548"];
+const HEADS_ON_LIGHT = ["#1b63bd", "#d87e1b", "#6c2400", "#2d99f3", "#99515a", "#2d3675", "#a275a2", "#d80000", "#9909fc", "#5a5187", "#901b48", "#75996c", "#3f09cf", "#fc3fe1", "#6c09a2", "#756399"];
+const HEADS_ON_DARK = ["#90b4fc", "#995100", "#ea9924", "#5a3ffc", "#fcd8a2", "#ea2d90", "#0090cf", "#75eafc", "#bd7524", "#873fbd", "#abea00", "#bd0987", "#a2b47e", "#eaabbd", "#c66cfc", "#1b7548"];

@@ -35,7 +35,7 @@ export class MatrixPicture {
   /**
    * @param {import("../shell/app.js").App} app
    * @param {HTMLElement} stage
-   * @param {{label: string, tip?: (cell: Cell) => string[], press?: (cell: Cell) => void, room?: () => number}} options
+   * @param {{label: string, tip?: (cell: Cell) => string[], press?: (cell: Cell) => void}} options
    */
   constructor(app, stage, options) {
     this.app = app;
@@ -91,7 +91,7 @@ export class MatrixPicture {
   #measure() {
     const shown = this.#shown;
     if (!shown) return;
-    this.frame = frame(this.picture.base.getContext("2d"), this.app.colours.font, shown.rows, shown.columns, this.options.room?.() ?? this.picture.room, shown.zoom ?? 0, shown.titles);
+    this.frame = frame(this.picture.base.getContext("2d"), this.app.colours.font, shown.rows, shown.columns, this.picture.room, shown.zoom ?? 0, shown.titles);
     const { cell, left, top, overhang } = this.frame;
     this.picture.size(left + cell * shown.columns.length + overhang, top + cell * shown.rows.length + 2, shown.tallest);
   }

@@ -10,7 +10,7 @@ import { t } from "../shell/language.js";
 /** @typedef {"model" | "head" | "inner" | "joined"} Space a strip belongs to: one number of each is looked at */
 
 /** So many tokens of a long text are shown beside each other: those that are looked at most. */
-export const MOST_TOKENS = 24;
+const MOST_TOKENS = 24;
 /** So many numbers are written out below a strip. */
 const MOST_NUMBERS = 64;
 /** So many terms of a sum are written before the dots. */

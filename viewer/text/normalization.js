@@ -14,7 +14,7 @@ const PICTOGRAPHS = "\\u26d3\\u26f9\\u2764\\ufe0f\\u{1f300}-\\u{1f6ff}\\u{1f900}
 const UNSEEN = new RegExp(
   `[\\xad\\u200b\\u2060\\ufeff]|(?<![${JOINING}])\\u200c|(?<![${JOINING}${PICTOGRAPHS}])\\u200d`, "gu");
 /** The name of the file that holds SentencePiece's own rules, where a vocabulary asks for them. */
-export const NMT_NFKC = "nmt_nfkc";
+const NMT_NFKC = "nmt_nfkc";
 
 /**
  * As Python's str.strip() with nothing given.
@@ -31,12 +31,6 @@ export function stripEnd(text) {
   while (end && SPACE.test(text[end - 1])) end--;
   return text.slice(0, end);
 }
-
-/**
- * As Python's str.lstrip().
- * @param {string} text
- */
-export const stripStart = (text) => text.replace(AT_START, "");
 
 /**
  * The text composed (Unicode's NFC), each run of white space one space, none at the ends, no invisible characters.

@@ -14,7 +14,6 @@ export const card = {
   name: "card",
   title: "What it is",
   alone: true,
-  live: true,
   korean: { ...shared, ...ko },
   open: (app, stage) => whenOpen(app, stage, () => new Card(app, stage)),
 };
@@ -28,7 +27,6 @@ const TASKS = {
 };
 
 class Card {
-  hint = "";
   size = { rows: 0, columns: 0 };
   /** @type {(string | Node)[]} */
   controls = [];
@@ -60,7 +58,7 @@ const MADE_BY = {
 };
 
 /** The model's sizes by name. @param {any} about @returns {[string, string][]} */
-export function sizes(about) {
+function sizes(about) {
   const { model, tokenizers, parameters, bytes, weights, proof } = about, number = (/** @type {unknown} */ n) => (typeof n === "number" ? n.toLocaleString(spoken()) : "");
   const { source, target } = languageOf(about), layers = [model.num_encoder_layers, model.num_decoder_layers].filter((one) => one !== undefined);
   return [

@@ -22,7 +22,7 @@ export const compare = {
 };
 
 /** Jensen-Shannon distance of two rows, 0 to 1. @param {Float32Array} a @param {Float32Array} b */
-export function distance(a, b) {
+function distance(a, b) {
   let sum = 0;
   const term = (/** @type {number} */ w, /** @type {number} */ mean) => (w > 0 ? (w * Math.log2(w / mean)) / 2 : 0);
   for (let j = 0; j < a.length; j++) {

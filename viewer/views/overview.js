@@ -23,7 +23,6 @@ export const overview = {
 };
 
 class Overview {
-  hint = "";
   size = { rows: 0, columns: 0 };
   controls = ["trace"];
 
@@ -65,9 +64,6 @@ class Overview {
     this.parts = words(this.read);
     this.source.replaceChildren(...this.parts.flatMap((word, i) => [i ? word.before : "", write(el("span", { class: "read" }), plain(word.text))]));
   }
-
-  /** The head whose attention follows the pointer. */
-  get followed() { return this.best; }
 
   /** Marks the words that were looked at as a word was written. @param {number | null} place */
   async #point(place) {

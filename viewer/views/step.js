@@ -26,7 +26,6 @@ const MOST_NUMBERS = 24_000_000;
 export const step = {
   name: "step",
   title: "Step by step",
-  live: true,
   alone: true,
   steady: true,
   open: (app, stage) => new Walk(app, stage),

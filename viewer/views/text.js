@@ -95,7 +95,6 @@ class Text {
         const weights = layer.weights(head), share = 1 / (numbers.length * heads.length);
         for (let i = 0; i < mean.length; i++) mean[i] += weights[i] * share;
       }
-      this.layer = layer;
     }
     this.weights = mean;
   }

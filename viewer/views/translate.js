@@ -23,7 +23,6 @@ export const translate = {
   name: "translate",
   title: "Translate",
   alone: true,
-  live: true,
   steady: true,
   korean: { ...shared, ...ko },
   begin: (app) => app.live?.ready.then(() => {
@@ -45,7 +44,6 @@ const LONG = 600;
 const partsOf = (text) => text.split(/\s+/).filter(Boolean);
 
 class Translate {
-  hint = "";
   size = { rows: 0, columns: 0 };
   /** How the search was when its choices were shown. */
   searched = "";
@@ -53,7 +51,6 @@ class Translate {
   said = "";
   /** @type {any} whose other translations are shown */
   shownOf = null;
-  shownIn = "";
   /** @type {number | undefined} */
   frameAsked = undefined;
 
@@ -173,9 +170,8 @@ class Translate {
     write(this.heading, several ? t("Other translations of line {n}: “{text}”", { n: lines.indexOf(line) + 1, text: shorten(plain(line.text.trim()), 60) }) : t("Other translations"));
     this.best.hidden = this.session.options.nBest < 2;
     this.single.hidden = !this.best.hidden;
-    if (this.shownOf === line?.result && this.shownIn === this.app.state.get("language")) return;
+    if (this.shownOf === line?.result) return;
     this.shownOf = line?.result;
-    this.shownIn = this.app.state.get("language");
     const best = partsOf(line?.result?.text ?? "");
     this.best.replaceChildren(...others.slice(0, 8).map((/** @type {any} */ other) => {
       const parts = partsOf(other.text), { after } = changes(best, parts);

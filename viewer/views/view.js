@@ -1,4 +1,4 @@
-// What a view is. A page names those that it has, and carries no other: see README.md, "How a view joins".
+// What a view is. A page names those that it has, and carries no other: see README.md, "How a view is written".
 
 /**
  * @typedef {Object} View
@@ -11,7 +11,6 @@
  * @property {(app: any) => string} [titled] its title, where that depends on the page
  * @property {(app: any) => void} [begin] called once, when the page is there
  * @property {boolean} [alone] it needs no attention, and has no cells to walk through
- * @property {boolean} [live] it needs a model in the page
  * @property {(app: import("../shell/app.js").App, stage: HTMLElement) => any} open see README.md
  */
 

@@ -17,7 +17,6 @@ export const what_if = {
   name: "what_if",
   title: "What if",
   alone: true,
-  live: true,
   variant: (app) => (app.live?.about ? asked(app) : ""),
   korean: { ...shared, ...ko },
   open: (app, stage) => whenOpen(app, stage, () => new WhatIf(app, stage)),
@@ -27,7 +26,6 @@ export const what_if = {
 const GOES_ON = 24;
 
 class WhatIf {
-  hint = "";
   size = { rows: 0, columns: 0 };
   /** @type {import("../writing/words.js").Word[]} */
   read = [];

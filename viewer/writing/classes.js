@@ -10,7 +10,6 @@ import { Typing } from "./typing.js";
 import { percent } from "./words.js";
 
 export class Classes extends Typing {
-  hint = "";
   size = { rows: 0, columns: 0 };
   /** @type {(string | Node)[]} */
   controls = [];

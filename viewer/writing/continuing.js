@@ -23,7 +23,6 @@ import { leastSure, percent, words } from "./words.js";
  */
 
 export class Continuing extends Typing {
-  hint = "";
   size = { rows: 0, columns: 0 };
   /** @type {import("./session.js").Line | null} the text that was said last */
   said = null;

@@ -17,7 +17,7 @@ export function whenOpen(app, stage, open, empty = false) {
   if (live?.about && !nothing) return open();
   const said = el("p", { class: "opening", role: "status" }, nothing ? t("Nothing is written yet.") : live ? t("The model is being opened …") : t("This page holds no model to ask."));
   stage.append(said);
-  const shown = { hint: "", controls: [], size: { rows: 0, columns: 0 }, draw() {}, close() {} };
+  const shown = { controls: [], size: { rows: 0, columns: 0 }, draw() {}, close() {} };
   if (nothing) return shown;
   live?.ready.then(() => {
     if (app.shown === shown) app.busy = app.open();
