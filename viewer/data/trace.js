@@ -4,13 +4,13 @@ import { Attention } from "./attention.js";
 import { json } from "./islands.js";
 
 /**
- * @typedef {Object} Token
- * @property {string} text
- * @property {string} piece
+ * @typedef {Object} Token one place of a sequence
+ * @property {string} text the text that it stands for, as a reader would write it
+ * @property {string} piece its spelling in the vocabulary
  * @property {number | null} id
- * @property {number | null} word
+ * @property {number | null} word the number of the word that it is a part of; null for a special token
  * @property {boolean} special
- * @property {number} segment
+ * @property {number} segment 0, or 1 in the second of two texts that were read together
  * @property {string | null} [adds] the text that it adds to its word, where that differs from `text`: a character spelled in bytes is added by the first of them
  * @property {boolean} continues whether it belongs to the same word as the token before it
  * @property {boolean} [plain] whether it is no token, but a name that is shown as it stands
@@ -21,7 +21,7 @@ import { json } from "./islands.js";
  * @property {Record<string, any>} model
  * @property {Record<string, Token[]>} sequences
  * @property {Map<string, Attention>} attentions
- * @property {number} faithfulness
+ * @property {number | null} faithfulness null: the weights came from elsewhere
  * @property {{off: string[], layersOff: string[], hidden: number[]}} [how] what was switched off or hidden, where the page's model made it
  * @property {any} search the tree of a search, or null: {beam_size, length_penalty, nodes}
  * @property {Record<string, string>} provenance

@@ -72,8 +72,7 @@ export class DecoderCache {
   /** The position of each key, (M,): the W of a step share one. */
   get positions() { return this.#positions; }
 
-  /** Opens the first `length` positions, which all hypotheses share, one key each. */
-  /** @param {number} length */
+  /** Opens the first `length` positions, which all hypotheses share, one key each. @param {number} length */
   fill(length) {
     for (let position = 0; position < length; position++) {
       for (const places of this.descent) places.push(position);

@@ -1,7 +1,7 @@
 // Which key each query may attend to: 1 = may attend, (L, M); null where all may.
 
 /**
- * Lets words through, but no padding and nothing hidden: the same for each of `rows` queries.
+ * Lets words through, but no padding and nothing hidden: the same for every query.
  * @param {ArrayLike<number>} ids (M,)
  * @param {number | null} padId
  * @param {ReadonlySet<number> | undefined} hidden

@@ -54,7 +54,7 @@ function paint(ctx, sign, colours, x, y) {
 }
 
 /**
- * Paints all signs below a picture, in as many lines as they need; without a context it only measures.
+ * Paints all signs below a picture, in as many lines as they need, or only measures them.
  * @param {CanvasRenderingContext2D} ctx
  * @param {Sign[]} signs
  * @param {import("./colours.js").Colours} colours

@@ -5,17 +5,7 @@ import { piecesOf } from "./spelling.js";
 import { characterAt, hex } from "./utf8.js";
 import { wordEnds } from "./words.js";
 
-/**
- * @typedef {Object} Token one place of a sequence
- * @property {string} text the text that it stands for, as a reader would write it
- * @property {string} piece its spelling in the vocabulary
- * @property {number | null} id
- * @property {number | null} word the number of the word that it is a part of; null for a special token
- * @property {boolean} special
- * @property {number} segment 0, or 1 in the second of two texts that were read together
- * @property {string | null} adds the text that it adds to its word, where that differs from `text`
- * @property {boolean} continues whether it belongs to the same word as the token before it
- */
+/** @typedef {import("../data/trace.js").Token} Token */
 
 // Thai, Lao, Burmese, Khmer, Japanese and Chinese are written without spaces: a token is all of a word that can be seen.
 const UNSPACED = "[\\u0e00-\\u0eff\\u1000-\\u109f\\u1780-\\u17ff"

@@ -52,7 +52,7 @@ function nfcOnce(text) {
 }
 
 /**
- * The function that spells a text by a form of that file.
+ * The function that spells a text by one of the forms that text/normalization.py has.
  * @param {string} form
  * @param {Map<string, Uint8Array>} files of which `nmt_nfkc` holds the compiled rules of that name
  * @returns {(text: string) => string}
