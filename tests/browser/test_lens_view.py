@@ -165,7 +165,7 @@ def test_what_is_hardly_probable_is_told_so(open_page: Open, tmp_path: Path) -> 
     found = pellucid.lens(task, trace).to_json()
     found["cells"][0][0]["chosen"] = 1e-9
     path = tmp_path / "static.html"
-    write_page(path, [trace], view="lens", extras={"lens": {"traces": [found]}})
+    path.write_text(page([trace], view="lens", extras={"lens": {"traces": [found]}}), encoding="utf-8")
     opened = open_page.file(path, {"language": "en"})  # type: ignore[attr-defined]
     assert opened.ask("p.read(0, 0)")["figures"][1][1] == "< 0.1 %"
     assert opened.set(language="ko").ask("p.read(0, 0)")["figures"][1][1] == "< 0.1%"
