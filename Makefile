@@ -45,7 +45,7 @@ slow: $(VENV)/.dev  ## run the slow tests
 	$(BIN)/python -m pytest -n auto --dist worksteal -m "slow and not foreign"
 
 foreign: $(VENV)/.foreign  ## run the tests that compare with other people's libraries
-	$(BIN)/python -m pytest -m foreign
+	$(BIN)/python -m pytest -n auto --dist worksteal -m foreign
 
 browser: $(VENV)/.browser  ## run the tests of the viewer in Chromium
 	$(BIN)/python -m pytest -n auto --dist loadfile -m browser
