@@ -43,6 +43,7 @@ def test_modules_files_and_errors(tmp_path: Path) -> None:
         assert done.stderr.endswith("ZeroDivisionError: division by zero\n")
 
 
+@pytest.mark.slow
 def test_the_program_in_place_of_python_passes_everything_on(tmp_path: Path) -> None:
     code = "import sys; print(sys.stdin.readline(), end='', flush=True); print(sys.stdin.read()); sys.exit(7)"
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}

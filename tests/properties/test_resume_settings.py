@@ -64,6 +64,7 @@ def test_stopped_and_gone_on_with_it_ends_in_the_same_bytes(
     assert metrics(tmp_path / "run") == metrics(expected)
 
 
+@pytest.mark.slow
 def test_each_way_is_a_way_of_its_own(unbroken: Callable[[str], Path]) -> None:
     """Else a setting that nobody reads would pass the test above."""
     ways = ("plain", *WAYS)

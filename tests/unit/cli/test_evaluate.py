@@ -114,6 +114,7 @@ def test_several_references_and_ter(pellucid: CommandLine, tmp_path: Path, texts
         assert (outcome.status, outcome.out) == (0, f"{scores.report()}\n")
 
 
+@pytest.mark.slow
 def test_several_systems(pellucid: CommandLine, tmp_path: Path, texts: tuple[str, str], other: Path) -> None:
     third = write(tmp_path / "third.txt", ["x", *REFERENCES[1:]])
     spoken = (REFERENCES, OTHER, ["x", *REFERENCES[1:]])

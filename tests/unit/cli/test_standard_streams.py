@@ -20,6 +20,7 @@ def run(*arguments: object, closed: tuple[int, ...] = ()) -> tuple[int, bytes, b
     return done.returncode, done.stdout, done.stderr
 
 
+@pytest.mark.slow
 def test_no_warning_gets_among_the_lines_where_standard_error_is_closed(finished_run: Path, tmp_path: Path) -> None:
     (tmp_path / "in").write_text("a " * 300 + "\n", encoding="utf-8")
     options = ("--input", tmp_path / "in", "--max-length", "3", "--device", "cpu")
@@ -37,6 +38,7 @@ def test_a_closed_stream_is_no_error(closed: tuple[int, ...], tmp_path: Path) ->
     assert err.startswith(b"error: no recipe `nope`") != (2 in closed)
 
 
+@pytest.mark.slow
 def test_a_closed_standard_input_is_an_empty_one(finished_run: Path) -> None:
     assert run("translate", finished_run, "--device", "cpu", closed=(0,)) == (0, b"", b"")
 
@@ -54,6 +56,7 @@ def test_a_full_standard_output_is_a_failure_in_a_sentence(arguments: list[str])
     )
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no device that is always full")
 def test_a_full_standard_error_loses_its_words_and_nothing_else(finished_run: Path, tmp_path: Path) -> None:
     (tmp_path / "in").write_text("a " * 300 + "\n", encoding="utf-8")

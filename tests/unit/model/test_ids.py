@@ -86,6 +86,7 @@ def test_ids_of_32_bits_are_read() -> None:
     assert torch.equal(model(IDS.int()), model(IDS))
 
 
+@pytest.mark.slow
 def test_the_checks_are_no_break_in_a_compiled_graph() -> None:
     for make in (encoder, decoder):
         model = make()

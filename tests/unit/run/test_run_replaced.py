@@ -291,9 +291,11 @@ WAYS = [
     "data", "given data", "given tokenizer", "tokenizers", "parts", "recipe", "recipe and data", "model", "loss",
     "optimizer", "optimizer's maker", "schedule",
 ]  # fmt: skip
+QUICK = ("given data", "recipe and data", "model", "loss")
+"""Those that every run of the tests tries; `make slow` tries the others."""
 
 
-@pytest.mark.parametrize("what", WAYS)
+@pytest.mark.parametrize("what", [pytest.param(way, marks=() if way in QUICK else pytest.mark.slow) for way in WAYS])
 def test_what_is_replaced_is_trained_and_the_same_script_goes_on(
     recipe: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str
 ) -> None:

@@ -349,6 +349,7 @@ def test_a_run_that_began_at_the_full_rate_goes_on_with_it(
     assert stored_recipe(tuned(texts, base, tmp_path / "run")) == before
 
 
+@pytest.mark.slow
 def test_what_can_only_get_worse_stays_as_it_was(texts: tuple[str, str], base: Path, tmp_path: Path) -> None:
     """With means to choose from, too: a model that has learned its text by heart, and a rate that spoils it."""
     by_heart = ("train.steps=150", "train.learning_rate=3e-3", "model.dropout=0", "train.validate_every=50")

@@ -252,6 +252,7 @@ run(Path(sys.argv[2]))
 """
 
 
+@pytest.mark.slow
 def test_killed_between_any_two_records(folder: Path) -> None:
     root = Path(__file__).parents[3]
     generator = random.Random(1)

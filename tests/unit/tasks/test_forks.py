@@ -28,6 +28,7 @@ sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) & 255)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
 def test_a_fork_translates_as_its_parent_did(finished_run: Path) -> None:
     environment = os.environ | {"OMP_NUM_THREADS": "2"}

@@ -148,6 +148,7 @@ OF_ALPHABETS = [
 ]
 
 
+@pytest.mark.slow
 def test_the_file_alone_reads_each_character_as_we_do() -> None:
     assert [text for text in ALL if as_the_file_alone(text) != normalize(text, "nfc")] == []
     decomposed = [unicodedata.normalize("NFD", text) for text in ALL]

@@ -56,6 +56,7 @@ def test_a_foreign_folder_takes_none(tmp_path: Path) -> None:
         open_folder(tmp_path, CPU, tokenizer=Letters())
 
 
+@pytest.mark.slow
 def test_a_folder_of_our_own_imports_no_foreign_family(tmp_path: Path) -> None:
     letters = pellucid.train_tokenizer("characters", ["bad cab"], byte_fallback=False)
     model = random_model(1, letters.size)
