@@ -37,6 +37,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return here
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("page", "code"), SNIPPETS, ids=[f"{p} {i}" for i, (p, _) in enumerate(SNIPPETS)])
 def test_python_runs(page: Page, code: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(folder)

@@ -49,8 +49,12 @@ def translator_of(saved: SavedModel) -> Translator:
 @pytest.mark.parametrize(("bare", "unended"), [(False, False), (True, False), (False, True), (True, True)])
 @pytest.mark.parametrize(
     "layout",
-    ["annotated-transformer", "keras-transformer", "pytorch-seq2seq", "aladdin-persson", "pytorch-transformer"],
-)
+    [
+        "annotated-transformer", "keras-transformer",
+        *(pytest.param(name, marks=pytest.mark.slow) for name in ("pytorch-seq2seq", "aladdin-persson")),
+        pytest.param("pytorch-transformer", marks=pytest.mark.slow),
+    ],
+)  # fmt: skip
 def test_it_writes_what_the_tutorial_writes(
     layout: str, bare: bool, unended: bool, vocabularies: dict[str, str]
 ) -> None:

@@ -108,7 +108,13 @@ def flat(value: Any, path: str = "") -> Iterable[tuple[str, Any]]:
         yield path, (value.dtype, value.tolist()) if isinstance(value, Tensor) else (type(value), value)
 
 
-@pytest.mark.parametrize("name", OPTIMIZERS)
+QUICK = ("momentum", "fused", "Adafactor", "Muon")
+"""Those that every run of the tests tries; `make slow` tries the others."""
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=() if name in QUICK else pytest.mark.slow) for name in OPTIMIZERS]
+)
 def test_a_resumed_run_is_the_unbroken_one(tmp_path: Path, name: str) -> None:
     options: dict[str, Any] = {"parts": {"optimizer": OPTIMIZERS[name]}, "settings": {"steps": 8}}
     unbroken = ToyRun(tmp_path / "unbroken", **options)

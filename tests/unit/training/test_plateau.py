@@ -68,7 +68,9 @@ def test_bleu_that_gets_better_does_not_hide_it(unbroken: ToyRun) -> None:
     assert bleu[:4] == sorted(bleu[:4])
 
 
-@pytest.mark.parametrize("stop", [7, 12, FALLS - 1, FALLS, FALLS + 1, LAST - 1])
+@pytest.mark.parametrize(
+    "stop", [7, FALLS, *(pytest.param(at, marks=pytest.mark.slow) for at in (12, FALLS - 1, FALLS + 1, LAST - 1))]
+)
 def test_a_resumed_run_is_the_unbroken_one(unbroken: ToyRun, tmp_path: Path, stop: int) -> None:
     with pytest.raises(Interrupted):
         plateau(tmp_path, at_step=stop_at({stop: signal.SIGTERM})).trainer.train()
