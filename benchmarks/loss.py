@@ -20,7 +20,7 @@ import torch.nn.functional as F
 from report import circumstances, in_words, positive, print_json, spread, take_turns
 from torch import Tensor, nn
 
-from pellucid.decoding.scoring import CHUNK_LOGITS
+from pellucid.decoding.scoring import rows_at_once
 from pellucid.process import keep_freed_memory
 from pellucid.training.loss import projected_cross_entropy
 
@@ -70,7 +70,7 @@ class Problem:
 
     def _chunked(self, of_chunk: Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]) -> tuple[Tensor, ...]:
         states, weight = self.states[0], self.projection.weight
-        rows = CHUNK_LOGITS // len(weight)
+        rows = rows_at_once(len(weight))
         total, states_grad, weight_grad = torch.zeros(()), torch.empty_like(states), torch.zeros_like(weight)
         for start in range(0, len(states), rows):
             chunk = states[start : start + rows]

@@ -13,7 +13,13 @@ from pellucid.decoding.steps import check_ids, log_probs_of
 from pellucid.model.families import DecoderOnly
 from pellucid.model.transformer import Transformer
 
-CHUNK_LOGITS = 4_000_000  # numbers held at a time: 16 MB in single precision
+CHUNK_LOGITS, LEAST_ROWS = 4_000_000, 512
+"""The logits that are held at a time, 16 MB in single precision; but of no fewer rows than make a product fast."""
+
+
+def rows_at_once(logits: int) -> int:
+    """Returns how many rows of so many logits each are held at a time."""
+    return max(LEAST_ROWS, CHUNK_LOGITS // logits)
 
 
 def score_outputs(
@@ -97,7 +103,7 @@ def _chosen_log_probs(model: Transformer | DecoderOnly, states: Tensor, targets:
 
     All logits at once would be the largest tensor by far. Raises NotANumberError where the model gives no numbers.
     """
-    size = max(1, CHUNK_LOGITS // model.config.tgt_vocab_size)
+    size = rows_at_once(model.config.tgt_vocab_size)
     chunks = zip(torch.split(states.flatten(0, 1), size), torch.split(targets.flatten(), size), strict=True)
     chosen = [log_probs_of(model.output_projection(some)).gather(1, at[:, None]) for some, at in chunks]
     return torch.cat(chosen).view(targets.shape)  # (B, T)

@@ -23,7 +23,7 @@ from torch import Tensor, nn
 
 from pellucid.config import TrainConfig
 from pellucid.data.batching import Batch
-from pellucid.decoding.scoring import CHUNK_LOGITS
+from pellucid.decoding.scoring import rows_at_once
 from pellucid.errors import ConfigError
 from pellucid.model.families import DecoderOnly, Model, SequenceClassifier
 from pellucid.model.fast.linear import Linear, in_blocks
@@ -287,7 +287,7 @@ class _ProjectedLoss(torch.autograd.Function):
         loss: _ClosedForm,
         dtype: torch.dtype | None,
     ) -> tuple[Tensor, Tensor]:
-        rows = max(1, CHUNK_LOGITS // (weight.size(0) * states.size(1)))
+        rows = rows_at_once(weight.size(0) * states.size(1))
         total = states.new_zeros((), dtype=torch.promote_types(states.dtype, torch.float32))
         cross_entropy = torch.zeros_like(total)
         wanted = ctx.needs_input_grad

@@ -37,6 +37,7 @@ def test_no_gradient_is_kept() -> None:
 def test_token_log_probs(chunk: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Within the positions they are the model's own, and beyond them given as many tokens as are said."""
     monkeypatch.setattr("pellucid.decoding.scoring.CHUNK_LOGITS", chunk)
+    monkeypatch.setattr("pellucid.decoding.scoring.LEAST_ROWS", 1)
     model = random_decoder(4)
     texts = [[1, 5, 6], [1], [], [1, *range(3, 12), *range(3, 12), *range(3, 12), 5]]
     found = token_log_probs(model, texts, batch_tokens=30)

@@ -8,6 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from pellucid.decoding import scoring
 from pellucid.model.fast.linear import Linear
 from pellucid.training import loss
 from pellucid.training.loss import projected_cross_entropy, projected_r_drop, r_drop_loss, smoothed_cross_entropy
@@ -31,7 +32,8 @@ def gradients(value: Tensor, states: Tensor, projection: nn.Linear) -> list[Tens
 @pytest.fixture(params=[1, 2, 3, 4, 7, 1000], ids="{} rows a chunk".format)
 def _rows(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     # Nine words: chunks that divide them and chunks that do not, one that is too small for a row, one that holds all.
-    monkeypatch.setattr(loss, "CHUNK_LOGITS", request.param * V - 1)
+    monkeypatch.setattr(scoring, "CHUNK_LOGITS", request.param * V - 1)
+    monkeypatch.setattr(scoring, "LEAST_ROWS", 1)
     return
 
 
@@ -182,7 +184,8 @@ def test_r_drop_of_passes_that_agree_is_the_cross_entropy() -> None:
 
 @pytest.mark.parametrize("passes", [1, 2])
 def test_no_more_logits_than_a_chunk_are_held(monkeypatch: pytest.MonkeyPatch, passes: int) -> None:
-    monkeypatch.setattr(loss, "CHUNK_LOGITS", 6 * V)
+    monkeypatch.setattr(scoring, "CHUNK_LOGITS", 6 * V)
+    monkeypatch.setattr(scoring, "LEAST_ROWS", 1)
     held: list[int] = []
     call = loss._ClosedForm.__call__
 
