@@ -21,6 +21,9 @@ from pellucid.model.norm import norm_of_width
 from pellucid.model.observing import tell_observer
 from pellucid.model.relative import Distances, rotate
 
+LONG = 64
+"""The positions on both sides from which PyTorch's kernel is the faster one on a CPU."""
+
 
 def attention_weights(q: Tensor, k: Tensor, mask: Tensor | None = None, bias: Tensor | None = None) -> Tensor:
     """Returns softmax(q k^T / sqrt(d_k) + bias), where `mask` allows: (B, H, L, K), (B, H, M, K) -> (B, H, L, M).
@@ -58,7 +61,8 @@ def attention(
         mask: bool, True = may attend, broadcastable to (B, H, L, M); of two dimensions it is (L, M), the same for all
             sentences. A query that may attend to nothing gets zeros.
         dropout_p: probability that a weight is dropped.
-        fused: PyTorch's kernel or the explicit path; None: the explicit one on a CPU, the kernel elsewhere.
+        fused: PyTorch's kernel or the explicit path; None: the explicit one on a CPU where a side has fewer than 64
+            positions, weights are dropped or there is a bias, the kernel elsewhere.
         bias: added to the scores, broadcastable to (B, H, L, M).
         block: the module whose attention this is, by which an observer knows its model's calls.
 
@@ -69,18 +73,30 @@ def attention(
         shared = q.size(1) // k.size(1)
         k, v = k.repeat_interleave(shared, dim=1), v.repeat_interleave(shared, dim=1)  # (B, H, M, K)
     if fused is None:
-        # On a CPU the explicit path is the faster one for sentences of up to about 50 tokens, twice as fast at 16
-        # (benchmarks/attention_paths.py), which is what most text has; a GPU's kernel never writes weights to memory.
-        fused = not q.is_cpu
+        fused = _kernel_is_faster(q, k, dropout_p, bias)
     if fused:  # the kernel gives zeros for a row that is masked whole
         attn_mask = mask
         if bias is not None:  # the kernel takes one tensor: where there are both, minus infinity stands for the mask
+            bias = bias.to(torch.promote_types(bias.dtype, q.dtype))  # a narrower one it reads wrongly
             attn_mask = bias if mask is None else bias.masked_fill(~mask, -torch.inf)
         output = F.scaled_dot_product_attention(q, k, v, attn_mask=attn_mask, dropout_p=dropout_p)  # (B, H, L, K)
     else:
         output = dropout(attention_weights(q, k, mask, bias), dropout_p) @ v  # (B, H, L, K)
     tell_observer(block, q, k, v, mask, bias, output)
     return output
+
+
+def _kernel_is_faster(q: Tensor, k: Tensor, dropout_p: float, bias: Tensor | None) -> bool:
+    """Tells which path to take, by shapes alone: what is measured anew could change a run's digits when it goes on.
+
+    The kernel never writes weights to memory, which on a CPU pays from about 64 positions on
+    (benchmarks/attention_paths.py). There it can neither drop weights nor learn a bias, and a graph that is exported
+    has one path for all lengths.
+    """
+    if not q.is_cpu:
+        return True
+    plain = dropout_p == 0.0 and bias is None and not torch.compiler.is_exporting()
+    return plain and min(q.size(2), k.size(2)) >= LONG
 
 
 class MultiHeadAttention(nn.Module):

@@ -3,6 +3,7 @@
 import asyncio
 import math
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import pytest
 import torch
@@ -130,15 +131,25 @@ def test_dropout_falls_on_the_weights() -> None:
     assert not torch.equal(output, attention(q, k, v, fused=False))
 
 
-@pytest.mark.parametrize(("fused", "kernel_calls"), [(None, 0), (False, 0), (True, 1)])
-def test_a_cpu_takes_the_explicit_path_unless_told(
-    monkeypatch: pytest.MonkeyPatch, fused: bool | None, kernel_calls: int
+@pytest.mark.parametrize(
+    ("queries", "keys", "given", "kernel_calls"),
+    [
+        (64, 64, {}, 1), (63, 64, {}, 0), (64, 63, {}, 0), (64, 300, {}, 1), (5, 300, {}, 0),
+        (64, 64, {"dropout_p": 0.1}, 0), (64, 64, {"bias": torch.zeros(1, H, 64, 64)}, 0),
+        (64, 64, {"fused": False}, 0), (5, 5, {"fused": True}, 1),
+    ],
+)  # fmt: skip
+def test_a_cpu_takes_the_kernel_for_long_texts_unless_told(
+    queries: int, keys: int, given: dict[str, Any], kernel_calls: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     calls: list[object] = []
     kernel = F.scaled_dot_product_attention
     monkeypatch.setattr(F, "scaled_dot_product_attention", lambda *a, **kw: (calls.append(a), kernel(*a, **kw))[1])
-    attention(heads(L), heads(M), heads(M), fused=fused)
+    q, k, v, mask = heads(queries), heads(keys), heads(keys), random_mask(B, 1, queries, keys)
+    found = attention(q, k, v, mask, **given)
     assert len(calls) == kernel_calls
+    if "dropout_p" not in given:
+        torch.testing.assert_close(found, attention(q, k, v, mask, **{**given, "fused": not kernel_calls}))
 
 
 @pytest.mark.parametrize("fused", [True, False])
