@@ -8,6 +8,7 @@ from pellucid.model.cache import DecoderCache
 from pellucid.model.checks import check_ids
 from pellucid.model.classification import ClassificationHead
 from pellucid.model.embeddings import Embeddings
+from pellucid.model.fast.decoder import PlainDecoder
 from pellucid.model.fast.linear import Linear
 from pellucid.model.initialisation import initialise
 from pellucid.model.layers import Decoder, Encoder
@@ -105,6 +106,7 @@ class DecoderOnly(StepByStep):
                 self.step_states(tokens[:, None].expand(-1, beam_size), cache)
         elif read.size(1):
             self.decoder(self.tgt_embedding(read), None, cache.fill(read.size(1)), None, cache)
+        cache.plain = PlainDecoder.of(self.decoder, cache)
         return cache
 
 

@@ -41,6 +41,11 @@ _observation: ContextVar[_Observation | None] = ContextVar("pellucid_observation
 _of_sums: ContextVar[_Observation | None] = ContextVar("pellucid_observation_of_sums", default=None)
 
 
+def is_observed() -> bool:
+    """Tells whether anybody observes here: this thread, or this asyncio task."""
+    return _observation.get() is not None or _of_sums.get() is not None
+
+
 def tell_observer(block: nn.Module | None, *seen: Tensor | None) -> None:
     """Tells the observer that may see a call of `block`, where there is one, what attention() has worked on."""
     # TorchDynamo cannot read a ContextVar: who wants to observe a compiled model observes it uncompiled.

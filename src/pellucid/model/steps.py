@@ -40,4 +40,6 @@ class StepByStep(nn.Module):
         """Returns what the output projection sees of a `step`, (B, W, D)."""
         x = self.tgt_embedding(tokens, position=cache.length)  # (B, W, D)
         own_past = cache.grow()  # (B, 1, W, M); the length grows by one, so `x` has read it before
+        if cache.plain is not None and cache.plain.may_step():
+            return cache.plain.step(x, own_past, cache)  # (B, W, D)
         return self.decoder(x, cache.memory, own_past, cache.memory_mask, cache)  # (B, W, D)

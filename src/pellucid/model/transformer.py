@@ -7,6 +7,7 @@ from pellucid.errors import ConfigError
 from pellucid.model.cache import DecoderCache
 from pellucid.model.checks import check_ids, check_pairs
 from pellucid.model.embeddings import Embeddings
+from pellucid.model.fast.decoder import PlainDecoder
 from pellucid.model.fast.linear import Linear
 from pellucid.model.initialisation import initialise
 from pellucid.model.layers import Decoder, Encoder
@@ -112,4 +113,6 @@ class Transformer(StepByStep):
         check_ids(ids)
         src_mask = padding_mask(ids, self.config.pad_id)
         memory, num_layers = self.encode(ids, src_mask), self.config.num_decoder_layers
-        return DecoderCache(ids.size(0), num_layers, ids.device, beam_size, memory, src_mask)
+        cache = DecoderCache(ids.size(0), num_layers, ids.device, beam_size, memory, src_mask)
+        cache.plain = PlainDecoder.of(self.decoder, cache)
+        return cache

@@ -1,0 +1,178 @@
+"""The decoder's step on plain tensors: what its layers compute, in fewer calls.
+
+A step reads one token of each hypothesis. Its products are small, so that it costs what its calls cost: modules,
+checks, and masks that each layer prepares anew. Here a layer is about twenty calls, and masks are made once a step.
+
+It stands in for layers that are all Pellucid's own and that nobody watches. All others go through their modules.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from pellucid.model.attention import MultiHeadAttention
+from pellucid.model.cache import DecoderCache, LayerCache
+from pellucid.model.fast.dropout import Dropout
+from pellucid.model.fast.linear import Linear
+from pellucid.model.feed_forward import FeedForward
+from pellucid.model.layers import Decoder, DecoderLayer
+from pellucid.model.observing import is_observed
+
+Norm = Callable[[Tensor], Tensor]
+OURS = {
+    Decoder, DecoderLayer, MultiHeadAttention, FeedForward, Linear, Dropout, nn.ModuleList, nn.LayerNorm, nn.RMSNorm,
+    nn.Identity,
+}  # fmt: skip
+"""The modules whose work is done here, exactly these: a subclass may compute something else."""
+
+
+class PlainDecoder:
+    """Does the work of a Decoder in a step; made for one search by `of`."""
+
+    def __init__(self, decoder: Decoder) -> None:
+        self._layers = [_Layer.of(layer) for layer in decoder.layers if isinstance(layer, DecoderLayer)]
+        self._norm = _no_norm if decoder.norm is None else _norm_of(decoder.norm)
+        self._memory_mask: Tensor | None = None
+        self._hidden: Tensor | None = None
+
+    @classmethod
+    def of(cls, decoder: Decoder, cache: DecoderCache) -> "PlainDecoder | None":
+        """Returns what does the work of `decoder` with `cache`; None where its modules must do it."""
+        return cls(decoder) if not torch.compiler.is_compiling() and _can_stand_in(decoder, cache) else None
+
+    @staticmethod
+    def may_step() -> bool:
+        """Tells whether a step may be taken here: nobody observes it, asks for gradients, or records a graph."""
+        return not (torch.is_grad_enabled() or is_observed() or torch.compiler.is_compiling())
+
+    def step(self, x: Tensor, own_past: Tensor, cache: DecoderCache) -> Tensor:
+        """Returns what the decoder gives: (B, W, D), mask (B, 1, W, M) -> (B, W, D)."""
+        B, W, D = x.shape
+        hidden = None if W == 1 else _hidden(own_past, x, self._layers[0].heads)  # one hypothesis sees all that it read
+        memory_hidden = self._of_memory(cache.memory_mask, x)
+        x = x.reshape(B * W, D)
+        for layer, kept in zip(self._layers, cache.layers, strict=True):
+            x = layer.step(x, (B, W), kept, hidden, cache.memory, memory_hidden)
+        return self._norm(x).view(B, W, D)
+
+    def _of_memory(self, mask: Tensor | None, like: Tensor) -> Tensor | None:
+        """Returns `_hidden` of the memory's mask, which is another one only when sentences have gone."""
+        if mask is not self._memory_mask:
+            self._memory_mask = mask
+            self._hidden = None if mask is None or mask.all() else _hidden(mask, like, self._layers[0].heads)
+        return self._hidden
+
+
+class _Layer(NamedTuple):
+    """The tensors of a DecoderLayer."""
+
+    heads: int
+    norm_first: bool
+    norms: tuple[Norm, Norm, Norm]
+    """Of self-attention, cross-attention and the feed-forward network."""
+    self_attn: tuple[Linear, Linear]
+    """The projections to queries, keys and values, and back."""
+    cross_attn: MultiHeadAttention | None
+    feed_forward: FeedForward
+
+    @classmethod
+    def of(cls, layer: DecoderLayer) -> "_Layer":
+        own, cross = layer.self_attn, layer.cross_attn
+        assert isinstance(own, MultiHeadAttention)
+        assert isinstance(layer.feed_forward, FeedForward)
+        assert cross is None or isinstance(cross, MultiHeadAttention)
+        cross_norm = _no_norm if layer.cross_attn_norm is None else _norm_of(layer.cross_attn_norm)
+        norms = _norm_of(layer.self_attn_norm), cross_norm, _norm_of(layer.feed_forward_norm)
+        return cls(own.num_heads, layer.norm_first, norms, (own.qkv_proj, own.out_proj), cross, layer.feed_forward)
+
+    def step(
+        self,
+        x: Tensor,
+        size: tuple[int, int],
+        cache: LayerCache,
+        hidden: Tensor | None,
+        memory: Tensor | None,
+        memory_hidden: Tensor | None,
+    ) -> Tensor:
+        """(B * W, D) -> (B * W, D)."""
+        heads, norm_first, norms, (qkv_proj, out_proj), cross, feed_forward = self
+
+        y = norms[0](x) if norm_first else x
+        q, k, v = F.linear(y, qkv_proj.weight, qkv_proj.bias).view(*size, 3, heads, -1).permute(2, 0, 3, 1, 4)
+        joined = _attend(q, *cache.extend_self(k, v), hidden)  # (B * W, H * K)
+        x = F.linear(joined, out_proj.weight, out_proj.bias).add_(x)
+        x = x if norm_first else norms[0](x)
+
+        if cross is not None and memory is not None:
+            y, width, project = norms[1](x) if norm_first else x, cross.q_width, cross.qkv_proj
+            bias = None if project.bias is None else project.bias[:width]
+            q = F.linear(y, project.weight[:width], bias).view(*size, heads, -1).transpose(1, 2)
+            joined = _attend(q, *cache.keep_memory(memory, cross.keys_and_values), memory_hidden)
+            x = F.linear(joined, cross.out_proj.weight, cross.out_proj.bias).add_(x)
+            x = x if norm_first else norms[1](x)
+
+        y, up, down = norms[2](x) if norm_first else x, feed_forward.up_proj, feed_forward.down_proj
+        inner = F.linear(y, up.weight, up.bias)
+        if (gate := feed_forward.gate_proj) is None:
+            inner = feed_forward.activation(inner)
+        else:
+            inner = feed_forward.activation(F.linear(y, gate.weight, gate.bias)).mul_(inner)
+        x = F.linear(inner, down.weight, down.bias).add_(x)
+        return x if norm_first else norms[2](x)
+
+
+def _attend(q: Tensor, k: Tensor, v: Tensor, hidden: Tensor | None) -> Tensor:
+    """Returns equation 1 with its heads joined: (B, H, W, K), twice (B, H, M, K) -> (B * W, H * K)."""
+    B, H, W, K = q.shape
+    q, k, v = q.flatten(0, 1), k.flatten(0, 1).transpose(1, 2), v.flatten(0, 1)
+    if hidden is None:
+        scores = torch.bmm(q * K**-0.5, k)  # (B * H, W, M)
+    else:
+        scores = torch.baddbmm(hidden, q, k, alpha=K**-0.5)  # (B * H, W, M)
+    output = torch.bmm(scores.softmax(dim=-1), v)  # (B * H, W, K)
+    return output.view(B, H, W, K).transpose(1, 2).reshape(B * W, H * K)
+
+
+def _hidden(mask: Tensor, like: Tensor, heads: int) -> Tensor:
+    """Returns what hides keys when it is added to scores: a mask (B, 1, 1 or W, M) -> (B * H, 1 or W, M)."""
+    added = like.new_zeros(mask.shape).masked_fill_(~mask, torch.finfo(like.dtype).min)
+    return added.expand(-1, heads, -1, -1).flatten(0, 1)
+
+
+def _norm_of(norm: nn.Module) -> Norm:
+    """Returns a norm as a function of what it normalises."""
+    if isinstance(norm, nn.LayerNorm):
+        return lambda x: F.layer_norm(x, norm.normalized_shape, norm.weight, norm.bias, norm.eps)
+    if isinstance(norm, nn.RMSNorm):
+        return lambda x: F.rms_norm(x, list(norm.normalized_shape), norm.weight, norm.eps)
+    return _no_norm
+
+
+def _no_norm(x: Tensor) -> Tensor:
+    return x
+
+
+def _can_stand_in(decoder: Decoder, cache: DecoderCache) -> bool:
+    """Tells whether all modules are ours, unwatched and in evaluation, on a CPU, with plain heads and positions."""
+    if type(decoder) is not Decoder or decoder.relative is not None or decoder.training:
+        return False
+    parameter = next(decoder.parameters())
+    # In half precision the explicit path of attention() scales before it multiplies, against overflow.
+    if not parameter.is_cpu or parameter.dtype not in (torch.float32, torch.float64):
+        return False
+    if torch.is_autocast_enabled("cpu"):
+        return False
+    for module in decoder.modules():
+        watched = module._forward_hooks or module._forward_pre_hooks or "forward" in vars(module)
+        if type(module) not in OURS or watched:
+            return False
+    blocks = [module for module in decoder.modules() if isinstance(module, MultiHeadAttention)]
+    if any(block.kv_width != block.q_width or not isinstance(block.q_norm, nn.Identity) for block in blocks):
+        return False
+    if len({block.num_heads for block in blocks}) > 1:
+        return False
+    # A source that is padding alone has zeros for what is attended to.
+    return cache.memory_mask is None or bool(cache.memory_mask.any(dim=-1).all())
