@@ -20,6 +20,10 @@ Search = Callable[[Steps, DecodeConfig], list[Found]]
 """Finds outputs: a Found for each of those that Steps holds, in their order."""
 
 
+BLOCK, MANY = 64, 50_000
+"""The numbers of a block, and how many there must be in all before it pays to look at blocks first."""
+
+
 @dataclass(frozen=True)
 class Choice:
     """The way that a step goes on, for B outputs with W hypotheses each."""
@@ -124,7 +128,7 @@ def choose_best(
 
 def best_token(values: Tensor) -> tuple[Tensor, Tensor]:
     """Returns the place of the largest of each row, of equal ones the first, and its lead: (B, V) -> (B, 1), (B,)."""
-    top, places = values.topk(2)
+    top, places = largest(values, 2)
     lead = top[:, 0] - top[:, 1]
     if not (lead > 0).all():  # topk chose among equal ones
         return (values == top[:, :1]).int().argmax(dim=1, keepdim=True), lead
@@ -177,7 +181,7 @@ def choose_continuations(log_probs: Tensor, scores: Tensor, steps: Steps, watch:
 
 def top_by_place(values: Tensor, k: int) -> tuple[Tensor, Tensor]:
     """Returns the k largest of each row and their places, (B, N) -> (B, k); of equal ones the first, on any device."""
-    top, places = values.topk(min(k + 1, values.size(1)))
+    top, places = largest(values, min(k + 1, values.size(1)))
     places = places[:, :k]
     tied = (top[:, k:] == top[:, k - 1 : k]).any(dim=1)  # topk chose among equal ones
     if tied.any():
@@ -185,6 +189,27 @@ def top_by_place(values: Tensor, k: int) -> tuple[Tensor, Tensor]:
     places = places.sort(dim=1).values
     top, order = values.gather(1, places).sort(dim=1, descending=True, stable=True)
     return top, places.gather(1, order)
+
+
+def largest(values: Tensor, k: int) -> tuple[Tensor, Tensor]:
+    """Returns the k largest of each row and their places, (B, N) -> (B, k): of equal ones any, as topk does.
+
+    The k largest lie in the k blocks whose own largest are the largest, so that few numbers need to be ranked.
+    """
+    rows, size = values.shape
+    blocks = size // BLOCK
+    if rows * size < MANY or blocks < 4 * k:
+        top, places = values.topk(k)
+        return top, places
+    whole = values[:, : blocks * BLOCK].unflatten(1, (blocks, BLOCK))  # (B, blocks, BLOCK)
+    best = whole.amax(dim=2).topk(k).indices[:, :, None]  # (B, k, 1)
+    numbers = whole.gather(1, best.expand(-1, -1, BLOCK)).flatten(1)  # (B, k * BLOCK)
+    places = (best * BLOCK + torch.arange(BLOCK, device=values.device)).flatten(1)
+    if size > blocks * BLOCK:
+        rest = torch.arange(blocks * BLOCK, size, device=values.device).expand(rows, -1)
+        numbers, places = torch.cat([numbers, values[:, blocks * BLOCK :]], dim=1), torch.cat([places, rest], dim=1)
+    top, at = numbers.topk(k)
+    return top, places.gather(1, at)
 
 
 def _margins(best: Tensor, is_end: Tensor, width: int) -> Tensor:

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pellucid.config import DecodeConfig
-from pellucid.decoding.beam import top_by_place
+from pellucid.decoding import beam
+from pellucid.decoding.beam import best_token, top_by_place
 from tests.unit.decoding.models import (
     BOS,
     EOS,
@@ -47,6 +48,24 @@ def test_many_equal_values_among_many() -> None:
     values = torch.zeros(2, 5000)
     values[1, 4000:] = 1.0
     assert top_by_place(values, 7)[1].tolist() == [list(range(7)), list(range(4000, 4007))]
+
+
+@pytest.mark.parametrize("size", [64 * 40, 64 * 40 + 1, 64 * 40 + 63])
+@pytest.mark.parametrize("levels", [3, 1000, 10**9])
+def test_blocks_rank_as_all_numbers_do(size: int, levels: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With few levels most numbers are equal; of some rows nearly all are minus infinity."""
+    monkeypatch.setattr(beam, "MANY", 0)
+    draw = torch.Generator().manual_seed(levels)
+    values = torch.randint(0, levels, (6, size), generator=draw).float()
+    values[4, 3:] = values[5, : size - 1] = -torch.inf
+    for k in (1, 2, 9):
+        expected = values.sort(dim=1, descending=True, stable=True)
+        top, places = top_by_place(values, k)
+        assert torch.equal(places, expected.indices[:, :k])
+        assert torch.equal(top, expected.values[:, :k])
+    tokens, lead = best_token(values)
+    assert torch.equal(tokens, expected.indices[:, :1])
+    assert torch.equal(lead[:5], (expected.values[:, 0] - expected.values[:, 1])[:5])
 
 
 def test_equal_probabilities_give_the_lower_ids() -> None:
