@@ -201,7 +201,7 @@ def largest(values: Tensor, k: int) -> tuple[Tensor, Tensor]:
     if rows * size < MANY or blocks < 4 * k:
         top, places = values.topk(k)
         return top, places
-    whole = values[:, : blocks * BLOCK].unflatten(1, (blocks, BLOCK))  # (B, blocks, BLOCK)
+    whole = values[:, : blocks * BLOCK].view(rows, blocks, BLOCK)  # (B, blocks, BLOCK)
     best = whole.amax(dim=2).topk(k).indices[:, :, None]  # (B, k, 1)
     numbers = whole.gather(1, best.expand(-1, -1, BLOCK)).flatten(1)  # (B, k * BLOCK)
     places = (best * BLOCK + torch.arange(BLOCK, device=values.device)).flatten(1)

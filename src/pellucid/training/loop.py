@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 from torch import nn
+from torch.nn.utils import clip_grads_with_norm_, get_total_norm
 
 from pellucid.config import TrainConfig
 from pellucid.data.batching import Batch, batch_order, draw_batch
@@ -170,7 +171,9 @@ class Trainer:
         rate = self._last_rate = self._rate(step)
         set_rate(self.trained.optimizer, rate)
         loss = self._gradients_that_fit(batches, step)
-        norm = torch.nn.utils.clip_grad_norm_(self._parameters.values(), self.config.grad_clip or math.inf)
+        norm = get_total_norm([p.grad for p in self._parameters.values() if p.grad is not None])
+        if self.config.grad_clip:
+            clip_grads_with_norm_(self._parameters.values(), self.config.grad_clip, norm)
         if not math.isfinite(loss) or not math.isfinite(norm):
             what = f"loss {loss / _tokens(batches):.4g}, gradient norm {norm:.4g}, learning rate {rate:.3g}"
             is_finite = partial(self._is_finite, step=step)
