@@ -14,7 +14,8 @@ Engines, in one process, in single precision, with as many threads and the memor
 
 Before anything is timed, the engines must agree: logits of Pellucid and transformers within 1e-4, scores of Pellucid
 and CTranslate2 within 1e-3; how many greedy outputs are equal is counted. Then the engines take turns, each time
-another first. Tokenization and loading are left out; BLEU is of each engine's own output.
+another first. Tokenization and loading are left out; BLEU is of each engine's own output. The first 150 sentences are
+translated greedily one at a time as well. Beside them stands the speed of a product of 1,024 x 1,024 matrices.
 """
 
 import argparse
@@ -28,7 +29,7 @@ from typing import Any
 
 import torch
 from measured_model import load_recipe
-from report import circumstances, in_words, positive, print_json, refusals_in_words, spread
+from report import circumstances, in_words, matrix_peak, positive, print_json, refusals_in_words, spread
 
 from pellucid.config import DecodeConfig
 from pellucid.data.lines import read_pairs
@@ -41,7 +42,7 @@ from pellucid.process import keep_freed_memory
 from pellucid.run.run import train
 from pellucid.tasks.translator import Translator
 
-BATCH = 64
+BATCH, ALONE = 64, 150
 BEAMS = (1, 5)
 RUN = Path("runs/decoding-model")
 Ids = list[list[int]]
@@ -126,7 +127,14 @@ def count_equal(engines: dict[str, Engine], sources: Ids) -> dict[str, int]:
     return equal
 
 
-def measure(engines: dict[str, Engine], test: TestSet, beam_size: int, rounds: int) -> tuple[dict[str, Ids], Any]:
+def one_at_a_time(run: Engine) -> Engine:
+    """`run` on each sentence by itself."""
+    return lambda sources, beam_size: [run([source], beam_size)[0] for source in sources]
+
+
+def measure(
+    engines: dict[str, Engine], test: TestSet, beam_size: int, rounds: int
+) -> tuple[dict[str, Ids], dict[str, list[float]]]:
     """Each engine's outputs, and its seconds in each round, after a batch of warm-up."""
     names, outputs = list(engines), dict[str, Ids]()
     seconds: dict[str, list[float]] = {name: [] for name in names}
@@ -191,10 +199,18 @@ def run(args: argparse.Namespace, folder: Path) -> dict[str, Any]:
     table: dict[str, Any] = {"model": asdict(model.config), "sentences": len(test.sources), "batch": BATCH}
     table |= prove_equal(model, marian_model, ct2_translator, test)
     table["greedy_outputs_equal_to_pellucid"] = count_equal(engines, test.sources)
+    peaks = [matrix_peak()]
     for beam_size in BEAMS:
         found = measure(engines, test, beam_size, args.rounds)
         table[f"beam_{beam_size}"] = summarise(*found, test, target.decode)
-    return table
+        peaks.append(matrix_peak())
+    first = TestSet(test.sources[:ALONE], test.targets[:ALONE], test.references[:ALONE])
+    alone = {
+        name.removesuffix("-64"): one_at_a_time(engine) for name, engine in engines.items() if name != "pellucid-64"
+    }
+    print(f"one sentence at a time, the first {len(first.sources)}:", file=sys.stderr)
+    table["greedy_alone"] = summarise(*measure(alone, first, 1, args.rounds), first, target.decode)
+    return table | {"peak_gflops": spread([peak / 1e9 for peak in peaks])}
 
 
 @refusals_in_words()

@@ -21,6 +21,8 @@ import torch
 
 from pellucid.errors import ConfigError, PellucidError
 
+PEAK_SIZE = 1024
+
 
 def circumstances(script: str, argv: Sequence[str] | None, packages: Sequence[str] = ()) -> dict[str, Any]:
     """Returns the head of the JSON: the script with its arguments, the machine, and the versions of what is compared.
@@ -61,6 +63,15 @@ def take_turns(sides: Mapping[str, Callable[[], object]], rounds: int, warm_up: 
     """Returns the seconds of each side in each round; first come `warm_up` rounds that do not count."""
     times = [{name: seconds(side) for name, side in sides.items()} for _ in range(warm_up + rounds)]
     return {name: [row[name] for row in times[warm_up:]] for name in sides}
+
+
+def matrix_peak() -> float:
+    """Returns the operations a second of a product of two 1,024 x 1,024 matrices in single precision, the best of 20.
+
+    No step of a model can do more than this share of 1: it is taken in each round, since machines change by the minute.
+    """
+    a, b, out = (torch.rand(PEAK_SIZE, PEAK_SIZE) for _ in range(3))
+    return 2 * PEAK_SIZE**3 / min(seconds(lambda: torch.mm(a, b, out=out)) for _ in range(20))
 
 
 def spread(values: Sequence[float]) -> dict[str, float]:

@@ -403,6 +403,7 @@ def is_training_table(table: dict[str, Any]) -> bool:
     (window,) = table["windows"]
     assert len({window[side]["tokens"] for side in sides}) == 1
     assert all(0 < window[side]["loss"] < 10 for side in sides)
+    assert all(0 < window[side]["share_of_peak"] < 1 for side in sides)
     return all(
         is_spread(values) for values in (table["tokens_per_second"] | table["pellucid_times_as_fast_as"]).values()
     )
@@ -434,9 +435,11 @@ def check_engines(table: dict[str, Any], sentences: int) -> None:
     assert table["logits_difference"] < 1e-4
     assert table["scores_difference"] < 1e-3
     assert table["greedy_outputs_equal_to_pellucid"]["pellucid"] == sentences
-    for beam_size in (1, 5):
-        rows = table[f"beam_{beam_size}"]
-        assert [*rows] == engines
+    assert is_spread(table["peak_gflops"])
+    alone = ["pellucid", "transformers", "ctranslate2"]
+    for name, expected in (("beam_1", engines), ("beam_5", engines), ("greedy_alone", alone)):
+        rows = table[name]
+        assert [*rows] == expected
         assert rows["pellucid"]["pellucid_times_as_fast"] == {"median": 1, "min": 1, "max": 1}
         for row in rows.values():
             assert is_spread(row["sentences_per_second"])
