@@ -165,11 +165,13 @@ def _can_stand_in(decoder: Decoder, cache: DecoderCache) -> bool:
         return False
     if torch.is_autocast_enabled("cpu"):
         return False
-    for module in decoder.modules():
-        watched = module._forward_hooks or module._forward_pre_hooks or "forward" in vars(module)
+    modules: list[nn.Module] = [decoder]
+    for module in modules:  # which grows: decoder.modules() takes as long as a step
+        watched = module._forward_hooks or module._forward_pre_hooks or "forward" in module.__dict__
         if type(module) not in OURS or watched:
             return False
-    blocks = [module for module in decoder.modules() if isinstance(module, MultiHeadAttention)]
+        modules += filter(None, module._modules.values())
+    blocks = [module for module in modules if isinstance(module, MultiHeadAttention)]
     if any(block.kv_width != block.q_width or not isinstance(block.q_norm, nn.Identity) for block in blocks):
         return False
     if len({block.num_heads for block in blocks}) > 1:
