@@ -84,6 +84,7 @@ def runs() -> list[Run]:
             "steps of a decoder alone", lambda: rotary.step(tgt[:, -1:], rotary.start(prompt)), ROTARY_SIZES | {"W": 1}
         ),
         Run("steps of a beam", lambda: steps(model, src, beam), SIZES),
+        Run("the same on plain tensors", lambda: torch.no_grad()(steps)(model, src, beam), SIZES),
     ]
 
 

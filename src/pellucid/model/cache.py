@@ -11,7 +11,7 @@ never keys. Two hypotheses, a and b, after three steps; then both go on from b:
 
 import weakref
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import torch
 from torch import Tensor, nn
@@ -19,11 +19,18 @@ from torch import Tensor, nn
 from pellucid.errors import DataError
 from pellucid.model.masks import causal_mask
 
-if TYPE_CHECKING:
-    from pellucid.model.fast.decoder import PlainDecoder
-
 FIRST_STEPS, MOST_AT_FIRST = 16, 64
 """Steps that a cache has room for at first, and keys at most: letting sentences go copies the room, empty or not."""
+
+
+class PlainStep(Protocol):
+    """Does the work of a decoder in a step, in fewer calls (fast/decoder.py)."""
+
+    def may_step(self) -> bool:
+        """Tells whether it may do so now: nobody watches the modules."""
+
+    def step(self, x: Tensor, own_past: Tensor, cache: "DecoderCache", /) -> Tensor:
+        """Returns what the decoder gives: (B, W, D), mask (B, 1, W, M) -> (B, W, D)."""
 
 
 class LayerCache:
@@ -127,7 +134,7 @@ class DecoderCache:
         self.beam_size = beam_size
         self.length: int = 0
         self.prompt: int = 0  # positions that all hypotheses share, one key each
-        self.plain: PlainDecoder | None = None  # does the decoder's work in a step, where it can
+        self.plain: PlainStep | None = None  # does the decoder's work in a step, where it can
         self.ancestors: Tensor = torch.empty(batch_size, 1, beam_size, 0, dtype=torch.bool, device=device)
 
     @property

@@ -72,7 +72,7 @@ class _Layer(NamedTuple):
     heads: int
     norm_first: bool
     norms: tuple[Norm, Norm, Norm]
-    """Of self-attention, cross-attention and the feed-forward network."""
+    """The norms of self-attention, cross-attention and the feed-forward network."""
     self_attn: tuple[Linear, Linear]
     """The projections to queries, keys and values, and back."""
     cross_attn: MultiHeadAttention | None
