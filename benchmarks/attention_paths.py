@@ -1,4 +1,4 @@
-"""Claim: on a CPU, for sentences, explicit attention is faster than the fused kernel; model/attention.py chooses by it.
+"""Claim: on a CPU explicit attention is faster for sentences, the kernel for long texts; model/attention.py goes by it.
 
     python benchmarks/attention_paths.py > attention_paths.json        (--quick: a trial of seconds)
 
@@ -39,8 +39,11 @@ class Case:
         return f"({self.B:>3}, {self.H}, {self.L:>3}, {self.M:>3}, {self.K:>2})  {self.dropout:<7} {what:<17}"
 
 
-# Batches of about 4,096 tokens: short, usual and long sentences, heads of 64 and of 32, and a paragraph.
-SHAPES = ((256, 4, 16, 16, 64), (128, 4, 32, 32, 64), (128, 4, 32, 32, 32), (64, 4, 64, 64, 64), (16, 4, 256, 256, 64))
+# Batches of about 4,096 tokens: short, usual and long sentences, heads of 64 and of 32, a paragraph, pages.
+SHAPES = (
+    (256, 4, 16, 16, 64), (128, 4, 32, 32, 64), (128, 4, 32, 32, 32), (64, 4, 64, 64, 64), (16, 4, 256, 256, 64),
+    (4, 4, 1024, 1024, 64), (1, 4, 4096, 4096, 64),
+)  # fmt: skip
 STEPS = ((64, 4, 1, 16, 64), (64, 4, 5, 80, 64))  # one step of greedy search, and of a beam of five
 QUICK = ((4, 2, 8, 8, 16), (4, 2, 1, 8, 16))
 
