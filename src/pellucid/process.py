@@ -4,7 +4,7 @@ import ctypes
 import sys
 
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
-ONE_GIGABYTE = 1 << 30
+ONE_GIGABYTE, MOST_MAPPED = 1 << 30, 32 << 20
 
 
 def keep_freed_memory() -> bool:
@@ -19,4 +19,7 @@ def keep_freed_memory() -> bool:
         mallopt = ctypes.CDLL(None).mallopt
     except AttributeError:  # another C library, as musl
         return False
-    return bool(mallopt(M_MMAP_THRESHOLD, ONE_GIGABYTE)) and bool(mallopt(M_TRIM_THRESHOLD, ONE_GIGABYTE))
+    # Each by itself: one that is refused is no reason to leave the other. Older versions take 32 MB at most.
+    mapped = mallopt(M_MMAP_THRESHOLD, ONE_GIGABYTE) or mallopt(M_MMAP_THRESHOLD, MOST_MAPPED)
+    trimmed = mallopt(M_TRIM_THRESHOLD, ONE_GIGABYTE)
+    return bool(mapped) and bool(trimmed)

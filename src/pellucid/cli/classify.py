@@ -12,9 +12,11 @@ from pellucid.cli.options import (
     Output,
     Revision,
     Text,
+    Threads,
     at_revision,
     flag,
     optional,
+    prepare_process,
 )
 
 
@@ -33,6 +35,7 @@ def classify(
     revision: Revision = None,
     device: Device = "auto",
     dtype: Dtype = None,
+    threads: Threads = None,
 ) -> int:
     """Label texts, one a line: as many labels come out as lines went in, in their order.
 
@@ -41,14 +44,13 @@ def classify(
     from functools import partial
     from json import dumps
 
-    from pellucid.process import keep_freed_memory
     from pellucid.streams.streams import answering, identity, opened, text_stream
     from pellucid.tasks.classifier import Classifier
     from pellucid.text.tokenizer import UnknownShare
 
     model = at_revision(model, revision)
     stream = text_stream(text, input, output, on_bad_utf8, fresh)
-    keep_freed_memory()
+    prepare_process(threads)
     with opened(stream) as source:
         classifier = Classifier.load(model, device, dtype)
         unknown = UnknownShare(classifier.tokenizers.source)

@@ -14,9 +14,11 @@ from pellucid.cli.options import (
     Segment,
     SourceLanguage,
     TargetLanguage,
+    Threads,
     at_revision,
     flag,
     optional,
+    prepare_process,
 )
 
 if TYPE_CHECKING:
@@ -74,6 +76,7 @@ def evaluate(
     revision: Revision = None,
     device: Device = "auto",
     dtype: Dtype = None,
+    threads: Threads = None,
 ) -> int:
     """Translate a test set and print sacreBLEU, chrF and chrF++, each with signature and 95 % confidence interval; with
     --against, compare two models on the same test by approximate randomization. Of a classifier it prints accuracy and
@@ -92,11 +95,10 @@ def evaluate(
     from pellucid.evaluation.held_out import HeldOutFiles, recipe_test
     from pellucid.evaluation.scores import score_corpus
     from pellucid.evaluation.tokenization import AUTO, bleu_metric
-    from pellucid.process import keep_freed_memory
     from pellucid.tasks.evaluate import evaluate as evaluate_model
     from pellucid.tasks.task import task_in
 
-    keep_freed_memory()
+    prepare_process(threads)
     if not model:
         raise ConfigError("no model is given", f"name {SYSTEM}")
     systems = [at_revision(model[0], revision), *model[1:], *against]

@@ -15,9 +15,11 @@ from pellucid.cli.options import (
     Output,
     Revision,
     Text,
+    Threads,
     at_revision,
     flag,
     optional,
+    prepare_process,
 )
 
 if TYPE_CHECKING:
@@ -46,6 +48,7 @@ def generate(
     revision: Revision = None,
     device: Device = "auto",
     dtype: Dtype = None,
+    threads: Threads = None,
 ) -> int:
     """Continue prompts, one a line: each is written with what follows it, in the order of the input. The text of a
     model of running text may have lines of its own; --json keeps each text on one line.
@@ -60,7 +63,6 @@ def generate(
 
     from pellucid.config.tables import to_table
     from pellucid.errors import ConfigError
-    from pellucid.process import keep_freed_memory
     from pellucid.streams.streams import answering, identity, opened, text_stream
     from pellucid.tasks.language_model import LanguageModel
 
@@ -68,7 +70,7 @@ def generate(
         raise ConfigError(f"`--n-best {n_best}` needs --json: plain output has one text a line", "add --json")
     model = at_revision(model, revision)
     stream = text_stream(text, input, output, on_bad_utf8, fresh)
-    keep_freed_memory()
+    prepare_process(threads)
     with opened(stream) as source:
         writer = LanguageModel.load(model, device, dtype)
         options: GenerateOptions = {

@@ -91,6 +91,7 @@ Dtype = Annotated[
     optional("NAME", "float32, bfloat16 or float16", "float32"),
     Choices.of("float32", "bfloat16", "float16"),
 ]
+Threads = Annotated[int | None, optional("N", "processor cores that its arithmetic may take", "all")]
 Input = Annotated[str, tyro.conf.arg(metavar="FILE", help="lines to read; - is standard input")]
 Output = Annotated[str, tyro.conf.arg(metavar="FILE", help="where to write; - is standard output")]
 OnBadLines = Annotated[
@@ -120,6 +121,24 @@ PictureOutput = Annotated[
 PictureWidth = Annotated[
     str | None, optional("WIDTH", "of the picture: column or page of a journal, or millimetres", "as it comes out")
 ]
+
+
+def prepare_process(threads: int | None) -> None:
+    """Sets what a command wants of its process: freed memory that is kept, and the threads of its arithmetic.
+
+    `threads` None: as many as PyTorch takes, which is all cores. Raises ConfigError for fewer than one.
+    """
+    from pellucid.process import keep_freed_memory
+
+    if threads is not None:
+        import torch
+
+        from pellucid.errors import ConfigError, argument
+
+        if threads < 1:
+            raise ConfigError(f"{argument('threads', threads)} must be at least 1")
+        torch.set_num_threads(threads)
+    keep_freed_memory()
 
 
 def at_revision(model: str, revision: str | None) -> str:

@@ -14,9 +14,11 @@ from pellucid.cli.options import (
     Revision,
     SourceLanguage,
     TargetLanguage,
+    Threads,
     at_revision,
     flag,
     optional,
+    prepare_process,
 )
 
 if TYPE_CHECKING:
@@ -56,6 +58,7 @@ def score(
     revision: Revision = None,
     device: Device = "auto",
     dtype: Dtype = None,
+    threads: Threads = None,
 ) -> int:
     """Print the log-probability of each translation given its source, end token included: one number a line, as they
     come. Of a language model it is that of each line of --src by itself. A pair too long for the model is `nan`, and a
@@ -71,7 +74,6 @@ def score(
 
     from pellucid.config.tables import to_table
     from pellucid.errors import ConfigError, DataError, shown
-    from pellucid.process import keep_freed_memory
     from pellucid.streams.source import PairSource
     from pellucid.streams.streams import Stream, answering, identity, opened
     from pellucid.tasks.language_model import LanguageModel
@@ -96,7 +98,7 @@ def score(
     if src == tgt == "-":
         raise DataError("standard input (`-`) can be only one of the files", "name the others")
     stream = Stream(src, output, on_bad_utf8, fresh)
-    keep_freed_memory()
+    prepare_process(threads)
     with ExitStack() as stack:
         source: Any = stack.enter_context(opened(stream))
         scorer: Translator | LanguageModel

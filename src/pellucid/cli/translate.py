@@ -17,9 +17,11 @@ from pellucid.cli.options import (
     SourceLanguage,
     TargetLanguage,
     Text,
+    Threads,
     at_revision,
     flag,
     optional,
+    prepare_process,
 )
 
 if TYPE_CHECKING:
@@ -55,6 +57,7 @@ def translate(
     revision: Revision = None,
     device: Device = "auto",
     dtype: Dtype = None,
+    threads: Threads = None,
 ) -> int:
     """Translate a text, or the lines of a file: as many lines come out as went in, in their order.
 
@@ -71,7 +74,6 @@ def translate(
     from pellucid.config import SamplingConfig
     from pellucid.config.tables import to_table
     from pellucid.errors import ConfigError
-    from pellucid.process import keep_freed_memory
     from pellucid.streams.streams import answering, identity, opened, text_stream
     from pellucid.tasks.translator import LongText, Translator
     from pellucid.text.tokenizer import UnknownShare
@@ -90,7 +92,7 @@ def translate(
 
     model = at_revision(model, revision)
     stream = text_stream(text, input, output, on_bad_utf8, fresh)
-    keep_freed_memory()
+    prepare_process(threads)
     with warnings.catch_warnings(), opened(stream) as source:
         warnings.simplefilter("ignore", LongText)  # it is said once, at the end
         translator = Translator.load(model, device, dtype, src_lang, tgt_lang)

@@ -115,6 +115,7 @@ def test_samples(pellucid: CommandLine, finished_run: Path, monkeypatch: pytest.
         (["--device", "foo"], "unknown device `foo`"),
         (["--src-lang", "de"], "`source_language` (`de`) means nothing to this model: it has no language codes"),
         (["--tgt-lang", "fr"], "`target_language` (`fr`) means nothing to this model: it has no language codes"),
+        (["--threads", "0"], "`--threads 0` must be at least 1"),
         (["--beam-sise", "3"], "pellucid translate has no option `--beam-sise`; did you mean `--beam-size`?"),
         (["--input", "no.txt"], "no file `no.txt`"),
         (["--input", "."], "`.` is a folder, not a text file"),
@@ -130,6 +131,14 @@ def test_what_cannot_be_done(
     assert (outcome.status, outcome.out) == (2, "")
     assert outcome.err.startswith(f"error: {error}\n")
     assert "Traceback" not in outcome.err
+
+
+@pytest.mark.parametrize("given", [[], ["--threads", "3"]])
+def test_threads(pellucid: CommandLine, finished_run: Path, monkeypatch: pytest.MonkeyPatch, given: list[str]) -> None:
+    asked: list[int] = []
+    monkeypatch.setattr(torch, "set_num_threads", asked.append)
+    assert pellucid("translate", finished_run, "a b", *given).status == 0
+    assert asked == [int(number) for number in given[1:]]
 
 
 def test_standard_input_that_is_not_utf_8(
