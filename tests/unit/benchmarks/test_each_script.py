@@ -87,6 +87,7 @@ def test_wrong_arguments_are_told(
         ("page_tokens", "--data-dir NOWHERE --quick"),
         ("paired_bootstrap", "--a NOWHERE --b NOWHERE --ref NOWHERE"),
         ("sentences_a_line", "NOWHERE"),
+        ("speedrun", "table --out NOWHERE"),
         ("sst2", "--data-dir NOWHERE"),
         ("threads", "--model NOWHERE"),
         ("time_budget", "--budget soon --data-dir NOWHERE"),
@@ -345,6 +346,22 @@ def test_threads(run_script: Run, translator_folder: Path) -> None:
 
 
 @pytest.mark.slow
+def test_speedrun(run_script: Run, script: Callable[[str], ModuleType], data_dir: Path, tmp_path: Path) -> None:
+    sizes = [f"model.{name}=2" for name in ("d_model", "num_heads", "num_encoder_layers", "num_decoder_layers")]
+    small = [word for setting in (*sizes, "data.vocab_size=300") for word in ("--set", setting)]
+    arguments = ("--data-dir", data_dir, "--out", tmp_path, *small)
+    for attempt, steps in (("muon", 2), ("muon", 3), ("adam", 2)):
+        table, lines = run_script("speedrun", "train", "--attempt", attempt, "--steps", steps, *arguments)
+        assert table["run"]["steps"] == steps
+        assert lines[-1].startswith(f"{attempt}-{steps}-1: BLEU ")
+    table, _ = run_script("speedrun", "table", "--out", tmp_path)
+    runs = {row["attempt"]: [run["steps"] for run in row["runs"]] for row in table["attempts"]}
+    assert runs == {"adam": [2], "muon": [2, 3]}
+    steps_to = script("speedrun").steps_to
+    assert steps_to(36.0, [1000, 4000], [35.0, 37.0]) == 2000
+    assert steps_to(36.0, [1000, 4000], [36.5, 37.0]) is None
+
+
 def test_time_budget(run_script: Run, data_dir: Path, tmp_path: Path) -> None:
     table, _ = run_script("time_budget", "--data-dir", data_dir, "--budget", "30s", "--out", tmp_path)
     (run,) = table["runs"]
