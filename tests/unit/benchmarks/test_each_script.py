@@ -346,6 +346,28 @@ def test_threads(run_script: Run, translator_folder: Path) -> None:
 
 
 @pytest.mark.slow
+def test_growth(script: Callable[[str], ModuleType], run_script: Run, tmp_path: Path) -> None:
+    growth = script("growth")
+    for name in ("training by length", "beam of 5 by length", "decoding by beam"):
+        found = growth.point(growth.DIMENSIONS[name], 8, 1)
+        assert (found["size"], found["seconds"] > 0, found["megabytes"] >= 0) == (8, True, True)
+    points = [{"size": size, "seconds": 1e-3 * size**2, "megabytes": 7.0 * size} for size in (1, 8, 16, 32, 64)]
+    points[0]["seconds"] = 9.0  # what a call costs before a size counts is no growth
+    assert (growth.exponent(points, "seconds"), growth.exponent(points, "megabytes")) == (2.0, 1.0)
+    slopes = {"time": {"exponent": 2.0}, "memory": {"exponent": None}}
+    growth.picture([{"what": "it", "unit": "sizes", "points": points} | slopes]).svg(tmp_path / "growth.svg")
+    assert "it, s: slope 2" in (tmp_path / "growth.svg").read_text(encoding="utf-8")
+
+
+@pytest.mark.slow
+def test_growth_of_a_corpus(run_script: Run) -> None:
+    table, lines = run_script("growth", "--only", "starting by corpus", "--quick")
+    ((row,), (first, second)) = table["growth"], table["growth"][0]["points"]
+    assert [first["size"], second["size"]] == [3000, 10_000]
+    assert len(lines) == 2
+    assert row["time"]["at_most"] == 1.0
+
+
 def test_speedrun(run_script: Run, script: Callable[[str], ModuleType], data_dir: Path, tmp_path: Path) -> None:
     sizes = [f"model.{name}=2" for name in ("d_model", "num_heads", "num_encoder_layers", "num_decoder_layers")]
     small = [word for setting in (*sizes, "data.vocab_size=300") for word in ("--set", setting)]
