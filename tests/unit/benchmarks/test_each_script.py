@@ -94,6 +94,7 @@ def test_wrong_arguments_are_told(
         ("tiny_shakespeare", "--data-dir NOWHERE"),
         ("training_speed", "--data-dir NOWHERE"),
         ("two_trees", "--before NOWHERE --data-dir NOWHERE"),
+        ("where_time_goes", "--data-dir NOWHERE"),
     ],
 )
 def test_files_that_are_not_there_are_told(
@@ -357,6 +358,29 @@ def test_growth(script: Callable[[str], ModuleType], run_script: Run, tmp_path: 
     slopes = {"time": {"exponent": 2.0}, "memory": {"exponent": None}}
     growth.picture([{"what": "it", "unit": "sizes", "points": points} | slopes]).svg(tmp_path / "growth.svg")
     assert "it, s: slope 2" in (tmp_path / "growth.svg").read_text(encoding="utf-8")
+
+
+@pytest.mark.slow
+def test_where_time_goes(run_script: Run, data_dir: Path, translator_folder: Path) -> None:
+    arguments = ("--data-dir", data_dir, "--model", translator_folder, "--quick", "--rounds", 1)
+    table, _ = run_script("where_time_goes", *arguments)
+    found = [table["training"], *table["decoding"].values()]
+    assert len(found) == 5
+    for work in found:
+        assert sum(kind["share"] for kind in work["kinds"].values()) == pytest.approx(1, abs=0.01)
+        assert work["kinds"]["products of weights"]["milliseconds"] > 0
+
+
+def test_kinds_of_operators(script: Callable[[str], ModuleType]) -> None:
+    kind_of = script("where_time_goes").kind_of
+    assert [kind_of(f"aten::{name}") for name in ("addmm", "bmm", "_softmax_backward_data", "mul", "index_select")] == [
+        "products of weights", "products of attention", "softmax", "element by element", "copies and choices",
+    ]  # fmt: skip
+    assert (
+        kind_of("autograd::engine::evaluate_function: AddmmBackward0")
+        == kind_of("AddmmBackward0")
+        == "Python and calls"
+    )
 
 
 @pytest.mark.slow
