@@ -34,7 +34,7 @@ KINDS = {
     "random numbers": r"random_|bernoulli_|uniform_|rand.*",
     "norms": r"native_layer_norm.*|_fused_rms_norm.*|rsqrt",
     "ranking": r"topk|sort|argmax|max|amax|argsort",
-    "copies and choices": r"copy_|clone|contiguous|cat|stack|index.*|gather|scatter.*|_to_copy|embedding.*|pad",
+    "copies and choices": r"copy_|clone|contiguous|cat|stack|index.*|gather|scatter.*|_to_copy|embedding.*|const.*",
     "new memory and zeros": r"empty.*|zero_|zeros.*|fill_|new_.*|resize_|ones.*|full.*",
     "the optimizer": r"_fused_adamw_|_foreach.*|lerp.*",
     "sums over a batch": r"sum|mean|cumsum|cumprod|norm|linalg_vector_norm",
