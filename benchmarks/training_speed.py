@@ -38,6 +38,7 @@ from pellucid.data.batching import BatchOrder, draw_batch
 from pellucid.data.prepare import open_corpus, prepare, train_tokenizers
 from pellucid.data.sentences import Indices
 from pellucid.data.shards import Shard
+from pellucid.model.fast.products import plain_products
 from pellucid.model.transformer import Transformer
 from pellucid.planning.settings import fit_to_tokenizers
 from pellucid.process import keep_freed_memory
@@ -200,7 +201,7 @@ def measure(job: Job, stream: Iterator[list[Indices]], windows: int) -> list[dic
 
 def products(job: Job, model: Transformer, batches: Sequence[Indices]) -> int:
     """Returns the operations of the matrix products of training on batches: three times those of the forward pass."""
-    with FlopCounterMode(display=False) as counter, torch.no_grad():
+    with FlopCounterMode(display=False) as counter, torch.no_grad(), plain_products():
         for sentences in batches:
             batch = draw_batch(job.shard, sentences, job.model)
             model(batch.src, batch.tgt_in)

@@ -27,6 +27,7 @@ from pellucid.decoding.scoring import rows_at_once
 from pellucid.errors import ConfigError
 from pellucid.model.families import DecoderOnly, Model, SequenceClassifier
 from pellucid.model.fast.linear import Linear, in_blocks
+from pellucid.model.fast.products import linear, product, summed_product
 from pellucid.model.transformer import Transformer
 
 
@@ -301,7 +302,7 @@ class _ProjectedLoss(torch.autograd.Function):
         for start in range(0, len(states), rows):
             place = slice(start, start + rows)
             chunk = _factor(states[place], dtype)  # (rows * P, D)
-            logits = F.linear(chunk, factor, offset).to(total.dtype)[: states[place].numel() // states.size(-1)]
+            logits = linear(chunk, factor, offset).to(total.dtype)[: states[place].numel() // states.size(-1)]
             logits = logits.view(-1, states.size(1), logits.size(-1))  # (rows, P, V)
             chunk_total, chunk_cross_entropy, gradient = loss(logits, targets[place])
             total += chunk_total
@@ -333,6 +334,6 @@ def _accumulate(
         bias_grad += gradient.sum(dim=(0, 1))
     size, gradient = gradient.shape[:2], _factor(gradient, dtype)
     if states_grad is not None:
-        states_grad[place] = (gradient @ weight)[: size.numel()].view(*size, -1)
+        states_grad[place] = product(gradient, weight.t())[: size.numel()].view(*size, -1)
     if weight_grad is not None:
-        weight_grad += gradient.t() @ chunk
+        weight_grad += summed_product(gradient, chunk)

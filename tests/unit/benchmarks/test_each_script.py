@@ -371,6 +371,14 @@ def test_where_time_goes(run_script: Run, data_dir: Path, translator_folder: Pat
         assert work["kinds"]["products of weights"]["milliseconds"] > 0
 
 
+def test_products(run_script: Run, script: Callable[[str], ModuleType], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(script("products"), "SHAPES", ((8, 12),))
+    table, lines = run_script("products", "--rounds", 1)
+    assert [case["rows"] for case in table["cases"]] == [5, 64, 320, 1787]
+    assert len(lines) == 4
+    assert all(is_spread(case[name]) for case in table["cases"] for name in ("forward", "input", "weight"))
+
+
 def test_kinds_of_operators(script: Callable[[str], ModuleType]) -> None:
     kind_of = script("where_time_goes").kind_of
     assert [kind_of(f"aten::{name}") for name in ("addmm", "bmm", "_softmax_backward_data", "mul", "index_select")] == [

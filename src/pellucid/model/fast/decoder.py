@@ -17,11 +17,13 @@ from pellucid.model.attention import MultiHeadAttention
 from pellucid.model.cache import DecoderCache, LayerCache
 from pellucid.model.fast.dropout import Dropout
 from pellucid.model.fast.linear import Linear
+from pellucid.model.fast.products import LEAST_ROWS, linear
 from pellucid.model.feed_forward import FeedForward
 from pellucid.model.layers import Decoder, DecoderLayer
 from pellucid.model.observing import is_observed
 
 Norm = Callable[[Tensor], Tensor]
+Product = Callable[[Tensor, Tensor, Tensor | None], Tensor]
 OURS = {
     Decoder, DecoderLayer, MultiHeadAttention, FeedForward, Linear, Dropout, nn.ModuleList, nn.LayerNorm, nn.RMSNorm,
     nn.Identity,
@@ -53,9 +55,9 @@ class PlainDecoder:
         B, W, D = x.shape
         hidden = None if W == 1 else _hidden(own_past, x, self._layers[0].heads)  # one hypothesis sees all that it read
         memory_hidden = self._of_memory(cache.memory_mask, x)
-        x = x.reshape(B * W, D)
+        x, take = x.reshape(B * W, D), linear if B * W >= LEAST_ROWS else F.linear
         for layer, kept in zip(self._layers, cache.layers, strict=True):
-            x = layer.step(x, (B, W), kept, hidden, cache.memory, memory_hidden)
+            x = layer.step(x, (B, W), kept, hidden, cache.memory, memory_hidden, take)
         return self._norm(x).view(B, W, D)
 
     def _of_memory(self, mask: Tensor | None, like: Tensor) -> Tensor | None:
@@ -96,31 +98,32 @@ class _Layer(NamedTuple):
         hidden: Tensor | None,
         memory: Tensor | None,
         memory_hidden: Tensor | None,
+        take: Product,
     ) -> Tensor:
-        """(B * W, D) -> (B * W, D)."""
+        """(B * W, D) -> (B * W, D), with products by `take`."""
         heads, norm_first, norms, (qkv_proj, out_proj), cross, feed_forward = self
 
         y = norms[0](x) if norm_first else x
-        q, k, v = F.linear(y, qkv_proj.weight, qkv_proj.bias).view(*size, 3, heads, -1).permute(2, 0, 3, 1, 4)
+        q, k, v = take(y, qkv_proj.weight, qkv_proj.bias).view(*size, 3, heads, -1).permute(2, 0, 3, 1, 4)
         joined = _attend(q, *cache.extend_self(k, v), hidden)  # (B * W, H * K)
-        x = F.linear(joined, out_proj.weight, out_proj.bias).add_(x)
+        x = take(joined, out_proj.weight, out_proj.bias).add_(x)
         x = x if norm_first else norms[0](x)
 
         if cross is not None and memory is not None:
             y, width, project = norms[1](x) if norm_first else x, cross.q_width, cross.qkv_proj
             bias = None if project.bias is None else project.bias[:width]
-            q = F.linear(y, project.weight[:width], bias).view(*size, heads, -1).transpose(1, 2)
+            q = take(y, project.weight[:width], bias).view(*size, heads, -1).transpose(1, 2)
             joined = _attend(q, *cache.keep_memory(memory, cross.keys_and_values), memory_hidden)
-            x = F.linear(joined, cross.out_proj.weight, cross.out_proj.bias).add_(x)
+            x = take(joined, cross.out_proj.weight, cross.out_proj.bias).add_(x)
             x = x if norm_first else norms[1](x)
 
         y, up, down = norms[2](x) if norm_first else x, feed_forward.up_proj, feed_forward.down_proj
-        inner = F.linear(y, up.weight, up.bias)
+        inner = take(y, up.weight, up.bias)
         if (gate := feed_forward.gate_proj) is None:
             inner = feed_forward.activation(inner)
         else:
-            inner = feed_forward.activation(F.linear(y, gate.weight, gate.bias)).mul_(inner)
-        x = F.linear(inner, down.weight, down.bias).add_(x)
+            inner = feed_forward.activation(take(y, gate.weight, gate.bias)).mul_(inner)
+        x = take(inner, down.weight, down.bias).add_(x)
         return x if norm_first else norms[2](x)
 
 

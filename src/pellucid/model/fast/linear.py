@@ -3,9 +3,10 @@
 from typing import TYPE_CHECKING, Any
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
+
+from pellucid.model.fast.products import by_onednn, linear, product, summed_product
 
 BLOCK = 128  # rows
 
@@ -22,7 +23,7 @@ class Linear(nn.Linear):
 
     def forward(self, x: Tensor) -> Tensor:
         """(..., in_features) -> (..., out_features)."""
-        return _linear(x, self.weight, self.bias, self.product_dtype)
+        return self._product(x, self.weight, self.bias)
 
     if TYPE_CHECKING:  # nn.Module says nothing of what a call takes and gives
 
@@ -30,19 +31,22 @@ class Linear(nn.Linear):
 
     def some_rows(self, x: Tensor, rows: slice) -> Tensor:
         """Takes `x` through some rows of the weight: for a matrix that packs several projections."""
-        return _linear(x, self.weight[rows], None if self.bias is None else self.bias[rows], self.product_dtype)
+        return self._product(x, self.weight[rows], None if self.bias is None else self.bias[rows])
+
+    def _product(self, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+        dtype = self.product_dtype
+        if dtype is not None and x.is_cpu:
+            rounded: Tensor = _RoundedProduct.apply(x, weight, dtype)  # type: ignore[no-untyped-call]
+            return rounded if bias is None else rounded + bias
+        if self.training and torch.is_grad_enabled() and by_onednn(x, weight):
+            output: Tensor = _Product.apply(x, weight, bias)  # type: ignore[no-untyped-call]
+            return output
+        return linear(x, weight, bias)
 
     @property
     def product_dtype(self) -> torch.dtype | None:
         """The type of the products now; None: that of the weights."""
         return self.compute_dtype if self.training else None
-
-
-def _linear(x: Tensor, weight: Tensor, bias: Tensor | None, dtype: torch.dtype | None) -> Tensor:
-    if dtype is None or not x.is_cpu:
-        return F.linear(x, weight, bias)
-    output: Tensor = _Product.apply(x, weight, dtype)  # type: ignore[no-untyped-call]
-    return output if bias is None else output + bias
 
 
 def in_blocks(rows: Tensor, dtype: torch.dtype) -> Tensor:
@@ -58,6 +62,28 @@ def in_blocks(rows: Tensor, dtype: torch.dtype) -> Tensor:
 
 
 class _Product(torch.autograd.Function):
+    """x W^T + b by the faster library, and its gradients likewise."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+        ctx.save_for_backward(x, weight)
+        return linear(x, weight, bias)
+
+    @staticmethod
+    def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor | None, ...]:
+        x, weight = ctx.saved_tensors
+        rows, gradient = x.reshape(-1, x.size(-1)), upstream.reshape(-1, upstream.size(-1))
+        wanted = ctx.needs_input_grad
+        if torch.is_grad_enabled():  # a second derivative is asked for: these operators have one
+            x_grad, weight_grad = gradient @ weight, gradient.t() @ rows
+        else:
+            x_grad = product(gradient, weight.t()) if wanted[0] else gradient
+            weight_grad = summed_product(gradient, rows) if wanted[1] else weight
+        bias_grad = gradient.sum(dim=0) if wanted[2] else None
+        return x_grad.view(x.shape) if wanted[0] else None, weight_grad if wanted[1] else None, bias_grad
+
+
+class _RoundedProduct(torch.autograd.Function):
     """x W^T with both factors rounded to another type; its gradients likewise.
 
     On a CPU `torch.autocast` would also hand the rounded numbers on to all that follows, where they are slower than
