@@ -31,8 +31,9 @@ def large_tensor(device: torch.device) -> int:
 def fetch(tensors: Sequence[Tensor]) -> list[Tensor]:
     """Returns tensors on the CPU: those of a device with a queue in one copy for each type of number."""
     fetched = list(tensors)
-    for dtype in {tensor.dtype for tensor in tensors if not tensor.is_cpu}:
-        places = [place for place, tensor in enumerate(tensors) if tensor.dtype == dtype and not tensor.is_cpu]
+    waited_for = [place for place, tensor in enumerate(tensors) if has_queue(tensor.device)]
+    for dtype in {tensors[place].dtype for place in waited_for}:
+        places = [place for place in waited_for if tensors[place].dtype == dtype]
         together = torch.cat([tensors[place].flatten() for place in places]).cpu()
         parts = together.split([tensors[place].numel() for place in places])
         for place, part in zip(places, parts, strict=True):
