@@ -32,16 +32,18 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
+from functools import partial
 from importlib.util import find_spec
+from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
 from report import circumstances, positive, print_json, refusals_in_words
 from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
-from torch_transformer import count_parameters, with_weights_of
+from torch_transformer import with_weights_of
 
 from pellucid.config import DecodeConfig, ModelConfig, TrainConfig
 from pellucid.data.batching import Batch, batch_order, draw_batch
@@ -59,6 +61,8 @@ from pellucid.training.state import Checkpoints
 from pellucid.training.validation import Validation
 
 Found = dict[str, Any]
+Step = Callable[[Batch], object]
+"""Trains on a batch."""
 OF_ALL_SHAPES: Found = {"norm": "post", "final_norm": False, "tie_embeddings": "all", "max_positions": 512}
 MODELS: dict[str, Found] = {
     "7.58M": {"d_model": 256, "d_ff": 1024, "num_heads": 4, "num_encoder_layers": 3, "num_decoder_layers": 3,
@@ -151,7 +155,7 @@ def peak(bench: Bench) -> Found:
     for precision, dtype in types.items():
         a, b = (torch.rand(size, size, device=bench.device).to(dtype) for _ in range(2))
         with products(precision):
-            seconds, _ = bench.time(lambda a=a, b=b: a @ b, 0.02 if bench.tiny else 3.0)  # type: ignore[misc]
+            seconds, _ = bench.time(partial(torch.mm, a, b), 0.02 if bench.tiny else 3.0)
         bench.peaks[precision] = 2 * size**3 / seconds
         found[precision] = {"tflops": float(f"{bench.peaks[precision] / 1e12:.4g}")}
     return found | {"size": size}
@@ -166,8 +170,8 @@ def random_ids(count: int, size: int, seed: int, longest: int) -> list[list[int]
 
 def random_shard(bench: Bench, config: ModelConfig) -> Shard:
     count, longest = (60, 12) if bench.tiny else (40_000, 100)
-    sides = [random_ids(count, config.tgt_vocab_size, seed, longest) for seed in (1, 1)]
-    return Shard(*map(_sentences, sides), empty=0, too_long=0)
+    sentences = _sentences(random_ids(count, config.tgt_vocab_size, 1, longest))
+    return Shard(sentences, sentences, empty=0, too_long=0)
 
 
 def _sentences(texts: list[list[int]]) -> Sentences:
@@ -191,7 +195,7 @@ def trainer_of(bench: Bench, model: nn.Module, shard: Shard, train: TrainConfig,
 
 def train_config(bench: Bench, precision: str = "float32") -> TrainConfig:
     tokens = 100 if bench.tiny else 25_000
-    kind = "bfloat16" if precision == "bfloat16" else "float32"
+    kind: Literal["float32", "bfloat16"] = "bfloat16" if precision == "bfloat16" else "float32"
     return TrainConfig(batch_tokens=tokens, label_smoothing=0.1, learning_rate=1e-4, schedule="linear", precision=kind)
 
 
@@ -208,30 +212,31 @@ def training(bench: Bench) -> Iterator[Found]:
         batches = some_batches(shard, config, train_config(bench), 2 if bench.tiny else 8)
         tokens = sum(batch.num_tokens for batch in batches)
         operations = 3 * forward_operations(config, batches)
-        for precision in PRECISIONS:
+        for precision, side in product(PRECISIONS, ("pellucid", "nn.Transformer")):
             train = train_config(bench, precision)
-            ours = trainer_of(bench, new_model(config).to(bench.device), shard, train)
-            steps = {
-                "pellucid": lambda batch, ours=ours: ours.step([batch]),
-                "nn.Transformer": plain_step(config, train, bench.device),
+            found: Found = {"model": name, "type": precision, "side": side}
+            with bench.memory(found), products(precision):
+                step = own_step(bench, config, shard, train) if side == "pellucid" else plain_step(bench, config, train)
+                seconds, calls = bench.time(partial(each_step, step, batches), 0.0 if bench.tiny else 6.0)
+                del step
+            share = operations / seconds / bench.peaks[precision] if precision in bench.peaks else None
+            yield found | {
+                "tokens_per_second": round(tokens / seconds),
+                "share_of_peak": share and round(share, 4),
+                "steps": calls * len(batches),
+                "batch_tokens": train.batch_tokens,
             }
-            for side, step in steps.items():
-                found: Found = {
-                    "model": name,
-                    "parameters": count_parameters(ours.model),
-                    "type": precision,
-                    "side": side,
-                }
-                with bench.memory(found), products(precision):
-                    seconds, calls = bench.time(
-                        lambda step=step, batches=batches: [step(batch) for batch in batches],
-                        0.0 if bench.tiny else 6.0,
-                    )  # type: ignore[misc]
-                share = operations / seconds / bench.peaks[precision] if precision in bench.peaks else math.nan
-                yield found | {
-                    "tokens_per_second": round(tokens / seconds), "share_of_peak": round(share, 4),
-                    "steps": calls * len(batches), "batch_tokens": train.batch_tokens,
-                }  # fmt: skip
+
+
+def each_step(step: Step, batches: list[Batch]) -> None:
+    for batch in batches:
+        step(batch)
+
+
+def own_step(bench: Bench, config: ModelConfig, shard: Shard, train: TrainConfig) -> Step:
+    """The step of the real loop."""
+    trainer = trainer_of(bench, new_model(config).to(bench.device), shard, train)
+    return lambda batch: trainer.step([batch])
 
 
 def forward_operations(config: ModelConfig, batches: list[Batch]) -> int:
@@ -244,8 +249,9 @@ def forward_operations(config: ModelConfig, batches: list[Batch]) -> int:
     return int(counter.get_total_flops())
 
 
-def plain_step(config: ModelConfig, train: TrainConfig, device: torch.device) -> Callable[[Batch], object]:
+def plain_step(bench: Bench, config: ModelConfig, train: TrainConfig) -> Step:
     """The step of a plain loop around nn.Transformer, with fused Adam, and with autocast in half precision."""
+    device = bench.device
     model = with_weights_of(new_model(config)).to(device).train()
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-4, fused=True)
     half = train.precision == "bfloat16"
@@ -268,11 +274,11 @@ def decoding(bench: Bench) -> Iterator[Found]:
         random = name != "given"
         sources = random_ids(6 if bench.tiny else SOURCES, model.config.src_vocab_size, 3, 12 if bench.tiny else 60)
         # Random weights do not know where to end.
-        most = {"max_length": 4 if bench.tiny else 30} if random else {}
+        most = (4 if bench.tiny else 30) if random else None
         for dtype in (torch.float32, torch.bfloat16):
             model.to(bench.device, dtype).eval()
             for width in (1, 5):
-                config = DecodeConfig(beam_size=width, batch_tokens=64 * 64 * width, **most)
+                config = DecodeConfig(beam_size=width, batch_tokens=64 * 64 * width, max_length=most)
                 for looks in LOOKS[-2:-1] if bench.tiny else LOOKS:
                     yield from timed_search(bench, model, sources, config, looks, name)
                 yield from timed_transformers(bench, model, sources, config, name)
@@ -408,16 +414,16 @@ def waits(bench: Bench) -> Iterator[Found]:
     for precision in ("float32", "bfloat16"):
         train = train_config(bench, precision)
         batches = some_batches(shard, config, train, 4)
-        trainer = trainer_of(bench, new_model(config).to(bench.device), shard, train)
-        trainer.step(batches[:1])
-        counted = count_waits(bench, lambda trainer=trainer, batches=batches: [trainer.step([b]) for b in batches[1:]])  # type: ignore[misc]
+        step = own_step(bench, config, shard, train)
+        step(batches[0])
+        counted = count_waits(bench, partial(each_step, step, batches[1:]))
         yield {"what": f"three steps of training, {precision}", **counted}
     model = new_model(config).to(bench.device).eval()
     sources = random_ids(8, config.src_vocab_size, 3, 12)
     for width in (1, 5):
         decode = DecodeConfig(beam_size=width, max_length=4 if bench.tiny else 32)
         search(model, sources, decode)
-        counted = count_waits(bench, lambda decode=decode: search(model, sources, decode))  # type: ignore[misc]
+        counted = count_waits(bench, partial(search, model, sources, decode))
         yield {"what": f"a whole search, beam {width}", "steps": (decode.max_length or 0) + 1, **counted}
 
 

@@ -29,9 +29,7 @@ Ids = Sequence[npt.NDArray[Any]]
 NO_TARGET = -1
 """Fills up targets where every id may be a word."""
 MULTIPLE = 8
-"""What lengths are a multiple of on a GPU: so few shapes occur, and masks have the alignment that its kernels want."""
-TENSORS = "src", "tgt_in", "tgt_out", "words"
-"""The fields of a batch that are tensors."""
+"""The divisor of lengths on a GPU: so few shapes occur, and masks have the alignment that its kernels want."""
 
 
 @dataclass(frozen=True)
@@ -49,8 +47,9 @@ class Batch:
 
     def to(self, device: torch.device) -> "Batch":
         """Returns the batch on another device."""
-        moved = {name: _moved(ids, device) for name in TENSORS if (ids := getattr(self, name)) is not None}
-        return replace(self, **moved)
+        src, tgt_in, tgt_out = (_moved(ids, device) for ids in (self.src, self.tgt_in, self.tgt_out))
+        words = None if self.words is None else _moved(self.words, device)
+        return replace(self, src=src, tgt_in=tgt_in, tgt_out=tgt_out, words=words)
 
     def for_a_queue(self, most: int) -> "Batch":
         """Returns the batch as a GPU wants it: few different shapes, and nothing left to look for there.

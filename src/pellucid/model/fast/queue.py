@@ -1,4 +1,4 @@
-"""What differs on a device that works through a queue, as a GPU does, while Python goes on.
+"""Devices that work through a queue, as a GPU does, while Python goes on, and how not to wait for them.
 
 To ask such a device for a number is to wait until its queue is empty, and then it waits for Python in turn. So training
 and search ask seldom, keep on the device what they can do without, and fetch many numbers at a time. On a CPU a number
@@ -35,7 +35,7 @@ def fetch(tensors: Sequence[Tensor]) -> list[Tensor]:
     for dtype in {tensors[place].dtype for place in waited_for}:
         places = [place for place in waited_for if tensors[place].dtype == dtype]
         together = torch.cat([tensors[place].flatten() for place in places]).cpu()
-        parts = together.split([tensors[place].numel() for place in places])
+        parts = torch.split(together, [tensors[place].numel() for place in places])
         for place, part in zip(places, parts, strict=True):
             fetched[place] = part.view(tensors[place].shape)
     return fetched
