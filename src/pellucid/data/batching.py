@@ -297,7 +297,8 @@ def _alone(tgt_in: Tensor, tgt_out: Tensor, sentences: Indices) -> Batch:
 
 def _moved(ids: Tensor, device: torch.device) -> Tensor:
     """Returns ids on a device. Python does not wait for the copy, which needs memory that is pinned."""
-    return (ids.pin_memory() if ids.is_cpu and device.type == "cuda" else ids).to(device, non_blocking=True)
+    pinned = ids.is_cpu and device.type == "cuda" and ids.numel() > 0
+    return (ids.pin_memory() if pinned else ids).to(device, non_blocking=True)
 
 
 def _filled_up(ids: Tensor, pad_id: int, most: int) -> Tensor:

@@ -133,7 +133,7 @@ class Trainer:
         self._first_step, self._stopping = 1, False
         self._device: torch.device = next(model.parameters()).device
         # Where the optimizer can leave out an update by a number on the device, Python need not look at it before.
-        self._runs_ahead: bool = has_queue(self._device) and getattr(optimizer, "_step_supports_amp_scaling", False)
+        self._runs_ahead: bool = has_queue(self._device) and _can_leave_out_updates(optimizer)
         self._stopped: Tensor = torch.zeros((), device=self._device)  # 1 from the first step on that is not finite
         self._unread: list[Taken] = []
 
@@ -566,6 +566,16 @@ class Trainer:
 def _tokens(batches: list[Batch]) -> int:
     """Returns the target tokens without padding."""
     return sum(batch.num_tokens for batch in batches)
+
+
+def _can_leave_out_updates(optimizer: Any) -> bool:
+    """Tells whether an optimizer changes nothing where a number on the device says so: PyTorch's own fused ones do.
+
+    A step that somebody has written anew, and hooks behind it, may change weights all the same.
+    """
+    own = type(optimizer).step.__module__.startswith("torch.optim.")
+    hooks = getattr(optimizer, "_optimizer_step_post_hooks", None)
+    return own and not hooks and bool(getattr(optimizer, "_step_supports_amp_scaling", False))
 
 
 def _seed_of(seed: int, step: int) -> int:

@@ -256,10 +256,10 @@ class MovingAverage:
     def update(self, step: int, stopped: Tensor | None = None) -> None:
         """Moves towards the weights after `step`, counted from 1; not where `stopped`, a number on a GPU, is 1."""
         decay = min(self.decay, (1 + step) / (10 + step))
-        towards = 1 - decay if stopped is None else (1 - decay) * (1 - stopped)
+        towards: Any = 1 - decay if stopped is None else (1 - decay) * (1 - stopped)
         for name, parameter in parameters(self.model).items():
             if parameter.is_floating_point():
-                self.tensors[name].lerp_(parameter, towards)
+                self.tensors[name].lerp_(parameter, towards if stopped is None else towards.to(parameter.dtype))
             else:  # a part of one's own may count
                 self.tensors[name].copy_(parameter)
 

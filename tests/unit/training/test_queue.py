@@ -12,8 +12,9 @@ from torch import nn
 
 from pellucid.data import batching
 from pellucid.errors import PellucidError
+from pellucid.training import loop
 from pellucid.training.events import Hooks, StepEvent
-from pellucid.training.loop import UNREAD, Trainer
+from pellucid.training.loop import Trainer
 from tests.unit.training.test_loop import one_step
 from tests.unit.training.test_not_finite import Poisoned
 from tests.unit.training.toy_run import ToyRun
@@ -87,9 +88,42 @@ def test_what_is_not_finite_reaches_no_weight_though_it_is_noticed_later(
     assert not (tmp_path / "1" / "checkpoints").exists()
 
 
-def test_an_optimizer_that_cannot_leave_out_an_update_is_waited_for(tmp_path: Path, queued: Queued) -> None:
+class Decaying(torch.optim.SGD):
+    """Changes weights beside what PyTorch's kernel does, which alone can be told not to."""
+
+    def step(self, closure: Any = None) -> None:  # type: ignore[override]
+        super().step(closure)
+        with torch.no_grad():
+            for p in self.param_groups[0]["params"]:
+                p.mul_(0.5)
+
+
+def hooked(model: nn.Module) -> torch.optim.Optimizer:
+    made = torch.optim.SGD(model.parameters(), lr=1.0, fused=True)
+    made.register_step_post_hook(lambda *_: None)
+    return made
+
+
+def test_a_fused_optimizer_of_pytorchs_is_not_waited_for(tmp_path: Path, queued: Queued) -> None:
     queued("cpu")
-    parts = {"optimizer": lambda model: torch.optim.SGD(model.parameters(), lr=1.0), "loss": Poisoned({0}, math.inf)}
+    run = ToyRun(tmp_path, parts={"optimizer": lambda model: torch.optim.SGD(model.parameters(), lr=1.0, fused=True)})
+    assert run.trainer._runs_ahead
+
+
+@pytest.mark.parametrize(
+    "optimizer",
+    [
+        lambda model: torch.optim.SGD(model.parameters(), lr=1.0),
+        lambda model: Decaying(model.parameters(), lr=1.0, fused=True),
+        hooked,
+    ],
+    ids=["not fused", "a step of one's own", "hooks"],
+)
+def test_an_optimizer_that_may_not_leave_out_an_update_is_waited_for(
+    optimizer: Callable[[nn.Module], torch.optim.Optimizer], tmp_path: Path, queued: Queued
+) -> None:
+    queued("cpu")
+    parts = {"optimizer": optimizer, "loss": Poisoned({0}, math.inf)}
     run = ToyRun(tmp_path, settings=SELDOM, parts=parts)
     assert not run.trainer._runs_ahead
     with pytest.raises(PellucidError, match=r"comes from training pair 1$"):
@@ -105,7 +139,7 @@ def test_hooks_are_told_of_each_step(tmp_path: Path, queued: Queued) -> None:
             told.append(event.loss)
             assert event.gradient_norm > 0
 
-        ToyRun(tmp_path / folder, dropout=0.0, parts={"hooks": Hooks(step=[note])}).trainer.train()
+        ToyRun(tmp_path / folder, dropout=0.0, settings=SELDOM, parts={"hooks": Hooks(step=[note])}).trainer.train()
         return told
 
     expected = losses("plain")
@@ -128,6 +162,7 @@ def test_nothing_is_waited_for_in_a_step(
     monkeypatch.setattr(
         import_module("torch.optim.optimizer"), "_get_fused_kernels_supported_devices", lambda: ["meta"]
     )
+    monkeypatch.setattr(loop, "UNREAD", 3)
     made: list[nn.Module] = []
     build = Trainer.__post_init__
 
@@ -136,7 +171,7 @@ def test_nothing_is_waited_for_in_a_step(
         build(trainer)
 
     def look(trainer: Trainer) -> None:
-        assert len(trainer._unread) == UNREAD
+        assert len(trainer._unread) == 3
         raise LookedError
 
     monkeypatch.setattr(Trainer, "__post_init__", on_meta)
@@ -145,7 +180,7 @@ def test_nothing_is_waited_for_in_a_step(
     monkeypatch.setattr(Trainer, "_read", look)
     with pytest.raises(LookedError):
         run.trainer.train()
-    assert run.trainer.state.step == UNREAD
+    assert run.trainer.state.step == 3
     assert next(made[0].parameters()).is_meta
     queued()
     with pytest.raises((RuntimeError, NotImplementedError)):
