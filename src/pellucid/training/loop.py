@@ -28,6 +28,7 @@ from pellucid.training.failures import diverged, in_parts, is_out_of_memory, not
 from pellucid.training.interrupts import Interrupted, Interrupts
 from pellucid.training.log import RunLog
 from pellucid.training.loss import Loss, check_losses, make_loss, name_of
+from pellucid.training.muon import Muon
 from pellucid.training.optimizer import (
     MovingAverage,
     Optimizer,
@@ -569,11 +570,11 @@ def _tokens(batches: list[Batch]) -> int:
 
 
 def _can_leave_out_updates(optimizer: Any) -> bool:
-    """Tells whether an optimizer changes nothing where a number on the device says so: PyTorch's own fused ones do.
+    """Tells whether an optimizer changes nothing where a number on the device says so: PyTorch's fused ones, and Muon.
 
     A step that somebody has written anew, and hooks behind it, may change weights all the same.
     """
-    own = type(optimizer).step.__module__.startswith("torch.optim.")
+    own = type(optimizer) is Muon or type(optimizer).step.__module__.startswith("torch.optim.")
     hooks = getattr(optimizer, "_optimizer_step_post_hooks", None)
     return own and not hooks and bool(getattr(optimizer, "_step_supports_amp_scaling", False))
 

@@ -61,17 +61,20 @@ def test_longer_shapes_change_rounding_alone(settings: dict[str, Any], tmp_path:
 
 
 @pytest.mark.usefixtures("same_shapes")
+@pytest.mark.parametrize("optimizer", ["adam", "muon"])
 @pytest.mark.parametrize("in_gradient", [False, True], ids=["loss", "gradient"])
 def test_what_is_not_finite_reaches_no_weight_though_it_is_noticed_later(
-    in_gradient: bool, tmp_path: Path, queued: Queued
+    in_gradient: bool, optimizer: str, tmp_path: Path, queued: Queued
 ) -> None:
     """The pair comes in step 2; whoever waits for each step ends there, and the other after ten steps more."""
     errors, runs, settings = [], [], SELDOM | {"ema_decay": 0.9, "accumulate": 1, "batch_tokens": 16}
+    settings |= {"optimizer": optimizer, "weight_decay": 0.1}
     for types in ((), ("cpu",)):
         queued(*types)
         loss = Poisoned({4}, math.nan, in_gradient)
         run = ToyRun(tmp_path / f"{len(types)}", settings=settings, parts={"loss": loss})
         runs.append(run)
+        assert run.trainer._runs_ahead == bool(types)
         with pytest.raises(PellucidError, match="the loss is not finite at step ") as error:
             run.trainer.train()
         errors.append(str(error.value))
@@ -153,7 +156,9 @@ class LookedError(Exception):
 
 
 @pytest.mark.parametrize(
-    "settings", [{"grad_clip": 1.0, "ema_decay": 0.9}, {"r_drop": 1.0, "label_smoothing": 0.1}], ids=str
+    "settings",
+    [{"grad_clip": 1.0, "ema_decay": 0.9}, {"r_drop": 1.0, "label_smoothing": 0.1}, {"optimizer": "muon"}],
+    ids=str,
 )
 def test_nothing_is_waited_for_in_a_step(
     settings: dict[str, Any], tmp_path: Path, queued: Queued, monkeypatch: pytest.MonkeyPatch
