@@ -360,11 +360,12 @@ def equality(bench: Bench) -> Iterator[Found]:
     """
     config = bench.config(next(iter(bench.models)))
     sources = random_ids(6 if bench.tiny else 64, config.src_vocab_size, 5, 12 if bench.tiny else 40)
+    small = replace(train_config(bench), batch_tokens=100 if bench.tiny else 2000)
     for dtype in (torch.float32, torch.float64):
         here, there = (new_model(config).to(dtype).eval() for _ in range(2))
         there.to(bench.device)
         tolerance = torch.finfo(dtype).eps ** 0.5
-        batch = some_batches(random_shard(bench, config), config, train_config(bench), 1)[0]
+        batch = some_batches(random_shard(bench, config), config, small, 1)[0]
         with torch.inference_mode(), products("float32"):
             logits = (
                 here(batch.src, batch.tgt_in),
@@ -524,6 +525,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--tiny", action="store_true", help="a small model, a trial of the script")
     args = parser.parse_args(argv)
     device = device_of(args.device)
+    if args.model is not None and not Path(args.model).is_dir():
+        raise ConfigError(f"`--model` ({args.model}) is not a folder", "give that of a trained translator, or none")
     table = circumstances(__file__, argv) | {"device": name_of(device), "tiny": args.tiny, "parts": {}}
     with tempfile.TemporaryDirectory() as folder:
         bench = Bench(device, args.tiny, args.seconds, Path(folder), args.model)

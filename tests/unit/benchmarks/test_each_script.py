@@ -731,6 +731,12 @@ def test_gpu_without_one(
 ) -> None:
     monkeypatch.setattr("torch.cuda.is_available", lambda: False)
     with pytest.raises(SystemExit) as caught:
+        script("gpu").main(["--device", "cpu", "--model", "nowhere"])
+    assert caught.value.code == 2
+    assert capsys.readouterr().err == (
+        "error: `--model` (nowhere) is not a folder\nhint: give that of a trained translator, or none\n"
+    )
+    with pytest.raises(SystemExit) as caught:
         script("gpu").main([])
     assert caught.value.code == 2
     assert capsys.readouterr().err == (
