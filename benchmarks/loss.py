@@ -70,7 +70,7 @@ class Problem:
 
     def _chunked(self, of_chunk: Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]) -> tuple[Tensor, ...]:
         states, weight = self.states[0], self.projection.weight
-        rows = rows_at_once(len(weight))
+        rows = rows_at_once(len(weight), weight.device)
         total, states_grad, weight_grad = torch.zeros(()), torch.empty_like(states), torch.zeros_like(weight)
         for start in range(0, len(states), rows):
             chunk = states[start : start + rows]

@@ -82,16 +82,19 @@ def _layer_weights(name: str, tensor: Tensor) -> dict[str, Tensor]:
     return {f"model.{name.replace('qkv_proj', part)}": rows for part, rows in parts}
 
 
-def generate(model: Any, config: ModelConfig, sources: Sequence[Sequence[int]], beam_size: int) -> list[list[int]]:
-    """The best output for each source, by `generate`, as ids without start and end.
+def generate(
+    model: Any, config: ModelConfig, sources: Sequence[Sequence[int]], beam_size: int, max_length: int | None = None
+) -> list[list[int]]:
+    """The best output for each source, by `generate`, as ids without start and end, of at most `max_length` of them.
 
     `early_stopping` is on: a sentence is done when `beam_size` hypotheses have finished, as in Pellucid and in
     CTranslate2; without it transformers goes on for longer.
     """
-    src = pad([[*source, config.eos_id] for source in sources], config.pad_id or 0)
+    src = pad([[*source, config.eos_id] for source in sources], config.pad_id or 0).to(model.device)
+    most = 2 * (src.size(1) - 1) + 50 if max_length is None else max_length
     options = GenerationConfig(
         num_beams=beam_size, do_sample=False, length_penalty=1.0, early_stopping=beam_size > 1,
-        max_new_tokens=min(2 * (src.size(1) - 1) + 51, config.max_positions - 1),
+        max_new_tokens=min(most + 1, config.max_positions - 1),
         pad_token_id=config.pad_id, bos_token_id=config.bos_id, eos_token_id=config.eos_id,
         decoder_start_token_id=config.bos_id,
     )  # fmt: skip

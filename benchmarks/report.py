@@ -12,7 +12,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -38,9 +38,17 @@ def circumstances(script: str, argv: Sequence[str] | None, packages: Sequence[st
         "machine": {"cpu": cpu_model(), "cores": os.cpu_count(), "threads": torch.get_num_threads()},
         "versions": {
             "python": platform.python_version(),
-            **{name: version(name) for name in ("pellucid", "torch", *packages)},
+            **{name: _version(name) for name in ("pellucid", "torch", *packages)},
         },
     }
+
+
+def _version(package: str) -> str:
+    """Returns the version of a package; of one that is used where it lies, that it is not installed."""
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "not installed"
 
 
 def cpu_model() -> str:

@@ -35,7 +35,7 @@ class TorchTransformer(nn.Module):
         padding = src == self.config.pad_id  # (B, S) True = not a word, as nn.Transformer wants it
         states = self.transformer(
             self._embed(src), self._embed(tgt_in), src_key_padding_mask=padding, memory_key_padding_mask=padding,
-            tgt_mask=nn.Transformer.generate_square_subsequent_mask(tgt_in.size(1)), tgt_is_causal=True,
+            tgt_mask=nn.Transformer.generate_square_subsequent_mask(tgt_in.size(1), src.device), tgt_is_causal=True,
         )  # fmt: skip
         return F.linear(states, self.embedding.weight)
 

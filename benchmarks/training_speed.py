@@ -100,8 +100,7 @@ def pellucid_step(job: Job) -> Step:
 
     def step(sentences: Indices) -> tuple[float, int]:
         batch = draw_batch(job.shard, sentences, job.model)
-        loss, _ = trainer.step([batch])
-        return loss, batch.num_tokens
+        return trainer.step([batch]).loss.item(), batch.num_tokens
 
     return step
 

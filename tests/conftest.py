@@ -8,10 +8,13 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ["PELLUCID_OFFLINE"] = "1"  # no test fetches anything by accident
 
 import gc
+from collections.abc import Callable
 
 import pytest
 import torch
 from hypothesis import settings
+
+from pellucid.model.fast import queue
 
 # The same examples each time, and no verdict that hangs on the speed of the machine.
 settings.register_profile("pellucid", derandomize=True, deadline=None)
@@ -25,6 +28,20 @@ def _seed() -> None:
     torch.default_generator.manual_seed(0)
     if torch.cuda.is_initialized():
         torch.cuda.manual_seed_all(0)
+
+
+@pytest.fixture
+def queued(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
+    """`queued("cpu")` has a CPU taken for a device with a queue, as a GPU is; `queued("")` ends that.
+
+    `queued("meta")` does it for tensors that hold no numbers: whatever waits for one, or looks for places whose number
+    nothing but the numbers tells, raises an error there.
+    """
+
+    def choose(*types: str) -> None:
+        monkeypatch.setattr(queue, "QUEUED", {*types})
+
+    return choose
 
 
 def pytest_collection_finish() -> None:

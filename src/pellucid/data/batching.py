@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from pellucid.config import BATCH_TOKENS, DecodeConfig, ModelConfig
@@ -27,6 +28,8 @@ Ids = Sequence[npt.NDArray[Any]]
 """The ids of each example."""
 NO_TARGET = -1
 """Fills up targets where every id may be a word."""
+MULTIPLE = 8
+"""The divisor of lengths on a GPU: so few shapes occur, and masks have the alignment that its kernels want."""
 
 
 @dataclass(frozen=True)
@@ -40,11 +43,30 @@ class Batch:
     num_tokens: int  # target tokens without padding, end tokens included
     src_pad_id: int | None = 0  # what fills up `src`; None: nothing does
     tgt_pad_id: int | None = 0  # what fills up `tgt_out`
+    words: Tensor | None = None  # (N,) the places in the flattened `tgt_out` that are no padding; None: not looked for
 
     def to(self, device: torch.device) -> "Batch":
         """Returns the batch on another device."""
-        src, tgt_in, tgt_out = (t.to(device, non_blocking=True) for t in (self.src, self.tgt_in, self.tgt_out))
-        return replace(self, src=src, tgt_in=tgt_in, tgt_out=tgt_out)
+        src, tgt_in, tgt_out = (_moved(ids, device) for ids in (self.src, self.tgt_in, self.tgt_out))
+        words = None if self.words is None else _moved(self.words, device)
+        return replace(self, src=src, tgt_in=tgt_in, tgt_out=tgt_out, words=words)
+
+    def for_a_queue(self, most: int) -> "Batch":
+        """Returns the batch as a GPU wants it: few different shapes, and nothing left to look for there.
+
+        Lengths become multiples of 8, but for sides where nothing tells padding from words, and at most `most`, the
+        model's positions. What is added is padding, which no word attends to and no loss counts.
+        """
+        src, tgt_in, tgt_out, words = self.src, self.tgt_in, self.tgt_out, None
+        if self.src_pad_id is not None:
+            src = _filled_up(src, self.src_pad_id, most)
+        if self.tgt_pad_id is not None:
+            tgt_in, tgt_out = (
+                _filled_up(tgt_in, max(0, self.tgt_pad_id), most),
+                _filled_up(tgt_out, self.tgt_pad_id, most),
+            )
+            words = (tgt_out.flatten() != self.tgt_pad_id).nonzero()[:, 0]
+        return replace(self, src=src, tgt_in=tgt_in, tgt_out=tgt_out, words=words)
 
 
 class Order(ABC):
@@ -271,6 +293,18 @@ def _blocks(shard: Shard, starts: Indices) -> Batch:
 def _alone(tgt_in: Tensor, tgt_out: Tensor, sentences: Indices) -> Batch:
     none = torch.zeros(len(tgt_in), 0, dtype=torch.long)
     return Batch(none, tgt_in, tgt_out, sentences, int((tgt_out != NO_TARGET).sum()), None, NO_TARGET)
+
+
+def _moved(ids: Tensor, device: torch.device) -> Tensor:
+    """Returns ids on a device. Python does not wait for the copy, which needs memory that is pinned."""
+    pinned = ids.is_cpu and device.type == "cuda" and ids.numel() > 0
+    return (ids.pin_memory() if pinned else ids).to(device, non_blocking=True)
+
+
+def _filled_up(ids: Tensor, pad_id: int, most: int) -> Tensor:
+    """Returns ids (B, L) with pads on the right up to a multiple of MULTIPLE, or to `most` where that is less."""
+    length = ids.size(1)
+    return F.pad(ids, (0, max(0, min(-(-length // MULTIPLE) * MULTIPLE, most) - length)), value=pad_id)
 
 
 def _framed(rows: Ids, pad_id: int, before: Sequence[int] = (), behind: Sequence[int] = ()) -> Tensor:

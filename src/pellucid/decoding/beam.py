@@ -15,6 +15,7 @@ from torch import Tensor
 from pellucid.config import DecodeConfig
 from pellucid.decoding.hypothesis import Found, Hypothesis, Watcher, Weighed
 from pellucid.decoding.steps import Steps
+from pellucid.model.fast.queue import fetch, has_queue, send
 
 Search = Callable[[Steps, DecodeConfig], list[Found]]
 """Finds outputs: a Found for each of those that Steps holds, in their order."""
@@ -22,6 +23,8 @@ Search = Callable[[Steps, DecodeConfig], list[Found]]
 
 BLOCK, MANY = 64, 50_000
 """The numbers of a block, and how many there must be in all before it pays to look at blocks first."""
+LOOK_EVERY = 8
+"""The steps after which a GPU is asked what has ended: outputs that are done cost up to so many steps more there."""
 
 
 @dataclass(frozen=True)
@@ -34,8 +37,12 @@ class Choice:
     """(B, W) the hypothesis that it continues; None: itself."""
     scores: Tensor
     """(B, W) its sum of log-probabilities; minus infinity: there is no such hypothesis."""
-    ends: tuple[Tensor, Tensor, Tensor] | None
-    """Row, parent and score of the n hypotheses that end, each (n,); None: none ends."""
+    ends: Tensor
+    """(B, k) of the k best continuations those that are finished: bool."""
+    end_parents: Tensor
+    """(B, k) the hypotheses that they continue."""
+    end_scores: Tensor
+    """(B, k) their sums of log-probabilities."""
     margins: Tensor
     """(B,) the smallest change of a difference of scores that would change what ends or lives on."""
 
@@ -69,28 +76,46 @@ def beam_search(
     scores[:, 0] = 0.0  # the others would be the same hypothesis again
     finished: list[list[Hypothesis]] = [[] for _ in range(count)]
     margins, found = [math.inf] * count, dict[int, Found]()
+    every = LOOK_EVERY if has_queue(steps.device) and watch is None else 1
+    taken: list[tuple[Tensor, ...]] = []
     while steps.rows:
         choice = choose(steps.log_probs(), scores, steps, watch)
-        if choice.ends is not None:
-            for row, hypothesis in zip(choice.ends[0].tolist(), steps.hypotheses(*choice.ends), strict=True):
-                finished[steps.rows[row]].append(hypothesis)
+        scores = choice.scores
+        ends = choice.ends, choice.end_parents, choice.end_scores
+        taken.append((steps.ids, *ends, scores.amax(dim=1), choice.margins))
         steps.advance(choice.tokens, choice.parents)
-        scores, going_on = choice.scores, []
-        best, gaps = scores.amax(dim=1).tolist(), choice.margins.tolist()
-        for row, (output, rival, gap) in enumerate(zip(steps.rows, best, gaps, strict=True)):
-            ahead, nearest = 0, math.inf
-            if finished[output]:
-                ahead, nearest = _compared(finished[output], rival, steps, steps.limits[output], config)
-            margins[output] = min(margins[output], gap, nearest)
-            if rival == -math.inf or ahead >= config.n_best:
-                found[output] = _n_best(finished[output], margins[output], config)
-            else:
-                going_on.append(row)
+        if len(taken) < every and steps.length <= max(steps.limits[output] for output in steps.rows):
+            continue
+        steps.check_numbers()
+        for ids, is_end, parents, totals, best, gaps in _fetched(taken):
+            rows, ranks = is_end.nonzero(as_tuple=True)
+            ended = steps.hypotheses_at(ids, rows, parents[rows, ranks], totals[rows, ranks])
+            for row, hypothesis in zip(rows.tolist(), ended, strict=True):
+                finished[steps.rows[row]].append(hypothesis)
+            for output, rival, gap in zip(steps.rows, best.tolist(), gaps.tolist(), strict=True):
+                if output in found:  # since a step that was looked at with this one
+                    continue
+                ahead, nearest = 0, math.inf
+                if finished[output]:
+                    limit, length = steps.limits[output], ids.size(2) + 1
+                    ahead, nearest = _compared(finished[output], rival, steps, limit, length, config)
+                margins[output] = min(margins[output], gap, nearest)
+                if rival == -math.inf or ahead >= config.n_best:
+                    found[output] = _n_best(finished[output], margins[output], config)
+        taken = []
+        going_on = [row for row, output in enumerate(steps.rows) if output not in found]
         if len(going_on) < len(steps.rows):
-            kept = torch.tensor(going_on, dtype=torch.long, device=steps.device)
+            kept = torch.tensor(going_on, dtype=torch.long)
             steps.select(kept)
-            scores = scores[kept]
+            scores = scores[send(kept, steps.device)]
     return [found[output] for output in range(count)]
+
+
+def _fetched(taken: list[tuple[Tensor, ...]]) -> list[tuple[Tensor, ...]]:
+    """Returns what some steps leave to look at on the CPU, step by step."""
+    size = len(taken[0])
+    all_of_them = fetch([tensor for step in taken for tensor in step])
+    return [tuple(all_of_them[start : start + size]) for start in range(0, len(all_of_them), size)]
 
 
 def greedy_search(
@@ -121,13 +146,14 @@ def choose_best(
         weighed = [Weighed(0, chosen, value, score + value, "finished" if ended[0, 0] else "live")]
         weighed += [Weighed(0, token, v, score + v, "pruned") for token, v in rivals[:1] if v > -math.inf]
         watch(weighed)
-    rows, parents = ended.nonzero(as_tuple=True)
-    ends = (rows, parents, totals[rows, parents]) if len(rows) else None
-    return Choice(tokens, None, totals.masked_fill(ended, -torch.inf), ends, gaps)
+    return Choice(tokens, None, totals.masked_fill(ended, -torch.inf), ended, torch.zeros_like(tokens), totals, gaps)
 
 
 def best_token(values: Tensor) -> tuple[Tensor, Tensor]:
     """Returns the place of the largest of each row, of equal ones the first, and its lead: (B, V) -> (B, 1), (B,)."""
+    if has_queue(values.device):
+        top, places = first_largest(values, 2)
+        return places[:, :1], top[:, 0] - top[:, 1]
     top, places = largest(values, 2)
     lead = top[:, 0] - top[:, 1]
     if not (lead > 0).all():  # topk chose among equal ones
@@ -154,33 +180,35 @@ def choose_continuations(log_probs: Tensor, scores: Tensor, steps: Steps, watch:
     margins = _margins(best, is_end, width)
     best = best + highest  # (B, k)
     finishing = is_end & best.isfinite()
-    finishing[:, width:] = False
     order = is_end.int().argsort(dim=1, stable=True)[:, :width]  # (B, W)
     if watch is not None:
-        live, ended = set(order[0].tolist()), finishing[0].tolist()
+        live, ended = set(order[0].tolist()), finishing[0, :width].tolist()
         columns = zip(parents[0].tolist(), tokens[0].tolist(), best[0].tolist(), strict=True)
         watch(
             [
                 Weighed(
                     parent, token, log_probs[0, parent, token].item(), score,
-                    "finished" if ended[rank] else "live" if rank in live else "pruned",
+                    "finished" if rank < width and ended[rank] else "live" if rank in live else "pruned",
                 )
                 for rank, (parent, token, score) in enumerate(columns)
                 if rank < 2 * width and score > -math.inf
             ]
         )  # fmt: skip
-    rows, ranks = finishing.nonzero(as_tuple=True)
     return Choice(
         tokens.gather(1, order),
         parents.gather(1, order),
         best.masked_fill(is_end, -torch.inf).gather(1, order),
-        (rows, parents[rows, ranks], best[rows, ranks]) if len(rows) else None,
+        finishing[:, :width],
+        parents[:, :width],
+        best[:, :width],
         margins,
     )
 
 
 def top_by_place(values: Tensor, k: int) -> tuple[Tensor, Tensor]:
     """Returns the k largest of each row and their places, (B, N) -> (B, k); of equal ones the first, on any device."""
+    if has_queue(values.device):
+        return first_largest(values, k)
     top, places = largest(values, min(k + 1, values.size(1)))
     places = places[:, :k]
     tied = (top[:, k:] == top[:, k - 1 : k]).any(dim=1)  # topk chose among equal ones
@@ -201,15 +229,43 @@ def largest(values: Tensor, k: int) -> tuple[Tensor, Tensor]:
     if rows * size < MANY or blocks < 4 * k:
         top, places = values.topk(k)
         return top, places
-    whole = values[:, : blocks * BLOCK].view(rows, blocks, BLOCK)  # (B, blocks, BLOCK)
-    best = whole.amax(dim=2).topk(k).indices[:, :, None]  # (B, k, 1)
-    numbers = whole.gather(1, best.expand(-1, -1, BLOCK)).flatten(1)  # (B, k * BLOCK)
-    places = (best * BLOCK + torch.arange(BLOCK, device=values.device)).flatten(1)
-    if size > blocks * BLOCK:
-        rest = torch.arange(blocks * BLOCK, size, device=values.device).expand(rows, -1)
-        numbers, places = torch.cat([numbers, values[:, blocks * BLOCK :]], dim=1), torch.cat([places, rest], dim=1)
+    numbers, places = _of_blocks(values, _whole_blocks(values).amax(dim=2).topk(k).indices)
     top, at = numbers.topk(k)
     return top, places.gather(1, at)
+
+
+def first_largest(values: Tensor, k: int) -> tuple[Tensor, Tensor]:
+    """Returns what `top_by_place` does, by stable sorts alone: on a GPU nothing has to be looked at in between.
+
+    The k first of the largest numbers lie in the k first of the blocks whose own largest are the largest: a number in
+    another block has k before it, one in each of these.
+    """
+    blocks = values.size(1) // BLOCK
+    if blocks <= k:
+        numbers, places = values, None
+    else:
+        best = _whole_blocks(values).amax(dim=2).sort(dim=1, descending=True, stable=True).indices[:, :k]
+        numbers, places = _of_blocks(values, best.sort(dim=1).values)
+    top, at = numbers.sort(dim=1, descending=True, stable=True)
+    return top[:, :k], at[:, :k] if places is None else places.gather(1, at[:, :k])
+
+
+def _whole_blocks(values: Tensor) -> Tensor:
+    """Returns the numbers of each row by blocks, without those left over: (B, N) -> (B, N // BLOCK, BLOCK)."""
+    blocks = values.size(1) // BLOCK
+    return values[:, : blocks * BLOCK].view(len(values), blocks, BLOCK)
+
+
+def _of_blocks(values: Tensor, chosen: Tensor) -> tuple[Tensor, Tensor]:
+    """Returns the numbers of chosen blocks (B, k) and those left over, and the places of all of them: (B, N')."""
+    whole, chosen = _whole_blocks(values), chosen[:, :, None]  # (B, blocks, BLOCK), (B, k, 1)
+    numbers = whole.gather(1, chosen.expand(-1, -1, BLOCK)).flatten(1)  # (B, k * BLOCK)
+    places = (chosen * BLOCK + torch.arange(BLOCK, device=values.device)).flatten(1)
+    start, size = whole.size(1) * BLOCK, values.size(1)
+    if size > start:
+        rest = torch.arange(start, size, device=values.device).expand(len(values), -1)
+        numbers, places = torch.cat([numbers, values[:, start:]], dim=1), torch.cat([places, rest], dim=1)
+    return numbers, places
 
 
 def _margins(best: Tensor, is_end: Tensor, width: int) -> Tensor:
@@ -228,14 +284,14 @@ def _margins(best: Tensor, is_end: Tensor, width: int) -> Tensor:
 
 
 def _compared(
-    finished: list[Hypothesis], rival: float, steps: Steps, limit: int, config: DecodeConfig
+    finished: list[Hypothesis], rival: float, steps: Steps, limit: int, length: int, config: DecodeConfig
 ) -> tuple[int, float]:
     """Returns how many finished hypotheses rank no lower than the best live one, of score `rival`, and by what least.
 
     Until W have finished, the live one is taken for what it becomes if it loses nothing more and ends where that ranks
     highest. From then on: for what it is, its last token counted as its end.
     """
-    length, longest = steps.length, limit + (not steps.cuts)
+    longest = limit + (not steps.cuts)
     if len(finished) < config.beam_size:
         length = longest if config.length_penalty > 0 else min(length + 1, longest)
     length += steps.prefix_length

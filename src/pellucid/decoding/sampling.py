@@ -12,6 +12,7 @@ from pellucid.config import DecodeConfig, SamplingConfig
 from pellucid.decoding.beam import greedy_search
 from pellucid.decoding.hypothesis import Found
 from pellucid.decoding.steps import Steps
+from pellucid.model.fast.queue import send
 
 
 def sample(steps: Steps, decode: DecodeConfig, sampling: SamplingConfig) -> list[Found]:
@@ -23,7 +24,7 @@ def sample(steps: Steps, decode: DecodeConfig, sampling: SamplingConfig) -> list
 
     def prefer(log_probs: Tensor, outputs: list[int]) -> Tensor:
         noise = np.stack([-np.log(generators[i].standard_exponential(log_probs.size(1))) for i in outputs])
-        return filtered(log_probs, sampling) + torch.from_numpy(noise).float().to(log_probs.device)
+        return filtered(log_probs, sampling) + send(torch.from_numpy(noise).float(), log_probs.device)
 
     return greedy_search(steps, decode, prefer=prefer)
 

@@ -11,15 +11,16 @@ from pellucid.decoding.batches import batches_by_length, pad
 from pellucid.decoding.engine import check_prompt, whole_source
 from pellucid.decoding.steps import check_ids, log_probs_of
 from pellucid.model.families import DecoderOnly
+from pellucid.model.fast.queue import large_tensor
 from pellucid.model.transformer import Transformer
 
 CHUNK_LOGITS, LEAST_ROWS = 4_000_000, 512
 """The logits that are held at a time, 16 MB in single precision; but of no fewer rows than make a product fast."""
 
 
-def rows_at_once(logits: int) -> int:
-    """Returns how many rows of so many logits each are held at a time."""
-    return max(LEAST_ROWS, CHUNK_LOGITS // logits)
+def rows_at_once(logits: int, device: torch.device) -> int:
+    """Returns how many rows of so many logits each are held at a time: on a GPU as its memory allows."""
+    return max(LEAST_ROWS, CHUNK_LOGITS // logits, large_tensor(device) // (4 * logits))
 
 
 def score_outputs(
@@ -103,7 +104,7 @@ def _chosen_log_probs(model: Transformer | DecoderOnly, states: Tensor, targets:
 
     All logits at once would be the largest tensor by far. Raises NotANumberError where the model gives no numbers.
     """
-    size = rows_at_once(model.config.tgt_vocab_size)
+    size = rows_at_once(model.config.tgt_vocab_size, states.device)
     chunks = zip(torch.split(states.flatten(0, 1), size), torch.split(targets.flatten(), size), strict=True)
     chosen = [log_probs_of(model.output_projection(some)).gather(1, at[:, None]) for some, at in chunks]
     return torch.cat(chosen).view(targets.shape)  # (B, T)

@@ -14,6 +14,7 @@ from torch import Tensor
 from pellucid.config import DecodeConfig, ModelConfig
 from pellucid.decoding.hypothesis import Hypothesis, Watcher
 from pellucid.errors import DecodingError
+from pellucid.model.fast.queue import has_queue, send
 
 KEPT = 3, 4
 """The part of its positions with which a text goes on when all of them are taken: the rest has room for new tokens."""
@@ -115,6 +116,8 @@ class Steps:
             self._begin = given.new_tensor([config.bos_id, *decode.target_prefix]).expand(len(given), -1)
             never_written = suppressed_ids(config, decode.suppress)
             self.prefix_length = len(decode.target_prefix)
+        # On a GPU: whether the model has given something else than numbers. Asking at once would be waiting for it.
+        self._not_numbers: Tensor | None = None
         self._never: Tensor = torch.tensor(never_written, dtype=torch.long, device=self.device)
         self._model = model
 
@@ -150,26 +153,41 @@ class Steps:
         Minus infinity stands at what may not be written, and nothing is normalised again. An output at its limit may
         only end: with the model's probability, or, where outputs are cut off, for nothing.
 
-        Raises NotANumberError where the model gives no numbers.
+        Raises NotANumberError where the model gives no numbers; on a GPU `select` and `hypotheses` raise it.
         """
         self._check_begun()
-        config, at_limit = self._model.config, None
+        config, limited = self._model.config, list[bool]()
         if self.length >= self._soonest:
-            at_limit = torch.tensor([self.length >= self.limits[row] for row in self.rows], device=self.device)
-            if self.cuts and at_limit.all():
+            limited = [self.length >= self.limits[row] for row in self.rows]
+            if self.cuts and all(limited):
                 end = torch.full((len(self.rows), self.width, config.tgt_vocab_size), -torch.inf, device=self.device)
                 end[:, :, self.eos_id] = 0.0
                 return end
         with torch.no_grad():
             if self.cuts and self._cache.length == config.max_positions:
                 self._go_on_with_the_last_part(config.max_positions)
-            log_probs = log_probs_of(self._model.step(self._read[:, :, -1], self._cache))  # (B, W, V)
+            log_probs = self._log_probs_of(self._model.step(self._read[:, :, -1], self._cache))  # (B, W, V)
         log_probs.index_fill_(2, self._never, -torch.inf)
-        if at_limit is not None and at_limit.any():
-            end = torch.zeros_like(log_probs[at_limit, :, 0]) if self.cuts else log_probs[at_limit, :, self.eos_id]
-            log_probs[at_limit] = -torch.inf
-            log_probs[at_limit, :, self.eos_id] = end
+        if any(limited):
+            at_limit = send(torch.tensor(limited), self.device)[:, None]  # (B, 1)
+            ends = log_probs[:, :, self.eos_id].clone()  # (B, W)
+            log_probs.masked_fill_(at_limit[:, :, None], -torch.inf)
+            log_probs[:, :, self.eos_id] = ends.masked_fill(at_limit, 0.0) if self.cuts else ends
         return log_probs
+
+    def _log_probs_of(self, logits: Tensor) -> Tensor:
+        """Returns log-probabilities of logits; what is no number is told at once, or on a GPU noted."""
+        if not has_queue(self.device):
+            return log_probs_of(logits)
+        log_probs = logits.float().log_softmax(dim=-1)  # (B, W, V)
+        is_nan = log_probs[..., 0].isnan().any()
+        self._not_numbers = is_nan if self._not_numbers is None else self._not_numbers | is_nan
+        return log_probs
+
+    def check_numbers(self) -> None:
+        """Raises NotANumberError where the model gave no numbers in a step so far, for which a GPU is waited for."""
+        if self._not_numbers is not None and self._not_numbers:
+            raise NotANumberError(*NOT_NUMBERS)
 
     def _go_on_with_the_last_part(self, room: int) -> None:
         """Reads the last three quarters of `room` tokens again, from the first position on.
@@ -216,6 +234,7 @@ class Steps:
         """
         if rows.dtype == torch.bool:
             raise DecodingError("`rows` is a mask", "give the places of the rows that go on: mask.nonzero()[:, 0]")
+        self.check_numbers()
         kept = rows.tolist()
         if kept and not 0 <= min(kept) <= max(kept) < len(self.rows):
             raise DecodingError(
@@ -224,6 +243,7 @@ class Steps:
             )
         if kept != list(range(len(self.rows))):
             self.rows = [self.rows[row] for row in kept]
+            rows = send(rows, self.device)
             self._read = self._read[rows]
             self._cache.select(rows)
 
@@ -234,10 +254,15 @@ class Steps:
             rows, parents: (n,) row of the batch, and which of its W hypotheses.
             scores: (n,) sums of log-probabilities, with the end token's.
         """
+        self.check_numbers()
+        return self.hypotheses_at(self.ids, rows, parents, scores)
+
+    def hypotheses_at(self, ids: Tensor, rows: Tensor, parents: Tensor, scores: Tensor) -> list[Hypothesis]:
+        """Returns what `hypotheses` does of an earlier step, at which `ids` were (B, W, T), with the rows of today."""
         if not len(rows):
             return []
-        texts = self.ids[rows, parents].tolist()
-        ended = [not (self.cuts and self.length >= self.limits[self.rows[row]]) for row in rows.tolist()]
+        texts = ids[rows, parents].tolist()
+        ended = [not (self.cuts and ids.size(2) >= self.limits[self.rows[row]]) for row in rows.tolist()]
         return [
             Hypothesis(ids, score, self.prefix_length, end)
             for ids, score, end in zip(texts, scores.tolist(), ended, strict=True)
@@ -248,13 +273,16 @@ class NotANumberError(DecodingError):
     """The model gives no numbers: its weights are damaged, or its training has diverged."""
 
 
+NOT_NUMBERS = (
+    "the model's output is not a number (NaN)", "its weights are damaged, or `dtype` is too narrow: use float32"
+)  # fmt: skip
+
+
 def log_probs_of(logits: Tensor) -> Tensor:
     """Returns log-probabilities (..., V) of logits. Raises NotANumberError where the model gives no numbers."""
     log_probs = logits.float().log_softmax(dim=-1)
     if log_probs[..., 0].isnan().any():  # the softmax spreads one NaN over its whole row
-        raise NotANumberError(
-            "the model's output is not a number (NaN)", "its weights are damaged, or `dtype` is too narrow: use float32"
-        )
+        raise NotANumberError(*NOT_NUMBERS)
     return log_probs
 
 

@@ -17,6 +17,7 @@ from pellucid.model.cache import LayerCache
 from pellucid.model.checks import check_attended, check_attention
 from pellucid.model.fast.dropout import Dropout, dropout
 from pellucid.model.fast.linear import Linear
+from pellucid.model.masks import is_own_causal
 from pellucid.model.norm import norm_of_width
 from pellucid.model.observing import tell_observer
 from pellucid.model.relative import Distances, rotate
@@ -75,11 +76,14 @@ def attention(
     if fused is None:
         fused = _kernel_is_faster(q, k, dropout_p, bias)
     if fused:  # the kernel gives zeros for a row that is masked whole
-        attn_mask = mask
+        is_causal = bias is None and is_own_causal(mask, q.size(2), k.size(2))
+        attn_mask = None if is_causal else mask
         if bias is not None:  # the kernel takes one tensor: where there are both, minus infinity stands for the mask
             bias = bias.to(torch.promote_types(bias.dtype, q.dtype))  # a narrower one it reads wrongly
             attn_mask = bias if mask is None else bias.masked_fill(~mask, -torch.inf)
-        output = F.scaled_dot_product_attention(q, k, v, attn_mask=attn_mask, dropout_p=dropout_p)  # (B, H, L, K)
+        output = F.scaled_dot_product_attention(
+            q, k, v, attn_mask=attn_mask, dropout_p=dropout_p, is_causal=is_causal
+        )  # (B, H, L, K)
     else:
         output = dropout(attention_weights(q, k, mask, bias), dropout_p) @ v  # (B, H, L, K)
     tell_observer(block, q, k, v, mask, bias, output)

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from pellucid.errors import DataError
-from pellucid.model.masks import causal_mask
+from pellucid.model.masks import own_causal_mask
 
 FIRST_STEPS, MOST_AT_FIRST = 16, 64
 """Steps that a cache has room for at first, and keys at most: letting sentences go copies the room, empty or not."""
@@ -155,7 +155,7 @@ class DecoderCache:
         """Opens the first `length` positions, which all hypotheses share; returns their mask (1, 1, T, T)."""
         self.ancestors = self.ancestors.new_ones(self.ancestors.size(0), 1, self.beam_size, length)
         self.length = self.prompt = length
-        return causal_mask(length, self.ancestors.device)
+        return own_causal_mask(length, self.ancestors.device)
 
     def reorder(self, parents: Tensor) -> None:
         """Hypothesis w of each sentence goes on from hypothesis parents[:, w]: (B, W)."""

@@ -12,7 +12,7 @@ from pellucid.model.fast.decoder import PlainDecoder
 from pellucid.model.fast.linear import Linear
 from pellucid.model.initialisation import initialise
 from pellucid.model.layers import Decoder, Encoder
-from pellucid.model.masks import causal_mask, padding_mask
+from pellucid.model.masks import own_causal_mask, padding_mask
 from pellucid.model.parts import Parts, parts_or_ours
 from pellucid.model.steps import StepByStep
 from pellucid.model.transformer import Transformer
@@ -95,7 +95,7 @@ class DecoderOnly(StepByStep):
     def states(self, ids: Tensor) -> Tensor:
         """Returns what the output projection sees, (B, T, D): for losses that do not want all logits at a time."""
         check_ids(ids)
-        return self.decoder(self.tgt_embedding(ids), None, causal_mask(ids.size(1), ids.device), None)  # (B, T, D)
+        return self.decoder(self.tgt_embedding(ids), None, own_causal_mask(ids.size(1), ids.device), None)  # (B, T, D)
 
     def start(self, ids: Tensor, beam_size: int = 1) -> DecoderCache:
         """Reads all but the last token of prompts of one length, (B, T); `step` continues with the last."""

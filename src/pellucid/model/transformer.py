@@ -11,7 +11,7 @@ from pellucid.model.fast.decoder import PlainDecoder
 from pellucid.model.fast.linear import Linear
 from pellucid.model.initialisation import initialise
 from pellucid.model.layers import Decoder, Encoder
-from pellucid.model.masks import causal_mask, padding_mask
+from pellucid.model.masks import own_causal_mask, padding_mask
 from pellucid.model.parts import Parts, parts_or_ours
 from pellucid.model.steps import StepByStep
 
@@ -87,7 +87,7 @@ class Transformer(StepByStep):
         if src_mask is None:
             src_mask = padding_mask(src, self.config.pad_id)
         if tgt_mask is None:
-            tgt_mask = causal_mask(tgt.size(1), tgt.device)
+            tgt_mask = own_causal_mask(tgt.size(1), tgt.device)
         if memory is None:
             memory = self.encode(src, src_mask)  # (B, S, D)
         return self.decoder(self.tgt_embedding(tgt), memory, tgt_mask, src_mask)  # (B, T, D)

@@ -38,7 +38,9 @@ def _rows(batch: Batch, rows: slice) -> Batch:
     src, tgt_out = _cropped(batch.src[rows], batch.src_pad_id), _cropped(batch.tgt_out[rows], batch.tgt_pad_id)
     tokens = tgt_out.numel() if batch.tgt_pad_id is None else int((tgt_out != batch.tgt_pad_id).sum())
     tgt_in = batch.tgt_in[rows, : tgt_out.size(1)]
-    return replace(batch, src=src, tgt_in=tgt_in, tgt_out=tgt_out, sentences=batch.sentences[rows], num_tokens=tokens)
+    return replace(
+        batch, src=src, tgt_in=tgt_in, tgt_out=tgt_out, sentences=batch.sentences[rows], num_tokens=tokens, words=None
+    )
 
 
 def _cropped(ids: Tensor, pad_id: int | None) -> Tensor:

@@ -5,13 +5,13 @@ import math
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from types import MappingProxyType
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 from torch.nn.utils import clip_grads_with_norm_, get_total_norm
 
 from pellucid.config import TrainConfig
@@ -20,6 +20,7 @@ from pellucid.data.sentences import Indices
 from pellucid.data.shards import Shard
 from pellucid.data.subword_sampling import SubwordSampling
 from pellucid.model.families import Model, SequenceClassifier
+from pellucid.model.fast.queue import has_queue
 from pellucid.training import events
 from pellucid.training.adam import PaperAdam
 from pellucid.training.events import CheckpointEvent, EndEvent, Hooks, StepEvent, ValidationEvent
@@ -27,6 +28,7 @@ from pellucid.training.failures import diverged, in_parts, is_out_of_memory, not
 from pellucid.training.interrupts import Interrupted, Interrupts
 from pellucid.training.log import RunLog
 from pellucid.training.loss import Loss, check_losses, make_loss, name_of
+from pellucid.training.muon import Muon
 from pellucid.training.optimizer import (
     MovingAverage,
     Optimizer,
@@ -43,6 +45,28 @@ from pellucid.training.schedule import UNDECIDED, Clock, Ending, Schedule, fall_
 from pellucid.training.state import Checkpoints, Meter, RunState, Trained, average_into, read_weights
 from pellucid.training.validation import Validation, record, set_result, winner
 from pellucid.weights.tensors import parameters
+
+UNREAD = 16
+"""The steps after which a GPU is asked for their numbers, where nothing has asked for them before."""
+
+
+@dataclass(frozen=True)
+class Taken:
+    """A step that has been taken, with numbers that a GPU may be computing yet."""
+
+    step: int
+    batches: list[Batch]
+    rate: float
+    loss: Tensor
+    """The summed loss that is reported, ()."""
+    norm: Tensor
+    """The gradient's norm, before it is clipped, ()."""
+    seconds: float = 0.0
+
+    @property
+    def tokens(self) -> int:
+        """The target tokens without padding."""
+        return _tokens(self.batches)
 
 
 @dataclass
@@ -106,7 +130,13 @@ class Trainer:
         names = {what: name_of(made) for what, made in replaced.items()}
         self.trained: Trained = Trained(model, loss, optimizer, ema, names)
         self.saving: Saving = Saving(self.checkpoints, self.publish, self.log)
-        self._last_loss, self._last_rate, self._first_step, self._stopping = math.nan, 0.0, 1, False
+        self._last_loss, self._last_norm, self._last_rate = math.nan, math.nan, 0.0
+        self._first_step, self._stopping = 1, False
+        self._device: torch.device = next(model.parameters()).device
+        # Where the optimizer can leave out an update by a number on the device, Python need not look at it before.
+        self._runs_ahead: bool = has_queue(self._device) and _can_leave_out_updates(optimizer)
+        self._stopped: Tensor = torch.zeros((), device=self._device)  # 1 from the first step on that is not finite
+        self._unread: list[Taken] = []
 
     def train(self) -> RunState:
         """Trains from the newest checkpoint, or from the start, to the last step; then chooses the model.
@@ -120,19 +150,19 @@ class Trainer:
         stream = order.follow(self.state.epoch, self.state.position)
         with Interrupts() as interrupts:
             while self.state.step < self.last_step:
-                norm = self._timed_step(stream)
-                numbers = self._tell_of_step(norm) if self.hooks.step else {}
+                self._timed_step(stream)
+                numbers = self._tell_of_step() if self.hooks.step else {}
                 if self._stopping and self.state.step < self.last_step:
                     self._end_here("a hook asked for it")
                 if self._due(self.config.log_every):
-                    self._report(norm, numbers)
+                    self._report(numbers)
                 elif numbers:
                     self.log.write("step", self.state.step, **numbers)
                 falls = False
                 if self._due(self.config.validate_every):
                     self._validate()
                     falls = self._fall_on_a_plateau()
-                    self._end_early(norm)
+                    self._end_early()
                 due = falls or self._clock_decides() or self._save_is_due
                 if due or interrupts.received:
                     self._save(due)
@@ -165,8 +195,12 @@ class Trainer:
             return Ending(self.state.falls_at, self.state.last_step)
         return planned_ending(self.config) if self.clock is None else UNDECIDED
 
-    def step(self, batches: list[Batch]) -> tuple[float, float]:
-        """Takes one optimizer step; returns the summed loss that is reported, and the gradient's norm."""
+    def step(self, batches: list[Batch]) -> Taken:
+        """Takes one optimizer step.
+
+        Raises PellucidError before the update where the loss or the gradient is not finite. A GPU is not waited for: it
+        leaves out the update by itself, and all that come after it, until `_read` raises the error.
+        """
         step = self.state.step + 1
         rate = self._last_rate = self._rate(step)
         set_rate(self.trained.optimizer, rate)
@@ -174,16 +208,58 @@ class Trainer:
         norm = get_total_norm([p.grad for p in self._parameters.values() if p.grad is not None])
         if self.config.grad_clip:
             clip_grads_with_norm_(self._parameters.values(), self.config.grad_clip, norm)
-        if not math.isfinite(loss) or not math.isfinite(norm):
-            what = f"loss {loss / _tokens(batches):.4g}, gradient norm {norm:.4g}, learning rate {rate:.3g}"
-            is_finite = partial(self._is_finite, step=step)
-            raise not_finite(self.model, batches, is_finite, self.text_of, f"step {step:,} ({what})")
-        self.trained.optimizer.step()
-        if self.moving_average is not None:
-            self.moving_average.update(step)
+        taken = Taken(step, batches, rate, loss, norm)
+        if self._runs_ahead:
+            self._update_unless_stopped(taken)
+        else:
+            self._check([taken])
+            self.trained.optimizer.step()
+            if self.moving_average is not None:
+                self.moving_average.update(step)
         self.state.step = step
-        self.state.tokens += _tokens(batches)
-        return loss, float(norm)
+        self.state.tokens += taken.tokens
+        return taken
+
+    def _update_unless_stopped(self, taken: Taken) -> None:
+        """Updates the weights where this step and all before it are finite, which the device tells by itself."""
+        is_finite = taken.loss.isfinite() & taken.norm.isfinite()
+        self._stopped = torch.maximum(self._stopped, (~is_finite).float())
+        # As torch.amp.GradScaler hands it over.
+        optimizer: Any = self.trained.optimizer
+        optimizer.grad_scale, optimizer.found_inf = None, self._stopped
+        optimizer.step()
+        del optimizer.grad_scale, optimizer.found_inf
+        if self.moving_average is not None:
+            self.moving_average.update(taken.step, self._stopped)
+
+    def _check(self, taken: list[Taken]) -> list[tuple[float, float]]:
+        """Returns loss and norm of steps, for which a GPU is waited for.
+
+        Raises PellucidError for the first step of which they are not finite; the run stands before it then.
+        """
+        losses, norms = (torch.stack(each).tolist() for each in zip(*((t.loss, t.norm) for t in taken), strict=True))
+        for place, (one, loss, norm) in enumerate(zip(taken, losses, norms, strict=True)):
+            if math.isfinite(loss) and math.isfinite(norm):
+                continue
+            if one.step <= self.state.step:  # it was noticed later
+                self.state.step = one.step - 1
+                self.state.tokens -= sum(later.tokens for later in taken[place:])
+            what = f"loss {loss / one.tokens:.4g}, gradient norm {norm:.4g}, learning rate {one.rate:.3g}"
+            is_finite = partial(self._is_finite, step=one.step)
+            raise not_finite(self.model, one.batches, is_finite, self.text_of, f"step {one.step:,} ({what})")
+        return list(zip(losses, norms, strict=True))
+
+    def _read(self) -> None:
+        """Counts the steps since the last look, whose numbers are waited for. Raises as `_check` does."""
+        if not self._unread:
+            return
+        started = time.perf_counter()
+        unread, self._unread = self._unread, []
+        for taken, (loss, norm) in zip(unread, self._check(unread), strict=True):
+            self._last_loss, self._last_norm = loss / taken.tokens, norm
+            self.state.meter.add(loss, taken.tokens, taken.seconds)
+        if self._runs_ahead:
+            self.state.meter.seconds += time.perf_counter() - started
 
     def _rate(self, step: int) -> float:
         """Returns the learning rate of a step: the schedule's, times what hooks have multiplied it by."""
@@ -229,25 +305,23 @@ class Trainer:
         self.saving.publish(state.best_step, read_weights(saved[0]))
         self.log.say(f"the run's model {was}: it is put back from `{saved[0]}`")
 
-    def _timed_step(self, stream: Iterator[tuple[int, int, Indices]]) -> float:
-        """Takes a step on the next batches; returns the gradient's norm."""
+    def _timed_step(self, stream: Iterator[tuple[int, int, Indices]]) -> None:
+        """Takes a step on the next batches, and reads its numbers where that is no waiting, or enough are unread."""
         started = time.perf_counter()
         places = [next(stream) for _ in range(self.config.accumulate)]
         batches = [self._batch(sentences, epoch) for epoch, _, sentences in places]
-        loss, norm = self.step(batches)
+        taken = self.step(batches)
         if self.state.step == self._first_step:  # an optimizer has its state now: what cannot be saved is said at once
             saved_state(self.trained.optimizer, self._parameters)
         self.state.epoch, self.state.position, _ = places[-1]
-        tokens = _tokens(batches)
-        self._last_loss = loss / tokens
-        self.state.meter.add(loss, tokens, time.perf_counter() - started)
-        return norm
+        self._unread.append(replace(taken, seconds=time.perf_counter() - started))
+        if not self._runs_ahead or len(self._unread) == UNREAD:
+            self._read()
 
     def _batch(self, sentences: Indices, epoch: int) -> Batch:
-        batch = draw_batch(self.shard, sentences, self.model.config, self.sampling, epoch)
-        return batch.to(next(self.model.parameters()).device)
+        return draw_batch(self.shard, sentences, self.model.config, self.sampling, epoch)
 
-    def _gradients_that_fit(self, batches: list[Batch], step: int) -> float:
+    def _gradients_that_fit(self, batches: list[Batch], step: int) -> Tensor:
         """Does what `_gradients` does, with smaller parts where memory does not suffice."""
         while True:
             try:
@@ -258,27 +332,30 @@ class Trainer:
             # Out of the except clause: what the failed pass still held is free now.
             self._halve_parts(batches, step)
 
-    def _gradients(self, batches: list[Batch], step: int) -> float:
-        """Leaves the gradient of the mean loss per token in the parameters; returns the summed loss to report."""
+    def _gradients(self, batches: list[Batch], step: int) -> Tensor:
+        """Leaves the gradient of the mean loss per token in the parameters; returns the summed loss to report, ()."""
         # Dropout follows from (seed, step) alone, so nothing of it has to be saved.
         torch.manual_seed(_seed_of(self.config.seed, step))
         self.model.train()
         for parameter in self._parameters.values():
             parameter.grad = None
-        tokens, loss = _tokens(batches), torch.zeros(())
+        tokens, loss = _tokens(batches), torch.zeros((), device=self._device)
         for batch in batches:
             for part in in_parts(batch, self.state.parts):
+                if has_queue(self._device):
+                    part = part.for_a_queue(self.model.config.max_positions)
+                part = part.to(self._device)
                 with autocast(self.model):
                     losses = check_losses(self.trained.loss(self.model, part), self.trained.loss)
                 (losses.minimised / tokens).backward()  # type: ignore[no-untyped-call]
-                loss += losses.reported.detach().cpu()
-        return float(loss)
+                loss += losses.reported.detach()
+        return loss
 
     def _is_finite(self, batch: Batch, step: int) -> bool:
         """Returns whether loss and gradient of a batch, computed once more, are finite."""
         loss = self._gradients([batch], step)
         gradients = (p.grad for p in self._parameters.values() if p.grad is not None)
-        return math.isfinite(loss) and all(bool(torch.isfinite(g).all()) for g in gradients)
+        return bool(loss.isfinite()) and all(bool(torch.isfinite(g).all()) for g in gradients)
 
     def _halve_parts(self, batches: list[Batch], step: int) -> None:
         """Takes the batches of this step and of all later ones in twice as many parts."""
@@ -294,9 +371,10 @@ class Trainer:
         if self.state.step:
             self._save(due=False)
 
-    def _tell_of_step(self, norm: float) -> dict[str, float]:
+    def _tell_of_step(self) -> dict[str, float]:
         """Calls the hooks of a step; returns their numbers."""
-        event = StepEvent(**self._standing(self._last_loss), **self._steering, gradient_norm=norm)
+        self._read()
+        event = StepEvent(**self._standing(self._last_loss), **self._steering, gradient_norm=self._last_norm)
         return events.call(self.hooks.step, event)
 
     def _standing(self, loss: float) -> dict[str, Any]:
@@ -313,15 +391,16 @@ class Trainer:
 
         return {"stop": self.stop, "scale_rate": scale_rate}
 
-    def _report(self, norm: float, numbers: Mapping[str, float] = MappingProxyType({})) -> None:
+    def _report(self, numbers: Mapping[str, float] = MappingProxyType({})) -> None:
         """Writes the line of the steps since the last report, with the numbers of this step's hooks."""
+        self._read()
         state = self.state
         meter, state.meter = state.meter, Meter()
         state.seconds += meter.seconds
         values = {
             "loss": round(meter.loss, 4),
             "learning_rate": self._last_rate,
-            "gradient_norm": round(norm, 4),
+            "gradient_norm": round(self._last_norm, 4),
             "epoch": state.epoch,
             "tokens": state.tokens,
             "tokens_per_second": round(meter.speed),
@@ -333,6 +412,7 @@ class Trainer:
 
     def _validate(self) -> None:
         """Validates, and publishes the weights where they are the best so far."""
+        self._read()
         started, step, numbers = time.perf_counter(), self.state.step, dict[str, float]()
         # A moving average takes the weights' place wherever weights are judged or published.
         with nullcontext() if self.moving_average is None else self.moving_average.in_place():
@@ -360,14 +440,14 @@ class Trainer:
         with torch.inference_mode():
             return validate()
 
-    def _end_early(self, norm: float) -> None:
+    def _end_early(self) -> None:
         """Makes this step the last one where a hook asks for it, or validation has not got better for too long."""
         state, patience = self.state, self.config.patience
         without = patience and state.bad_validations >= patience and not self._rate_falls_first
         if state.step == self.last_step or not (self._stopping or without):
             return
         if state.meter.tokens:
-            self._report(norm)
+            self._report()
         if self._stopping:
             self._end_here("a hook asked for it")
             return
@@ -425,6 +505,7 @@ class Trainer:
 
     def _save(self, due: bool = True) -> None:
         """Writes a checkpoint, or has its weights wait where the disk is full; hooks are told of those that are due."""
+        self._read()
         started, state = time.perf_counter(), self.state
         if self.clock is not None:
             state.clock = self.clock.elapsed
@@ -486,6 +567,16 @@ class Trainer:
 def _tokens(batches: list[Batch]) -> int:
     """Returns the target tokens without padding."""
     return sum(batch.num_tokens for batch in batches)
+
+
+def _can_leave_out_updates(optimizer: Any) -> bool:
+    """Tells whether an optimizer changes nothing where a number on the device says so: PyTorch's fused ones, and Muon.
+
+    A step that somebody has written anew, and hooks behind it, may change weights all the same.
+    """
+    own = type(optimizer) is Muon or type(optimizer).step.__module__.startswith("torch.optim.")
+    hooks = getattr(optimizer, "_optimizer_step_post_hooks", None)
+    return own and not hooks and bool(getattr(optimizer, "_step_supports_amp_scaling", False))
 
 
 def _seed_of(seed: int, step: int) -> int:

@@ -68,7 +68,9 @@ class CrossEntropy:
         else:
             projection = _projection(model)
             states = _states(model, batch.src, batch.tgt_in)  # (B, T, D)
-            loss = projected_cross_entropy(states, batch.tgt_out, projection, self.label_smoothing, batch.tgt_pad_id)
+            loss = projected_cross_entropy(
+                states, batch.tgt_out, projection, self.label_smoothing, batch.tgt_pad_id, words=batch.words
+            )
         return Losses(loss, loss)
 
 
@@ -99,8 +101,9 @@ class RDrop:
         projection = _projection(model)
         first, second = _states(model, batch.src.repeat(2, 1), batch.tgt_in.repeat(2, 1)).chunk(2)  # (B, T, D)
         return projected_r_drop(
-            first, second, batch.tgt_out, projection, self.alpha, self.label_smoothing, batch.tgt_pad_id
-        )
+            first, second, batch.tgt_out, projection, self.alpha, self.label_smoothing, batch.tgt_pad_id,
+            words=batch.words,
+        )  # fmt: skip
 
 
 def make_loss(config: TrainConfig) -> CrossEntropy | RDrop:
@@ -176,16 +179,23 @@ def r_drop_loss(first: Tensor, second: Tensor, targets: Tensor, r_drop: float, l
 
 
 def projected_cross_entropy(
-    states: Tensor, targets: Tensor, projection: nn.Linear, label_smoothing: float = 0.0, pad_id: int | None = 0
+    states: Tensor,
+    targets: Tensor,
+    projection: nn.Linear,
+    label_smoothing: float = 0.0,
+    pad_id: int | None = 0,
+    *,
+    words: Tensor | None = None,
 ) -> Tensor:
     """Returns smoothed_cross_entropy of `projection(states)` over real targets, without holding all logits.
 
     Args:
         states: (B, T, D). targets: (B, T); those equal to `pad_id` do not count.
+        words: (N,) the places in the flattened targets that count; None: they are looked for, for which a GPU waits.
 
     Returns: the sum over tokens, to be divided by the tokens of the whole step.
     """
-    return _projected([states], targets, projection, _ClosedForm(label_smoothing), pad_id).minimised
+    return _projected([states], targets, projection, _ClosedForm(label_smoothing), pad_id, words).minimised
 
 
 def projected_r_drop(
@@ -196,6 +206,8 @@ def projected_r_drop(
     r_drop: float,
     label_smoothing: float = 0.0,
     pad_id: int | None = 0,
+    *,
+    words: Tensor | None = None,
 ) -> Losses:
     """Returns R-Drop's loss (Liang et al. 2021, equation 4), halved: so it is the cross-entropy where passes agree.
 
@@ -206,11 +218,12 @@ def projected_r_drop(
         first, second: the states of both passes, each (B, T, D).
         targets: (B, T); those equal to `pad_id` do not count.
         r_drop: the paper's alpha.
+        words: as in `projected_cross_entropy`.
 
     Returns: the sum over tokens, to be divided by the tokens of the whole step; and the mean of both cross-entropies
     alone, summed in the same way, which other runs can be compared by and which has no gradient.
     """
-    return _projected([first, second], targets, projection, _ClosedForm(label_smoothing, r_drop), pad_id)
+    return _projected([first, second], targets, projection, _ClosedForm(label_smoothing, r_drop), pad_id, words)
 
 
 @dataclass(frozen=True)
@@ -259,14 +272,19 @@ def _divergence(log_probs: Tensor, probs: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _projected(
-    passes: list[Tensor], targets: Tensor, projection: nn.Linear, loss: _ClosedForm, pad_id: int | None
+    passes: list[Tensor],
+    targets: Tensor,
+    projection: nn.Linear,
+    loss: _ClosedForm,
+    pad_id: int | None,
+    words: Tensor | None,
 ) -> Losses:
     """Returns the loss of P passes' states, each (B, T, D), at targets (B, T) that are words."""
     states, targets = torch.stack([states.flatten(0, 1) for states in passes], dim=1), targets.flatten()
-    if pad_id is not None:
+    if words is None and pad_id is not None:
         words = (targets != pad_id).nonzero().squeeze(1)
-        if len(words) < len(targets):
-            states, targets = states[words], targets[words]
+    if words is not None and len(words) < len(targets):
+        states, targets = states[words], targets[words]
     weight: Tensor = projection.weight
     bias: Tensor | None = projection.bias
     if not torch.is_grad_enabled():  # a leaf wants its gradient even then
@@ -288,7 +306,7 @@ class _ProjectedLoss(torch.autograd.Function):
         loss: _ClosedForm,
         dtype: torch.dtype | None,
     ) -> tuple[Tensor, Tensor]:
-        rows = rows_at_once(weight.size(0) * states.size(1))
+        rows = rows_at_once(weight.size(0) * states.size(1), states.device)
         total = states.new_zeros((), dtype=torch.promote_types(states.dtype, torch.float32))
         cross_entropy = torch.zeros_like(total)
         wanted = ctx.needs_input_grad

@@ -77,6 +77,10 @@ class Muon(PaperAdam):
                 state["momentum_buffer"] = torch.zeros_like(packed.weight)
         gradients = [packed.weight.grad for packed in moved if packed.weight.grad is not None]
         buffers = [self.state[packed.weight]["momentum_buffer"] for packed in moved]
+        # On a GPU 1 where this step is to change nothing, as PyTorch's fused optimizers take it: each then moves by 0.
+        stopped: Tensor | None = getattr(self, "found_inf", None)
+        if stopped is not None:
+            gradients = [torch.where(stopped > 0, *pair) for pair in zip(buffers, gradients, strict=True)]
         torch._foreach_lerp_(buffers, gradients, 1 - group["momentum"])
         updates = torch._foreach_lerp(gradients, buffers, group["momentum"])  # as Nesterov has it
         parts = [
@@ -85,8 +89,11 @@ class Muon(PaperAdam):
             for part in zip(torch.split(packed.weight, packed.rows), torch.split(update, packed.rows), strict=True)
         ]
         orthogonal = orthogonalised([update for _, update in parts], self._dtype)
+        decay = group["lr"] * group["weight_decay"]
+        if stopped is not None:
+            decay, orthogonal = decay * (1 - stopped), [direction * (1 - stopped) for direction in orthogonal]
         for (weight, _), direction in zip(parts, orthogonal, strict=True):
-            weight.mul_(1 - group["lr"] * group["weight_decay"])
+            weight.mul_(1 - decay)
             rows, columns = weight.shape
             weight.sub_(direction, alpha=group["lr"] * max(1.0, rows / columns) ** 0.5)
 

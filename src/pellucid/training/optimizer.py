@@ -234,12 +234,13 @@ class MovingAverage:
         self.tensors: Tensors = {name: p.detach().clone() for name, p in parameters(model).items()}
 
     @torch.no_grad()
-    def update(self, step: int) -> None:
-        """Moves towards the weights after `step`, counted from 1."""
+    def update(self, step: int, stopped: Tensor | None = None) -> None:
+        """Moves towards the weights after `step`, counted from 1; not where `stopped`, a number on a GPU, is 1."""
         decay = min(self.decay, (1 + step) / (10 + step))
+        towards: Any = 1 - decay if stopped is None else (1 - decay) * (1 - stopped)
         for name, parameter in parameters(self.model).items():
             if parameter.is_floating_point():
-                self.tensors[name].lerp_(parameter, 1 - decay)
+                self.tensors[name].lerp_(parameter, towards if stopped is None else towards.to(parameter.dtype))
             else:  # a part of one's own may count
                 self.tensors[name].copy_(parameter)
 

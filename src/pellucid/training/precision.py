@@ -29,7 +29,7 @@ def autocast(model: nn.Module) -> AbstractContextManager[object]:
     if linear is None:  # a model of one's own
         return nullcontext()
     dtype, device = linear.product_dtype, linear.weight.device
-    return torch.autocast(device.type, dtype, enabled=dtype is not None and device.type != "cpu")
+    return nullcontext() if dtype is None or device.type == "cpu" else torch.autocast(device.type, dtype)
 
 
 def bfloat16_gain(device: torch.device) -> float:

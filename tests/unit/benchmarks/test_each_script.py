@@ -686,3 +686,67 @@ def test_two_trees(run_script: Run, data_dir: Path, translator_folder: Path) -> 
         assert is_spread(row["times as fast"])
         assert row["equal translations"] <= row["sentences"]
     assert len(lines) == 5
+
+
+def test_gpu_on_a_cpu(run_script: Run, tmp_path: Path, queued: Callable[[str], None]) -> None:
+    """As on a GPU, but for what only a GPU can tell: its waits and its memory."""
+    queued("cpu")
+    parts = "peak", "equality", "waits", "stopped", "training"
+    arguments = ["--device", "cpu", "--tiny", "--out", tmp_path / "gpu.json", "--only", *parts]
+    table, lines = run_script("gpu", *arguments)
+    assert json.loads((tmp_path / "gpu.json").read_text()) == table
+    found = table["parts"]
+    assert [*found] == [line.partition(",")[0] for line in lines if line.endswith("seconds left")] == [*parts]
+    assert found["stopped"]["result"].pop("told").startswith("the loss is not finite at step 2 ")
+    assert found["stopped"]["result"] == {"weights_unchanged": True, "runs_ahead": True}
+    rows = found["equality"]["result"]
+    assert [row["what"] for row in rows] == 2 * ["logits", "beam 1", "beam 5"] + ["a step"]
+    assert all(row["holds"] if "holds" in row else row["equal_ids"] == row["sentences"] for row in rows)
+    assert [row["waits"] for row in found["waits"]["result"]] == 4 * [None]
+    sides = [(row["type"], row["side"]) for row in found["training"]["result"]]
+    assert sides == [
+        (kind, side) for kind in ("float32", "tf32", "bfloat16") for side in ("pellucid", "nn.Transformer")
+    ]
+    assert all(row["tokens_per_second"] > 0 and row["share_of_peak"] > 0 for row in found["training"]["result"])
+
+
+def test_gpu_loses_nothing_where_a_part_fails(
+    run_script: Run, script: Callable[[str], ModuleType], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(bench: object) -> Any:
+        yield {"row": 1}
+        raise RuntimeError("no such kernel")
+
+    monkeypatch.setitem(script("gpu").PARTS, "equality", fails)
+    table, lines = run_script("gpu", "--device", "cpu", "--tiny", "--only", "equality", "peak", status=1)
+    assert table["parts"]["equality"]["result"] == [{"row": 1}]
+    assert table["parts"]["equality"]["error"] == "RuntimeError: no such kernel"
+    assert table["parts"]["peak"]["result"]["float32"]["tflops"] > 0
+    assert "  failed: RuntimeError: no such kernel" in lines
+
+
+@pytest.mark.slow
+def test_gpu_decoding_on_a_cpu(run_script: Run, translator_folder: Path) -> None:
+    table, _ = run_script("gpu", "--device", "cpu", "--tiny", "--only", "decoding", "--model", translator_folder)
+    rows = table["parts"]["decoding"]["result"]
+    assert {row["model"] for row in rows} == {"tiny", "given"}
+    assert {(row["type"], row["beam"]) for row in rows} == {(t, b) for t in ("float32", "bfloat16") for b in (1, 5)}
+    assert all(row["sentences_per_second"] > 0 for row in rows)
+
+
+def test_gpu_without_one(
+    script: Callable[[str], ModuleType], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    with pytest.raises(SystemExit) as caught:
+        script("gpu").main(["--device", "cpu", "--model", "nowhere"])
+    assert caught.value.code == 2
+    assert capsys.readouterr().err == (
+        "error: `--model` (nowhere) is not a folder\nhint: give that of a trained translator, or none\n"
+    )
+    with pytest.raises(SystemExit) as caught:
+        script("gpu").main([])
+    assert caught.value.code == 2
+    assert capsys.readouterr().err == (
+        "error: device `cuda` is not on this machine\nhint: try the script with `--device cpu --tiny`\n"
+    )

@@ -1,5 +1,6 @@
 """Batches: every sentence once an epoch, within the budget, in an order that (seed, epoch) alone decides."""
 
+from dataclasses import replace
 from itertools import islice, pairwise
 from typing import Any
 
@@ -212,3 +213,54 @@ def test_a_classifier_takes_a_number_a_text_and_a_decoder_texts_alone() -> None:
 def test_what_does_not_make_a_batch(sources: Any, targets: Any, of: ModelConfig, message: str) -> None:
     with pytest.raises(DataError, match=message):
         make_batch(sources, targets, of)
+
+
+QUEUE_CONFIG = ModelConfig(src_vocab_size=50, tgt_vocab_size=50, d_model=8, num_heads=2, max_positions=20)
+
+
+def test_for_a_gpu_lengths_are_multiples_of_eight() -> None:
+    """What is added is padding, and what was there stays; the places of words need not be looked for."""
+    sources, targets = [[5] * 9, [6] * 3, [7] * 16], [[8] * 2, [9] * 17, [10] * 4]
+    batch = make_batch(sources, targets, QUEUE_CONFIG)
+    found = batch.for_a_queue(20)
+    assert (found.src.shape, found.tgt_in.shape, found.tgt_out.shape) == ((3, 20), (3, 20), (3, 20)), "no 24 positions"
+    for ids, before in ((found.src, batch.src), (found.tgt_in, batch.tgt_in), (found.tgt_out, batch.tgt_out)):
+        assert torch.equal(ids[:, : before.size(1)], before)
+        assert (ids[:, before.size(1) :] == 0).all()
+    assert found.words is not None
+    assert torch.equal(found.words, (found.tgt_out.flatten() != 0).nonzero()[:, 0])
+    assert len(found.words) == batch.num_tokens == found.num_tokens
+    assert found.for_a_queue(20).src.shape == found.src.shape
+    assert make_batch([[5]], [[5]], QUEUE_CONFIG).for_a_queue(20).src.shape == (1, 8)
+
+
+def test_for_a_gpu_nothing_is_added_where_nothing_tells_padding_from_words() -> None:
+    batch = make_batch([[5, 6, 7]], [[8]], replace(QUEUE_CONFIG, pad_id=None)).for_a_queue(20)
+    assert (batch.src.shape, batch.tgt_in.shape, batch.words) == ((1, 4), (1, 2), None)
+    alone = ModelConfig.decoder(vocab_size=50, num_layers=1, d_model=8, num_heads=2)
+    text = make_batch([[5, 6, 7], [8]], None, alone).for_a_queue(20)
+    assert text.tgt_in.tolist() == [[1, 5, 6, 7, 0, 0, 0, 0], [1, 8, 0, 0, 0, 0, 0, 0]]
+    assert text.tgt_out.tolist() == [[5, 6, 7, 2, -1, -1, -1, -1], [8, 2, -1, -1, -1, -1, -1, -1]]
+    assert text.words is not None
+    assert text.words.tolist() == [0, 1, 2, 3, 8, 9]
+
+
+def test_python_does_not_wait_for_a_copy_to_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of memory that is not pinned it would, whatever `non_blocking` says."""
+    batch, pinned, moved = make_batch([[5]], [[6]], QUEUE_CONFIG).for_a_queue(20), [], []
+
+    def pin(ids: torch.Tensor) -> torch.Tensor:
+        pinned.append(id(ids))
+        return ids
+
+    def move(ids: torch.Tensor, device: torch.device, non_blocking: bool = False) -> torch.Tensor:
+        moved.append((id(ids), device.type, non_blocking))
+        return ids
+
+    monkeypatch.setattr(torch.Tensor, "pin_memory", pin)
+    monkeypatch.setattr(torch.Tensor, "to", move)
+    batch.to(torch.device("cuda"))
+    assert len(pinned) == 4
+    assert moved == [(one, "cuda", True) for one in pinned]
+    batch.to(torch.device("cpu"))
+    assert len(pinned) == 4

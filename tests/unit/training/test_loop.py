@@ -32,8 +32,12 @@ def batches(run: ToyRun, *groups: list[int]) -> list[Batch]:
 
 def one_step(run: ToyRun, *groups: list[int]) -> tuple[float, float, dict[str, torch.Tensor]]:
     """The loss, the gradient's norm and the gradients of one step over these groups of sentences."""
-    loss, norm = run.trainer.step(batches(run, *groups))
-    return loss, norm, {name: p.grad.clone() for name, p in run.model.named_parameters() if p.grad is not None}
+    taken = run.trainer.step(batches(run, *groups))
+    return (
+        taken.loss.item(),
+        taken.norm.item(),
+        {name: p.grad.clone() for name, p in run.model.named_parameters() if p.grad is not None},
+    )
 
 
 @pytest.mark.parametrize("groups", [[[0, 1, 2, 3, 4, 5], [6, 7], [8]], [[0], [1, 2, 3, 4, 5, 6, 7, 8]]])
@@ -70,7 +74,7 @@ def test_dropout_follows_from_seed_and_step_alone(tmp_path: Path) -> None:
         run = ToyRun(tmp_path, settings={"seed": seed})
         torch.manual_seed(before)
         run.trainer.state = RunState(step=step)
-        return run.trainer.step(batches(run, [0, 1, 2]))[0]
+        return run.trainer.step(batches(run, [0, 1, 2])).loss.item()
 
     assert loss(4, 1, before=1) == loss(4, 1, before=2)
     assert len({loss(4, 1, before=1), loss(5, 1, before=1), loss(4, 2, before=1)}) == 3

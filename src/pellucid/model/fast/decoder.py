@@ -18,6 +18,7 @@ from pellucid.model.cache import DecoderCache, LayerCache
 from pellucid.model.fast.dropout import Dropout
 from pellucid.model.fast.linear import Linear
 from pellucid.model.fast.products import LEAST_ROWS, linear
+from pellucid.model.fast.queue import has_queue
 from pellucid.model.feed_forward import FeedForward
 from pellucid.model.layers import Decoder, DecoderLayer
 from pellucid.model.observing import is_observed
@@ -64,7 +65,9 @@ class PlainDecoder:
         """Returns `_hidden` of the memory's mask, which is another one only when sentences have gone."""
         if mask is not self._memory_mask:
             self._memory_mask = mask
-            self._hidden = None if mask is None or mask.all() else _hidden(mask, like, self._layers[0].heads)
+            # A GPU would have to be waited for to know that there is nothing to hide.
+            shows_all = mask is None or (not has_queue(mask.device) and bool(mask.all()))
+            self._hidden = None if mask is None or shows_all else _hidden(mask, like, self._layers[0].heads)
         return self._hidden
 
 
@@ -159,14 +162,15 @@ def _no_norm(x: Tensor) -> Tensor:
 
 
 def _can_stand_in(decoder: Decoder, cache: DecoderCache) -> bool:
-    """Tells whether all modules are ours, unwatched and in evaluation, on a CPU, with plain heads and positions."""
+    """Tells whether all modules are ours, unwatched, in evaluation, on a CPU or GPU, with plain heads and positions."""
     if type(decoder) is not Decoder or decoder.relative is not None or decoder.training:
         return False
     parameter = next(decoder.parameters())
     # In half precision the explicit path of attention() scales before it multiplies, against overflow.
-    if not parameter.is_cpu or parameter.dtype not in (torch.float32, torch.float64):
+    device = parameter.device
+    if not (parameter.is_cpu or has_queue(device)) or parameter.dtype not in (torch.float32, torch.float64):
         return False
-    if torch.is_autocast_enabled("cpu"):
+    if torch.is_autocast_enabled(device.type):
         return False
     modules: list[nn.Module] = [decoder]
     for module in modules:  # which grows: decoder.modules() takes as long as a step
