@@ -84,7 +84,7 @@ def distill(
     from pellucid.cli.train import say_result
     from pellucid.config import Recipe
     from pellucid.data.locate import locate, with_texts
-    from pellucid.distillation.corpus import Request, distil
+    from pellucid.distillation.corpus import Request, corpus_of, distil
     from pellucid.distillation.selection import Selection
     from pellucid.distillation.student import check_student, student_run
     from pellucid.distillation.teaching import Teaching
@@ -95,10 +95,10 @@ def distill(
 
     if not out:
         raise ConfigError("--out is not given", "name the folder for the student's run, as in `--out student`")
-    if without_originals and not tgt and not all(path.endswith((".tsv", ".jsonl", ".gz")) for path in src):
-        raise ConfigError("--without-originals has no effect: there is no --tgt", "leave it out")
     loaded = Recipe.load(recipe, [*set, *([f'data.on_bad_utf8="{on_bad_utf8}"'] if on_bad_utf8 else [])])
     data = with_texts(loaded.data, src=src, tgt=tgt, valid_src=valid_src, valid_tgt=valid_tgt)
+    place = corpus_of(Path(out)) if not corpus else Path(corpus)
+    check_student(replace(loaded, data=data), Path(out), place, teachers, budget, device)
     teaching = Teaching(
         n_best=n_best, beam_size=beam_size, length_penalty=length_penalty, batch_tokens=batch_tokens,
         source_language=src_lang, target_language=tgt_lang,
@@ -107,11 +107,11 @@ def distill(
     request = Request(
         teachers=teachers, data=locate(data), teaching=teaching, selection=selection, originals=not without_originals
     )
-    student = replace(loaded, data=request.data)
-    check_student(student, Path(out), budget, device)
+    if without_originals and not request.is_parallel:
+        raise ConfigError("--without-originals has no effect: there is no --tgt", "leave it out")
     prepare_process(threads)
-    place = Path(corpus) if corpus else Path(out).with_name(f"{Path(out).name}.distilled")
     distilled = distil(place, request, fresh=fresh, device=device, dtype=dtype, say=say)
-    options = {"overrides": set, "budget": budget, "device": device, "fresh": fresh}
-    say_result(out, student_run(student, Path(out), distilled, **options).train())
+    student = replace(loaded, data=request.data)
+    run = student_run(student, Path(out), distilled, overrides=set, budget=budget, device=device, fresh=fresh)
+    say_result(out, run.train())
     return 0

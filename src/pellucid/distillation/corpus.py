@@ -25,6 +25,7 @@ from pellucid.errors import ConfigError, DataError, quoted
 from pellucid.files.writing import refusals_in_words, replacing, write_json
 from pellucid.run.card import CODES
 from pellucid.run.start import weights_digest
+from pellucid.tasks.translator import Translator
 from pellucid.text.tokenizers import Tokenizers
 
 FORMAT = "pellucid-distilled/1"
@@ -92,6 +93,12 @@ class Request:
         return as_stored
 
 
+def corpus_of(run: Path) -> Path:
+    """Returns the folder of the corpus of a student's run, where none is named."""
+    named = run if run.name not in ("", "..") else run.resolve()
+    return named.with_name(f"{named.name}.distilled")
+
+
 def distil(
     folder: Path,
     request: Request,
@@ -124,32 +131,31 @@ def distil(
     if record is None and folder.exists() and not _is_ours(folder):
         what = "a file" if not folder.is_dir() else "not empty and holds no translations"
         raise ConfigError(f"`{folder}` is {what}, not a folder for them", "name another `corpus=`")
+    # A teacher that cannot be opened is said before anything is written, and before another one has translated.
+    teachers = {name: open_teacher(name, request.teaching, device, dtype) for name in request.teachers}
+    pairs, valid = _read(request, say)
     with refusals_in_words(folder, "folder"):
         folder.mkdir(parents=True, exist_ok=True)
-        return _make(folder, request, asked, device, dtype, say)
+        return _make(folder, request, asked, teachers, pairs, valid, say)
 
 
 def _make(
     folder: Path,
     request: Request,
     asked: Mapping[str, Any],
-    device: str,
-    dtype: str | None,
+    teachers: Mapping[str, Translator],
+    pairs: Iterator[tuple[str, ...]],
+    valid: list[tuple[str, str]],
     say: Callable[[str], object],
 ) -> Distilled:
-    pairs, valid = _read(request, say)
     names = _names(request)
     source, original = folder / f"source.{names[0]}", folder / f"original.{names[1]}"
     (folder / RECORD).unlink(missing_ok=True)  # from here on what lies there is not what it says
     lines = _write_sides((source, original) if request.is_parallel else (source,), pairs)
     if valid:
         _write_sides([folder / f"valid.{name}" for name in names], valid)
-    files, tokenizers, table = [], None, dict[str, object]()
-    for number, name in enumerate(request.teachers):
-        teacher = open_teacher(name, request.teaching, device, dtype)
-        files.append(translations(teacher, name, source, say))
-        if not number and not teacher.languages:
-            tokenizers, table = teacher.tokenizers, teacher.tokenizers.save(folder)
+    files = [translations(teacher, name, source, say) for name, teacher in teachers.items()]
+    first = next(iter(teachers.values()))
     counts = _select(folder, request, (source, original), files, names, say) | {"lines": lines}
     record = {
         "format": FORMAT,
@@ -159,7 +165,7 @@ def _make(
             "valid": [f"valid.{name}" for name in names] if valid else [],
         },
         "sha256": [fingerprint(folder / f"train.{name}") for name in names],
-        "tokenizer": table if tokenizers is not None else None,
+        "tokenizer": None if first.languages else first.tokenizers.save(folder),
         "counts": counts,
     }
     write_json(folder / RECORD, record)

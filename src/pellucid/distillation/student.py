@@ -25,8 +25,13 @@ OF_THE_STUDENT = ("model.dropout",)
 """Settings that a budget leaves as the recipe has them, beside the shape: a plan's are for text that people wrote."""
 
 
-def check_student(recipe: Recipe, out: Path, budget: str, device: str) -> None:
+def check_student(recipe: Recipe, out: Path, corpus: Path, teachers: Sequence[str], budget: str, device: str) -> None:
     """Raises ConfigError for what would be refused after hours of translating: settings, a budget, the run's folder."""
+    for name in teachers:
+        if Path(name).resolve() == out.resolve():
+            raise ConfigError(f"`{name}` cannot be the teacher and the student's own folder", "choose another `out=`")
+    if corpus.resolve() == out.resolve():
+        raise ConfigError(f"`{corpus}` cannot be the corpus and the student's own folder", "choose another `corpus=`")
     if recipe.task != "translate":
         raise ConfigError(
             f'a student is a translator, and the recipe has `task = "{recipe.task}"`', "name another recipe"
@@ -54,9 +59,9 @@ def student_run(
 ) -> Run:
     """Returns the run that trains a student on a corpus, to be begun or gone on with.
 
-    It takes the vocabulary of the first teacher, so that both write the same pieces; unless `overrides` ask for another,
-    the teacher translates between many languages, or the student starts from a model. With a budget, the shape and
-    the dropout are the recipe's, and not the plan's.
+    It takes the vocabulary of the first teacher, so that both write the same pieces; unless `overrides` ask for
+    another, the teacher translates between many languages, or the student starts from a model. With a budget, the
+    shape and the dropout are the recipe's, and not the plan's.
 
     Raises what Run raises.
     """
