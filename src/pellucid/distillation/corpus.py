@@ -46,6 +46,8 @@ class Distilled:
     """The pairs to validate on, which were cut off the originals; None where none were."""
     tokenizers: Tokenizers | None
     """Those of the first teacher; None: of a teacher of many languages, which are too many words for a student."""
+    joint: bool
+    """Whether both sides have the same ids, be it in one tokenizer or in two, as models of others have them."""
     counts: Mapping[str, int]
 
 
@@ -166,6 +168,7 @@ def _make(
         },
         "sha256": [fingerprint(folder / f"train.{name}") for name in names],
         "tokenizer": None if first.languages else first.tokenizers.save(folder),
+        "joint": first.tokenizers.joint or first.model.config.tie_embeddings == "all",
         "counts": counts,
     }
     write_json(folder / RECORD, record)
@@ -337,7 +340,8 @@ def _opened(folder: Path, record: Mapping[str, Any]) -> Distilled:
     valid = [folder / name for name in record["files"]["valid"]]
     table = record["tokenizer"]
     tokenizers = None if table is None else Tokenizers.load(folder, table)
-    return Distilled(folder, src, tgt, (valid[0], valid[1]) if valid else None, tokenizers, record["counts"])
+    cut_off = (valid[0], valid[1]) if valid else None
+    return Distilled(folder, src, tgt, cut_off, tokenizers, record["joint"], record["counts"])
 
 
 def _digest_of(teacher: Path) -> str:

@@ -79,7 +79,7 @@ def student_run(
         if key != "model.preset"
     }
     if tokenizers is not None:
-        recipe = with_vocabulary_of(recipe, tokenizers)
+        recipe = with_vocabulary_of(recipe, tokenizers, corpus.joint)
         own |= {f"data.{key}": getattr(recipe.data, key) for key in ("joint", "vocab_size")}
         own |= {"model.tie_embeddings": recipe.model.tie_embeddings}
     if budget:
@@ -89,13 +89,13 @@ def student_run(
     )
 
 
-def with_vocabulary_of(recipe: Recipe, tokenizers: Tokenizers) -> Recipe:
+def with_vocabulary_of(recipe: Recipe, tokenizers: Tokenizers, joint: bool) -> Recipe:
     """Returns the recipe with what follows from tokenizers that are there: sizes, and whether both sides share one."""
     model, data = recipe.model, recipe.data
     size = max(tokenizers.source.size, tokenizers.target.size)
-    if not tokenizers.joint and model.tie_embeddings == "all":
+    if not joint and model.tie_embeddings == "all":
         model = replace(model, tie_embeddings="decoder")
-    return replace(recipe, model=model, data=replace(data, joint=tokenizers.joint, vocab_size=size))
+    return replace(recipe, model=model, data=replace(data, joint=joint, vocab_size=size))
 
 
 def _written(value: object) -> str:

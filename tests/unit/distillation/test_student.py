@@ -9,6 +9,7 @@ from pellucid.distillation.corpus import Distilled, Request, distil
 from pellucid.distillation.selection import Selection
 from pellucid.distillation.student import student_run, with_vocabulary_of
 from pellucid.distillation.teaching import Teaching
+from pellucid.tasks.translator import Translator
 from pellucid.text.tokenizer_training import train_tokenizer
 from pellucid.text.tokenizers import Tokenizers
 from tests.toy_task import reversed_letters, write_pairs
@@ -56,9 +57,31 @@ def test_what_was_cut_off_the_originals_is_validated_on(corpus: Distilled, tmp_p
 
 def test_vocabularies_apart_leave_no_embedding_to_tie() -> None:
     sides = [train_tokenizer("characters", [text], vocab_size=300) for text in ("abc", "xyzuvw")]
-    found = with_vocabulary_of(recipe(), Tokenizers(*sides))
+    found = with_vocabulary_of(recipe(), Tokenizers(*sides), joint=False)
     assert (found.model.tie_embeddings, found.data.joint) == ("decoder", False)
-    assert with_vocabulary_of(recipe(), Tokenizers(sides[0])).model.tie_embeddings == "all"
+    assert with_vocabulary_of(recipe(), Tokenizers(sides[0]), joint=True).model.tie_embeddings == "all"
+
+
+def test_two_tokenizers_with_the_same_ids_are_one_vocabulary(
+    corpus: Distilled, finished_run: Path, tmp_path: Path
+) -> None:
+    """Models of others have one for each side: the student shares its embeddings as the teacher does."""
+    one, two = (Translator.load(finished_run, "cpu") for _ in range(2))
+    assert one.model.config.tie_embeddings == "all"
+    sides = Tokenizers(one.tokenizers.source, two.tokenizers.source)
+    Translator(one.model, sides, one.decode).save(tmp_path / "teacher")
+    src, tgt = corpus.src.with_name("source.src"), corpus.src.with_name("original.tgt")
+    request = Request(
+        teachers=(str(tmp_path / "teacher"),), data=DataConfig(src=str(src), tgt=str(tgt)), teaching=Teaching(),
+        selection=Selection(),
+    )  # fmt: skip
+    found = distil(tmp_path / "c", request, device="cpu", say=str)
+    assert found.tokenizers is not None
+    assert (found.tokenizers.joint, found.joint) == (False, True)
+    run = student_run(recipe(), tmp_path / "s", found, overrides=SMALL, device="cpu", quiet=True)
+    assert run.recipe.model.tie_embeddings == "all"
+    run.train()
+    assert Translator.load(tmp_path / "s", "cpu").model.config.tie_embeddings == "all"
 
 
 def test_a_budget_plans_neither_shape_nor_dropout(corpus: Distilled, tmp_path: Path) -> None:
