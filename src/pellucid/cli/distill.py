@@ -23,7 +23,7 @@ from pellucid.cli.texts import OnBadUtf8, Sources, ValidSource, ValidTarget
 Teachers = Annotated[
     tuple[str, ...],
     tyro.conf.Positional,
-    tyro.conf.arg(metavar="TEACHER [TEACHER ...]", help="run or model folders, whose translations are learnt"),
+    optional("TEACHER [TEACHER ...]", "run or model folders, whose translations are learnt", "must be given"),
 ]
 Targets = Annotated[
     tuple[str, ...],

@@ -18,7 +18,7 @@ from pellucid.config import DataConfig
 from pellucid.data.health import inspect
 from pellucid.data.lines import fingerprint
 from pellucid.data.parallel import holds_both_sides, parallel_texts
-from pellucid.data.prepare import Corpus, held_out_sources, open_corpus
+from pellucid.data.prepare import TEXTS, Corpus, held_out_sources, open_corpus
 from pellucid.distillation.selection import REASONS, Reason, Selection, judge
 from pellucid.distillation.teaching import Candidate, Teaching, open_teacher, read_translations, translations
 from pellucid.errors import ConfigError, DataError, quoted
@@ -32,7 +32,6 @@ FORMAT = "pellucid-distilled/1"
 RECORD = "distilled.json"
 READING = ("on_bad_utf8", "on_copy", "on_duplicate", "tsv_columns", "jsonl_keys", "valid_size")
 """Settings of [data] that decide which lines are read."""
-TEXTS = ("src", "tgt", "valid_src", "valid_tgt")
 
 
 @dataclass(frozen=True)
@@ -45,9 +44,9 @@ class Distilled:
     valid: tuple[Path, Path] | None
     """The pairs to validate on, which were cut off the originals; None where none were."""
     tokenizers: Tokenizers | None
-    """Those of the first teacher; None: of a teacher of many languages, which are too many words for a student."""
+    """The tokenizers of the first teacher; None: of a teacher of many languages, which are too many words for a student."""
     joint: bool
-    """Whether both sides have the same ids, be it in one tokenizer or in two, as models of others have them."""
+    """True where both sides have the same ids, be it in one tokenizer or in two, as models of others have them."""
     counts: Mapping[str, int]
 
 
@@ -61,7 +60,7 @@ class Request:
     teaching: Teaching
     selection: Selection
     originals: bool = True
-    """Whether the pairs of the text itself are learnt, too, where it has two sides."""
+    """True: the pairs of the text itself are learnt, too, where it has two sides."""
 
     def __post_init__(self) -> None:
         if not self.teachers:

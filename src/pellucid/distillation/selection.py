@@ -1,4 +1,4 @@
-"""What of the teachers' translations a student learns: all but what would teach it nothing, or wrong things."""
+"""Chooses what of the teachers' translations a student learns: all but what would teach it nothing, or wrong things."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -32,7 +32,7 @@ class Selection:
     length_ratio: float = 2.5
     """The factor by which a translation's length may differ, either way, from what is usual for its source's."""
     keep_copies: bool = False
-    """Whether a translation may be its source: right where the task is to normalise or to correct."""
+    """True: a translation may be its source, which is right where the task is to normalise or to correct."""
 
     def __post_init__(self) -> None:
         if not 0 <= self.drop_worst < 1:
@@ -49,12 +49,12 @@ class Selection:
 
 @dataclass(frozen=True)
 class Judged:
-    """What becomes of the translations of one teacher."""
+    """Holds which translations of one teacher are kept, and why others are not."""
 
     kept: npt.NDArray[np.bool_]
     """True for each candidate, in the order of lines and of their candidates, that is not left out."""
     counts: dict[Reason, int]
-    """How many are left out for which reason."""
+    """The number that is left out, by the reason."""
     worst: float | None
     """The log-probability a token below which one is left out; None: no such bound."""
 
