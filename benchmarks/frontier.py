@@ -37,7 +37,7 @@ from pellucid.views.canvas.chart import Panel, Series, draw_panel
 from pellucid.views.canvas.drawing import MARGIN, PAGE, Drawing
 from pellucid.weights import to_ctranslate2
 
-ENGINES: Mapping[str, Mapping[str, str]] = {
+ENGINES: Mapping[str, Mapping[str, Any]] = {
     "pellucid float32": {"dtype": "float32"},
     "ctranslate2 int8": {"engine": "ctranslate2", "dtype": "int8"},
 }

@@ -89,6 +89,7 @@ def distill(
     from pellucid.distillation.student import check_student, student_run
     from pellucid.distillation.teaching import Teaching
     from pellucid.errors import ConfigError
+    from pellucid.run.folder import RunFolder
 
     def say(text: str) -> None:
         print(text, file=sys.stderr)
@@ -99,6 +100,11 @@ def distill(
     data = with_texts(loaded.data, src=src, tgt=tgt, valid_src=valid_src, valid_tgt=valid_tgt)
     place = corpus_of(Path(out)) if not corpus else Path(corpus)
     check_student(replace(loaded, data=data), Path(out), place, teachers, budget, device)
+    finished = None if fresh or place.exists() else RunFolder(Path(out)).result
+    if finished is not None:
+        say(f"`{place}` is not there any more: what {out} was trained on is not looked at")
+        say_result(out, finished)
+        return 0
     teaching = Teaching(
         n_best=n_best, beam_size=beam_size, length_penalty=length_penalty, batch_tokens=batch_tokens,
         source_language=src_lang, target_language=tgt_lang,

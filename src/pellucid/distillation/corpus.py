@@ -44,7 +44,7 @@ class Distilled:
     valid: tuple[Path, Path] | None
     """The pairs to validate on, which were cut off the originals; None where none were."""
     tokenizers: Tokenizers | None
-    """The tokenizers of the first teacher; None: of a teacher of many languages, which are too many words for a student."""
+    """The first teacher's; None: it is one of many languages, whose words are too many for a student."""
     joint: bool
     """True where both sides have the same ids, be it in one tokenizer or in two, as models of others have them."""
     counts: Mapping[str, int]
@@ -180,13 +180,20 @@ def _read(request: Request, say: Callable[[str], object]) -> tuple[Iterator[tupl
         corpus = open_corpus(request.data)
         assert isinstance(corpus, Corpus)
         say(corpus.report())
+        _check_lines(len(corpus))
         return corpus.train(), [] if request.data.valid_src else corpus.valid
     texts = parallel_texts(request.data, alone=True)
     found = inspect(texts, request.data, held_out_sources(request.data))
     found.check()
     lines = ", ".join(f"{count:,} lines in {text}" for count, text in zip(found.counts, texts, strict=True))
     say("\n".join([f"texts: {lines}", *(f"  {finding}" for finding in found.findings)]))
+    _check_lines(int(found.used.sum()))
     return (pair[:1] for pair in found.pairs(found.used, request.data.on_bad_utf8)), []
+
+
+def _check_lines(count: int) -> None:
+    if not count:
+        raise DataError("no line of the text is left to be translated", "look at the text: all lines are left out")
 
 
 def _select(

@@ -38,6 +38,12 @@ def test_a_student_and_the_same_command_again(pellucid: CommandLine, finished_ru
     assert other.status == 2
     assert other.error == "the corpus in `s.distilled` was made with `--n-best 1`, this command has `--n-best 2`"
     assert other.hint.endswith("name another `--corpus`, or have it made anew with `--fresh`")
+    corpus = Path("s.distilled").rename("kept")
+    without = pellucid(*command)
+    assert (without.status, "translates" in without.err) == (0, False), "a finished run needs no corpus"
+    assert "`s.distilled` is not there any more" in without.err
+    assert "\ns: already finished, nothing to do; 6 steps, " in without.err
+    corpus.rename("s.distilled")
     shared = pellucid(*command, "--out", "t", "--corpus", "s.distilled", "--set", "train.seed=2")
     assert (shared.status, "translates" in shared.err) == (0, False)
     assert "\nt: finished after 6 steps" in shared.err
@@ -88,6 +94,15 @@ def test_what_cannot_work_is_said_first(
     assert outcome.err.replace("texts: 60 lines in `train.src`\n", "").startswith(f"error: {real(error)}")
     assert real(hint) in outcome.err
     assert sorted(path.name for path in Path().iterdir()) == ["train.src", "train.tgt"], "nothing was written"
+
+
+@pytest.mark.parametrize(("text", "error"), [("", "`blank` is empty"), ("\n \n", "no line of the text is left to be")])
+def test_a_text_without_words(pellucid: CommandLine, finished_run: Path, text: str, error: str) -> None:
+    Path("blank").write_text(text)
+    outcome = pellucid("distill", finished_run, "--src", "blank", "--out", "s")
+    assert outcome.status == 2
+    assert f"error: {error}" in outcome.err
+    assert not Path("s.distilled").exists()
 
 
 def test_no_text(pellucid: CommandLine, finished_run: Path) -> None:
