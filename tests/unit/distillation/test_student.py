@@ -84,6 +84,27 @@ def test_two_tokenizers_with_the_same_ids_are_one_vocabulary(
     assert Translator.load(tmp_path / "s", "cpu").model.config.tie_embeddings == "all"
 
 
+def test_a_teacher_of_many_languages_keeps_its_vocabulary(
+    corpus: Distilled, finished_run: Path, tmp_path: Path
+) -> None:
+    """Of it a student would need few words; and the codes of its languages stand in no text that the student reads."""
+    one = Translator.load(finished_run, "cpu")
+    many = Translator(one.model, one.tokenizers, one.decode, languages={"aa": 5, "bb": 6})
+    many.save(tmp_path / "teacher")
+    request = Request(
+        teachers=(str(tmp_path / "teacher"),), data=DataConfig(src=str(corpus.src.with_name("source.src"))),
+        teaching=Teaching(source_language="aa", target_language="bb"), selection=Selection(length_ratio=100.0),
+    )  # fmt: skip
+    found = distil(tmp_path / "c", request, device="cpu", say=str)
+    assert found.tokenizers is None
+    sources = (tmp_path / "c" / "source.src").read_text().splitlines()
+    spoken = many.translate(sources, source_language="aa", target_language="bb")
+    assert set((tmp_path / "c" / "train.tgt").read_text().splitlines()) <= {each.text for each in spoken}
+    small = recipe("data.vocab_size=300")
+    run = student_run(small, tmp_path / "s", found, overrides=SMALL, device="cpu", quiet=True)
+    assert run.tokenizers.source.kind == "bpe"
+
+
 def test_a_budget_plans_neither_shape_nor_dropout(corpus: Distilled, tmp_path: Path) -> None:
     """They are the student's; the steps, the batches and the rate are the plan's."""
     asked = Recipe.load("student-tiny", ["model.num_encoder_layers=5"])
