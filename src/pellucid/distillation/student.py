@@ -21,8 +21,10 @@ from pellucid.text.tokenizers import Tokenizers
 
 OF_A_VOCABULARY = frozenset(f"data.{key}" for key in (*OF_TOKENIZERS, "target_vocab_size", "normalize"))
 """Settings that ask for a vocabulary of the student's own."""
-OF_THE_STUDENT = ("model.dropout",)
+OF_THE_STUDENT = frozenset({"model.dropout"})
 """Settings that a budget leaves as the recipe has them, beside the shape: a plan's are for text that people wrote."""
+OF_VOCABULARIES = frozenset({"data.joint", "data.vocab_size", "model.tie_embeddings"})
+"""Settings that follow from vocabularies that are there."""
 
 
 def check_student(recipe: Recipe, out: Path, corpus: Path, teachers: Sequence[str], budget: str, device: str) -> None:
@@ -73,20 +75,14 @@ def student_run(
     tokenizers = corpus.tokenizers
     if given & OF_A_VOCABULARY or recipe.train.init_from:
         tokenizers = None
-    own = {
-        key: getattr(recipe.model, key.removeprefix("model."))
-        for key in (*sorted(SHAPE_KEYS), *OF_THE_STUDENT)
-        if key != "model.preset"
-    }
+    of_recipe = SHAPE_KEYS - {"model.preset"} | OF_THE_STUDENT
     if tokenizers is not None:
         recipe = with_vocabulary_of(recipe, tokenizers, corpus.joint)
-        own |= {f"data.{key}": getattr(recipe.data, key) for key in ("joint", "vocab_size")}
-        own |= {"model.tie_embeddings": recipe.model.tie_embeddings}
-    if budget:
-        overrides = [*(f"{key}={_written(value)}" for key, value in own.items() if key not in given), *overrides]
+        of_recipe |= OF_VOCABULARIES
     return Run(
-        recipe, out, overrides=overrides, tokenizer=tokenizers, budget=budget, device=device, fresh=fresh, quiet=quiet
-    )
+        recipe, out, overrides=overrides, tokenizer=tokenizers, budget=budget, of_recipe=of_recipe, device=device,
+        fresh=fresh, quiet=quiet,
+    )  # fmt: skip
 
 
 def with_vocabulary_of(recipe: Recipe, tokenizers: Tokenizers, joint: bool) -> Recipe:
@@ -96,7 +92,3 @@ def with_vocabulary_of(recipe: Recipe, tokenizers: Tokenizers, joint: bool) -> R
     if not joint and model.tie_embeddings == "all":
         model = replace(model, tie_embeddings="decoder")
     return replace(recipe, model=model, data=replace(data, joint=joint, vocab_size=size))
-
-
-def _written(value: object) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)

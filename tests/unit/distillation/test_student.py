@@ -116,3 +116,4 @@ def test_a_budget_plans_neither_shape_nor_dropout(corpus: Distilled, tmp_path: P
     assert (model.dropout, planned.label_smoothing) == (0.05, 0.0)
     assert (planned.schedule, planned.budget) == ("stable", 60.0)
     assert planned.steps != asked.train.steps
+    assert str(run.plan.request) == "`budget=1m` `overrides=model.num_encoder_layers=5`", "what was asked for alone"
