@@ -30,6 +30,7 @@ from pellucid.text.tokenizers import Tokenizers
 
 FORMAT = "pellucid-distilled/1"
 RECORD = "distilled.json"
+OF_RECORD = {"request", "files", "sha256", "tokenizer", "joint", "counts"}
 READING = ("on_bad_utf8", "on_copy", "on_duplicate", "tsv_columns", "jsonl_keys", "valid_size")
 """Settings of [data] that decide which lines are read."""
 
@@ -301,7 +302,8 @@ def _read_record(folder: Path) -> dict[str, Any] | None:
     """Returns the record of a finished corpus; None where there is none, or none that can be read."""
     with suppress(OSError, ValueError):
         table = json.loads((folder / RECORD).read_text(encoding="utf-8"))
-        if isinstance(table, dict) and table.get("format") == FORMAT and isinstance(table.get("request"), dict):
+        whole = isinstance(table, dict) and table.get("format") == FORMAT and table.keys() >= OF_RECORD
+        if whole and isinstance(table["request"], dict):
             return table
     return None
 

@@ -202,6 +202,15 @@ def test_another_request_is_refused(finished_run: Path) -> None:
     assert refusal(request) == "was made when `teacher` had other weights"
 
 
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"format": "pellucid-distilled/1"}', '{"format": "other"}'])
+def test_a_record_that_is_damaged_is_written_anew(finished_run: Path, text: str) -> None:
+    whole = distil(Path("c"), request_of(finished_run), device="cpu", say=str)
+    record = Path("c/distilled.json").read_bytes()
+    Path("c/distilled.json").write_text(text)
+    assert distil(Path("c"), request_of(finished_run), device="cpu", say=str).counts == whole.counts
+    assert Path("c/distilled.json").read_bytes() == record
+
+
 def test_translations_that_are_damaged(finished_run: Path) -> None:
     distil(Path("c"), request_of(finished_run), device="cpu", say=str)
     (file,) = Path("c").glob("teacher-*.jsonl")
