@@ -25,7 +25,7 @@ ORDER = (
     ("run",),
     ("analysis", "streams"),
     ("views",),
-    ("conversion", "demo"),
+    ("conversion", "demo", "distillation"),
     ("cli",),
 )
 NEVER = {"decoding": {"text"}, "data": {"model"}}

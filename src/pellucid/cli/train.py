@@ -69,7 +69,7 @@ def train(
     if plan:
         print(Run(loaded, None, budget=budget, quiet=True, **options).plan)
     else:
-        _say_result(out, Run(loaded, out, budget=budget, started=STARTED, fresh=fresh, **options).train())
+        say_result(out, Run(loaded, out, budget=budget, started=STARTED, fresh=fresh, **options).train())
     return 0
 
 
@@ -98,7 +98,7 @@ def _check_recipe(recipe: str, src: tuple[str, ...], tgt: tuple[str, ...]) -> No
         )
 
 
-def _say_result(out: str, result: "RunResult") -> None:
+def say_result(out: str, result: "RunResult") -> None:
     """Says what the run came to, and what the reader should know of a finished one."""
     import sys
 

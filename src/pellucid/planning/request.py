@@ -2,7 +2,7 @@
 
 import hashlib
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
@@ -27,9 +27,18 @@ class Request:
     """The time when the budget began to run, as time.perf_counter() counts."""
     starts_from: str = field(default="", compare=False)
     """The folder of the model whose shape and vocabulary stay, where training starts from one."""
+    of_recipe: tuple[str, ...] = field(default=(), compare=False)
+    """Settings, as `section.key`, that stay as the recipe has them; the recipe's digest tells them apart."""
 
     @classmethod
-    def of(cls, recipe: Recipe, budget: str, settings: Sequence[str], started: float | None = None) -> Self:
+    def of(
+        cls,
+        recipe: Recipe,
+        budget: str,
+        settings: Sequence[str],
+        started: float | None = None,
+        of_recipe: Collection[str] = (),
+    ) -> Self:
         """Makes the request to train `recipe`, with these settings in it, for as long as `budget` says.
 
         Raises ConfigError where that is not a length of time, or something else than a translator is to be trained.
@@ -49,18 +58,19 @@ class Request:
             hashlib.sha256(text.encode()).hexdigest(),
             time.perf_counter() if started is None else started,
             recipe.train.init_from,
+            tuple(sorted(of_recipe)),
         )
 
     @property
     def fixed(self) -> frozenset[str]:
         """The settings, as `section.key`, that a plan leaves alone."""
         of_start = SHAPE_KEYS | {"model.norm", "data.vocab_size"} if self.starts_from else frozenset()
-        return of_start | {_key(setting) for setting in self.settings}
+        return of_start | {*self.of_recipe} | {_key(setting) for setting in self.settings}
 
     @property
     def given(self) -> str:
         """The fixed settings for a reader: by their keys, the shape by the model that has it."""
-        keys = sorted({_key(setting) for setting in self.settings})
+        keys = sorted({*self.of_recipe} | {_key(setting) for setting in self.settings})
         return ", ".join([*([f"the shape of {self.starts_from}"] if self.starts_from else []), *keys])
 
     @property

@@ -2,7 +2,7 @@
 
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -112,6 +112,7 @@ class Run:
         source_language: str | None = None,
         target_language: str | None = None,
         budget: str = "",
+        of_recipe: Collection[str] = (),
         started: float | None = None,
         device: str = "auto",
         fresh: bool = False,
@@ -136,6 +137,7 @@ class Run:
             source_language, target_language: codes, where that model translates between many: what the texts are in.
             budget: how long all of it may take, as in 15m: shape, batches, steps follow from it, where `overrides` do
                 not say otherwise.
+            of_recipe: settings, as `section.key`, that a budget leaves as the recipe has them.
             started: when the budget began to run, as time.perf_counter() counts; None: now.
             device: "auto", or a device as PyTorch names it.
             fresh: removes an earlier run from `out` when training begins.
@@ -176,6 +178,7 @@ class Run:
             recipe = Recipe.load(recipe, list(overrides))
         self.device: torch.device = find_device(device)
         """The device that the model is trained on."""
+        self._of_recipe = of_recipe
         self._settle(recipe, overrides, init_from, budget)
         # What time somebody takes between looking at a run and training it does not count in its budget.
         self._seconds = time.perf_counter() - self._started
@@ -399,7 +402,7 @@ class Run:
         # A recipe that names its start itself has its rates for that; those of a budget are the plan's.
         if recipe.train.init_from and not budget and (init_from or "train.init_from" in given):
             recipe = with_gentle_rate(recipe, given, stored)
-        self._request = Request.of(recipe, budget, overrides, self._started) if budget else None
+        self._request = Request.of(recipe, budget, overrides, self._started, self._of_recipe) if budget else None
         if self._request is not None and stored is not None and self.folder is not None:
             planned = self.folder.find_planned(self._request)
             if planned is not None:

@@ -77,6 +77,7 @@ def test_wrong_arguments_are_told(
         ("date_alignment", "NOWHERE"),
         ("decoding_speed", "--data-dir NOWHERE"),
         ("exports", "NOWHERE --src NOWHERE --ref NOWHERE"),
+        ("frontier", "NOWHERE --src NOWHERE --ref NOWHERE"),
         ("initialisation", "--data-dir NOWHERE"),
         ("multi30k_results", "NOWHERE"),
         ("multi_bleu", "--hyp NOWHERE --ref NOWHERE --language de"),

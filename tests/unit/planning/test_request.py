@@ -23,6 +23,14 @@ def test_what_comes_from_a_trained_model_is_fixed() -> None:
     assert asked.given == "the shape of some/model, train.seed"
 
 
+def test_what_stays_as_the_recipe_has_it_is_no_setting_of_the_command() -> None:
+    recipe = Recipe.load("student-tiny")
+    asked = Request.of(recipe, "15m", ["train.seed=1"], of_recipe={"model.d_model", "model.dropout"})
+    assert asked.fixed == {"model.d_model", "model.dropout", "train.seed"}
+    assert asked.given == "model.d_model, model.dropout, train.seed"
+    assert str(asked) == "`budget=15m` `overrides=train.seed=1`"
+
+
 def test_requests_are_equal_that_ask_for_the_same() -> None:
     assert request("train.seed=3") == request("train.seed=3", init_from="some/model"), (
         "the weights are compared by hash"

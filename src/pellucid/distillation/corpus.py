@@ -1,0 +1,364 @@
+"""The text that a student learns: sources, their originals and the teachers' translations of them, in a folder.
+
+The folder lies beside the run, `RUN.distilled`, since it is what the run is trained on and not a part of it: starting
+the run over costs no translation, and several students may learn from one corpus. It holds plain text, a file a side;
+the teachers' translations as they came; the first teacher's tokenizers; and `distilled.json`, which is written last
+and says of what, and by which rules, all of it was made.
+"""
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import asdict, dataclass
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+from pellucid.config import DataConfig
+from pellucid.data.health import inspect
+from pellucid.data.lines import fingerprint
+from pellucid.data.parallel import holds_both_sides, parallel_texts
+from pellucid.data.prepare import TEXTS, Corpus, held_out_sources, open_corpus
+from pellucid.distillation.selection import REASONS, Reason, Selection, judge
+from pellucid.distillation.teaching import Candidate, Teaching, open_teacher, read_translations, translations
+from pellucid.errors import ConfigError, DataError, quoted
+from pellucid.files.writing import refusals_in_words, replacing, write_json
+from pellucid.run.card import CODES
+from pellucid.run.start import weights_digest
+from pellucid.tasks.translator import Translator
+from pellucid.text.tokenizers import Tokenizers
+
+FORMAT = "pellucid-distilled/1"
+RECORD = "distilled.json"
+OF_RECORD = {"request", "files", "sha256", "tokenizer", "joint", "counts"}
+READING = ("on_bad_utf8", "on_copy", "on_duplicate", "tsv_columns", "jsonl_keys", "valid_size")
+"""Settings of [data] that decide which lines are read."""
+
+
+@dataclass(frozen=True)
+class Distilled:
+    """A corpus of translations, ready to be trained on."""
+
+    folder: Path
+    src: Path
+    tgt: Path
+    valid: tuple[Path, Path] | None
+    """The pairs to validate on, which were cut off the originals; None where none were."""
+    tokenizers: Tokenizers | None
+    """The first teacher's; None: it is one of many languages, whose words are too many for a student."""
+    joint: bool
+    """True where both sides have the same ids, be it in one tokenizer or in two, as models of others have them."""
+    counts: Mapping[str, int]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Request:
+    """Says what a corpus is made of, and how."""
+
+    teachers: tuple[str, ...]
+    data: DataConfig
+    """The texts, with their places found: `src`, perhaps `tgt`, perhaps texts to validate on."""
+    teaching: Teaching
+    selection: Selection
+    originals: bool = True
+    """True: the pairs of the text itself are learnt, too, where it has two sides."""
+
+    def __post_init__(self) -> None:
+        if not self.teachers:
+            raise ConfigError("no teacher is given", "name a run folder, or a model's, whose translations are learnt")
+        if repeated := next((name for name in self.teachers if self.teachers.count(name) > 1), None):
+            raise ConfigError(f"the teacher `{repeated}` is given twice", "name it once")
+        if not self.data.src:
+            raise ConfigError("`src=` is not given", "name the text that the teacher translates")
+        if self.data.weights:
+            raise ConfigError(
+                f"`data.weights` ({list(self.data.weights)}) has no effect: what a student learns is one corpus",
+                "leave it out",
+            )
+
+    @property
+    def is_parallel(self) -> bool:
+        """True where the text has two sides."""
+        return bool(self.data.tgt) or all(map(holds_both_sides, self.data.files("src")))
+
+    def table(self) -> dict[str, Any]:
+        """Returns it as the record has it: texts and teachers by name and content."""
+        table = {
+            "teachers": {name: _digest_of(Path(name)) for name in self.teachers},
+            **{name: [_fingerprint(path) for path in self.data.files(name)] for name in TEXTS},
+            **self.teaching.deciding,
+            **asdict(self.selection),
+            "originals": self.originals,
+            **{name: getattr(self.data, name) for name in READING},
+        }
+        as_stored: dict[str, Any] = json.loads(json.dumps(table))  # with lists, not tuples
+        return as_stored
+
+
+def corpus_of(run: Path) -> Path:
+    """Returns the folder of the corpus of a student's run, where none is named."""
+    named = run if run.name not in ("", "..") else run.resolve()
+    return named.with_name(f"{named.name}.distilled")
+
+
+def distil(
+    folder: Path,
+    request: Request,
+    *,
+    fresh: bool = False,
+    device: str = "auto",
+    dtype: str | None = None,
+    say: Callable[[str], object] = print,
+) -> Distilled:
+    """Returns the corpus in `folder`, made first where it is not there; what was begun is gone on with.
+
+    Args:
+        fresh: makes a corpus of another request anew. Translations that are there are used in any case.
+        say: is told what is done and what is left out, a line each.
+
+    Raises ConfigError where the folder has a corpus of another request, or something else; DataError for texts that
+    cannot be read and where nothing is left; what Translator.load raises for a teacher.
+    """
+    asked = request.table()
+    record = _read_record(folder)
+    if record is not None:
+        difference = _difference(record["request"], asked)
+        if difference and not fresh:
+            raise ConfigError(
+                f"the corpus in `{folder}` {difference}",
+                "repeat the command that made it, name another `corpus=`, or have it made anew with `fresh=True`",
+            )
+        if not difference and _is_whole(folder, record):
+            return _opened(folder, record)
+    if record is None and folder.exists() and not _is_ours(folder):
+        what = "a file" if not folder.is_dir() else "not empty and holds no translations"
+        raise ConfigError(f"`{folder}` is {what}, not a folder for them", "name another `corpus=`")
+    # A teacher that cannot be opened is said before anything is written, and before another one has translated.
+    teachers = {name: open_teacher(name, request.teaching, device, dtype) for name in request.teachers}
+    pairs, valid = _read(request, say)
+    with refusals_in_words(folder, "folder"):
+        folder.mkdir(parents=True, exist_ok=True)
+        return _make(folder, request, asked, teachers, pairs, valid, say)
+
+
+def _make(
+    folder: Path,
+    request: Request,
+    asked: Mapping[str, Any],
+    teachers: Mapping[str, Translator],
+    pairs: Iterator[tuple[str, ...]],
+    valid: list[tuple[str, str]],
+    say: Callable[[str], object],
+) -> Distilled:
+    names = _names(request)
+    source, original = folder / f"source.{names[0]}", folder / f"original.{names[1]}"
+    (folder / RECORD).unlink(missing_ok=True)  # from here on what lies there is not what it says
+    lines = _write_sides((source, original) if request.is_parallel else (source,), pairs)
+    if valid:
+        _write_sides([folder / f"valid.{name}" for name in names], valid)
+    files = [translations(teacher, name, source, say) for name, teacher in teachers.items()]
+    first = next(iter(teachers.values()))
+    counts = _select(folder, request, (source, original), files, names, say) | {"lines": lines}
+    record = {
+        "format": FORMAT,
+        "request": asked,
+        "files": {
+            "train": [f"train.{name}" for name in names],
+            "valid": [f"valid.{name}" for name in names] if valid else [],
+        },
+        "sha256": [fingerprint(folder / f"train.{name}") for name in names],
+        "tokenizer": None if first.languages else first.tokenizers.save(folder),
+        "joint": first.tokenizers.joint or first.model.config.tie_embeddings == "all",
+        "counts": counts,
+    }
+    write_json(folder / RECORD, record)
+    return _opened(folder, record)
+
+
+def _read(request: Request, say: Callable[[str], object]) -> tuple[Iterator[tuple[str, ...]], list[tuple[str, str]]]:
+    """Returns the lines to be translated, with their originals where the text has them, and pairs to validate on."""
+    if request.is_parallel:
+        corpus = open_corpus(request.data)
+        assert isinstance(corpus, Corpus)
+        say(corpus.report())
+        _check_lines(len(corpus))
+        return corpus.train(), [] if request.data.valid_src else corpus.valid
+    texts = parallel_texts(request.data, alone=True)
+    found = inspect(texts, request.data, held_out_sources(request.data))
+    found.check()
+    lines = ", ".join(f"{count:,} lines in {text}" for count, text in zip(found.counts, texts, strict=True))
+    say("\n".join([f"texts: {lines}", *(f"  {finding}" for finding in found.findings)]))
+    _check_lines(int(found.used.sum()))
+    return (pair[:1] for pair in found.pairs(found.used, request.data.on_bad_utf8)), []
+
+
+def _check_lines(count: int) -> None:
+    if not count:
+        raise DataError("no line of the text is left to be translated", "look at the text: all lines are left out")
+
+
+def _select(
+    folder: Path,
+    request: Request,
+    texts: tuple[Path, Path],
+    files: Sequence[Path],
+    names: tuple[str, str],
+    say: Callable[[str], object],
+) -> dict[str, int]:
+    """Writes the corpus of what is kept, and returns and says how much that is, and what is left out."""
+    left_out: dict[Reason, int] = dict.fromkeys(REASONS, 0)
+    judged = []
+    for name, file in zip(request.teachers, files, strict=True):
+        try:
+            found = judge(zip(_lines(texts[0]), read_translations(file), strict=True), request.selection)
+        except ValueError as error:  # zip's
+            raise DataError(
+                f"`{file}` has not as many lines as `{texts[0]}`", "remove the file: it is translated again"
+            ) from error
+        judged.append(found)
+        for reason, count in found.counts.items():
+            left_out[reason] += count
+        if found.worst is not None and found.counts["score"]:
+            say(f"`{name}`: the lowest {found.counts['score']:,} translations are below {found.worst:.3f} a token")
+    with_originals = request.originals and request.is_parallel
+    counts = {"originals": 0, "translations": 0}
+
+    def pairs() -> Iterator[tuple[str, str]]:
+        keeps = [iter(each.kept) for each in judged]
+        originals: Iterator[str | None] = _lines(texts[1]) if with_originals else iter(lambda: None, "")
+        for source, original, *found in zip(_lines(texts[0]), originals, *map(read_translations, files), strict=False):
+            seen = set[str]()
+            if original is not None:
+                seen.add(original.strip())
+                counts["originals"] += 1
+                yield source, original
+            for candidate in _kept(found, keeps):
+                if (text := candidate.text.strip()) in seen:
+                    left_out["repeated"] += 1
+                    continue
+                seen.add(text)
+                counts["translations"] += 1
+                yield source, text
+
+    _write_sides([folder / f"train.{name}" for name in names], pairs())
+    of_all = sum(len(each.kept) for each in judged)
+    reasons = ", ".join(f"{count:,} {REASONS[reason]}" for reason, count in left_out.items() if count)
+    say(
+        f"translations: {counts['translations']:,} of {of_all:,} are learnt"
+        + (f"; left out: {reasons}" if reasons else "")
+    )
+    if not counts["translations"]:
+        raise DataError(
+            f"nothing is left of {of_all:,} translations: {reasons or 'there were none'}",
+            "look at the teacher's translations, or lower `drop_worst=` and raise `length_ratio=`",
+        )
+    total = counts["originals"] + counts["translations"]
+    beside = f", beside {counts['originals']:,} originals" if with_originals else ""
+    say(f"corpus: {total:,} pairs in `{folder}`{beside}")
+    return counts | {f"left_out_{reason}": count for reason, count in left_out.items()}
+
+
+def _kept(found: Sequence[Sequence[Candidate]], keeps: Sequence[Iterator[Any]]) -> Iterator[Candidate]:
+    """Yields the candidates of a line that are kept, teacher by teacher."""
+    for candidates, kept in zip(found, keeps, strict=True):
+        yield from [candidate for candidate in candidates if next(kept)]
+
+
+def _names(request: Request) -> tuple[str, str]:
+    """Returns what the files' names end in: the languages as the texts' names have them, or `src` and `tgt`."""
+    data = request.data
+    sides = (("src", "valid_src"), ("tgt", "valid_tgt"))
+    codes = [_code(chain.from_iterable(map(data.files, side))) or side[0] for side in sides]
+    return (codes[0], codes[1]) if codes[0] != codes[1] else ("src", "tgt")
+
+
+def _code(paths: Iterator[str]) -> str:
+    found = (Path(path).name.removesuffix(".gz").rpartition(".")[2] for path in paths)
+    return next((code for code in found if code in CODES), "")
+
+
+def _write_sides(paths: Sequence[Path], rows: Iterator[tuple[str, ...]] | Sequence[tuple[str, ...]]) -> int:
+    """Writes the sides of pairs, a file each, in one piece; returns how many lines each has."""
+    number = 0
+    with ExitStack() as stack:
+        temporaries = [stack.enter_context(replacing(path)) for path in paths]
+        files = [stack.enter_context(t.open("w", encoding="utf-8", newline="\n")) for t in temporaries]
+        for row in rows:
+            number += 1
+            for file, text in zip(files, row, strict=True):
+                file.write(f"{text}\n")
+        for file in files:  # before they take their places
+            file.close()
+    return number
+
+
+def _lines(path: Path) -> Iterator[str]:
+    with path.open(encoding="utf-8", newline="\n") as file:
+        for line in file:
+            yield line.removesuffix("\n")
+
+
+def _read_record(folder: Path) -> dict[str, Any] | None:
+    """Returns the record of a finished corpus; None where there is none, or none that can be read."""
+    with suppress(OSError, ValueError):
+        table = json.loads((folder / RECORD).read_text(encoding="utf-8"))
+        whole = isinstance(table, dict) and table.get("format") == FORMAT and table.keys() >= OF_RECORD
+        if whole and isinstance(table["request"], dict):
+            return table
+    return None
+
+
+def _difference(stored: Mapping[str, Any], asked: Mapping[str, Any]) -> str:
+    """Returns what differs between two requests, in words; nothing where they ask for the same.
+
+    A teacher or a text that is not there any more is what it was.
+    """
+    for name, now in asked.items():
+        before = stored.get(name)
+        if name == "teachers" and isinstance(before, dict):
+            if [*before] != [*now]:
+                return f"is of `{'`, `'.join(before)}`, this command names `{'`, `'.join(now)}`"
+            for teacher, digest in now.items():
+                if digest and before[teacher] and digest != before[teacher]:
+                    return f"was made when `{teacher}` had other weights"
+        elif name in TEXTS and isinstance(before, list):
+            if len(before) != len(now) or any(a and b and a != b for a, b in zip(before, now, strict=True)):
+                return f"was made of another text than this command's `{name}=`"
+        elif before != now:
+            return f"was made with `{name}={quoted(before)}`, this command has `{name}={quoted(now)}`"
+    return ""
+
+
+def _is_whole(folder: Path, record: Mapping[str, Any]) -> bool:
+    """Tells whether the files are those that the record is of."""
+    with suppress(OSError, KeyError, TypeError, DataError):
+        return [fingerprint(folder / name) for name in record["files"]["train"]] == record["sha256"]
+    return False
+
+
+def _is_ours(folder: Path) -> bool:
+    """Tells whether a folder is empty, or one in which a corpus was begun."""
+    names = [path.name for path in folder.iterdir()] if folder.is_dir() else ["."]
+    names = [name for name in names if not name.startswith(".") or name == "."]
+    return not names or any(name.startswith("source.") for name in names)
+
+
+def _opened(folder: Path, record: Mapping[str, Any]) -> Distilled:
+    src, tgt = (folder / name for name in record["files"]["train"])
+    valid = [folder / name for name in record["files"]["valid"]]
+    table = record["tokenizer"]
+    tokenizers = None if table is None else Tokenizers.load(folder, table)
+    cut_off = (valid[0], valid[1]) if valid else None
+    return Distilled(folder, src, tgt, cut_off, tokenizers, record["joint"], record["counts"])
+
+
+def _digest_of(teacher: Path) -> str:
+    """Returns the digest of a teacher's weights; empty for what is not a folder, or not any more."""
+    return weights_digest(teacher) if teacher.is_dir() else ""
+
+
+def _fingerprint(path: str) -> str:
+    """Returns a text's digest; empty where it is not there any more."""
+    with suppress(DataError):
+        return fingerprint(path)
+    return ""

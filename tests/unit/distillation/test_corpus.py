@@ -1,0 +1,280 @@
+"""A corpus of translations: what is in it, stopped and gone on with, and when it is another one than was asked for."""
+
+import json
+import shutil
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pellucid.config import DataConfig
+from pellucid.distillation.corpus import Request, corpus_of, distil
+from pellucid.distillation.selection import Selection
+from pellucid.distillation.teaching import Teaching
+from pellucid.errors import ConfigError, DataError
+from pellucid.streams import partial_output, streams
+from pellucid.tasks.translator import Translator
+from tests.toy_task import reversed_letters, write_pairs
+
+PAIRS = reversed_letters(40, seed=3)
+ALL = Selection(drop_worst=0.0, length_ratio=1000.0, keep_copies=True)
+
+
+@pytest.fixture(autouse=True)
+def _in_its_own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_pairs(tmp_path, PAIRS)
+    write_pairs(tmp_path, reversed_letters(5, seed=4), "valid")
+
+
+def request_of(*teachers: Path, **given: Any) -> Request:
+    texts = {"src": "train.src", "tgt": "train.tgt", "valid_src": "valid.src", "valid_tgt": "valid.tgt"}
+    own: dict[str, Any] = {name: given.pop(name) for name in (*texts, "on_bad_utf8", "weights") if name in given}
+    whole: dict[str, Any] = {"teaching": Teaching(), "selection": ALL} | given
+    return Request(teachers=tuple(map(str, teachers)), data=DataConfig(**texts | own), **whole)
+
+
+def pairs_in(folder: Path, name: str = "train") -> list[tuple[str, str]]:
+    sides = [(folder / f"{name}.{side}").read_text(encoding="utf-8").splitlines() for side in ("src", "tgt")]
+    return list(zip(*sides, strict=True))
+
+
+def expected(translator: Translator, n_best: int = 1, originals: bool = True) -> list[tuple[str, str]]:
+    """The pairs as they are meant to be, by a call of `translate`."""
+    found = translator.translate([source for source, _ in PAIRS], n_best=n_best)
+    rows = []
+    for (source, target), translation in zip(PAIRS, found, strict=True):
+        texts = [target] if originals else []
+        texts += [each.text for each in translation.alternatives if each.text.strip()]
+        rows += [(source, text) for text in dict.fromkeys(texts)]
+    return rows
+
+
+@pytest.mark.parametrize("n_best", [1, 2])
+@pytest.mark.parametrize("originals", [True, False])
+def test_translations_stand_beside_the_originals(
+    finished_run: Path, translator: Translator, n_best: int, originals: bool
+) -> None:
+    request = request_of(finished_run, teaching=Teaching(n_best=n_best), originals=originals)
+    said: list[str] = []
+    found = distil(Path("c"), request, device="cpu", say=said.append)
+    wanted = expected(translator, n_best, originals)
+    assert pairs_in(Path("c")) == wanted
+    assert found.counts["originals"] == (40 if originals else 0)
+    assert found.counts["translations"] == len(wanted) - found.counts["originals"]
+    assert (
+        found.counts["left_out_repeated"] + found.counts["left_out_empty"] == 40 * n_best - found.counts["translations"]
+    )
+    assert found.valid is None
+    assert found.tokenizers is not None
+    assert found.tokenizers.source.encode("a b") == translator.tokenizers.source.encode("a b")
+    assert said[-1].startswith(f"corpus: {len(wanted):,} pairs in `c`")
+
+
+def test_a_text_alone_is_translated(finished_run: Path, translator: Translator) -> None:
+    distil(Path("c"), request_of(finished_run, tgt="", valid_src="", valid_tgt=""), device="cpu", say=str)
+    assert pairs_in(Path("c")) == expected(translator, originals=False)
+
+
+def test_what_is_cut_off_to_validate_on_is_not_translated(finished_run: Path) -> None:
+    request = request_of(finished_run, valid_src="", valid_tgt="")
+    found = distil(Path("c"), request, device="cpu", say=str)
+    valid = pairs_in(Path("c"), "valid")
+    assert found.valid == (Path("c/valid.src"), Path("c/valid.tgt"))
+    assert valid
+    assert set(valid) <= set(PAIRS)
+    assert {source for source, _ in valid}.isdisjoint(source for source, _ in pairs_in(Path("c")))
+
+
+def test_two_teachers_add_their_translations(finished_run: Path, translator: Translator) -> None:
+    """The second one is the first with other weights."""
+    other = Translator.load(finished_run, "cpu")
+    other.model.output_projection.weight.data.neg_()
+    other.save("other")
+    distil(Path("c"), request_of(finished_run, Path("other"), originals=False), device="cpu", say=str)
+    both = [t.translate([source for source, _ in PAIRS]) for t in (translator, Translator.load("other", "cpu"))]
+    wanted = [
+        (source, text)
+        for (source, _), first, second in zip(PAIRS, *both, strict=True)
+        for text in dict.fromkeys((first.text, second.text))
+        if text.strip()
+    ]
+    assert pairs_in(Path("c")) == wanted
+    assert len({path.name for path in Path("c").glob("teacher-*.jsonl")}) == 2
+
+
+class Stop(BaseException):
+    """What stops a command, as a signal does."""
+
+
+@pytest.fixture
+def _recorded_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(streams, "FIRST_STRETCH", 3)
+    monkeypatch.setattr(streams, "STRETCH", 5)
+    monkeypatch.setattr(partial_output, "SECONDS_BETWEEN_RECORDS", 0.0)
+
+
+@pytest.mark.usefixtures("_recorded_at_once")
+def test_stopped_while_a_teacher_translates(
+    finished_run: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    request = request_of(finished_run, teaching=Teaching(n_best=2))
+    distil(Path("whole"), request, device="cpu", say=str)
+    translate, lines = Translator.translate, list[str]()
+
+    def stopping(self: Translator, sources: Sequence[str], **options: Any) -> Any:
+        if len(lines) > 15:
+            raise Stop
+        lines.extend(sources)
+        return translate(self, sources, **options)
+
+    monkeypatch.setattr(Translator, "translate", stopping)
+    with pytest.raises(Stop):
+        distil(Path("c"), request, device="cpu", say=str)
+    done = len(lines)
+    assert 15 < done < 40
+    assert not Path("c/distilled.json").exists()
+    lines.clear()
+    monkeypatch.setattr(Translator, "translate", lambda *a, **o: (lines.extend(a[1]), translate(*a, **o))[1])
+    distil(Path("c"), request, device="cpu", say=str)
+    assert lines == [source for source, _ in PAIRS][done:], "what was there is not translated again"
+    assert f"going on after line {done}" in capsys.readouterr().err
+    contents = [{p.name: p.read_bytes() for p in Path(folder).iterdir()} for folder in ("whole", "c")]
+    assert contents[0] == contents[1]
+
+
+def test_what_is_there_is_used(finished_run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    request = request_of(finished_run)
+    first = distil(Path("c"), request, device="cpu", say=str)
+
+    def forbidden(*_: Any, **__: Any) -> None:
+        raise AssertionError
+
+    monkeypatch.setattr(Translator, "translate", forbidden)
+    with monkeypatch.context() as patch:
+        patch.setattr(Translator, "load", forbidden)
+        again = distil(Path("c"), request, device="cpu", say=str)
+    assert again.counts == first.counts
+    # Other rules make another corpus of the same translations.
+    strict = replace(request, selection=replace(ALL, drop_worst=0.5))
+    half = distil(Path("c"), strict, fresh=True, device="cpu", say=str)
+    assert half.counts["left_out_score"] > 10
+    # A corpus that is not as it was is made again of them.
+    Path("c/train.src").write_text("a b\n")
+    assert distil(Path("c"), strict, device="cpu", say=str).counts == half.counts
+    assert len(pairs_in(Path("c"))) > 40
+
+
+def test_a_teacher_and_a_text_that_are_gone_are_what_they_were(finished_run: Path) -> None:
+    shutil.copytree(finished_run, "teacher")
+    request = request_of(Path("teacher"))
+    counts = distil(Path("c"), request, device="cpu", say=str).counts
+    shutil.rmtree("teacher")
+    Path("train.src").unlink()
+    assert distil(Path("c"), request, device="cpu", say=str).counts == counts
+
+
+def test_another_request_is_refused(finished_run: Path) -> None:
+    shutil.copytree(finished_run, "teacher")
+    request = request_of(Path("teacher"))
+    distil(Path("c"), request, device="cpu", say=str)
+
+    def refusal(asked: Request) -> str:
+        with pytest.raises(ConfigError) as refused:
+            distil(Path("c"), asked, device="cpu", say=str)
+        assert refused.value.hint.startswith("repeat the command that made it, name another `corpus=`, or ")
+        return str(refused.value).removeprefix("the corpus in `c` ")
+
+    rules = replace(request, selection=replace(ALL, drop_worst=0.5))
+    assert refusal(rules) == "was made with `drop_worst=0.0`, this command has `drop_worst=0.5`"
+    two = replace(request, teaching=Teaching(n_best=2))
+    assert refusal(two) == "was made with `n_best=1`, this command has `n_best=2`"
+    assert refusal(request_of(finished_run)) == f"is of `teacher`, this command names `{finished_run}`"
+    Path("train.tgt").write_text("x\n" * 40)
+    assert refusal(request) == "was made of another text than this command's `tgt=`"
+    write_pairs(Path(), PAIRS)
+    other = Translator.load("teacher", "cpu")
+    other.model.output_projection.weight.data.neg_()
+    shutil.rmtree("teacher")
+    other.save("teacher")
+    assert refusal(request) == "was made when `teacher` had other weights"
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"format": "pellucid-distilled/1"}', '{"format": "other"}'])
+def test_a_record_that_is_damaged_is_written_anew(finished_run: Path, text: str) -> None:
+    whole = distil(Path("c"), request_of(finished_run), device="cpu", say=str)
+    record = Path("c/distilled.json").read_bytes()
+    Path("c/distilled.json").write_text(text)
+    assert distil(Path("c"), request_of(finished_run), device="cpu", say=str).counts == whole.counts
+    assert Path("c/distilled.json").read_bytes() == record
+
+
+def test_translations_that_are_damaged(finished_run: Path) -> None:
+    distil(Path("c"), request_of(finished_run), device="cpu", say=str)
+    (file,) = Path("c").glob("teacher-*.jsonl")
+    whole = file.read_text(encoding="utf-8")
+    Path("c/distilled.json").unlink()
+    for text, error in (
+        ("".join(whole.splitlines(keepends=True)[:7]), f"`{file}` has not as many lines as `c/source.src`"),
+        (whole.replace("score", "sore", 1), f"line 1 of `{file}` holds no translations"),
+    ):
+        file.write_text(text, encoding="utf-8")
+        with pytest.raises(DataError) as refused:
+            distil(Path("c"), request_of(finished_run), device="cpu", say=str)
+        assert (str(refused.value), refused.value.hint) == (error, "remove the file: it is translated again")
+
+
+def test_folders_of_others_and_nothing_left(finished_run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    Path("c").mkdir()
+    Path("c/thesis.txt").write_text("mine")
+    with pytest.raises(ConfigError, match="`c` is not empty and holds no translations, not a folder for them"):
+        distil(Path("c"), request_of(finished_run), device="cpu", say=str)
+    assert [path.name for path in Path("c").iterdir()] == ["thesis.txt"]
+    with pytest.raises(ConfigError, match=r"`train\.src` is a file, not a folder for them"):
+        distil(Path("train.src"), request_of(finished_run), device="cpu", say=str)
+    sources = [source for source, _ in PAIRS]
+    copying = Translator.load(finished_run, "cpu").translate([""])[0]
+    monkeypatch.setattr(
+        Translator,
+        "translate",
+        lambda _, lines: [replace(copying, alternatives=[replace(copying, text=t)]) for t in lines],
+    )
+    with pytest.raises(DataError) as refused:
+        distil(Path("d"), request_of(finished_run, selection=Selection()), device="cpu", say=str)
+    assert str(refused.value) == f"nothing is left of 40 translations: {len(sources)} copies of their source"
+    assert not Path("d/distilled.json").exists()
+
+
+def test_requests_that_make_no_sense(finished_run: Path) -> None:
+    for given, error in (
+        ({"src": ""}, "`src=` is not given"),
+        ({"src": ("a", "b"), "tgt": ("a", "b"), "weights": (1.0, 2.0)}, "`data.weights` ([1.0, 2.0]) has no effect"),
+    ):
+        with pytest.raises(ConfigError) as refused:
+            request_of(finished_run, **given)
+        assert str(refused.value).startswith(error)
+    with pytest.raises(ConfigError, match="no teacher is given"):
+        request_of()
+    with pytest.raises(ConfigError, match=f"the teacher `{finished_run}` is given twice"):
+        request_of(finished_run, finished_run)
+
+
+def test_sides_are_called_by_their_languages(finished_run: Path) -> None:
+    for side, code in (("src", "de"), ("tgt", "en")):
+        Path(f"train.{side}").rename(f"train.{code}")
+    found = distil(Path("c"), request_of(finished_run, src="train.de", tgt="train.en"), device="cpu", say=str)
+    assert (found.src, found.tgt) == (Path("c/train.de"), Path("c/train.en"))
+
+
+def test_the_record_says_of_what_it_is(finished_run: Path) -> None:
+    distil(Path("c"), request_of(finished_run), device="cpu", say=str)
+    record = json.loads(Path("c/distilled.json").read_text(encoding="utf-8"))
+    assert (record["format"], record["counts"]["lines"]) == ("pellucid-distilled/1", 40)
+    assert record["request"]["teachers"].keys() == {str(finished_run)}
+
+
+def test_the_folder_of_a_corpus(tmp_path: Path) -> None:
+    assert corpus_of(Path("a/b")) == Path("a/b.distilled")
+    assert corpus_of(Path()) == tmp_path.resolve().with_name(f"{tmp_path.name}.distilled")
