@@ -91,6 +91,21 @@ Dtype = Annotated[
     optional("NAME", "float32, bfloat16 or float16", "float32"),
     Choices.of("float32", "bfloat16", "float16"),
 ]
+Engine = Annotated[
+    str,
+    optional(
+        "NAME",
+        "torch, the reference; or ctranslate2 (the extra ct2): faster and quicker to start, but a near tie may fall "
+        "otherwise from batch to batch, and its beams stop by another rule",
+        "torch",
+    ),
+    Choices.of("torch", "ctranslate2"),
+]
+EngineDtype = Annotated[
+    str | None,
+    optional("NAME", "float32, bfloat16 or float16; of ctranslate2 int8, int16 and others, too", "float32"),
+    Choices.of("float32", "bfloat16", "float16", "int8"),
+]
 Threads = Annotated[int | None, optional("N", "processor cores that its arithmetic may take", "all")]
 Input = Annotated[str, tyro.conf.arg(metavar="FILE", help="lines to read; - is standard input")]
 Output = Annotated[str, tyro.conf.arg(metavar="FILE", help="where to write; - is standard output")]
@@ -123,22 +138,29 @@ PictureWidth = Annotated[
 ]
 
 
-def prepare_process(threads: int | None) -> None:
+def prepare_process(threads: int | None, engine: str = "torch") -> None:
     """Sets what a command wants of its process: freed memory that is kept, and the threads of its arithmetic.
 
-    `threads` None: as many as PyTorch takes, which is all cores. Raises ConfigError for fewer than one.
+    `threads` None: as many as PyTorch takes, which is all cores. Another engine is told when a model is loaded. Raises
+    ConfigError for fewer than one.
     """
     from pellucid.process import keep_freed_memory
 
     if threads is not None:
-        import torch
-
         from pellucid.errors import ConfigError, argument
 
         if threads < 1:
             raise ConfigError(f"{argument('threads', threads)} must be at least 1")
-        torch.set_num_threads(threads)
+        if engine == "torch":
+            import torch
+
+            torch.set_num_threads(threads)
     keep_freed_memory()
+
+
+def on_engine(engine: str, threads: int | None) -> dict[str, Any]:
+    """Returns what `Translator.load` is told of an engine; PyTorch's threads are the process's."""
+    return {"engine": engine, "threads": None if engine == "torch" else threads}
 
 
 def at_revision(model: str, revision: str | None) -> str:

@@ -1,8 +1,8 @@
 """A Translator whose search is CTranslate2's: lines, sentences and settings are Pellucid's, and PyTorch is not needed.
 
-What is the same: which text is translated by itself, what stands around it, the length that ranks and limits an output,
-and what a score is. What is CTranslate2's own: when a beam stops (once as many hypotheses have ended as it is wide), and
-that the last digits, so near ties, depend on the sentences beside.
+The same are: which text is translated by itself, what stands around it, the length by which an output is ranked and
+limited, and what a score is. CTranslate2's own are: when a beam stops (once as many hypotheses have ended as it is
+wide), and that the last digits, so near ties, depend on the sentences beside.
 """
 
 import json
@@ -334,14 +334,12 @@ def _dtype(dtype: object, device: str) -> str:
     able = _library().get_supported_compute_types(device)
     known = [known for known in DTYPES if known in able]
     if name not in known:
-        why = (
+        of = (
             f"is not computed in by CTranslate2 on this machine's {device}"
             if name in DTYPES
             else "is unknown to CTranslate2"
         )
-        raise ConfigError(
-            f"dtype `{shown(name)}` {why}{did_you_mean(name, known)}", f"choose one of {', '.join(known)}"
-        )
+        raise ConfigError(f"dtype `{shown(name)}` {of}{did_you_mean(name, known)}", f"choose one of {', '.join(known)}")
     return name
 
 

@@ -45,12 +45,13 @@ def kept_conversion(folder: Path, engine: str, dtype: str, write: Callable[[Path
     where the engine is not installed, or no conversion can be kept anywhere; and what `write` raises.
     """
     for _ in range(TRIES):
-        name = f"{engine}-{dtype}-{_key(folder, engine, dtype)}"
+        key = _key(folder, engine, dtype)
+        name = f"{engine}-{dtype}-{key}"
         for place in _places(folder):
             if _is_whole(place / name):
                 return place / name
-        found = _made(folder, name, f"{engine}-{dtype}-", write)
-        if name.endswith(_key(folder, engine, dtype)):
+        found = _made(folder, key, engine, dtype, write)
+        if key == _key(folder, engine, dtype):
             return found
         shutil.rmtree(found, ignore_errors=True)  # a training has written other weights meanwhile
     raise CheckpointError(
@@ -70,7 +71,7 @@ def _key(folder: Path, engine: str, dtype: str) -> str:
 
 
 def _files(folder: Path) -> list[Path]:
-    """Returns the files that a model consists of: of our own format two, whose description names the others' digests."""
+    """Returns the files that a model consists of: of our own two, which hold the others' digests."""
     if not is_foreign(folder):
         paths = [description_of(folder), folder / WEIGHTS]
     else:
@@ -82,8 +83,7 @@ def _files(folder: Path) -> list[Path]:
 
 def _places(folder: Path) -> list[Path]:
     """Returns where conversions of a model are looked for and kept: in its folder, else in the user's cache."""
-    whole = folder.resolve()
-    places = [whole / FOLDER]
+    whole, places = folder.resolve(), [folder / FOLDER]
     with suppress(ConfigError):  # no home directory
         number = sha256(str(whole).encode(errors="surrogateescape")).hexdigest()[:16]
         places.append(cache_folder() / "engines" / f"{whole.name}-{number}")
@@ -105,15 +105,16 @@ def _regular(folder: Path) -> list[Path]:
     return sorted(path for path in folder.rglob("*") if path.is_file() and not path.is_symlink())
 
 
-def _made(folder: Path, name: str, kind: str, write: Callable[[Path], None]) -> Path:
+def _made(folder: Path, key: str, engine: str, dtype: str, write: Callable[[Path], None]) -> Path:
     """Makes a conversion in the first place that can be written, whole or not at all."""
+    name, kind = f"{engine}-{dtype}-{key}", f"{engine}-{dtype}-"
     refusals = []
     for place in _places(folder):
         try:
             place.mkdir(parents=True, exist_ok=True)
             with temporary_folder(place / name) as beside:
                 print(
-                    f"converting the model for {kind.rstrip('-')}, once: it is kept in `{shown(place)}`",
+                    f"converting the model for {engine} ({dtype}), once: it is kept in `{shown(place)}`",
                     file=sys.stderr,
                 )
                 new = beside / "kept"

@@ -285,13 +285,15 @@ def task_in(model: str | Path, revision: str | None = None) -> Task:
     Where there is no model it is "translate", too: whoever loads it says what is wrong, after reading the texts. Of a
     foreign encoder it is "encode" in any case: the settings do not tell whether it has a head.
     """
-    from pellucid.weights.hugging_face.opening import foreign_task
-
     if model == "-" or Path(model).is_file():
         return TASKS["translate"]
     try:
         folder = model_folder(model, revision)
-        return foreign_task(folder) if is_foreign(folder) else TASKS[read_config(folder)["task"]]
+        if not is_foreign(folder):
+            return TASKS[read_config(folder)["task"]]
+        from pellucid.weights.hugging_face.opening import foreign_task
+
+        return foreign_task(folder)
     except CheckpointError:
         return TASKS["translate"]
 
