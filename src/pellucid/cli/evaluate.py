@@ -98,7 +98,6 @@ def evaluate(
     from pellucid.evaluation.held_out import HeldOutFiles, recipe_test
     from pellucid.evaluation.scores import score_corpus
     from pellucid.evaluation.tokenization import AUTO, bleu_metric
-    from pellucid.tasks.evaluate import evaluate as evaluate_model
     from pellucid.tasks.task import task_in
 
     prepare_process(threads, engine)
@@ -123,6 +122,8 @@ def evaluate(
         }  # fmt: skip
         for option in (name for name, value in translating.items() if value not in (None, False, [])):
             raise ConfigError(f"`{option}` is for translators, and `{systems[0]}` is none", f"leave {option} out")
+        from pellucid.tasks.evaluate import evaluate as evaluate_model
+
         given = _test_of(task, systems[0], files, text)
         found = evaluate_model(systems[0], device=device, dtype=dtype, **given)
         print(dumps(found.to_json()) if json else _shown(found.report()))

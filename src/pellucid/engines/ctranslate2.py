@@ -173,7 +173,7 @@ class CTranslate2Translator(Translator):
             batches = ([again[i] for i in batch] for batch in batches_by_length(shapes, budget, padded=False))
             for place, one in self._run(batches, sources, limits, config, sorted(never)):
                 found[place] = one
-            found |= self._scored_again({place: found[place] for place in again}, pieces, limits, config)
+            found |= self._scored_again({place: found[place] for place in again}, pieces, config)
         return [found[place] for place in range(len(pieces))]
 
     def _run(
@@ -184,7 +184,11 @@ class CTranslate2Translator(Translator):
         config: DecodeConfig,
         never: Sequence[int] = (),
     ) -> Iterator[tuple[int, list[Hypothesis]]]:
-        """Yields the hypotheses of each place of the batches; an output without an end token is over its limit."""
+        """Yields the hypotheses of each place of the batches.
+
+        An output without an end token is over the limit of its batch. Where there is something that is `never` written,
+        batches have one limit each, and it ends there; what such a search returns has no scores of the model's.
+        """
         prefix = [self._target[i] for i in config.target_prefix]
 
         def search(batch: list[int]) -> Any:
@@ -196,7 +200,7 @@ class CTranslate2Translator(Translator):
                 num_hypotheses=config.n_best,
                 length_penalty=config.length_penalty,
                 suppress_sequences=[[self._target[i]] for i in never] or None,
-                max_decoding_length=len(prefix) + longest + 1,  # with the end token
+                max_decoding_length=len(prefix) + longest + (not never),  # with the end token, unless scored again
                 min_decoding_length=0,
                 max_input_length=0,  # what is too long was cut into pieces
                 return_scores=True,
@@ -227,22 +231,14 @@ class CTranslate2Translator(Translator):
         self,
         found: Mapping[int, list[Hypothesis]],
         pieces: Sequence[list[int]],
-        limits: Sequence[int],
         config: DecodeConfig,
     ) -> dict[int, list[Hypothesis]]:
-        """Returns hypotheses that end at their limit, with the model's own log-probabilities, ranked by these."""
-        outputs = {
-            place: list(dict.fromkeys(tuple(h.ids[: limits[place]]) for h in one)) for place, one in found.items()
-        }
-        pairs = [(pieces[place], list(ids)) for place, several in outputs.items() for ids in several]
+        """Returns hypotheses with the model's own log-probabilities, ranked by these: at its limit an output ends."""
+        pairs = [(pieces[place], h.ids) for place, one in found.items() for h in one]
         scores = iter(self._scores([src for src, _ in pairs], [tgt for _, tgt in pairs], config))
-        start = len(config.target_prefix)
         return {
-            place: sorted(
-                [Hypothesis(list(ids), next(scores), start) for ids in several],
-                key=lambda h: -h.rank(config.length_penalty),
-            )
-            for place, several in outputs.items()
+            place: sorted([replace(h, score=next(scores)) for h in one], key=lambda h: -h.rank(config.length_penalty))
+            for place, one in found.items()
         }
 
     def _scores(self, sources: list[list[int]], targets: list[list[int]], decode: DecodeConfig) -> list[float]:
