@@ -57,6 +57,24 @@ def _metrics() -> Sequence[str]:
     return list(dict.fromkeys(metric for task in TASKS.values() for metric in task.metrics))
 
 
+def _dtypes() -> Sequence[str]:
+    from pellucid.tasks.task import DTYPES
+
+    return DTYPES
+
+
+def _engine_dtypes() -> Sequence[str]:
+    from pellucid.engines.ctranslate2 import DTYPES
+
+    return list(dict.fromkeys([*_dtypes(), *DTYPES]))
+
+
+def _engines() -> Sequence[str]:
+    from pellucid.tasks.translator import ENGINES
+
+    return ["torch", *ENGINES]
+
+
 RECIPES, SETTINGS = Choices(_recipes), Choices(_settings)
 VIEWS = Choices(_views)
 METRICS = Choices(_metrics)
@@ -89,7 +107,7 @@ Device = Annotated[
 Dtype = Annotated[
     str | None,
     optional("NAME", "float32, bfloat16 or float16", "float32"),
-    Choices.of("float32", "bfloat16", "float16"),
+    Choices(_dtypes),
 ]
 Engine = Annotated[
     str,
@@ -99,12 +117,12 @@ Engine = Annotated[
         "otherwise from batch to batch, and its beams stop by another rule",
         "torch",
     ),
-    Choices.of("torch", "ctranslate2"),
+    Choices(_engines),
 ]
 EngineDtype = Annotated[
     str | None,
     optional("NAME", "float32, bfloat16 or float16; of ctranslate2 int8, int16 and others, too", "float32"),
-    Choices.of("float32", "bfloat16", "float16", "int8"),
+    Choices(_engine_dtypes),
 ]
 Threads = Annotated[int | None, optional("N", "processor cores that its arithmetic may take", "all")]
 Input = Annotated[str, tyro.conf.arg(metavar="FILE", help="lines to read; - is standard input")]
