@@ -91,7 +91,9 @@ def score(
         raise ConfigError(f"`{model}` is {task.noun}, which scores no texts", "use `pellucid classify --json`")
     if task.targets and tgt is None:
         raise ConfigError("the translations are not given: `--tgt FILE`", "name their file")
-    for option, value in (("--tgt", tgt), ("--src-lang", src_lang), ("--tgt-lang", tgt_lang)):
+    translating = {"--tgt": tgt, "--src-lang": src_lang, "--tgt-lang": tgt_lang}
+    translating["--engine"] = None if engine == "torch" else engine
+    for option, value in translating.items():
         if value is not None and not task.targets:
             noun = task.noun.partition(" ")[2]
             raise ConfigError(f"the {noun} `{model}` scores the texts of --src alone", f"leave {option} out")

@@ -371,8 +371,10 @@ def find_dtype(name: "str | torch.dtype | None") -> "torch.dtype | None":
     if name is None or (isinstance(name, torch.dtype) and name.is_floating_point):
         return name
     if name not in DTYPES:
+        of_another = ', or load it with `engine="ctranslate2"`, which has 8 bits' if str(name).startswith("int") else ""
         raise ConfigError(
-            f"unknown dtype `{name}`{did_you_mean(str(name), DTYPES)}", f"choose one of {', '.join(DTYPES)}"
+            f"unknown dtype `{name}`{did_you_mean(str(name), DTYPES)}",
+            f"choose one of {', '.join(DTYPES)}{of_another}",
         )
     found: torch.dtype = getattr(torch, str(name))
     return found
