@@ -23,7 +23,7 @@ from report import circumstances, positive, print_json, refusals_in_words
 from pellucid.conversion.counterparts import CTranslate2, Onnx
 from pellucid.data.lines import read_lines
 from pellucid.decoding.engine import search
-from pellucid.decoding.steps import suppressed_ids
+from pellucid.decoding.ids import suppressed_ids
 from pellucid.evaluation.scores import score_corpus
 from pellucid.model.transformer import Transformer
 from pellucid.weights import to_ctranslate2, to_onnx

@@ -26,6 +26,7 @@ ORDER = (
     ("analysis", "streams"),
     ("views",),
     ("conversion", "demo", "distillation"),
+    ("engines",),
     ("cli",),
 )
 NEVER = {"decoding": {"text"}, "data": {"model"}}

@@ -7,7 +7,8 @@ import tyro
 from pellucid.cli.options import (
     BeamSize,
     Device,
-    Dtype,
+    Engine,
+    EngineDtype,
     LengthPenalty,
     OneEach,
     Revision,
@@ -17,6 +18,7 @@ from pellucid.cli.options import (
     Threads,
     at_revision,
     flag,
+    on_engine,
     optional,
     prepare_process,
 )
@@ -74,8 +76,9 @@ def evaluate(
     ] = None,
     json: Annotated[bool, flag("print one JSON object")] = False,
     revision: Revision = None,
+    engine: Engine = "torch",
     device: Device = "auto",
-    dtype: Dtype = None,
+    dtype: EngineDtype = None,
     threads: Threads = None,
 ) -> int:
     """Translate a test set and print sacreBLEU, chrF and chrF++, each with signature and 95 % confidence interval; with
@@ -95,10 +98,9 @@ def evaluate(
     from pellucid.evaluation.held_out import HeldOutFiles, recipe_test
     from pellucid.evaluation.scores import score_corpus
     from pellucid.evaluation.tokenization import AUTO, bleu_metric
-    from pellucid.tasks.evaluate import evaluate as evaluate_model
     from pellucid.tasks.task import task_in
 
-    prepare_process(threads)
+    prepare_process(threads, engine)
     if not model:
         raise ConfigError("no model is given", f"name {SYSTEM}")
     systems = [at_revision(model[0], revision), *model[1:], *against]
@@ -116,9 +118,12 @@ def evaluate(
         translating = {
             "--against": systems[1:], "--src-lang": src_lang, "--tgt-lang": tgt_lang, "--beam-size": beam_size,
             "--length-penalty": length_penalty, "--segment": segment, "--ter": ter, "--tokenize": tokenize != AUTO,
+            "--engine": engine != "torch",
         }  # fmt: skip
         for option in (name for name, value in translating.items() if value not in (None, False, [])):
             raise ConfigError(f"`{option}` is for translators, and `{systems[0]}` is none", f"leave {option} out")
+        from pellucid.tasks.evaluate import evaluate as evaluate_model
+
         given = _test_of(task, systems[0], files, text)
         found = evaluate_model(systems[0], device=device, dtype=dtype, **given)
         print(dumps(found.to_json()) if json else _shown(found.report()))
@@ -130,8 +135,8 @@ def evaluate(
     if tokenize != AUTO:
         bleu_metric(tokenize)  # before a model translates for minutes
     outputs, references = _translate_test(
-        systems, files, device, dtype, beam_size=beam_size, length_penalty=length_penalty, segment=segment,
-        source_language=src_lang, target_language=tgt_lang,
+        systems, files, (device, dtype), on_engine(engine, threads), beam_size=beam_size,
+        length_penalty=length_penalty, segment=segment, source_language=src_lang, target_language=tgt_lang,
     )  # fmt: skip
     if len(systems) == 1:
         scores = score_corpus(outputs[0], references, tokenize=tokenize, ter=ter)
@@ -196,12 +201,17 @@ def _test_of(task: "Task", model: str, files: "HeldOutFiles", text: str | None) 
 
 
 def _translate_test(
-    systems: list[str], test: "HeldOutFiles", device: str, dtype: str | None, **options: Any
+    systems: list[str],
+    test: "HeldOutFiles",
+    place: tuple[str, str | None],
+    engine: dict[str, Any],
+    **options: Any,
 ) -> tuple[list[list[str]], list[list[str]]]:
     """Returns the translations of a test set by each system, and each set of references.
 
     Args:
         systems: run or model folders, which translate; or text files of finished translations, one a line.
+        place, engine: as Translator.load takes them: device and type, and what on_engine() returns.
         options: as Translator.translate takes them, for the systems that are models.
 
     Raises ConfigError where a system is named twice, or a model has no sources; CheckpointError for a folder without a
@@ -219,7 +229,7 @@ def _translate_test(
         if _is_text(system):
             outputs.append(columns[system])
             continue
-        translator = Translator.load(system, device, dtype)
+        translator = Translator.load(system, *place, **engine)
         if sys.stderr.isatty():
             print(f"translating {len(sources):,} sentences with {system}", file=sys.stderr)
         outputs.append([translation.text for translation in translator.translate(sources, **options)])

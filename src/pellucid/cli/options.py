@@ -57,6 +57,24 @@ def _metrics() -> Sequence[str]:
     return list(dict.fromkeys(metric for task in TASKS.values() for metric in task.metrics))
 
 
+def _dtypes() -> Sequence[str]:
+    from pellucid.tasks.task import DTYPES
+
+    return DTYPES
+
+
+def _engine_dtypes() -> Sequence[str]:
+    from pellucid.engines.ctranslate2 import DTYPES
+
+    return list(dict.fromkeys([*_dtypes(), *DTYPES]))
+
+
+def _engines() -> Sequence[str]:
+    from pellucid.tasks.translator import ENGINES
+
+    return ["torch", *ENGINES]
+
+
 RECIPES, SETTINGS = Choices(_recipes), Choices(_settings)
 VIEWS = Choices(_views)
 METRICS = Choices(_metrics)
@@ -89,7 +107,22 @@ Device = Annotated[
 Dtype = Annotated[
     str | None,
     optional("NAME", "float32, bfloat16 or float16", "float32"),
-    Choices.of("float32", "bfloat16", "float16"),
+    Choices(_dtypes),
+]
+Engine = Annotated[
+    str,
+    optional(
+        "NAME",
+        "torch, the reference; or ctranslate2 (the extra ct2): faster and quicker to start, but a near tie may fall "
+        "otherwise from batch to batch, and its beams stop by another rule",
+        "torch",
+    ),
+    Choices(_engines),
+]
+EngineDtype = Annotated[
+    str | None,
+    optional("NAME", "float32, bfloat16 or float16; of ctranslate2 int8, int16 and others, too", "float32"),
+    Choices(_engine_dtypes),
 ]
 Threads = Annotated[int | None, optional("N", "processor cores that its arithmetic may take", "all")]
 Input = Annotated[str, tyro.conf.arg(metavar="FILE", help="lines to read; - is standard input")]
@@ -123,22 +156,29 @@ PictureWidth = Annotated[
 ]
 
 
-def prepare_process(threads: int | None) -> None:
+def prepare_process(threads: int | None, engine: str = "torch") -> None:
     """Sets what a command wants of its process: freed memory that is kept, and the threads of its arithmetic.
 
-    `threads` None: as many as PyTorch takes, which is all cores. Raises ConfigError for fewer than one.
+    `threads` None: as many as PyTorch takes, which is all cores. Another engine is told when a model is loaded. Raises
+    ConfigError for fewer than one.
     """
     from pellucid.process import keep_freed_memory
 
     if threads is not None:
-        import torch
-
         from pellucid.errors import ConfigError, argument
 
         if threads < 1:
             raise ConfigError(f"{argument('threads', threads)} must be at least 1")
-        torch.set_num_threads(threads)
+        if engine == "torch":
+            import torch
+
+            torch.set_num_threads(threads)
     keep_freed_memory()
+
+
+def on_engine(engine: str, threads: int | None) -> dict[str, Any]:
+    """Returns what `Translator.load` is told of an engine; PyTorch's threads are the process's."""
+    return {"engine": engine, "threads": None if engine == "torch" else threads}
 
 
 def at_revision(model: str, revision: str | None) -> str:

@@ -6,7 +6,8 @@ import tyro
 
 from pellucid.cli.options import (
     Device,
-    Dtype,
+    Engine,
+    EngineDtype,
     FreshOutput,
     Model,
     OnBadLines,
@@ -17,6 +18,7 @@ from pellucid.cli.options import (
     Threads,
     at_revision,
     flag,
+    on_engine,
     optional,
     prepare_process,
 )
@@ -56,8 +58,9 @@ def score(
     src_lang: SourceLanguage = None,
     tgt_lang: TargetLanguage = None,
     revision: Revision = None,
+    engine: Engine = "torch",
     device: Device = "auto",
-    dtype: Dtype = None,
+    dtype: EngineDtype = None,
     threads: Threads = None,
 ) -> int:
     """Print the log-probability of each translation given its source, end token included: one number a line, as they
@@ -76,7 +79,6 @@ def score(
     from pellucid.errors import ConfigError, DataError, shown
     from pellucid.streams.source import PairSource
     from pellucid.streams.streams import Stream, answering, identity, opened
-    from pellucid.tasks.language_model import LanguageModel
     from pellucid.tasks.task import task_in
     from pellucid.tasks.translator import Translator
 
@@ -89,7 +91,9 @@ def score(
         raise ConfigError(f"`{model}` is {task.noun}, which scores no texts", "use `pellucid classify --json`")
     if task.targets and tgt is None:
         raise ConfigError("the translations are not given: `--tgt FILE`", "name their file")
-    for option, value in (("--tgt", tgt), ("--src-lang", src_lang), ("--tgt-lang", tgt_lang)):
+    translating = {"--tgt": tgt, "--src-lang": src_lang, "--tgt-lang": tgt_lang}
+    translating["--engine"] = None if engine == "torch" else engine
+    for option, value in translating.items():
         if value is not None and not task.targets:
             noun = task.noun.partition(" ")[2]
             raise ConfigError(f"the {noun} `{model}` scores the texts of --src alone", f"leave {option} out")
@@ -98,15 +102,17 @@ def score(
     if src == tgt == "-":
         raise DataError("standard input (`-`) can be only one of the files", "name the others")
     stream = Stream(src, output, on_bad_utf8, fresh)
-    prepare_process(threads)
+    prepare_process(threads, engine)
     with ExitStack() as stack:
         source: Any = stack.enter_context(opened(stream))
-        scorer: Translator | LanguageModel
+        scorer: Any
         if tgt is None:
+            from pellucid.tasks.language_model import LanguageModel
+
             scorer = LanguageModel.load(model, device, dtype)
         else:
             source = PairSource(source, stack.enter_context(opened(replace(stream, input=tgt))))
-            scorer = Translator.load(model, device, dtype, src_lang, tgt_lang)
+            scorer = Translator.load(model, device, dtype, src_lang, tgt_lang, **on_engine(engine, threads))
         settings = {"normalize": normalize, "as_json": json, **to_table(scorer.decode)}
         nothing = ("" if tgt is None else ("", ""), "null" if json else "")
         command = partial(identity, "score", scorer, settings)

@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 from pellucid.cli.options import (
     BeamSize,
     Device,
-    Dtype,
+    Engine,
+    EngineDtype,
     FreshOutput,
     Input,
     LengthPenalty,
@@ -20,6 +21,7 @@ from pellucid.cli.options import (
     Threads,
     at_revision,
     flag,
+    on_engine,
     optional,
     prepare_process,
 )
@@ -55,14 +57,16 @@ def translate(
     top_p: Annotated[float | None, optional("X", "with --sample: from the fewest tokens of probability X", "1")] = None,
     seed: Annotated[int | None, optional("N", "with --sample: decides the draws", "1")] = None,
     revision: Revision = None,
+    engine: Engine = "torch",
     device: Device = "auto",
-    dtype: Dtype = None,
+    dtype: EngineDtype = None,
     threads: Threads = None,
 ) -> int:
     """Translate a text, or the lines of a file: as many lines come out as went in, in their order.
 
     example: pellucid translate run "Ein Hund läuft."
     example: pellucid translate run < input.de > output.en
+    example: pellucid translate run --engine ctranslate2 --dtype int8 < input.de > output.en
     example: pellucid translate m2m100_418M --src-lang de --tgt-lang fr < input.de > output.fr
     """
     import sys
@@ -92,10 +96,10 @@ def translate(
 
     model = at_revision(model, revision)
     stream = text_stream(text, input, output, on_bad_utf8, fresh)
-    prepare_process(threads)
+    prepare_process(threads, engine)
     with warnings.catch_warnings(), opened(stream) as source:
         warnings.simplefilter("ignore", LongText)  # it is said once, at the end
-        translator = Translator.load(model, device, dtype, src_lang, tgt_lang)
+        translator = Translator.load(model, device, dtype, src_lang, tgt_lang, **on_engine(engine, threads))
         notes, unknown = TextNotes(translator.text), UnknownShare(translator.tokenizers.source)
         settings = {
             **to_table(translator.decode), **options, "sampling": asdict(sampling) if sampling else None,

@@ -12,7 +12,7 @@ import torch
 from pellucid.config import DecodeConfig
 from pellucid.conversion.counterparts import LIBRARIES, Counterpart, Kind, has_tokenizer, library, open_counterpart
 from pellucid.decoding.engine import search
-from pellucid.decoding.steps import suppressed_ids
+from pellucid.decoding.ids import suppressed_ids
 from pellucid.errors import ConfigError, DataError, install
 from pellucid.evaluation.scores import score_corpus
 from pellucid.files.writing import write_json

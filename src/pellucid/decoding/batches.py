@@ -1,10 +1,12 @@
 """Sequences of different lengths in batches: which go together, and as one tensor."""
 
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
-from torch import Tensor
+
+if TYPE_CHECKING:  # another engine has batches, too, and no tensors
+    from torch import Tensor
 
 Shape = tuple[int, ...]
 """The lengths of what a text brings, less one token each: its source, and its target where it is given."""
@@ -28,8 +30,10 @@ def batches_by_length(shapes: Sequence[Shape], budget: int, padded: bool) -> Ite
         yield batch
 
 
-def pad(rows: Sequence[Sequence[int]], pad_id: int) -> Tensor:
+def pad(rows: Sequence[Sequence[int]], pad_id: int) -> "Tensor":
     """Returns rows of ids as one tensor (B, L) of int64, filled up on the right."""
+    import torch
+
     table = np.full((len(rows), max(map(len, rows))), pad_id, dtype=np.int64)
     for row, ids in zip(table, rows, strict=True):
         row[: len(ids)] = ids

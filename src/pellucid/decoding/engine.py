@@ -14,8 +14,9 @@ from pellucid.config import DecodeConfig, SamplingConfig
 from pellucid.decoding.batches import batches_by_length, pad
 from pellucid.decoding.beam import Search, beam_search, greedy_search
 from pellucid.decoding.hypothesis import Found, Hypothesis, Watcher
+from pellucid.decoding.ids import check_ids, whole_source
 from pellucid.decoding.sampling import sample
-from pellucid.decoding.steps import Steps, check_ids
+from pellucid.decoding.steps import Steps
 from pellucid.errors import DecodingError, shown
 from pellucid.model.families import DecoderOnly
 from pellucid.model.transformer import Transformer
@@ -96,19 +97,8 @@ def _inputs(
             check_prompt(ids, size)
         return [*texts], [(len(ids) + config.limit(len(ids)) - 1,) for ids in texts], False
     check_ids(config, model.config)
-    sources: list[Sequence[int]] = [whole_source(model, ids, config) for ids in texts]
+    sources: list[Sequence[int]] = [whole_source(ids, model.config, config) for ids in texts]
     return sources, [(len(ids) - 1,) for ids in sources], model.config.pad_id is not None
-
-
-def whole_source(model: Transformer | DecoderOnly, ids: Sequence[int], decode: DecodeConfig) -> list[int]:
-    """Returns a source as the model reads it: with its end token and what stands before and behind every source.
-
-    Raises DecodingError where that is nothing at all.
-    """
-    whole = decode.whole_source(ids, model.config.eos_id)
-    if not whole:
-        raise DecodingError("a source is empty, and this model has sources without an end token", "leave it out")
-    return whole
 
 
 def check_prompt(ids: Sequence[int], vocab_size: int) -> None:

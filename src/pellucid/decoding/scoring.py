@@ -8,8 +8,9 @@ from torch import Tensor
 from pellucid.config import DecodeConfig
 from pellucid.config.decode import BATCH_TOKENS
 from pellucid.decoding.batches import batches_by_length, pad
-from pellucid.decoding.engine import check_prompt, whole_source
-from pellucid.decoding.steps import check_ids, log_probs_of
+from pellucid.decoding.engine import check_prompt
+from pellucid.decoding.ids import check_ids, whole_source
+from pellucid.decoding.steps import log_probs_of
 from pellucid.model.families import DecoderOnly
 from pellucid.model.fast.queue import large_tensor
 from pellucid.model.transformer import Transformer
@@ -37,7 +38,7 @@ def score_outputs(
     decode, config = decode or DecodeConfig(), model.config
     check_ids(decode, config)
     start, device = [config.bos_id, *decode.target_prefix], next(model.parameters()).device
-    whole = [whole_source(model, source, decode) for source in sources]
+    whole = [whole_source(source, config, decode) for source in sources]
     shapes = [(len(s) - 1, len(t) + len(start) - 1) for s, t in zip(whole, targets, strict=True)]
     scores: dict[int, float] = {}
     for places in batches_by_length(shapes, decode.batch_tokens, padded=config.pad_id is not None):

@@ -21,7 +21,8 @@ from pellucid.data.given import GivenText, given_texts
 from pellucid.data.locate import TEXT_FIELDS, locate
 from pellucid.data.prepare import Corpus, check_same_texts, open_corpus, prepare, train_tokenizers
 from pellucid.data.running import RunningCorpus
-from pellucid.decoding.steps import NotANumberError, check_ids
+from pellucid.decoding.ids import check_ids
+from pellucid.decoding.steps import NotANumberError
 from pellucid.errors import CheckpointError, ConfigError, PellucidError, shown
 from pellucid.evaluation.scores import bleu_signature
 from pellucid.files.reading import sha256_of

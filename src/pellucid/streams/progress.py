@@ -3,10 +3,11 @@
 import time
 from collections.abc import Callable
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn
+if TYPE_CHECKING:  # imported where there is progress to show: whoever asks for one sentence does not wait for it
+    from rich.console import Console
+    from rich.progress import Progress
 
 SECONDS_BETWEEN_LINES = 30.0
 
@@ -20,8 +21,16 @@ class LineProgress:
         self._started = self._told = clock()
         self._begun: tuple[int, float] | None = None
         self._bar: Progress | None = None
-        self._console = Console(stderr=True, quiet=not shown, highlight=False, soft_wrap=True, emoji=False)
-        if shown and self._console.is_terminal:
+        self._console: Console | None = None
+        if shown:
+            self._show()
+
+    def _show(self) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress, TextColumn
+
+        self._console = Console(stderr=True, highlight=False, soft_wrap=True, emoji=False)
+        if self._console.is_terminal:
             columns = TextColumn("{task.fields[text]}"), BarColumn()
             self._bar = Progress(*columns, console=self._console, refresh_per_second=2, transient=True)
             self._task = self._bar.add_task("", total=None, text="")
@@ -45,7 +54,7 @@ class LineProgress:
         text = self._text(lines, share)
         if self._bar is not None:
             self._bar.update(self._task, completed=share, total=None if share is None else 1.0, text=text)
-        elif self._clock() - self._told >= SECONDS_BETWEEN_LINES:
+        elif self._console is not None and self._clock() - self._told >= SECONDS_BETWEEN_LINES:
             self._console.print(text, markup=False)
             self._told = self._clock()
 

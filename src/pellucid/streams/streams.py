@@ -156,20 +156,12 @@ def answering(
 
 def identity(verb: str, task: "TextModel[Any]", settings: Mapping[str, Any]) -> dict[str, Any]:
     """Returns what decides the answers of a verb, as JSON has it: equal tables write equal answers to equal lines."""
-    import torch
-
-    from pellucid.weights.tensors import parameters
-
     digest = hashlib.sha256()
-    weights = parameters(task.model)
-    for name, tensor in weights.items():
-        digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}\n".encode())
-        digest.update(tensor.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().data)
+    device = task.add_weights(digest)
     with TemporaryDirectory(prefix="pellucid-") as folder:
         table = task.tokenizers.save(Path(folder))  # which names its files by their digests
     digest.update(json.dumps(table, sort_keys=True, default=str).encode())
     effective = {name: value for name, value in settings.items() if value is not None and name not in WITHOUT_EFFECT}
-    device = next(iter(weights.values())).device.type
     found = {"verb": verb, "model": digest.hexdigest(), "device": device, **effective}
     as_stored: dict[str, Any] = json.loads(json.dumps(found))  # with lists, not tuples
     return as_stored

@@ -9,20 +9,15 @@ from functools import cache, partial
 from importlib import import_module
 from itertools import islice
 from pathlib import Path
-from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
-
-import torch
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, Self, TypeVar
 
 from pellucid.config import RECIPE, TASKS, DecodeConfig, Task
 from pellucid.data.lines import STRETCH
 from pellucid.errors import CheckpointError, ConfigError, DataError, did_you_mean, shown
 from pellucid.files.reading import MOST_SETTINGS_BYTES, read_text
 from pellucid.files.writing import flush, move_into_place, refusals_in_words, temporary_folder
-from pellucid.model.families import Model
-from pellucid.model.parts import Parts
 from pellucid.text.tokenizers import GivenTokenizers, Tokenizers
 from pellucid.text.training_text import TrainingText
-from pellucid.tracing.trace import Trace
 from pellucid.weights.card import CARD, plain_card
 from pellucid.weights.folder import (
     DESCRIPTION,
@@ -33,12 +28,20 @@ from pellucid.weights.folder import (
     save_description,
     save_model,
 )
-from pellucid.weights.opening import open_folder
 
-M = TypeVar("M", bound=Model)
+if TYPE_CHECKING:  # an engine without PyTorch answers, too: it is imported where something is computed with it
+    import hashlib
+
+    import torch
+
+    from pellucid.model.families import Model
+    from pellucid.model.parts import Parts
+    from pellucid.tracing.trace import Trace
+
+M = TypeVar("M", bound="Model")
 T = TypeVar("T")
 
-DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
+DTYPES = ("float32", "bfloat16", "float16")
 FEW = 4
 """Names that a summary lists."""
 
@@ -112,11 +115,11 @@ class TextModel(ABC, Generic[M]):
     def load(
         cls,
         folder: str | Path,
-        device: str | torch.device = "auto",
-        dtype: str | torch.dtype | None = None,
+        device: "str | torch.device" = "auto",
+        dtype: "str | torch.dtype | None" = None,
         *,
         revision: str | None = None,
-        parts: Parts | None = None,
+        parts: "Parts | None" = None,
         tokenizer: GivenTokenizers | None = None,
     ) -> Self:
         """Opens a run folder, a model folder, a Hugging Face folder, or a name on the hub (at a `revision`).
@@ -135,9 +138,7 @@ class TextModel(ABC, Generic[M]):
     @classmethod
     def _from_folder(cls, folder: str | Path, saved: SavedModel) -> Self:
         """Makes the task of what a folder holds. Raises CheckpointError where that is for another one."""
-        if saved.task != cls.task.name:
-            found = TASKS[saved.task]
-            raise CheckpointError(f"`{folder}` holds {found.noun}, not {cls.task.noun}", f"use {found.use}")
+        check_for(cls.task, TASKS[saved.task], folder)
         opened = cls._opened(saved, tokenizers_of(saved, folder))
         opened.card = _card_in(Path(folder))
         return opened
@@ -182,25 +183,40 @@ class TextModel(ABC, Generic[M]):
         }  # fmt: skip
 
     def __repr__(self) -> str:
+        source, target = self.tokenizers.source, self.tokenizers.target
+        sides = {source.kind: source.size}
+        if self.task.family == "encoder-decoder" and source is not target:
+            sides = {f"source {source.kind}": source.size, f"target {target.kind}": target.size}
+        tokens = ", ".join(f"{name} of {size:,}" for name, size in sides.items())
+        return f"{type(self).__name__}({'; '.join([self._about(), tokens, *self._traits()])})"
+
+    def _about(self) -> str:
+        """Returns what a summary says of the model."""
         config, parameters = self.model.config, list(self.model.parameters())
         stacks = [str(n) for n in (config.num_encoder_layers, config.num_decoder_layers) if n]
-        about = (
+        return (
             f"{type(self.model).__name__} of {' + '.join(stacks)} layers, d_model {config.d_model}, "
             f"{sum(p.numel() for p in parameters):,} parameters on {parameters[0].device}"
         )
-        source, target = self.tokenizers.source, self.tokenizers.target
-        sides = {source.kind: source.size}
-        if config.family == "encoder-decoder" and source is not target:
-            sides = {f"source {source.kind}": source.size, f"target {target.kind}": target.size}
-        tokens = ", ".join(f"{name} of {size:,}" for name, size in sides.items())
-        return f"{type(self).__name__}({'; '.join([about, tokens, *self._traits()])})"
+
+    def add_weights(self, digest: "hashlib._Hash") -> str:
+        """Adds all weights to a digest; returns the kind of device that computes with them."""
+        import torch
+
+        from pellucid.weights.tensors import parameters
+
+        weights = parameters(self.model)
+        for name, tensor in weights.items():
+            digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}\n".encode())
+            digest.update(tensor.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().data)
+        return next(iter(weights.values())).device.type
 
     def _traits(self) -> list[str]:
         """Returns what a summary says beside model and vocabulary."""
         return []
 
     @abstractmethod
-    def trace(self, *args: Any, **options: Any) -> Trace:
+    def trace(self, *args: Any, **options: Any) -> "Trace":
         """Records all attentions of one pass over a text."""
 
     @abstractmethod
@@ -225,11 +241,11 @@ class TextModel(ABC, Generic[M]):
 
 def open_task(
     folder: str | Path,
-    device: str | torch.device = "auto",
-    dtype: str | torch.dtype | None = None,
+    device: "str | torch.device" = "auto",
+    dtype: "str | torch.dtype | None" = None,
     *,
     revision: str | None = None,
-    parts: Parts | None = None,
+    parts: "Parts | None" = None,
     tokenizer: GivenTokenizers | None = None,
 ) -> TextModel[Any]:
     """Opens the model of a folder, or of a name on the hub, as what it is for: a Translator, a Classifier, ...
@@ -249,6 +265,12 @@ def check_openable(model: object, **how: object) -> None:
         )
 
 
+def check_for(wanted: Task, found: Task, folder: str | Path) -> None:
+    """Raises CheckpointError where the model of a folder is for another task than it is opened for."""
+    if found.name != wanted.name:
+        raise CheckpointError(f"`{folder}` holds {found.noun}, not {wanted.noun}", f"use {found.use}")
+
+
 def class_of(task: Task) -> type[TextModel[Any]]:
     """Returns the class that does a task."""
     found: type[TextModel[Any]] = getattr(import_module(task.home), task.class_name)
@@ -263,26 +285,30 @@ def task_in(model: str | Path, revision: str | None = None) -> Task:
     Where there is no model it is "translate", too: whoever loads it says what is wrong, after reading the texts. Of a
     foreign encoder it is "encode" in any case: the settings do not tell whether it has a head.
     """
-    from pellucid.weights.hugging_face.opening import foreign_task
-
     if model == "-" or Path(model).is_file():
         return TASKS["translate"]
     try:
         folder = model_folder(model, revision)
-        return foreign_task(folder) if is_foreign(folder) else TASKS[read_config(folder)["task"]]
+        if not is_foreign(folder):
+            return TASKS[read_config(folder)["task"]]
+        from pellucid.weights.hugging_face.opening import foreign_task
+
+        return foreign_task(folder)
     except CheckpointError:
         return TASKS["translate"]
 
 
 def open_model(
     folder: str | Path,
-    device: str | torch.device = "cpu",
-    dtype: str | torch.dtype | None = None,
+    device: "str | torch.device" = "cpu",
+    dtype: "str | torch.dtype | None" = None,
     revision: str | None = None,
-    parts: Parts | None = None,
+    parts: "Parts | None" = None,
     tokenizer: GivenTokenizers | None = None,
 ) -> SavedModel:
     """Opens the model of a folder, or of a name on the hub (at a `revision`), whatever it is for."""
+    from pellucid.weights.opening import open_folder
+
     _compute_alone_in_forks()
     place = find_device(str(device)), find_dtype(dtype)
     return open_folder(model_folder(folder, revision), *place, parts, tokenizer)
@@ -314,11 +340,13 @@ def tokenizers_of(saved: SavedModel, folder: str | Path | None = None) -> Tokeni
     return saved.tokenizers
 
 
-def find_device(name: str) -> torch.device:
+def find_device(name: str) -> "torch.device":
     """Returns the device called `name`; "auto" takes CUDA, then MPS, then the CPU.
 
     Raises ConfigError where this machine has no such device.
     """
+    import torch
+
     available = ["cpu"]
     if torch.backends.mps.is_available():
         available.insert(0, "mps")
@@ -336,15 +364,20 @@ def find_device(name: str) -> torch.device:
     return device
 
 
-def find_dtype(name: str | torch.dtype | None) -> torch.dtype | None:
+def find_dtype(name: "str | torch.dtype | None") -> "torch.dtype | None":
     """Returns the precision called `name`; None: as the weights are. Raises ConfigError for an unknown one."""
+    import torch
+
     if name is None or (isinstance(name, torch.dtype) and name.is_floating_point):
         return name
     if name not in DTYPES:
+        of_another = ', or load it with `engine="ctranslate2"`, which has 8 bits' if str(name).startswith("int") else ""
         raise ConfigError(
-            f"unknown dtype `{name}`{did_you_mean(str(name), DTYPES)}", f"choose one of {', '.join(DTYPES)}"
+            f"unknown dtype `{name}`{did_you_mean(str(name), DTYPES)}",
+            f"choose one of {', '.join(DTYPES)}{of_another}",
         )
-    return DTYPES[str(name)]
+    found: torch.dtype = getattr(torch, str(name))
+    return found
 
 
 def listed(texts: Sequence[str]) -> list[str]:
@@ -403,5 +436,7 @@ def _compute_alone_in_forks() -> None:
 
     It gets none of its parent's threads, and the library that hands work to them (OpenMP) waits for them for ever.
     """
+    import torch
+
     if hasattr(os, "register_at_fork"):  # Windows does not fork
         os.register_at_fork(after_in_child=partial(torch.set_num_threads, 1))

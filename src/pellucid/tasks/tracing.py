@@ -11,7 +11,8 @@ from torch import Tensor
 from pellucid.config import DecodeConfig, ModelConfig
 from pellucid.data.classified import classifier_input
 from pellucid.decoding.beam import Search, greedy_search
-from pellucid.decoding.engine import search, whole_source
+from pellucid.decoding.engine import search
+from pellucid.decoding.ids import whole_source
 from pellucid.decoding.steps import Steps
 from pellucid.errors import DataError
 from pellucid.model.families import DecoderOnly, EncoderOnly, Model
@@ -176,7 +177,7 @@ def trace_translation(
     residual: bool = False,
 ) -> Trace:
     """Records a pass over a source and a given target (ids without start and end tokens)."""
-    src = whole_source(model, source, decode)
+    src = whole_source(source, model.config, decode)
     written = [*decode.target_prefix, *target, model.config.eos_id]
     read = [model.config.bos_id, *written[:-1]]
     return trace_pass(model, src, read, written, tokenizers=tokenizers, residual=residual)
@@ -197,7 +198,7 @@ def trace_search(
     recorder = SearchRecorder(model, decode)
     with watched(model, recorder.observe) as copied:
         best = search(copied, [source], decode, by, watch=recorder.watch)[0][0]
-    src = whole_source(model, source, decode)
+    src = whole_source(source, model.config, decode)
     written = [*decode.target_prefix, *best.ids, model.config.eos_id]
     out = written if best.ended else None  # a search of one's own may cut a text off
     read = [model.config.bos_id, *written[:-1]]

@@ -4,33 +4,35 @@ import math
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypedDict, Unpack, cast
 
-import torch
-
-from pellucid.config import TASKS, DecodeConfig, SamplingConfig, Task
-from pellucid.decoding import engine
-from pellucid.decoding.beam import Search
+from pellucid.config import TASKS, DecodeConfig, ModelConfig, SamplingConfig, Task
 from pellucid.decoding.hypothesis import Hypothesis
-from pellucid.decoding.scoring import score_outputs
-from pellucid.errors import ConfigError, DataError
-from pellucid.model.parts import Parts
-from pellucid.model.transformer import Transformer
+from pellucid.errors import ConfigError, DataError, argument, did_you_mean, shown
 from pellucid.tasks.languages import check_languages, codes_before_source, speaking, spoken_in
 from pellucid.tasks.segments import Segment, joined, ranked_together, segments_of
 from pellucid.tasks.task import Scored, TextModel, listed, listing, open_model
-from pellucid.tasks.tracing import trace_search, trace_translation
 from pellucid.text.sentences import sentences
 from pellucid.text.tokenizers import GivenTokenizers, Tokenizers
 from pellucid.text.training_text import TrainingText
-from pellucid.tracing.trace import Trace
-from pellucid.weights.folder import SavedModel
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # as in pellucid/tasks/task.py
+    import torch
+
+    from pellucid.decoding.beam import Search
     from pellucid.evaluation.scores import References, Scores
+    from pellucid.model.parts import Parts
+    from pellucid.model.transformer import Transformer
+    from pellucid.tracing.trace import Trace
+    from pellucid.weights.folder import SavedModel
 
 _BITS_OF_A_PLACE = 48  # lines of an input: above them stands the number of a piece in its line
+
+Engine = Literal["torch", "ctranslate2"]
+ENGINES = {"ctranslate2": "pellucid.engines.ctranslate2"}
+"""The modules of the engines beside PyTorch. They lie above this one, as the classes of tasks above their records."""
 
 Own = Literal["own"]
 """Stands for the model's own setting where None means something itself."""
@@ -39,7 +41,7 @@ Own = Literal["own"]
 class TranslateOptions(TypedDict, total=False):
     """The options of `Translator.translate` and `Translator.trace`."""
 
-    search: Search | None
+    search: "Search | None"
     source_language: str | None
     target_language: str | None
     beam_size: int | None
@@ -96,7 +98,7 @@ class Translation:
         return {"text": self.text, "score": round(self.score, 5), "tokens": self.tokens}
 
 
-class Translator(TextModel[Transformer]):
+class Translator(TextModel["Transformer"]):
     """A trained translator.
 
         translator = Translator.load("run")
@@ -109,7 +111,7 @@ class Translator(TextModel[Transformer]):
 
     def __init__(
         self,
-        model: Transformer,
+        model: "Transformer",
         tokenizers: GivenTokenizers,
         decode: DecodeConfig | None = None,
         languages: Mapping[str, int] | None = None,
@@ -128,32 +130,92 @@ class Translator(TextModel[Transformer]):
     def load(
         cls,
         folder: str | Path,
-        device: str | torch.device = "auto",
-        dtype: str | torch.dtype | None = None,
+        device: "str | torch.device" = "auto",
+        dtype: "str | torch.dtype | None" = None,
         source_language: str | None = None,
         target_language: str | None = None,
         *,
         revision: str | None = None,
-        parts: Parts | None = None,
+        parts: "Parts | None" = None,
         tokenizer: GivenTokenizers | None = None,
+        engine: Engine = "torch",
+        threads: int | None = None,
     ) -> Self:
         """Opens the translator of a run folder, a model folder, a Hugging Face folder, or a name (at a `revision`).
 
         Arguments are those of `TextModel.load`; the languages are those that a multilingual model translates between
         where a call does not name others.
 
+        Args:
+            engine: "torch", Pellucid's own search, which is the reference; or "ctranslate2" (the extra `ct2`), which
+                is faster, takes `dtype="int8"` besides, and needs no PyTorch once the folder's cache holds the model
+                converted. It gives up that a text is the same in every batch, traces, and searches of one's own.
+            threads: cores that CTranslate2 takes; None: all. PyTorch is told by `torch.set_num_threads`.
+
         Raises CheckpointError where there is no model, it is damaged, is for another task or has no tokenizer;
-        ConfigError for an unknown language, device or precision.
+        ConfigError for an unknown language, device, precision or engine, and for what the engine cannot do.
         """
+        if engine != "torch":
+            place = device, dtype, source_language, target_language
+            return cls._on_another_engine(engine, folder, *place, revision, parts, tokenizer, threads)
+        if threads is not None:
+            raise ConfigError(
+                f"{argument('threads', threads)} is for another engine than PyTorch", "call `torch.set_num_threads`"
+            )
         found = cls._from_folder(folder, open_model(folder, device, dtype, revision, parts, tokenizer))
         spoken = (found.languages, source_language, target_language)
-        found.decode = speaking(found.decode, found.model.config, found.tokenizers, *spoken)
+        found.decode = speaking(found.decode, found.config, found.tokenizers, *spoken)
         return found
 
     @classmethod
-    def _opened(cls, saved: SavedModel, tokenizers: Tokenizers) -> Self:
+    def _on_another_engine(cls, engine: str, *given: Any) -> Self:
+        """Opens the translator by an engine beside PyTorch, which is a Translator that searches by other means."""
+        if engine not in ENGINES:
+            known = ("torch", *ENGINES)
+            raise ConfigError(
+                f"unknown {argument('engine', shown(engine))}{did_you_mean(engine, known)}",
+                f"choose one of {', '.join(known)}",
+            )
+        if cls is not Translator:
+            raise ConfigError(
+                f"{argument('engine', engine)} opens a translator of its own kind, and no {cls.__name__}",
+                "call `pellucid.Translator.load`, or leave `engine=` out",
+            )
+        return cast(Self, import_module(ENGINES[engine]).open_translator(*given))
+
+    @classmethod
+    def _opened(cls, saved: "SavedModel", tokenizers: Tokenizers) -> Self:
+        from pellucid.model.transformer import Transformer
+
         assert isinstance(saved.model, Transformer), "the task's record says so"
         return cls(saved.model, tokenizers, saved.decode, saved.languages, saved.text)
+
+    @property
+    def config(self) -> ModelConfig:
+        """The sizes and the shape of its model."""
+        return self.model.config
+
+    def _searched(
+        self, pieces: list[list[int]], config: DecodeConfig, search: "Search | None"
+    ) -> list[list[Hypothesis]]:
+        """Returns the n best hypotheses of each piece, best first: what an engine is for, as are the next two."""
+        from pellucid.decoding import engine
+
+        return engine.search(self.model, pieces, config, search)
+
+    def _sampled(
+        self, pieces: list[list[int]], sampling: SamplingConfig, decode: DecodeConfig, places: list[int]
+    ) -> list[Hypothesis]:
+        """Returns one drawn output of each piece, by random numbers of its place."""
+        from pellucid.decoding import engine
+
+        return engine.sample_outputs(self.model, pieces, sampling, decode, places)
+
+    def _scores(self, sources: list[list[int]], targets: list[list[int]], decode: DecodeConfig) -> list[float]:
+        """Returns the log-probability of each target given its source, both as ids."""
+        from pellucid.decoding.scoring import score_outputs
+
+        return score_outputs(self.model, sources, targets, decode)
 
     def _traits(self) -> list[str]:
         languages = [f"languages {listing(self.languages)}"] if self.languages else []
@@ -163,7 +225,7 @@ class Translator(TextModel[Transformer]):
         self,
         sources: Sequence[str],
         *,
-        search: Search | None = None,
+        search: "Search | None" = None,
         source_language: str | None = None,
         target_language: str | None = None,
         beam_size: int | None = None,
@@ -206,7 +268,7 @@ class Translator(TextModel[Transformer]):
         )  # fmt: skip
         lines = self._segments(sources, config)
         pieces = [piece for line in lines for s in line for piece in s.pieces]
-        found = iter(engine.search(self.model, pieces, config, search))
+        found = iter(self._searched(pieces, config, search))
         penalty = config.length_penalty if search is None else None
         return [self._translation(line, [[next(found) for _ in s.pieces] for s in line], penalty) for line in lines]
 
@@ -259,7 +321,7 @@ class Translator(TextModel[Transformer]):
             of_line = [piece for s in line for piece in s.pieces]
             pieces += of_line
             places += [place + (number << _BITS_OF_A_PLACE) for number in range(len(of_line))]
-        found = iter(engine.sample_outputs(self.model, pieces, sampling, decode, places))
+        found = iter(self._sampled(pieces, sampling, decode, places))
         return [self._translation(line, [[[next(found)] for _ in s.pieces] for s in line], None) for line in lines]
 
     def answer(
@@ -328,7 +390,7 @@ class Translator(TextModel[Transformer]):
         decode = self._config(None, source_language, target_language)
         src, tgt = self._encoded_pairs(sources, targets)
         self._check_lengths(src, tgt, decode)
-        return score_outputs(self.model, src, tgt, decode)
+        return self._scores(src, tgt, decode)
 
     def scored(
         self,
@@ -346,7 +408,7 @@ class Translator(TextModel[Transformer]):
         pairs = list(zip(*self._encoded_pairs(sources, targets), strict=True))
         faults = [self._too_long(src, tgt, decode) for src, tgt in pairs]
         fitting = [pair for pair, fault in zip(pairs, faults, strict=True) if not fault]
-        values = iter(score_outputs(self.model, [s for s, _ in fitting], [t for _, t in fitting], decode))
+        values = iter(self._scores([s for s, _ in fitting], [t for _, t in fitting], decode))
         return [
             Scored(math.nan if fault else next(values), len(tgt) + 1, fault)
             for (_, tgt), fault in zip(pairs, faults, strict=True)
@@ -354,7 +416,7 @@ class Translator(TextModel[Transformer]):
 
     def trace(
         self, source: str, target: str | None = None, *, residual: bool = False, **options: Unpack[TranslateOptions]
-    ) -> Trace:
+    ) -> "Trace":
         """Records all attentions of one translation as it is computed, and what was probable; tokens as text.
 
         Without a target, the search that `translate` makes is recorded with it: `trace.search` is its tree,
@@ -367,6 +429,8 @@ class Translator(TextModel[Transformer]):
         Raises DataError for an empty source, or a text longer than the model takes; ConfigError as `translate` does,
         and for a search where a target is given.
         """
+        from pellucid.tasks.tracing import trace_search, trace_translation
+
         own = options.pop("search", None)
         if own is not None and target is not None:
             raise ConfigError("`search=` means nothing where `target=` is given: nothing is searched", "leave one out")
@@ -395,7 +459,7 @@ class Translator(TextModel[Transformer]):
         if max_length != "own":
             given["max_length"] = max_length
         decode = replace(decode or self.decode, **given)
-        fixed = (self.model.config, self.tokenizers, self.languages)
+        fixed = (self.config, self.tokenizers, self.languages)
         decode = speaking(decode, *fixed, source_language, target_language)
         check_languages(decode, *fixed)
         return decode
@@ -431,11 +495,11 @@ class Translator(TextModel[Transformer]):
 
     def _source_room(self, decode: DecodeConfig) -> int:
         """Returns the most tokens of a source that the model's positions have room for."""
-        return self.model.config.max_positions - decode.added
+        return self.config.max_positions - decode.added
 
     def _target_room(self, decode: DecodeConfig) -> int:
         """Returns the most tokens of a target that the model's positions have room for, its start token aside."""
-        return self.model.config.max_positions - 1 - len(decode.target_prefix)
+        return self.config.max_positions - 1 - len(decode.target_prefix)
 
     def _segments(self, sources: Sequence[str], decode: DecodeConfig, stacklevel: int = 3) -> list[list[Segment]]:
         """Returns what is translated by itself of each line; nothing of an empty line. Warns of what is too long.

@@ -42,6 +42,7 @@ _INITIAL = re.compile(r"^\s*[^\W\d_]\.\s*$")  # the whole sentence so far is one
 _LONE_LETTER = re.compile(r"(?:^|\s)[\u0600-\u06ff\u0900-\u097f]\.\s*$")  # scripts without capitals: an abbreviation
 _DATE = re.compile(r"\d{1,4}\.\s?(?:\d{1,2}\.\s?)*$")
 _NUMBER = re.compile(rf"(?<=[{_MARKS}]\s)\d{{1,3}}[.)]\s+$")
+_UNPARTED = re.compile(r"[\w ,'’-]*\W? *")  # no mark behind which a sentence could begin
 _LOOKED_AT = 40  # characters before and behind a border
 _NO_WIDTH = re.compile("[\u00ad\u200b-\u200f\u2060\ufeff]")
 _ODD = re.compile(f"[^\\S ]|\\s\\s|{_NO_WIDTH.pattern}")
@@ -65,6 +66,8 @@ def sentences(text: str, language: str = "") -> list[str]:
         language: a code of two letters, alone or in front, as in `de` and `de_DE`; any other says nothing, and the
             script of the text decides.
     """
+    if _UNPARTED.fullmatch(text):
+        return [text]
     plain, places = _plain(text)
     code = re.split(r"[_-]", language)[0].lower()
     script = script_of(plain)

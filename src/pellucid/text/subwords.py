@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from functools import cached_property
 from pathlib import Path
 
 from sentencepiece import SentencePieceProcessor
@@ -64,11 +65,18 @@ class Subwords:
         return unescape(text) if self.escapes else text
 
     def tokens(self, ids: Sequence[int]) -> list[str]:
-        return [self._shown.get(int(i)) or self._model.id_to_piece(int(i)) for i in ids]
+        shown, pieces = self._shown, self._names
+        return [shown.get(int(i)) or pieces[int(i)] for i in ids]
 
     def pieces(self) -> list[str]:
         """Returns the model's own pieces, in the order of their ids."""
-        return [self._model.id_to_piece(i) for i in range(self._model.get_piece_size())]
+        return list(self._names)
+
+    @cached_property
+    def _names(self) -> list[str]:
+        """The same, asked for once: a call for each token of each output takes longer than all the rest of them."""
+        names: list[str] = self._model.id_to_piece(list(range(self._model.get_piece_size())))
+        return names
 
     def save(self, path: Path) -> Path:
         """Writes the model as SentencePiece does, readable by its own tools."""

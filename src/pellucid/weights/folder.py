@@ -9,9 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, fields
 from itertools import takewhile
 from pathlib import Path
-from typing import Any
-
-import torch
+from typing import TYPE_CHECKING, Any
 
 from pellucid.config import FIRST_FORMAT, FORMAT, DecodeConfig, ModelConfig
 from pellucid.config.tables import from_table, to_table
@@ -19,21 +17,16 @@ from pellucid.config.tasks import TASKS, task_of
 from pellucid.errors import PYTHON, CheckpointError, ConfigError, did_you_mean, quoted, shown
 from pellucid.files.reading import read_settings
 from pellucid.files.writing import move_into_place, temporary_folder, write_json, write_text
-from pellucid.model.families import Model
-from pellucid.model.parts import Parts
 from pellucid.text.tokenizers import GivenTokenizers, Tokenizers
 from pellucid.text.training_text import TrainingText
-from pellucid.weights.building import build_unfilled, outline
 from pellucid.weights.card import CARD
 from pellucid.weights.export.tokenizer_files import write_tokenizer_files
-from pellucid.weights.tensors import (
-    check_stored,
-    load_tensors,
-    parameters,
-    read_header,
-    save_tensors,
-    set_parameters,
-)
+
+if TYPE_CHECKING:  # what only describes a model is read without PyTorch, which takes more than a second to import
+    import torch
+
+    from pellucid.model.families import Model
+    from pellucid.model.parts import Parts
 
 DESCRIPTION = "pellucid.json"
 CONFIG = "config.json"
@@ -49,7 +42,7 @@ SECTIONS = ("model", "tokenizer", "decode")
 class SavedModel:
     """The contents of a model folder, ours or somebody else's."""
 
-    model: Model
+    model: "Model"
     tokenizers: Tokenizers | None
     """None where a foreign folder has none."""
     decode: DecodeConfig
@@ -65,9 +58,22 @@ class SavedModel:
     """A description of a translator's training lines; None: not known."""
 
 
+@dataclass(frozen=True)
+class Description:
+    """The contents of a model folder of ours but for its weights; fields as those of SavedModel."""
+
+    config: ModelConfig
+    tokenizers: Tokenizers
+    decode: DecodeConfig
+    task: str
+    labels: tuple[str, ...]
+    languages: dict[str, int]
+    text: TrainingText | None
+
+
 def save_model(
     folder: Path,
-    model: Model,
+    model: "Model",
     tokenizers: Tokenizers,
     decode: DecodeConfig,
     card: str,
@@ -93,7 +99,7 @@ def save_description(
     labels: Sequence[str] = (),
     languages: Mapping[str, int] | None = None,
     text: TrainingText | None = None,
-    parts: Parts | None = None,
+    parts: "Parts | None" = None,
     *,
     task: str = "",
 ) -> None:
@@ -126,16 +132,18 @@ def save_description(
     write_json(folder / DESCRIPTION, description)
 
 
-def save_weights(folder: Path, model: Model) -> None:
+def save_weights(folder: Path, model: "Model") -> None:
     """Writes model.safetensors; replaces an earlier one in one piece."""
+    from pellucid.weights.tensors import parameters, save_tensors
+
     save_tensors(folder / WEIGHTS, parameters(model))
 
 
 def load_folder(
     folder: Path,
-    device: torch.device,
-    dtype: torch.dtype | None = None,
-    parts: Parts | None = None,
+    device: "torch.device",
+    dtype: "torch.dtype | None" = None,
+    parts: "Parts | None" = None,
     tokenizer: GivenTokenizers | None = None,
 ) -> SavedModel:
     """Returns the model of a folder in our own format, ready to use; `open_folder` opens those of any.
@@ -146,6 +154,27 @@ def load_folder(
     Raises CheckpointError where it is not a model folder, is damaged, cannot be expressed here, or names parts or a
     tokenizer that are not given; and where some are given that it does not name.
     """
+    from pellucid.weights.building import build_unfilled, outline
+    from pellucid.weights.tensors import check_stored, load_tensors, read_header, set_parameters
+
+    described = read_description(folder, parts, tokenizer)
+    origin = f"`{folder / WEIGHTS}`"
+    if parts is None:  # parts that are given are trusted, and may not be able to stand without numbers
+        check_stored(outline(described.config), read_header(folder / WEIGHTS), origin)
+    tensors = load_tensors(folder / WEIGHTS)
+    model = build_unfilled(described.config, parts)
+    set_parameters(model, tensors, origin)
+    model = model.to(device, dtype).eval()
+    return SavedModel(
+        model, described.tokenizers, described.decode, described.task, described.labels, described.languages,
+        text=described.text,
+    )  # fmt: skip
+
+
+def read_description(
+    folder: Path, parts: "Parts | None" = None, tokenizer: GivenTokenizers | None = None
+) -> Description:
+    """Returns all that a folder of our own format holds but the weights. Raises what `load_folder` raises."""
     table = read_config(folder)
     try:
         config = from_table(ModelConfig, table["model"], "[model]")
@@ -153,7 +182,8 @@ def load_folder(
         text = from_table(TrainingText, table["text"], "`text`") if "text" in table else None
     except ConfigError as error:
         raise CheckpointError(f"`{description_of(folder)}` is damaged: {error}", "copy the folder again") from error
-    check_parts(folder, table, parts)
+    if parts is not None or "parts" in table:
+        check_parts(folder, table, parts)
     _check_tokenizer(folder, table, tokenizer)
     tokenizers = Tokenizers.load(folder, table["tokenizer"], tokenizer)
     if not TASKS[table["task"]].fits(config):
@@ -162,19 +192,14 @@ def load_folder(
             f"its model is for {task_of(config).name!r}",
             "copy the folder again",
         )
-    origin = f"`{folder / WEIGHTS}`"
-    if parts is None:  # parts that are given are trusted, and may not be able to stand without numbers
-        check_stored(outline(config), read_header(folder / WEIGHTS), origin)
-    tensors = load_tensors(folder / WEIGHTS)
-    model = build_unfilled(config, parts)
-    set_parameters(model, tensors, origin)
     labels, languages = _labels(folder, table, config), _languages(folder, table)
-    model = model.to(device, dtype).eval()
-    return SavedModel(model, tokenizers, decode, table["task"], labels, languages, text=text)
+    return Description(config, tokenizers, decode, table["task"], labels, languages, text)
 
 
-def check_parts(folder: Path, table: Mapping[str, Any], parts: Parts | None) -> None:
+def check_parts(folder: Path, table: Mapping[str, Any], parts: "Parts | None") -> None:
     """Raises CheckpointError, with the line of Python to write, unless `parts` are those that a description names."""
+    from pellucid.model.parts import Parts
+
     recorded = table.get("parts", {})
     known = {field.name for field in fields(Parts)}
     if not isinstance(recorded, dict) or not set(recorded) <= known or not all(map(_is_name, recorded.values())):

@@ -76,6 +76,7 @@ def test_wrong_arguments_are_told(
         ("batch_invariance", "NOWHERE --input NOWHERE"),
         ("date_alignment", "NOWHERE"),
         ("decoding_speed", "--data-dir NOWHERE"),
+        ("engines", "NOWHERE --input NOWHERE"),
         ("exports", "NOWHERE --src NOWHERE --ref NOWHERE"),
         ("frontier", "NOWHERE --src NOWHERE --ref NOWHERE"),
         ("initialisation", "--data-dir NOWHERE"),
@@ -517,6 +518,22 @@ def check_engines(table: dict[str, Any], sentences: int) -> None:
             assert is_spread(row["sentences_per_second"])
             assert is_spread(row["pellucid_times_as_fast"])
             assert 0 <= row["bleu"] <= 100
+
+
+@pytest.mark.foreign
+def test_engines(run_script: Run, translator_folder: Path, lines_file: Callable[..., Path]) -> None:
+    given = [translator_folder, "--input", lines_file("in", "abc", "d", "ef"), "--rounds", 1, "--threads", 1]
+    table, lines = run_script("engines", *given, "--quick")
+    assert [*table["translating"]] == ["float32, beam 1", "float32, beam 5", "int8, beam 1", "int8, beam 5"]
+    for row in table["translating"].values():
+        assert [*row["lines_per_second"]] == ["pellucid", "directly", "own engine"]
+        assert all(is_spread(values) for values in row["lines_per_second"].values())
+        assert is_spread(row["share_of_ctranslate2"])
+        assert is_spread(row["times_as_fast_as_the_own_engine"])
+    assert [*table["from_the_shell"]] == ["ctranslate2, int8", "ctranslate2, float32", "torch"]
+    assert all(is_spread(row["cpu_seconds"]) for row in table["from_the_shell"].values())
+    assert sum("asked: 0.95" in line for line in lines) == 4
+    assert not (translator_folder / "cache").exists(), "the given folder was written to"
 
 
 @pytest.mark.foreign

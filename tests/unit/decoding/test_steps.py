@@ -9,7 +9,8 @@ import torch
 
 from pellucid.config import DecodeConfig, ModelConfig
 from pellucid.decoding.hypothesis import Found
-from pellucid.decoding.steps import Steps, length_limits, suppressed_ids
+from pellucid.decoding.ids import suppressed_ids
+from pellucid.decoding.steps import Steps, length_limits
 from pellucid.errors import DecodingError
 from tests.rounding import NETWORK
 from tests.unit.decoding.models import (

@@ -1,7 +1,9 @@
 """The sentences of a line: whatever the script, and wherever the segmenter below is known to err."""
 
+import re
 import unicodedata
 from collections.abc import Callable
+from unittest.mock import patch
 
 import pytest
 from hypothesis import given
@@ -89,6 +91,13 @@ def test_the_sentences_are_the_line(line: str, language: str) -> None:
     found = sentences(line, language)
     assert "".join(found) == line
     assert len(found) == 1 or all(any(map(str.isalpha, part)) for part in found)
+
+
+@given(st.text("aBé 1,'’-한の字.!\u0301", max_size=12) | st.from_regex(r"\A[\w ,'’-]*\W? *\Z"))
+def test_a_line_without_a_mark_is_passed_over_to_the_same_end(line: str) -> None:
+    with patch("pellucid.text.sentences._UNPARTED", re.compile("(?!)")):
+        looked_at = sentences(line)
+    assert sentences(line) == looked_at
 
 
 def test_a_language_that_is_known_decides_alone() -> None:

@@ -12,12 +12,10 @@ from torch import Tensor
 
 from pellucid.errors import CheckpointError, shown
 from pellucid.files.reading import read_settings
+from pellucid.weights.hugging_face.hub import INDEX, PICKLE, SAFETENSORS
 from pellucid.weights.pickles import check_archive, check_views
 from pellucid.weights.tensors import FLOATS, load_tensors
 
-SAFETENSORS = "model.safetensors"
-PICKLE = "pytorch_model.bin"
-INDEX = ".index.json"
 POINTER = b"version https://git-lfs"
 CONVERT = "`convert` writes the same model without a pickle"
 

@@ -7,8 +7,10 @@ from typing import Any
 
 from pellucid.config.environment import is_offline
 from pellucid.errors import CheckpointError, ConfigError, install, shown
-from pellucid.weights.hugging_face.files import INDEX, PICKLE, SAFETENSORS
 
+SAFETENSORS = "model.safetensors"
+PICKLE = "pytorch_model.bin"
+INDEX = ".index.json"
 SETTINGS = ["*.json", "*.txt", "*.model", "*.spm", "*.bpe"]
 """Settings and tokenizers. The names of tokenizers' files have few endings and many beginnings."""
 WEIGHTS = [SAFETENSORS, f"{SAFETENSORS}{INDEX}", "model-*-of-*.safetensors"]

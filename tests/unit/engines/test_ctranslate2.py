@@ -1,0 +1,244 @@
+"""The translator on CTranslate2 against Pellucid's own, on the same weights."""
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+import pellucid
+from pellucid.config import DecodeConfig
+from pellucid.errors import CheckpointError, ConfigError, DataError, DecodingError
+from pellucid.tasks.translator import Translator
+from pellucid.text.tokenizers import Tokenizers
+from pellucid.text.training_text import TrainingText
+from pellucid.text.vocabulary import Vocabulary
+from tests.rounding import NETWORK
+from tests.unit.decoding.models import random_decoder, random_model
+
+foreign = pytest.mark.foreign
+LETTERS = Vocabulary("characters", tuple(" abcdefghABCDEFGH.!"))
+SINGLE = TrainingText(sentence_ends=1.0, several_sentences=0.0, source_length=12)
+LINES = ["Bad cab.  Faded!   A bed. ", "", "a bed", "Dead beef. ", "  ", "h", "gag a cab " * 5]
+
+
+def own(seed: int = 0, **decode: Any) -> Translator:
+    """Random weights, too sharp for ties; what may not be written is as improbable as after training."""
+    model = random_model(seed, LETTERS.size, sharpness=2.0)
+    with torch.no_grad():
+        assert model.output_projection.bias is not None
+        model.output_projection.bias[[0, 1]] = -30.0
+    config = DecodeConfig(**{"beam_size": 3, "max_length": 6, "max_source_length": 20} | decode)
+    return Translator(model, Tokenizers(LETTERS, LETTERS), config, text=SINGLE)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("engines") / "model"
+    own().save(place)
+    return place
+
+
+@pytest.fixture(scope="module")
+def other(folder: Path) -> Translator:
+    return Translator.load(folder, engine="ctranslate2", threads=1)
+
+
+def of(found: list[pellucid.Translation]) -> list[Any]:
+    return [(t.text, t.tokens, [(s.source, s.text, s.length) for s in t.sentences]) for t in found]
+
+
+def scores_of(found: list[pellucid.Translation]) -> list[float]:
+    return [value for t in found for value in (t.score, *(s.score for s in t.sentences))]
+
+
+@foreign
+@pytest.mark.parametrize(
+    "options", [{}, {"segment": "off"}, {"batch_tokens": 1}, {"max_length": 2}, {"max_length": None}]
+)
+@pytest.mark.filterwarnings("ignore:.*longer than")  # one line is, so that it is cut into pieces
+def test_greedy_outputs_are_those_of_the_own_engine(folder: Path, other: Translator, options: dict[str, Any]) -> None:
+    ours = Translator.load(folder, "cpu").translate(LINES, beam_size=1, **options)
+    theirs = other.translate(LINES, beam_size=1, **options)
+    assert of(theirs) == of(ours)
+    assert scores_of(theirs) == pytest.approx(scores_of(ours), rel=NETWORK)
+    assert [len(t.sentences) for t in theirs][:2] == ([1, 0] if "segment" in options else [3, 0])
+
+
+@foreign
+@pytest.mark.parametrize("length_penalty", [0.0, 1.0, 1.7])
+def test_the_n_best_fall_and_have_the_scores_that_the_model_gives(
+    folder: Path, other: Translator, length_penalty: float
+) -> None:
+    lines = ["a bed", "Dead beef.", "h"]
+    ours = Translator.load(folder, "cpu")
+    own_best = ours.translate(lines, beam_size=4, n_best=3, length_penalty=length_penalty)
+    found = other.translate(lines, beam_size=4, n_best=3, length_penalty=length_penalty)
+    for line, translation, best in zip(lines, found, own_best, strict=True):
+        assert len(translation.alternatives) == 3
+        ranks = [t.score / (len(t.tokens) + 1) ** length_penalty for t in translation.alternatives]
+        assert ranks == sorted(ranks, reverse=True)
+        texts = [t.text for t in translation.alternatives]
+        assert len(set(texts)) == 3
+        given = ours.score([line] * 3, texts)
+        assert [t.score for t in translation.alternatives] == pytest.approx(given, rel=NETWORK)
+        # Its beams stop earlier: what it finds may be worse, and is never better.
+        assert ranks[0] <= best.score / (len(best.tokens) + 1) ** length_penalty + NETWORK
+
+
+@foreign
+def test_what_may_not_be_written_is_not_and_scores_are_still_the_models(tmp_path: Path) -> None:
+    ours = own(max_length=5)
+    with torch.no_grad():
+        assert ours.model.output_projection.bias is not None
+        ours.model.output_projection.bias[[0, 1]] = 6.0  # padding and start token are the most probable of all
+    ours.save(tmp_path / "model")
+    theirs = Translator.load(tmp_path / "model", engine="ctranslate2", threads=1)
+    lines = ["a bed", "Dead beef.", "h", "cab"]
+    found = theirs.translate(lines, beam_size=1)
+    assert of(found) == of(ours.translate(lines, beam_size=1))
+    assert [t.score for t in found] == pytest.approx(ours.score(lines, [t.text for t in found]), rel=NETWORK)
+
+
+@foreign
+def test_scores_of_given_targets(folder: Path, other: Translator) -> None:
+    ours = Translator.load(folder, "cpu")
+    sources, targets = ["a bed", "", "gag a cab", "b"], ["Dead", "cab", "", "a" * 30]
+    assert other.score(sources, targets) == pytest.approx(ours.score(sources, targets), rel=NETWORK)
+    too_long = "a" * 5000
+    assert [s.fault for s in other.scored(["a"], [too_long])] == [s.fault for s in ours.scored(["a"], [too_long])]
+    with pytest.raises(DataError, match="takes at most"):
+        other.score(["a"], [too_long])
+
+
+@foreign
+def test_what_stands_around_sources_and_targets(tmp_path: Path) -> None:
+    ours = own(source_prefix=(5,), source_suffix=(6,), target_prefix=(7, 8))
+    ours.save(tmp_path / "model")
+    theirs = Translator.load(tmp_path / "model", engine="ctranslate2", threads=1)
+    lines = ["a bed", "h"]
+    for decode in (ours.decode, DecodeConfig(max_length=6, source_end=False)):
+        expected = ours.translate(lines, decode=decode, beam_size=1)
+        found = theirs.translate(lines, decode=decode, beam_size=1)
+        assert of(found) == of(expected)
+        assert scores_of(found) == pytest.approx(scores_of(expected), rel=NETWORK)
+    assert theirs.score(lines, ["cab", "h"]) == pytest.approx(ours.score(lines, ["cab", "h"]), rel=NETWORK)
+    with pytest.raises(DecodingError, match="`target_prefix` holds the id 99"):
+        theirs.translate(lines, decode=DecodeConfig(target_prefix=(99,)))
+
+
+@foreign
+def test_its_conversion_has_its_proof_and_is_smaller_in_int8(folder: Path, other: Translator) -> None:
+    small = Translator.load(folder, engine="ctranslate2", dtype="int8", threads=1)
+    assert "in int8" in repr(small)
+    assert "in float32" in repr(other)
+    kept = {path.name.split("-")[1]: path / "model" for path in (folder / "cache").iterdir()}
+    assert (kept["int8"] / "model.bin").stat().st_size < (kept["float32"] / "model.bin").stat().st_size
+    assert '"passed": true' in (kept["float32"] / "conversion.json").read_text(encoding="utf-8")
+    assert small.translate(["a bed"])[0].sentences[0].source == "a bed"
+
+
+@foreign
+def test_it_evaluates_streams_and_is_seen_through_like_any_translator(folder: Path, other: Translator) -> None:
+    ours = Translator.load(folder, "cpu")
+    lines, references = ["a bed", "h"], ["cab", "h"]
+    assert other.evaluate(lines, references, beam_size=1).bleu == ours.evaluate(lines, references, beam_size=1).bleu
+    assert [t.text for t in other.stream(iter(lines), beam_size=1)] == [
+        t.text for t in ours.translate(lines, beam_size=1)
+    ]
+
+
+@foreign
+def test_no_torch_is_imported_once_a_conversion_is_kept(folder: Path, other: Translator, tmp_path: Path) -> None:
+    (tmp_path / "in").write_text("a bed\nh\n", encoding="utf-8")
+    how = f"'--engine', 'ctranslate2', '--output', '{tmp_path / 'out'}'"
+    python = f"""
+import sys, pellucid
+from pellucid.cli.main import main
+t = pellucid.Translator.load({str(folder)!r}, engine="ctranslate2")
+t.translate(["a bed"]), t.score(["a"], ["b"]), repr(t)
+assert main(["translate", {str(folder)!r}, "--input", {str(tmp_path / "in")!r}, {how}, "--json", "--threads", "1"]) == 0
+assert main(["score", {str(folder)!r}, "--src", {str(tmp_path / "in")!r}, "--tgt", {str(tmp_path / "in")!r}, {how},
+             "--fresh"]) == 0
+print("torch" in sys.modules)
+"""
+    ran = subprocess.run([sys.executable, "-c", python], capture_output=True, text=True, check=False)
+    assert (ran.returncode, ran.stdout, ran.stderr) == (0, "False\n", "")
+
+
+@foreign
+@pytest.mark.parametrize(
+    ("use", "said"),
+    [
+        (lambda t: t.model, "has no model of PyTorch"),
+        (lambda t: t.trace("a"), "cannot be traced"),
+        (lambda t: t.save("x"), "cannot be saved"),
+        (lambda t: t.sample(["a"]), "does not draw"),
+        (lambda t: t.translate(["a"], search=pellucid.beam_search), "takes none as `search=`"),
+        (lambda t: pellucid.align(t, ["a"], ["b"]), "cannot be traced"),
+        (lambda t: pellucid.ablate(t, ["a"], ["b"]), "has no model of PyTorch"),
+        (lambda t: pellucid.view(t.trace("a")), "cannot be traced"),
+    ],
+)  # fmt: skip
+def test_what_it_cannot_do_is_said_with_what_can(other: Translator, use: Any, said: str) -> None:
+    with pytest.raises(ConfigError, match="a translator on CTranslate2 .*" + said) as error:
+        use(other)
+    assert error.value.hint == 'load it with `engine="torch"`, which is the default'
+
+
+@foreign
+@pytest.mark.parametrize(
+    ("how", "said", "hint"),
+    [
+        ({"dtype": "int4"}, "dtype `int4` is unknown to CTranslate2; did you mean `int8`", "float32, int8"),
+        ({"device": "mps"}, "device `mps` is none that CTranslate2 has here", "auto, cpu"),
+        ({"parts": pellucid.Parts()}, "`parts=` are modules of PyTorch", 'engine="torch"'),
+        ({"threads": 0}, "`threads=0` must be at least 1", ""),
+        ({"source_language": "de"}, "`source_language` (`de`) means nothing", ""),
+    ],
+)
+def test_what_cannot_be_opened(folder: Path, how: dict[str, Any], said: str, hint: str) -> None:
+    with pytest.raises(ConfigError) as error:
+        Translator.load(folder, engine="ctranslate2", **how)
+    assert said in str(error.value)
+    assert hint in error.value.hint
+
+
+@foreign
+def test_a_model_that_it_cannot_express_is_refused_and_nothing_stays(tmp_path: Path) -> None:
+    model = random_model(0, LETTERS.size, qk_norm=True)
+    Translator(model, LETTERS).save(tmp_path / "model")
+    with pytest.raises(ConfigError, match=r"`qk_norm`.* has no place in CTranslate2") as error:
+        Translator.load(tmp_path / "model", engine="ctranslate2")
+    assert 'engine="torch"' in error.value.hint
+    assert not any((tmp_path / "model" / "cache").iterdir())
+
+
+@foreign
+def test_a_model_for_something_else_is_refused(tmp_path: Path) -> None:
+    pellucid.LanguageModel(random_decoder(0, LETTERS.size), LETTERS).save(tmp_path / "model")
+    with pytest.raises(CheckpointError, match="holds a language model, not a translator"):
+        Translator.load(tmp_path / "model", engine="ctranslate2")
+
+
+def test_without_the_extra_it_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    own().save(tmp_path / "model")
+    monkeypatch.setitem(sys.modules, "ctranslate2", None)
+    with pytest.raises(ConfigError, match="CTranslate2 is not installed") as error:
+        Translator.load(tmp_path / "model", engine="ctranslate2")
+    assert "[ct2]" in error.value.hint
+
+
+def test_engines_that_there_are_not(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match='unknown `engine="ctranslate"`; did you mean `ctranslate2`'):
+        Translator.load(tmp_path, engine="ctranslate")  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match="`threads=2` is for another engine than PyTorch"):
+        Translator.load(tmp_path, threads=2)
+
+    class Mine(Translator):
+        pass
+
+    with pytest.raises(ConfigError, match="opens a translator of its own kind, and no Mine"):
+        Mine.load(tmp_path, engine="ctranslate2")
