@@ -92,6 +92,14 @@ Dtype = Annotated[
     Choices.of("float32", "bfloat16", "float16"),
 ]
 Threads = Annotated[int | None, optional("N", "processor cores that its arithmetic may take", "all")]
+ThreadsOfAWorker = Annotated[
+    int | None,
+    optional("N", "processor cores that its arithmetic may take; with --workers each one's", "all, or an equal share"),
+]
+Workers = Annotated[
+    int,
+    tyro.conf.arg(metavar="N", help="processes that answer lines side by side, each with the model; for many lines"),
+]
 Input = Annotated[str, tyro.conf.arg(metavar="FILE", help="lines to read; - is standard input")]
 Output = Annotated[str, tyro.conf.arg(metavar="FILE", help="where to write; - is standard output")]
 OnBadLines = Annotated[
@@ -123,22 +131,28 @@ PictureWidth = Annotated[
 ]
 
 
-def prepare_process(threads: int | None) -> None:
+def prepare_process(threads: int | None, workers: int = 1) -> int | None:
     """Sets what a command wants of its process: freed memory that is kept, and the threads of its arithmetic.
 
-    `threads` None: as many as PyTorch takes, which is all cores. Raises ConfigError for fewer than one.
+    Returns the threads of each worker; where there are several, the process itself computes nothing, and takes one.
+    `threads` None: as many as PyTorch takes, which is all cores, or a worker's share of them. Raises ConfigError for
+    fewer than one of either.
     """
     from pellucid.process import keep_freed_memory
 
-    if threads is not None:
-        import torch
-
-        from pellucid.errors import ConfigError, argument
-
-        if threads < 1:
-            raise ConfigError(f"{argument('threads', threads)} must be at least 1")
-        torch.set_num_threads(threads)
     keep_freed_memory()
+    if threads is None and workers == 1:
+        return None
+    import torch
+
+    from pellucid.errors import ConfigError, argument
+
+    for name, count in (("workers", workers), ("threads", threads)):
+        if count is not None and count < 1:
+            raise ConfigError(f"{argument(name, count)} must be at least 1")
+    each = threads or max(1, torch.get_num_threads() // workers)
+    torch.set_num_threads(1 if workers > 1 else each)
+    return each
 
 
 def at_revision(model: str, revision: str | None) -> str:

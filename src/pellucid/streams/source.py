@@ -70,6 +70,11 @@ class LineSource:
         return lines
 
     @property
+    def is_ready(self) -> bool:
+        """True where take() would not wait for who feeds a pipe."""
+        return self._arrivals is None or self._arrivals.is_ready
+
+    @property
     def digest(self) -> str:
         """The SHA-256 of all lines that were taken."""
         return self._hash.hexdigest()
@@ -180,6 +185,11 @@ class PairSource:
                 "line n of each file must belong to the same sentence",
             )
         return []
+
+    @property
+    def is_ready(self) -> bool:
+        """True where both are."""
+        return self._first.is_ready and self._second.is_ready
 
     @property
     def digest(self) -> str:
