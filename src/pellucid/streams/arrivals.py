@@ -14,14 +14,13 @@ class Arrivals:
     whether there is anything in it."""
 
     def __init__(self, lines: Iterator[bytes]) -> None:
-        """The thread begins to read when lines are asked for: until then the process may be copied without it."""
-        self._source = lines
-        self._reader: threading.Thread | None = None
         self._lines: deque[bytes] = deque()
         self._bytes = 0
         self._changed = threading.Condition()
         self._ended = False
         self._error: BaseException | None = None
+        # A daemon: a process whose work is done does not wait for who feeds its pipe.
+        threading.Thread(target=self._read, args=(lines,), daemon=True).start()
 
     @property
     def is_ready(self) -> bool:
@@ -33,10 +32,6 @@ class Arrivals:
 
         Raises what the reading raised, after the lines before it.
         """
-        if self._reader is None:
-            # A daemon: a process whose work is done does not wait for who feeds its pipe.
-            self._reader = threading.Thread(target=self._read, args=(self._source,), daemon=True)
-            self._reader.start()
         with self._changed:
             while not self._lines and not self._ended:
                 self._changed.wait()

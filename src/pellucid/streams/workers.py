@@ -107,8 +107,8 @@ class Workers(Generic[Line, Answer]):
                     raise failure
                 return
             looks = not ended and self._idle and number - first < most
-            for connection in wait(list(self._processes), SECONDS_BETWEEN_LOOKS if looks else None):
-                assert isinstance(connection, Connection)
+            spoken = wait(list(self._processes), SECONDS_BETWEEN_LOOKS if looks else None)
+            for connection in (each for each in self._processes if each in spoken):
                 outcome = self._receive(connection)
                 ended = ended or outcome.error is not None  # what comes behind it is not wanted
                 done[given.pop(connection, first)] = outcome
