@@ -26,6 +26,7 @@ ORDER = (
     ("analysis", "streams"),
     ("views",),
     ("conversion", "demo"),
+    ("measuring",),
     ("cli",),
 )
 NEVER = {"decoding": {"text"}, "data": {"model"}}

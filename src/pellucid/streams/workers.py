@@ -76,6 +76,11 @@ class Workers(Generic[Line, Answer]):
                 self._processes[ours] = process
         self._idle = list(self._processes)
 
+    @property
+    def pids(self) -> list[int]:
+        """The numbers of their processes."""
+        return [process.pid or 0 for process in self._processes.values()]
+
     def answered(self, stretches: Stretches[Line], is_ready: Callable[[], bool]) -> Iterator[Sequence[Answer]]:
         """Yields the answers of each stretch, in their order.
 
@@ -233,7 +238,7 @@ def answering_by(
             f"{argument('workers', workers)} share the cores of a processor among them, and the model is on {device}",
             'leave it out, or give `device="cpu"`',
         )
-    forks = _may_be_copied()
+    forks = may_be_copied()
     opened = partial(_given, task) if forks else load
     ready = partial(_ready, opened, threads, options)
     running: Workers[Any, Any] = Workers(workers, ready, "fork" if forks else "spawn")
@@ -243,7 +248,7 @@ def answering_by(
         running.stop()
 
 
-def _may_be_copied() -> bool:
+def may_be_copied() -> bool:
     """Tells whether this process has no threads but this one, so that a copy of it lacks nothing and may compute.
 
     Copies start at once, and share the memory of the weights. Outside Linux the system's libraries start threads

@@ -189,8 +189,7 @@ def test_a_worker_ends_when_its_parent_is_gone(tmp_path: Path) -> None:
     if (parent := os.fork()) == 0:
         try:
             running: Workers[str, str] = Workers(2, ready, "fork")
-            pids = [str(process.pid) for process in running._processes.values()]
-            (tmp_path / "pids").write_text(" ".join(pids), encoding="utf-8")
+            (tmp_path / "pids").write_text(" ".join(map(str, running.pids)), encoding="utf-8")
         finally:
             os._exit(0)
     os.waitpid(parent, 0)
@@ -222,6 +221,6 @@ def test_workers_share_a_processor_and_no_other_device() -> None:
 
 def test_a_process_with_threads_is_not_copied(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module.os, "listdir", lambda path: ["1", "2"])
-    assert not module._may_be_copied()
+    assert not module.may_be_copied()
     monkeypatch.setattr(module.sys, "platform", "darwin")
-    assert not module._may_be_copied()
+    assert not module.may_be_copied()
