@@ -32,9 +32,9 @@ def bench(
 
     from rich.console import Console
 
+    from pellucid.cli.bench_report import report
     from pellucid.cli.terminal import fitted, is_fitted
     from pellucid.measuring.bench import bench as measure
-    from pellucid.measuring.report import report
     from pellucid.process import keep_freed_memory
 
     keep_freed_memory()

@@ -35,13 +35,13 @@ PEAKS = {"float32": torch.float32, "bfloat16": torch.bfloat16, "int8": torch.int
 ENGINES = {"torch": ("float32", "bfloat16"), "ctranslate2": ("float32", "int8")}
 """The types of each engine that are tried."""
 GAIN_OF_BFLOAT16 = 1.1
-"""How many times as fast as float32's its products must be for it to be tried."""
+"""The least ratio of its products' speed to float32's for it to be tried."""
 MOST_WORKERS = 8
 FEWEST_LINES, MOST_LINES = 4, 2000
 FIRST_LINES = {False: 8, True: 1}
 """The lines for each process in turns that do not count: together, and one at a time."""
 MOST_BEHIND = 4
-"""How many times as slow as the fastest of its mode a side may be in them, and still be measured."""
+"""The most times as slow as the fastest of its mode that a side may be in them, and still be measured."""
 LEAST_SHARE = 1 / 3
 """The part of the time that is kept for the turns that count, however long the others took."""
 NEW_TOKENS = 32
@@ -93,12 +93,12 @@ class Ask:
 
 @dataclass(frozen=True)
 class Told:
-    """What came of it."""
+    """The time and the tokens that some lines took."""
 
     tokens: int
-    """Those that were written; of a classifier those that were read."""
+    """The tokens that were written; of a classifier those that were read."""
     seconds: list[float]
-    """Of each line, where they come one at a time."""
+    """The time of each line, where they come one at a time; else of all."""
 
 
 @dataclass(frozen=True)
@@ -112,7 +112,7 @@ class Row:
     lines_per_second: dict[str, float]
     tokens_per_second: dict[str, float]
     share_of_peak: float | None
-    """Of the products with weights that Pellucid's own arithmetic takes, at float32's peak in the same rounds."""
+    """The speed of the products with weights that our own arithmetic takes, to float32's peak in the same rounds."""
     seconds_a_line: dict[str, float] | None
     """One at a time: the spread over all lines, with what 95 in 100 stay under."""
     memory_megabytes: float | None

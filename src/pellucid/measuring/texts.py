@@ -12,6 +12,7 @@ from pellucid.data.parallel import ParallelText, held_out_text, parallel_texts
 from pellucid.errors import DataError, PellucidError
 
 MOST_LINES = 2000
+OWN = "sentences that come with pellucid"
 NAMES = {"valid": "validation", "test": "test", "train": "training"}
 
 
@@ -36,7 +37,7 @@ def measured_text(folder: Path, task: Task, input: str | None) -> tuple[list[str
                 return lines, f"the run's {NAMES[name]} text, {text.src}"
         except PellucidError:  # it is no run, or its texts have gone
             continue
-    return own_sentences(), "sentences that come with pellucid: give --input for some of your own"
+    return own_sentences(), OWN
 
 
 def _text(data: DataConfig, name: str, alone: bool) -> ParallelText | None:

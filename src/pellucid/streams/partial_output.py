@@ -42,7 +42,7 @@ class Countable(Protocol):
 
 @dataclass(frozen=True)
 class Reached:
-    """How far a source had been read: so many lines, with this digest."""
+    """The place up to which a source had been read: so many lines, with this digest."""
 
     number: int
     digest: str

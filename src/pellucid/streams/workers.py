@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 Line = TypeVar("Line")
 Answer = TypeVar("Answer")
 Stretches = Iterator[tuple[int, list[Line]]]
-"""How many lines came before, and some lines."""
+"""The number of lines before, and some lines."""
 Answering = Callable[[list[Line], int], Sequence[Answer]]
 """Answers some lines, of which so many came before."""
 
@@ -33,12 +33,12 @@ MOST_AHEAD = 4
 SECONDS_BETWEEN_LOOKS = 0.01
 """For how long a line that comes through a pipe may lie there while others are being answered."""
 IGNORED = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGBREAK") if hasattr(signal, name))
-"""What a terminal or a supervisor sends to all processes of a command: its first one decides what becomes of it."""
+"""The signals that a terminal or a supervisor sends to all processes of a command: the first one decides."""
 
 
 @dataclass(frozen=True)
 class _Outcome(Generic[Answer]):
-    """What a worker sends back for a stretch."""
+    """The message that a worker sends back for a stretch."""
 
     answers: Sequence[Answer]
     error: Exception | None

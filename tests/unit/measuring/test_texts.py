@@ -7,7 +7,7 @@ import pytest
 from pellucid.config import TASKS
 from pellucid.conversion.proof import own_sentences
 from pellucid.errors import DataError
-from pellucid.measuring.texts import measured_text
+from pellucid.measuring.texts import OWN, measured_text
 
 TRANSLATE = TASKS["translate"]
 
@@ -22,7 +22,7 @@ def test_a_run_has_text_of_its_own(finished_run: Path) -> None:
 def test_without_any_there_are_our_own_sentences(tmp_path: Path) -> None:
     lines, origin = measured_text(tmp_path, TRANSLATE, None)
     assert lines == own_sentences()
-    assert "--input" in origin
+    assert origin == OWN
 
 
 def test_what_is_given_wins_without_its_blank_lines(finished_run: Path, tmp_path: Path) -> None:

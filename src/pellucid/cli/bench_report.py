@@ -1,10 +1,11 @@
-"""What was measured of a model's speed, in words, and which command to use."""
+"""The report of `pellucid bench`: what was measured, in words, and which command to use."""
 
 from collections.abc import Sequence
 from shlex import quote
 
 from pellucid.config import TASKS
 from pellucid.measuring.bench import ROUNDS, Bench, Row
+from pellucid.measuring.texts import OWN
 from pellucid.measuring.times import in_words
 
 UNITS = {"translate": "sentences", "classify": "texts", "generate": "texts"}
@@ -16,12 +17,13 @@ def report(bench: Bench) -> list[str]:
     task, unit = TASKS[model["task"]], UNITS[model["task"]]
     layers = " + ".join(str(n) for n in (model["encoder_layers"], model["decoder_layers"]) if n)
     peaks = ", ".join(f"{name} {in_words(values)}" for name, values in bench.peak_gflops.items())
+    hint = " (--input takes your own, which is better)" if bench.text["from"] == OWN else ""
     lines = [
         f"model: {task.noun}, {model['parameters']:,} parameters ({model['megabytes']:,} MB), {model['family']}, "
         f"{layers} layers of {model['d_model']:,}, vocabulary {model['vocabulary']:,}",
         f"machine: {machine['cpu']}, {machine['threads']} of {machine['cores']} cores",
         f"peak of matrix products in GFLOP/s: {peaks}",
-        f"text: {bench.text['from']}; {bench.text['lines']:,} lines of {bench.text['tokens_a_line']} tokens",
+        f"text: {bench.text['from']}{hint}; {bench.text['lines']:,} lines of {bench.text['tokens_a_line']} tokens",
     ]
     for mode in dict.fromkeys(row.mode for row in bench.rows):
         rows = [row for row in bench.rows if row.mode == mode]
