@@ -40,8 +40,15 @@ class TrainConfig(Settings):
     """Weight of the divergence between two passes with different dropout (R-Drop, Liang et al. 2021); 0: one pass."""
     grad_clip: float = 0.0
     """Largest norm of the gradient; 0: no clipping."""
+    optimizer: Literal["adam", "muon"] = "adam"
+    """adam: section 5.3 of the paper. muon: orthogonal steps for the matrices of the layers (Jordan et al. 2024), and
+    Adam for all else."""
+    muon_learning_rate: float = 0.01
+    """The highest rate of those matrices, where `learning_rate` is that of all else; it follows the same schedule."""
+    muon_momentum: float = 0.95
+    """Decay of those gradients' mean."""
     weight_decay: float = 0.0
-    """Decoupled weight decay of the matrices (AdamW)."""
+    """Decoupled weight decay of the matrices."""
     adam_beta1: float = 0.9
     """Decay of the gradient's mean."""
     adam_beta2: float = 0.98
@@ -93,7 +100,9 @@ class TrainConfig(Settings):
             object.__setattr__(self, "best_by", "score")
         counts = ("steps", "batch_tokens", "accumulate", "warmup_steps", "average")
         check_at_least(self, (*counts, "validate_every", "save_every", "log_every"), 1)
-        check_probabilities(self, ("label_smoothing", "adam_beta1", "adam_beta2", "ema_decay", "decay_fraction"))
+        check_probabilities(
+            self, ("label_smoothing", "adam_beta1", "adam_beta2", "muon_momentum", "ema_decay", "decay_fraction")
+        )
         not_negative = (
             "grad_clip",
             "weight_decay",
@@ -109,6 +118,8 @@ class TrainConfig(Settings):
             raise ConfigError(f"`seed` ({shown(self.seed)}) must be at most {MOST_SEED:,}")
         if self.learning_rate is not None and not self.learning_rate > 0:
             raise ConfigError(f"`learning_rate` ({self.learning_rate}) must be above 0")
+        if not self.muon_learning_rate > 0:
+            raise ConfigError(f"`muon_learning_rate` ({self.muon_learning_rate}) must be above 0")
         if self.keep_every % self.save_every:
             raise ConfigError(
                 f"`keep_every` ({self.keep_every}) must be a multiple of `save_every` ({self.save_every}), since only "

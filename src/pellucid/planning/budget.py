@@ -72,6 +72,7 @@ class Plan:
         model, train = self.recipe.model, self.recipe.train
         speeds = ", ".join(f"{pace.tokens_per_second:,.0f} in {name}" for name, pace in self.paces.items())
         rate = "the paper's" if train.learning_rate is None else f"{train.learning_rate:g}"
+        matrices = f" (Muon's {train.muon_learning_rate:g})" if train.optimizer == "muon" else ""
         fall = f", falling over the last {train.decay_fraction:.0%}" if train.schedule == "stable" else ""
         weighted = " an epoch (`data.weights`)" if self.recipe.data.weights else ""
         left_out = f" (about {self.facts.left_out:,} more are too long)" if self.facts.left_out else ""
@@ -88,7 +89,7 @@ class Plan:
             f"{model.num_decoder_layers} decoder layers, dropout {model.dropout:g}",
             "training": f"{most} {train.steps:,} steps of {train.batch_tokens * train.accumulate:,} tokens, "
             f"{self.tokens / self.facts.tokens:.1f} epochs, in {train.precision}",
-            "rate": f"{rate}, {train.schedule}{fall}",
+            "rate": f"{rate}{matrices}, {train.schedule}{fall}",
             "given": self.request.given or "no setting: all follows from the data and the time",
             "expected": self._expected,
         }
@@ -142,7 +143,7 @@ def plan_budget(
     seconds = min(LONGEST_PACE, request.seconds / 100)
     recipe = replace(recipe, model=find_model_config(recipe, tokenizers))
     shard = replace(shard, framing=Framing.of(recipe.decode, recipe.model))
-    general = {"model.norm": "pre", "train.schedule": "stable", "train.grad_clip": 1.0}
+    general = {"model.norm": "pre", "train.optimizer": "muon", "train.schedule": "stable", "train.grad_clip": 1.0}
     recipe = _applied(recipe, general, request.fixed)
 
     def measured(model: ModelConfig, batch_tokens: int) -> dict[str, Pace]:
@@ -218,10 +219,11 @@ def _settings(recipe: Recipe, request: Request, pace: Pace) -> dict[str, Any]:
     if "train.steps" in request.fixed:
         steps = train.steps
     # noam has a rate of its own, and takes no other.
-    rate, warmup = rules.learning_rate(d_model), rules.warmup_steps(steps)
+    rate, matrices, warmup = rules.learning_rate(d_model), rules.MUON_RATE, rules.warmup_steps(steps)
     if request.starts_from:
-        rate, warmup = rate / rules.GENTLER, max(1, warmup // rules.SHORTER)
+        rate, matrices, warmup = rate / rules.GENTLER, matrices / rules.GENTLER, max(1, warmup // rules.SHORTER)
     return ({} if train.schedule == "noam" else {"train.learning_rate": rate}) | {
+        "train.muon_learning_rate": matrices,
         "train.steps": steps,
         "train.budget": seconds if by_clock else 0.0,
         "train.warmup_steps": warmup,

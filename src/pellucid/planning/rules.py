@@ -37,6 +37,8 @@ LEAST_OVERLAP = 0.2
 """Sides with fewer letters in common have a vocabulary each."""
 DROPOUTS = ((0.0, 0.1), (4.0, 0.1), (10.0, 0.15), (20.0, 0.2), (40.0, 0.25), (80.0, 0.3))
 """Dropout by how often the corpus will be seen; in between, in proportion."""
+MUON_RATE = 0.01
+"""The highest rate of the layers' matrices, whatever the width: a step of Muon has the same spectral norm in each."""
 GENTLER = 20.0
 """The factor by which the rate is lower where training goes on from trained weights: what they know survives it."""
 SHORTER = 10

@@ -26,6 +26,7 @@ from pellucid.tasks.languages import check_languages, speaking
 from pellucid.tasks.task import model_folder, tokenizers_of
 from pellucid.text.tokenizer import OWN_KIND
 from pellucid.text.tokenizers import Tokenizers
+from pellucid.training.schedule import peak_rate
 from pellucid.weights.folder import WEIGHTS, SavedModel, is_described, read_config
 from pellucid.weights.opening import open_folder
 
@@ -197,10 +198,11 @@ def with_gentle_rate(recipe: Recipe, given: Collection[str], stored: Recipe | No
     if train.schedule == "noam" and "train.schedule" in given:
         return recipe
     if "train.learning_rate" not in given:
-        peak = train.learning_rate or (recipe.model.d_model * train.warmup_steps) ** -0.5
-        changes["learning_rate"] = peak / GENTLER
+        changes["learning_rate"] = peak_rate(train, recipe.model.d_model) / GENTLER
         if "train.final_learning_rate" not in given:
             changes["final_learning_rate"] = train.final_learning_rate / GENTLER
+        if train.optimizer == "muon" and "train.muon_learning_rate" not in given:
+            changes["muon_learning_rate"] = train.muon_learning_rate / GENTLER
         if train.schedule == "noam":
             changes["schedule"] = "inverse_sqrt"
     return replace(recipe, train=replace(train, **changes))

@@ -21,6 +21,7 @@ from pellucid.data.shards import Shard
 from pellucid.data.subword_sampling import SubwordSampling
 from pellucid.model.families import Model, SequenceClassifier
 from pellucid.training import events
+from pellucid.training.adam import PaperAdam
 from pellucid.training.events import CheckpointEvent, EndEvent, Hooks, StepEvent, ValidationEvent
 from pellucid.training.failures import diverged, in_parts, is_out_of_memory, not_finite, too_long_for_memory
 from pellucid.training.interrupts import Interrupted, Interrupts
@@ -29,7 +30,6 @@ from pellucid.training.loss import Loss, check_losses, make_loss, name_of
 from pellucid.training.optimizer import (
     MovingAverage,
     Optimizer,
-    PaperAdam,
     Tensors,
     check_optimizer,
     make_optimizer,

@@ -1,7 +1,7 @@
-"""Section 5.3: Adam, its state on its way into a checkpoint and back, and the moving average of what it makes.
+"""The optimizer, its state on its way into a checkpoint and back, and the moving average of what it makes.
 
-Any other optimizer of PyTorch's kind takes Adam's place as an object. Its whole `state_dict` is saved without pickle:
-tensors as safetensors, numbers and the structure around them as JSON.
+Any other optimizer of PyTorch's kind takes the place of the settings' own as an object. Its whole `state_dict` is saved
+without pickle: tensors as safetensors, numbers and the structure around them as JSON.
 """
 
 import inspect
@@ -14,51 +14,31 @@ from torch import Tensor, nn
 
 from pellucid.config import TrainConfig
 from pellucid.errors import CheckpointError, ConfigError
+from pellucid.training.adam import PaperAdam, hyperparameters
 from pellucid.training.loss import name_of
+from pellucid.training.muon import Muon
 from pellucid.weights.tensors import parameters
 
 Tensors = dict[str, Tensor]
 Table = dict[str, Any]
 """A table that JSON can hold."""
 Optimizer = torch.optim.Optimizer
-MOMENTS = ("exp_avg", "exp_avg_sq", "step")
-"""Adam's state of each parameter."""
+MOMENTS = ("exp_avg", "exp_avg_sq", "step", "momentum_buffer")
+"""The state of a parameter: of one that is Adam's the first three, of one that is Muon's the last."""
 OF_LOSS = "loss."
 """Begins the name of a parameter that belongs to the loss."""
 
 
-class PaperAdam(torch.optim.AdamW):
-    """Adam as section 5.3 has it, from the settings, in PyTorch's fused form.
-
-    AdamW without weight decay is Adam; weight decay, where there is some, is for matrices alone.
-    """
-
-    def __init__(self, trained: list[nn.Parameter], config: TrainConfig) -> None:
-        groups = [
-            {"params": [p for p in trained if p.dim() > 1], "weight_decay": config.weight_decay},
-            {"params": [p for p in trained if p.dim() <= 1], "weight_decay": 0.0},
-        ]
-        super().__init__(
-            [g for g in groups if g["params"]], lr=0.0, betas=(config.adam_beta1, config.adam_beta2),
-            eps=config.adam_eps, fused=True,
-        )  # fmt: skip
-        self.as_made: list[Table] = hyperparameters(self)
-
-
 def make_optimizer(model: nn.Module, config: TrainConfig, loss: object = None) -> PaperAdam:
-    """Returns Adam over the trainable parameters of the model, and of a loss that has some."""
-    return PaperAdam([p for p in named_parameters(model, loss).values() if p.requires_grad], config)
+    """Returns the settings' optimizer over the trainable parameters of the model, and of a loss that has some."""
+    trained = [p for p in named_parameters(model, loss).values() if p.requires_grad]
+    return Muon(model, trained, config) if config.optimizer == "muon" else PaperAdam(trained, config)
 
 
 def named_parameters(model: nn.Module, loss: object = None) -> dict[str, nn.Parameter]:
     """Returns what an optimizer may hold: the parameters of the model, and of a loss that is a module."""
     of_loss = loss.named_parameters() if isinstance(loss, nn.Module) else ()
     return dict(model.named_parameters()) | {OF_LOSS + name: p for name, p in of_loss}
-
-
-def hyperparameters(optimizer: Optimizer) -> list[Table]:
-    """Returns the settings of each group of parameters, but for the rate, which is the schedule's."""
-    return [{k: v for k, v in group.items() if k not in ("params", "lr")} for group in optimizer.param_groups]
 
 
 def check_optimizer(optimizer: Any, known: Mapping[str, nn.Parameter]) -> str:
@@ -127,7 +107,7 @@ def saved_state(optimizer: Optimizer, known: Mapping[str, nn.Parameter]) -> tupl
     """
     if isinstance(optimizer, PaperAdam) and optimizer.as_made == hyperparameters(optimizer):
         held = {name: optimizer.state[p] for name, p in known.items() if p in optimizer.state}
-        return {f"{moment}.{name}": state[moment] for name, state in held.items() for moment in MOMENTS}, None
+        return {f"{moment}.{name}": kept for name, state in held.items() for moment, kept in state.items()}, None
     packing = _Packing(optimizer, known)
     state = packing.packed(optimizer.state_dict())
     return packing.tensors, {"optimizer": name_of(optimizer), "parameters": packing.names, "state": state}
@@ -142,9 +122,10 @@ def restore_state(
             raise _another("the Adam of the settings", name_of(optimizer))
         optimizer.state.clear()
         for name, parameter in known.items():
-            if f"step.{name}" in tensors:
-                # Fused Adam counts steps in single precision, beside the parameter.
-                optimizer.state[parameter] = {m: tensors[f"{m}.{name}"].to(parameter.device) for m in MOMENTS}
+            # Fused Adam counts steps in single precision, beside the parameter.
+            state = {m: tensors[f"{m}.{name}"].to(parameter.device) for m in MOMENTS if f"{m}.{name}" in tensors}
+            if state:
+                optimizer.state[parameter] = state
         return
     held = _held(optimizer)
     names, device = _names(held, known), held[0].device

@@ -48,6 +48,11 @@ def fall_from(step: int, config: TrainConfig) -> Ending:
     return Ending(step, step + max(1, round(step * config.decay_fraction / (1 - config.decay_fraction))))
 
 
+def peak_rate(config: TrainConfig, d_model: int) -> float:
+    """Returns the highest rate: the settings', or that of equation 3 of the paper, which it has after warm-up."""
+    return config.learning_rate or (d_model * config.warmup_steps) ** -0.5
+
+
 def learning_rate(step: int, config: TrainConfig, d_model: int, ending: Ending | None = None) -> float:
     """Returns the rate of `step`, counted from 1; `ending` is the planned one unless another is given.
 
@@ -57,7 +62,7 @@ def learning_rate(step: int, config: TrainConfig, d_model: int, ending: Ending |
     does, and the length may be decided late).
     """
     warmup, ending = config.warmup_steps, ending or planned_ending(config)
-    peak = config.learning_rate or (d_model * warmup) ** -0.5
+    peak = peak_rate(config, d_model)
     if config.schedule == "stable" and step > ending.falls_at:
         # A fall that begins within warm-up starts from the rate that it finds.
         return peak * min(1.0, ending.falls_at / warmup) * _left(step, ending.falls_at, ending.last_step)

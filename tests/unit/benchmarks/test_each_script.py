@@ -87,12 +87,14 @@ def test_wrong_arguments_are_told(
         ("page_tokens", "--data-dir NOWHERE --quick"),
         ("paired_bootstrap", "--a NOWHERE --b NOWHERE --ref NOWHERE"),
         ("sentences_a_line", "NOWHERE"),
+        ("speedrun", "table --out NOWHERE"),
         ("sst2", "--data-dir NOWHERE"),
         ("threads", "--model NOWHERE"),
         ("time_budget", "--budget soon --data-dir NOWHERE"),
         ("tiny_shakespeare", "--data-dir NOWHERE"),
         ("training_speed", "--data-dir NOWHERE"),
         ("two_trees", "--before NOWHERE --data-dir NOWHERE"),
+        ("where_time_goes", "--data-dir NOWHERE"),
     ],
 )
 def test_files_that_are_not_there_are_told(
@@ -345,6 +347,67 @@ def test_threads(run_script: Run, translator_folder: Path) -> None:
 
 
 @pytest.mark.slow
+def test_growth(script: Callable[[str], ModuleType], run_script: Run, tmp_path: Path) -> None:
+    growth = script("growth")
+    for name in ("training by length", "beam of 5 by length", "decoding by beam"):
+        found = growth.point(growth.DIMENSIONS[name], 8, 1)
+        assert (found["size"], found["seconds"] > 0, found["megabytes"] >= 0) == (8, True, True)
+    points = [{"size": size, "seconds": 1e-3 * size**2, "megabytes": 7.0 * size} for size in (1, 8, 16, 32, 64)]
+    points[0]["seconds"] = 9.0  # what a call costs before a size counts is no growth
+    assert (growth.exponent(points, "seconds"), growth.exponent(points, "megabytes")) == (2.0, 1.0)
+    slopes = {"time": {"exponent": 2.0}, "memory": {"exponent": None}}
+    growth.picture([{"what": "it", "unit": "sizes", "points": points} | slopes]).svg(tmp_path / "growth.svg")
+    assert "it, s: slope 2" in (tmp_path / "growth.svg").read_text(encoding="utf-8")
+
+
+@pytest.mark.slow
+def test_where_time_goes(run_script: Run, data_dir: Path, translator_folder: Path) -> None:
+    arguments = ("--data-dir", data_dir, "--model", translator_folder, "--quick", "--rounds", 1)
+    table, _ = run_script("where_time_goes", *arguments)
+    found = [table["training"], *table["decoding"].values()]
+    assert len(found) == 5
+    for work in found:
+        assert sum(kind["share"] for kind in work["kinds"].values()) == pytest.approx(1, abs=0.01)
+        assert work["kinds"]["products of weights"]["milliseconds"] > 0
+
+
+def test_kinds_of_operators(script: Callable[[str], ModuleType]) -> None:
+    kind_of = script("where_time_goes").kind_of
+    assert [kind_of(f"aten::{name}") for name in ("addmm", "bmm", "_softmax_backward_data", "mul", "index_select")] == [
+        "products of weights", "products of attention", "softmax", "element by element", "copies and choices",
+    ]  # fmt: skip
+    assert (
+        kind_of("autograd::engine::evaluate_function: AddmmBackward0")
+        == kind_of("AddmmBackward0")
+        == "Python and calls"
+    )
+
+
+@pytest.mark.slow
+def test_growth_of_a_corpus(run_script: Run) -> None:
+    table, lines = run_script("growth", "--only", "starting by corpus", "--quick")
+    ((row,), (first, second)) = table["growth"], table["growth"][0]["points"]
+    assert [first["size"], second["size"]] == [3000, 10_000]
+    assert len(lines) == 2
+    assert row["time"]["at_most"] == 1.0
+
+
+def test_speedrun(run_script: Run, script: Callable[[str], ModuleType], data_dir: Path, tmp_path: Path) -> None:
+    sizes = [f"model.{name}=2" for name in ("d_model", "num_heads", "num_encoder_layers", "num_decoder_layers")]
+    small = [word for setting in (*sizes, "data.vocab_size=300") for word in ("--set", setting)]
+    arguments = ("--data-dir", data_dir, "--out", tmp_path, *small)
+    for attempt, steps in (("muon", 2), ("muon", 3), ("adam", 2)):
+        table, lines = run_script("speedrun", "train", "--attempt", attempt, "--steps", steps, *arguments)
+        assert table["run"]["steps"] == steps
+        assert lines[-1].startswith(f"{attempt}-{steps}-1: BLEU ")
+    table, _ = run_script("speedrun", "table", "--out", tmp_path)
+    runs = {row["attempt"]: [run["steps"] for run in row["runs"]] for row in table["attempts"]}
+    assert runs == {"adam": [2], "muon": [2, 3]}
+    steps_to = script("speedrun").steps_to
+    assert steps_to(36.0, [1000, 4000], [35.0, 37.0]) == 2000
+    assert steps_to(36.0, [1000, 4000], [36.5, 37.0]) is None
+
+
 def test_time_budget(run_script: Run, data_dir: Path, tmp_path: Path) -> None:
     table, _ = run_script("time_budget", "--data-dir", data_dir, "--budget", "30s", "--out", tmp_path)
     (run,) = table["runs"]

@@ -167,7 +167,7 @@ def test_a_schedule_with_a_rate_of_its_own_keeps_it(
     settings = ("train.schedule=noam", "train.learning_rate=none")
     plan = planned(corpus, monkeypatch, Machine(1e10), 900, *settings)
     assert plan.recipe.train.learning_rate is None
-    assert "\n  rate      the paper's, noam\n" in str(plan)
+    assert "\n  rate      the paper's (Muon's 0.01), noam\n" in str(plan)
     noam = replace(Recipe.load("default", list(settings)), data=corpus[0].data)
     asked = Request.of(noam, "15m", settings[:1])
     assert plan_budget(noam, asked, *corpus, None, CPU).recipe.train.learning_rate is None
@@ -303,9 +303,9 @@ def test_a_plan_for_trained_weights_is_gentle(
         recipe = Recipe.load("default", [f'train.init_from="{start}"', *SHAPE])
         shaped = replace(recipe, model=fit_to_tokenizers(recipe.model, tokenizers), data=opened.data)
         found = plan_budget(shaped, Request.of(shaped, "15m", SHAPE), opened, tokenizers, None, CPU).recipe.train
-        rates.append((found.learning_rate, found.warmup_steps))
-    (rate, warmup), gentle = rates
-    assert gentle == (pytest.approx((rate or 0) / rules.GENTLER), warmup // rules.SHORTER)
+        rates.append((found.learning_rate, found.muon_learning_rate, found.warmup_steps))
+    (rate, matrices, warmup), gentle = rates
+    assert gentle == pytest.approx(((rate or 0) / rules.GENTLER, matrices / rules.GENTLER, warmup // rules.SHORTER))
 
 
 @pytest.mark.parametrize(("share", "best"), [(1.0, 128), (0.5, 64)])

@@ -327,6 +327,12 @@ def test_a_rate_that_ends_above_zero_ends_lower_too() -> None:
     assert found.final_learning_rate == pytest.approx(before.final_learning_rate / 20)
 
 
+def test_the_matrices_of_muon_have_a_lower_rate_too() -> None:
+    loaded = Recipe.load("default", ["train.optimizer=muon"])
+    assert with_gentle_rate(loaded, (), None).train.muon_learning_rate == pytest.approx(0.01 / 20)
+    assert with_gentle_rate(loaded, ("train.muon_learning_rate",), None).train.muon_learning_rate == 0.01
+
+
 def test_the_command_that_names_the_model_lowers_the_rate(texts: tuple[str, str], base: Path, tmp_path: Path) -> None:
     own = Recipe.load("default").train.learning_rate
     assert own is not None

@@ -40,6 +40,8 @@ class Panel:
     logarithmic: bool = False
     """True where the vertical axis is."""
     from_zero: bool = False
+    logarithmic_across: bool = False
+    """True where the horizontal axis is."""
 
 
 def draw_panel(drawing: Drawing, panel: Panel, x: float, y: float, width: float) -> float:
@@ -50,8 +52,9 @@ def draw_panel(drawing: Drawing, panel: Panel, x: float, y: float, width: float)
     legend = [line.name for line in lines if line.name] if len(lines) > 1 else []
     from_first = all_x.size > 0 and 0 < all_x.min() < 0.2 * all_x.max()  # steps count from 1, their axis from 0
     top = _legend(drawing, legend, x + LEFT, y + ABOVE + 2, width - LEFT) + 4
-    spans = _span(all_x, False, from_first), _span(all_y, panel.logarithmic, panel.from_zero)
-    plot = _Plot(x + LEFT, top, width - LEFT - RIGHT, PLOT_HEIGHT, *spans, panel.logarithmic)
+    spans = _span(all_x, panel.logarithmic_across, from_first), _span(all_y, panel.logarithmic, panel.from_zero)
+    area = (x + LEFT, top, width - LEFT - RIGHT, PLOT_HEIGHT)
+    plot = _Plot(*area, *spans, panel.logarithmic, panel.logarithmic_across)
     drawing.add(Label(panel.title, x, y + 12, 11.5, fill=INK, bold=True))
     _axes(drawing, plot, panel.across)
     for number, line in enumerate(lines):
@@ -74,16 +77,21 @@ class _Plot:
     across: tuple[float, float]
     up: tuple[float, float]
     logarithmic: bool
+    logarithmic_across: bool
 
     def to_x(self, value: float) -> float:
-        first, last = self.across
-        return self.x + self.width * (value - first) / (last - first)
+        return self.x + self.width * _part(value, self.across, self.logarithmic_across)
 
     def to_y(self, value: float) -> float:
-        low, high = self.up
-        if self.logarithmic:
-            low, high, value = log10(low), log10(high), log10(value)
-        return self.y + self.height * (1 - (value - low) / (high - low))
+        return self.y + self.height * (1 - _part(value, self.up, self.logarithmic))
+
+
+def _part(value: float, span: tuple[float, float], logarithmic: bool) -> float:
+    """Returns where a number lies on an axis, 0 to 1."""
+    low, high = span
+    if logarithmic:
+        low, high, value = log10(low), log10(high), log10(value)
+    return (value - low) / (high - low)
 
 
 def round_ticks(low: float, high: float, about: int = 5) -> list[float]:
@@ -147,7 +155,8 @@ def _axes(drawing: Drawing, plot: _Plot, across: str) -> None:
         drawing.add(Line(((plot.x, y), (plot.x + plot.width, y)), "#e6eaf0", 0.75))
         drawing.add(Label(tick_text(tick), plot.x - 5, y + 3.5, SMALL_SIZE, "end", FAINT_INK))
     bottom = plot.y + plot.height
-    for tick in round_ticks(*plot.across, max(2, int(plot.width // 70))):
+    places = max(2, int(plot.width // 70))
+    for tick in decade_ticks(*plot.across) if plot.logarithmic_across else round_ticks(*plot.across, places):
         x = plot.to_x(tick)
         drawing.add(Line(((x, bottom), (x, bottom + 4)), RULE))
         drawing.add(Label(tick_text(tick), x, bottom + 15, SMALL_SIZE, "middle", FAINT_INK))

@@ -56,6 +56,15 @@ def test_a_value_lies_at_its_tick(logarithmic: bool) -> None:
         assert curve.points[1][1] == pytest.approx((curve.points[0][1] + curve.points[2][1]) / 2)
 
 
+def test_on_axes_of_logarithms_a_power_is_a_straight_line() -> None:
+    x = np.array([10.0, 100.0, 1000.0])
+    drawing = draw(Series("", x, x**2), logarithmic=True, logarithmic_across=True)
+    first, middle, last = curves(drawing)[0].points
+    assert middle == pytest.approx(((first[0] + last[0]) / 2, (first[1] + last[1]) / 2))
+    across = {s.text: s.x for s in drawing.shapes if isinstance(s, Label) and s.anchor == "middle"}
+    assert [across[text] for text in ("10", "100", "1,000")] == pytest.approx([first[0], middle[0], last[0]])
+
+
 def test_several_lines_have_a_legend_and_one_has_none() -> None:
     x, y = np.arange(3.0), np.arange(3.0)
     assert {"training", "validation"} <= set(texts(draw(Series("training", x, y), Series("validation", x, y))))
