@@ -116,7 +116,7 @@ class Workers(Generic[Line, Answer]):
             for connection in (each for each in self._processes if each in spoken):
                 outcome = self._receive(connection)
                 ended = ended or outcome.error is not None  # what comes behind it is not wanted
-                done[given.pop(connection, first)] = outcome
+                done[given.pop(connection)] = outcome
                 self._idle.append(connection)
             while (found := done.pop(first, None)) is not None:
                 first += 1
@@ -167,13 +167,16 @@ def _work(connection: Connection, ready: Callable[[], Answering[Line, Answer]], 
     os.dup2(null, 1)
     try:
         answer = ready()
+    except Exception as error:
+        answer = partial(_refuse, error)  # it is told as the answer to the first stretch
+    with suppress(EOFError, ConnectionError):  # the parent is gone
         while True:
             lines, place = connection.recv()
             connection.send(_outcome(answer, lines, place))
-    except (EOFError, ConnectionError):  # the parent is gone
-        return
-    except Exception as error:  # it could not begin
-        connection.send(_Outcome([], _that_can_be_sent(error), []))
+
+
+def _refuse(error: Exception, lines: list[Any], place: int) -> Sequence[Any]:
+    raise error
 
 
 def _outcome(answer: Answering[Line, Answer], lines: list[Line], place: int) -> _Outcome[Answer]:
