@@ -92,7 +92,10 @@ def _by_speed(rows: Sequence[Row]) -> list[Row]:
 
 
 def _measured(row: Row, unit: str) -> str:
-    found = [f"{in_words(row.lines_per_second)} {unit}/s", f"{row.tokens_per_second['median']:,.3g} tokens/s"]
+    found = [
+        f"{in_words(row.lines_per_second)} {unit}/s",
+        f"{in_words(row.tokens_per_second).partition(' ')[0]} tokens/s",
+    ]
     if row.seconds_a_line is not None:
         milliseconds = {name: 1000 * value for name, value in row.seconds_a_line.items()}
         found.append(f"{milliseconds['median']:.3g} ms a line, 95 % within {milliseconds['p95']:.3g} ms")

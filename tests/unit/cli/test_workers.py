@@ -5,6 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from pellucid import Classifier, LanguageModel, ModelConfig
+from pellucid.model.families import DecoderOnly, SequenceClassifier
+from pellucid.text.vocabulary import Vocabulary
 from tests.processes import run_python
 from tests.unit.cli.command_line import CommandLine
 
@@ -26,6 +29,29 @@ def test_they_write_what_one_process_writes(
     assert (two.returncode, two.stderr) == (0, one.err)
     assert two.stdout == one.out
     assert len(set(one.out.splitlines())) > different
+
+
+@pytest.mark.parametrize(
+    ("verb", "options"),
+    [("classify", ()), ("generate", ("--temperature", "1", "--seed", "3", "--max-new-tokens", "8"))],
+)
+def test_so_do_those_that_classify_and_write_on(
+    pellucid: CommandLine, tmp_path: Path, verb: str, options: tuple[str, ...]
+) -> None:
+    letters = Vocabulary("characters", tuple("abcdefgh "))
+    sizes = {"d_model": 16, "d_ff": 16, "num_heads": 2, "num_layers": 1}
+    if verb == "classify":
+        encoder = ModelConfig.encoder(vocab_size=letters.size, num_classes=2, **sizes)
+        Classifier(SequenceClassifier(encoder), letters, ["x", "y"]).save(tmp_path / "model")
+    else:
+        LanguageModel(DecoderOnly(ModelConfig.decoder(vocab_size=letters.size, **sizes)), letters).save(
+            tmp_path / "model"
+        )
+    (tmp_path / "in").write_text("".join(f"a{line}\n" for line in LINES), encoding="utf-8")
+    words = [verb, tmp_path / "model", "--input", tmp_path / "in", "--device", "cpu", "--threads", "1", *options]
+    one, two = pellucid(*words), run_python("-m", "pellucid", *words, "--workers", 2)
+    assert (two.returncode, two.stderr, two.stdout) == (0, one.err, one.out)
+    assert len(one.out.splitlines()) == len(LINES)
 
 
 def test_an_output_that_was_stopped_goes_on_with_other_workers(
