@@ -7,22 +7,23 @@ import os
 import platform
 import shlex
 import shutil
-import statistics
 import sys
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 
 from pellucid.errors import ConfigError, PellucidError
-from pellucid.model.fast.products import product
-
-PEAK_SIZE = 1024
+from pellucid.measuring.machine import cpu_model
+from pellucid.measuring.machine import matrix_peak as matrix_peak
+from pellucid.measuring.times import in_words as in_words
+from pellucid.measuring.times import p95 as p95
+from pellucid.measuring.times import seconds as seconds
+from pellucid.measuring.times import spread as spread
+from pellucid.measuring.times import spread_with_p95 as spread_with_p95
 
 
 def circumstances(script: str, argv: Sequence[str] | None, packages: Sequence[str] = ()) -> dict[str, Any]:
@@ -51,61 +52,10 @@ def _version(package: str) -> str:
         return "not installed"
 
 
-def cpu_model() -> str:
-    """Returns the processor's name, as far as the system tells it."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-    except OSError:
-        lines = []
-    names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
-    return next(names, platform.processor() or platform.machine())
-
-
-def seconds(call: Callable[[], object]) -> float:
-    """Returns how long a call takes."""
-    started = time.perf_counter()
-    call()
-    return time.perf_counter() - started
-
-
 def take_turns(sides: Mapping[str, Callable[[], object]], rounds: int, warm_up: int = 0) -> dict[str, list[float]]:
     """Returns the seconds of each side in each round; first come `warm_up` rounds that do not count."""
     times = [{name: seconds(side) for name, side in sides.items()} for _ in range(warm_up + rounds)]
     return {name: [row[name] for row in times[warm_up:]] for name in sides}
-
-
-def matrix_peak() -> float:
-    """Returns the operations a second of a product of two 1,024 x 1,024 matrices in single precision, the best of 20.
-
-    It is the faster of PyTorch's own product and of the one that Pellucid takes. No step of a model can do more than
-    this share of 1: it is taken in each round, since machines change by the minute.
-    """
-    a, b, out = (torch.rand(PEAK_SIZE, PEAK_SIZE) for _ in range(3))
-    sides = (lambda: torch.mm(a, b, out=out)), (lambda: product(a, b))
-    return 2 * PEAK_SIZE**3 / min(seconds(side) for _ in range(10) for side in sides)
-
-
-def spread(values: Sequence[float]) -> dict[str, float]:
-    """Returns median, least and greatest of repeated measurements, to four digits."""
-    found = {"median": statistics.median(values), "min": min(values), "max": max(values)}
-    return {name: float(f"{value:.4g}") for name, value in found.items()}
-
-
-def spread_with_p95(values: Sequence[float]) -> dict[str, float]:
-    """Returns the spread of times, and the one that 95 in 100 stay under."""
-    return spread(values) | {"p95": p95(values)}
-
-
-def p95(values: Sequence[float]) -> float:
-    """Returns what 95 in 100 stay under, to four digits."""
-    return float(f"{float(np.percentile(values, 95)):.4g}")
-
-
-def in_words(values: dict[str, float]) -> str:
-    """Returns a spread for the reader: `1,480 (1,410-1,700)`."""
-    numbers = (values[name] for name in ("median", "min", "max"))
-    median, least, greatest = (f"{number:,.0f}" if number >= 100 else f"{number:.3g}" for number in numbers)
-    return f"{median} ({least}-{greatest})"
 
 
 def positive(word: str) -> int:

@@ -27,6 +27,7 @@ ORDER = (
     ("views",),
     ("conversion", "demo", "distillation"),
     ("engines",),
+    ("measuring",),
     ("cli",),
 )
 NEVER = {"decoding": {"text"}, "data": {"model"}}

@@ -12,7 +12,8 @@ from pellucid.cli.options import (
     Output,
     Revision,
     Text,
-    Threads,
+    ThreadsOfAWorker,
+    Workers,
     at_revision,
     flag,
     optional,
@@ -35,7 +36,8 @@ def classify(
     revision: Revision = None,
     device: Device = "auto",
     dtype: Dtype = None,
-    threads: Threads = None,
+    threads: ThreadsOfAWorker = None,
+    workers: Workers = 1,
 ) -> int:
     """Label texts, one a line: as many labels come out as lines went in, in their order.
 
@@ -45,23 +47,29 @@ def classify(
     from json import dumps
 
     from pellucid.streams.streams import answering, identity, opened, text_stream
+    from pellucid.streams.workers import answering_by
     from pellucid.tasks.classifier import Classifier
     from pellucid.text.tokenizer import UnknownShare
 
     model = at_revision(model, revision)
     stream = text_stream(text, input, output, on_bad_utf8, fresh)
-    prepare_process(threads)
+    each = prepare_process(threads, workers)
     with opened(stream) as source:
-        classifier = Classifier.load(model, device, dtype)
+        load = partial(Classifier.load, model, device, dtype)
+        classifier = load()
         unknown = UnknownShare(classifier.tokenizers.source)
         settings = {"pairs": pairs, "as_json": json, "labels": classifier.labels}
         nothing = ("\t" if pairs else "", "null" if json else "")
         command = partial(identity, "classify", classifier, settings)
-        with answering(stream, source, command=command, nothing=nothing) as answers:
-            for place, lines in answers:
-                unknown.look_at(lines)
-                texts = [_pair(line, place + i, stream.input) for i, line in enumerate(lines, 1)] if pairs else lines
-                found = classifier.classify(texts, batch_tokens=batch_tokens)
+        with (
+            answering_by(workers, each, classifier, load, {"batch_tokens": batch_tokens}) as answered,
+            answering(stream, source, command=command, nothing=nothing, workers=workers) as answers,
+        ):
+            stretches = (
+                (place, [_pair(line, place + i, stream.input) for i, line in enumerate(lines, 1)] if pairs else lines)
+                for place, lines in unknown.passing(answers)
+            )
+            for found in answered(stretches, answers.is_ready):
                 answers.write(dumps(one.to_json(), ensure_ascii=False) if json else one.label for one in found)
     return 0
 

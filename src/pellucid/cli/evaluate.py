@@ -100,7 +100,7 @@ def evaluate(
     from pellucid.evaluation.tokenization import AUTO, bleu_metric
     from pellucid.tasks.task import task_in
 
-    prepare_process(threads, engine)
+    prepare_process(threads, engine=engine)
     if not model:
         raise ConfigError("no model is given", f"name {SYSTEM}")
     systems = [at_revision(model[0], revision), *model[1:], *against]

@@ -15,7 +15,8 @@ from pellucid.cli.options import (
     Output,
     Revision,
     Text,
-    Threads,
+    ThreadsOfAWorker,
+    Workers,
     at_revision,
     flag,
     optional,
@@ -48,7 +49,8 @@ def generate(
     revision: Revision = None,
     device: Device = "auto",
     dtype: Dtype = None,
-    threads: Threads = None,
+    threads: ThreadsOfAWorker = None,
+    workers: Workers = 1,
 ) -> int:
     """Continue prompts, one a line: each is written with what follows it, in the order of the input. The text of a
     model of running text may have lines of its own; --json keeps each text on one line.
@@ -64,15 +66,17 @@ def generate(
     from pellucid.config.tables import to_table
     from pellucid.errors import ConfigError
     from pellucid.streams.streams import answering, identity, opened, text_stream
+    from pellucid.streams.workers import answering_by
     from pellucid.tasks.language_model import LanguageModel
 
     if (n_best or 1) > 1 and not json:
         raise ConfigError(f"`--n-best {n_best}` needs --json: plain output has one text a line", "add --json")
     model = at_revision(model, revision)
     stream = text_stream(text, input, output, on_bad_utf8, fresh)
-    prepare_process(threads)
+    each = prepare_process(threads, workers)
     with opened(stream) as source:
-        writer = LanguageModel.load(model, device, dtype)
+        load = partial(LanguageModel.load, model, device, dtype)
+        writer = load()
         options: GenerateOptions = {
             "max_new_tokens": max_new_tokens, "temperature": temperature, "top_k": top_k, "top_p": top_p, "seed": seed,
             "batch_tokens": batch_tokens,
@@ -83,9 +87,13 @@ def generate(
         settings |= {"search": given} if (given := {k: v for k, v in search.items() if v is not None}) else {}
         options |= search
         command = partial(identity, "generate", writer, settings)
-        with answering(stream, source, command=command, nothing=("", "null" if json else "")) as answers:
-            for place, lines in answers:
-                found = writer.answer(lines, place, **options)
+        with (
+            answering_by(workers, each, writer, load, options) as answered,
+            answering(
+                stream, source, command=command, nothing=("", "null" if json else ""), workers=workers
+            ) as answers,
+        ):
+            for found in answered(iter(answers), answers.is_ready):
                 answers.write(
                     dumps(one.to_json(), ensure_ascii=False) if json else one.prompt + one.text for one in found
                 )

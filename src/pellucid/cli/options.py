@@ -125,6 +125,14 @@ EngineDtype = Annotated[
     Choices(_engine_dtypes),
 ]
 Threads = Annotated[int | None, optional("N", "processor cores that its arithmetic may take", "all")]
+ThreadsOfAWorker = Annotated[
+    int | None,
+    optional("N", "processor cores that its arithmetic may take; with --workers each one's", "all, or an equal share"),
+]
+Workers = Annotated[
+    int,
+    tyro.conf.arg(metavar="N", help="processes that answer lines side by side, each with the model; for many lines"),
+]
 Input = Annotated[str, tyro.conf.arg(metavar="FILE", help="lines to read; - is standard input")]
 Output = Annotated[str, tyro.conf.arg(metavar="FILE", help="where to write; - is standard output")]
 OnBadLines = Annotated[
@@ -156,24 +164,35 @@ PictureWidth = Annotated[
 ]
 
 
-def prepare_process(threads: int | None, engine: str = "torch") -> None:
+def prepare_process(threads: int | None, workers: int = 1, engine: str = "torch") -> int | None:
     """Sets what a command wants of its process: freed memory that is kept, and the threads of its arithmetic.
 
-    `threads` None: as many as PyTorch takes, which is all cores. Another engine is told when a model is loaded. Raises
-    ConfigError for fewer than one.
+    Returns the threads of each worker; where there are several, the process itself computes nothing, and takes one.
+    `threads` None: as many as PyTorch takes, which is all cores, or a worker's share of them. Another engine is told
+    when a model is loaded, and has workers of its own. Raises ConfigError for fewer than one of either.
     """
     from pellucid.process import keep_freed_memory
 
-    if threads is not None:
-        from pellucid.errors import ConfigError, argument
-
-        if threads < 1:
-            raise ConfigError(f"{argument('threads', threads)} must be at least 1")
-        if engine == "torch":
-            import torch
-
-            torch.set_num_threads(threads)
     keep_freed_memory()
+    if threads is None and workers == 1:
+        return None
+    from pellucid.errors import ConfigError, argument
+
+    for name, count in (("workers", workers), ("threads", threads)):
+        if count is not None and count < 1:
+            raise ConfigError(f"{argument(name, count)} must be at least 1")
+    if engine != "torch":
+        if workers > 1:
+            raise ConfigError(
+                f"{argument('workers', workers)} is for the engine torch: {engine} works on a batch a thread by itself",
+                f"use {argument('threads', workers)}",
+            )
+        return None
+    import torch
+
+    each = threads or max(1, torch.get_num_threads() // workers)
+    torch.set_num_threads(1 if workers > 1 else each)
+    return each
 
 
 def on_engine(engine: str, threads: int | None) -> dict[str, Any]:

@@ -102,7 +102,7 @@ def score(
     if src == tgt == "-":
         raise DataError("standard input (`-`) can be only one of the files", "name the others")
     stream = Stream(src, output, on_bad_utf8, fresh)
-    prepare_process(threads, engine)
+    prepare_process(threads, engine=engine)
     with ExitStack() as stack:
         source: Any = stack.enter_context(opened(stream))
         scorer: Any

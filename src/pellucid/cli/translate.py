@@ -18,7 +18,8 @@ from pellucid.cli.options import (
     SourceLanguage,
     TargetLanguage,
     Text,
-    Threads,
+    ThreadsOfAWorker,
+    Workers,
     at_revision,
     flag,
     on_engine,
@@ -60,12 +61,14 @@ def translate(
     engine: Engine = "torch",
     device: Device = "auto",
     dtype: EngineDtype = None,
-    threads: Threads = None,
+    threads: ThreadsOfAWorker = None,
+    workers: Workers = 1,
 ) -> int:
     """Translate a text, or the lines of a file: as many lines come out as went in, in their order.
 
     example: pellucid translate run "Ein Hund läuft."
     example: pellucid translate run < input.de > output.en
+    example: pellucid translate run --workers 2 < input.de > output.en
     example: pellucid translate run --engine ctranslate2 --dtype int8 < input.de > output.en
     example: pellucid translate m2m100_418M --src-lang de --tgt-lang fr < input.de > output.fr
     """
@@ -79,6 +82,7 @@ def translate(
     from pellucid.config.tables import to_table
     from pellucid.errors import ConfigError
     from pellucid.streams.streams import answering, identity, opened, text_stream
+    from pellucid.streams.workers import answering_by
     from pellucid.tasks.translator import LongText, Translator
     from pellucid.text.tokenizer import UnknownShare
 
@@ -96,23 +100,24 @@ def translate(
 
     model = at_revision(model, revision)
     stream = text_stream(text, input, output, on_bad_utf8, fresh)
-    prepare_process(threads, engine)
+    each = prepare_process(threads, workers, engine)
     with warnings.catch_warnings(), opened(stream) as source:
         warnings.simplefilter("ignore", LongText)  # it is said once, at the end
-        translator = Translator.load(model, device, dtype, src_lang, tgt_lang, **on_engine(engine, threads))
+        load = partial(Translator.load, model, device, dtype, src_lang, tgt_lang, **on_engine(engine, threads))
+        translator = load()
         notes, unknown = TextNotes(translator.text), UnknownShare(translator.tokenizers.source)
         settings = {
             **to_table(translator.decode), **options, "sampling": asdict(sampling) if sampling else None,
             "as_json": json, "text": to_table(notes.text),  # by which lines are cut
         }  # fmt: skip
         command = partial(identity, "translate", translator, settings)
-        with answering(stream, source, command=command, nothing=("", "null" if json else "")) as answers:
-            for place, lines in answers:
-                unknown.look_at(lines)
-                if sampling is None:
-                    found = translator.translate(lines, **options)
-                else:
-                    found = translator.answer(lines, place, sampling=sampling, **options)
+        with (
+            answering_by(workers, each, translator, load, {**options, "sampling": sampling}) as answered,
+            answering(
+                stream, source, command=command, nothing=("", "null" if json else ""), workers=workers
+            ) as answers,
+        ):
+            for found in answered(unknown.passing(answers), answers.is_ready):
                 notes.add(found)
                 answers.write(dumps(t.to_json(), ensure_ascii=False) if json else t.text for t in found)
     for note in notes.lines():

@@ -13,6 +13,7 @@ VERBS = {
     "generate": "continue lines of text",
     "score": "log-probabilities of given translations",
     "evaluate": "BLEU and chrF of a model on a test set",
+    "bench": "how fast a model is on this machine, and which command to use",
     "inspect": "look at every head of a model on a text: a page, a picture or a trace",
     "plot": "masks, positions, the learning rate, a run's metrics as pictures",
     "heads": "what kind of head each one is, and what the model loses without it",

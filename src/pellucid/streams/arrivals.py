@@ -22,6 +22,11 @@ class Arrivals:
         # A daemon: a process whose work is done does not wait for who feeds its pipe.
         threading.Thread(target=self._read, args=(lines,), daemon=True).start()
 
+    @property
+    def is_ready(self) -> bool:
+        """True where take() would not wait."""
+        return bool(self._lines) or self._ended
+
     def take(self, most: int) -> list[bytes]:
         """Returns the lines that are there, `most` at most; waits where there is none; at the end there is none.
 

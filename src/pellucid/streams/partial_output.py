@@ -13,6 +13,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol
@@ -39,6 +40,19 @@ class Countable(Protocol):
     def skip(self, number: int, digest: str) -> bool: ...
 
 
+@dataclass(frozen=True)
+class Reached:
+    """The place up to which a source had been read: so many lines, with this digest."""
+
+    number: int
+    digest: str
+
+    @classmethod
+    def by(cls, source: Countable) -> "Reached":
+        """Returns how far it has been read now."""
+        return cls(source.number, source.digest)
+
+
 class PartialOutput:
     """The half-made file, open to be written. What is written counts when it is recorded in the manifest."""
 
@@ -52,7 +66,7 @@ class PartialOutput:
         self._hash = hashlib.sha256()
         self._bytes = 0
         # What the bytes answer: of the source more may have been taken since.
-        self._lines, self._input = source.number, source.digest
+        self._reached = Reached.by(source)
         self._file = self._held()
 
     def begin(self, fresh: bool, say: Callable[[str], object]) -> None:
@@ -63,7 +77,7 @@ class PartialOutput:
             if self.source.skip(table["lines"], table["input_sha256"]):
                 self._file.truncate(table["bytes"])
                 self._file.seek(table["bytes"])
-                self._bytes, self._lines, self._input = table["bytes"], self.source.number, self.source.digest
+                self._bytes, self._reached = table["bytes"], Reached.by(self.source)
                 say(f"going on after line {table['lines']:,}: `{shown(self.path)}` has those before it")
                 return
             reason = "the input is another one"
@@ -74,14 +88,14 @@ class PartialOutput:
         self._file.seek(0)
         self._file.truncate()
 
-    def write(self, text: str) -> None:
-        """Writes the lines for all that has been taken from the source, and records them now and then."""
+    def write(self, text: str, reached: Reached) -> None:
+        """Writes the lines for what had been taken from the source then, and records them now and then."""
         data = text.encode()
         self._file.write(data)
         self._file.flush()
         self._hash.update(data)
         self._bytes += len(data)
-        self._lines, self._input = self.source.number, self.source.digest
+        self._reached = reached
         if time.monotonic() - self._recorded_at >= SECONDS_BETWEEN_RECORDS:
             self.record()
 
@@ -89,7 +103,8 @@ class PartialOutput:
         """Puts on the disk what has been written, then the manifest that counts it."""
         os.fsync(self._file.fileno())
         table = {
-            "format": FORMAT, "command": self.command, "lines": self._lines, "input_sha256": self._input,
+            "format": FORMAT, "command": self.command, "lines": self._reached.number,
+            "input_sha256": self._reached.digest,
             "bytes": self._bytes, "output_sha256": self._hash.hexdigest(),
         }  # fmt: skip
         write_text(self.manifest, json.dumps(table, indent=1, ensure_ascii=False) + "\n")
@@ -107,10 +122,10 @@ class PartialOutput:
 
     def keep(self, say: Callable[[str], object]) -> None:
         """Keeps what is whole of an output that was stopped, and says how much; of nothing nothing stays."""
-        if self._lines:
+        if self._reached.number:
             with suppress(OSError, ValueError):  # on a full disk what was recorded before counts; or it is closed
                 self.record()
-            say(f"kept: {self._lines:,} lines in `{shown(self.path)}`; the same command goes on after them")
+            say(f"kept: {self._reached.number:,} lines in `{shown(self.path)}`; the same command goes on after them")
         else:
             self.path.unlink(missing_ok=True)
             self.manifest.unlink(missing_ok=True)

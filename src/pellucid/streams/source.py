@@ -70,6 +70,11 @@ class LineSource:
         return lines
 
     @property
+    def is_ready(self) -> bool:
+        """True where take() would not wait for who feeds a pipe."""
+        return self.is_regular or (self._arrivals is not None and self._arrivals.is_ready)
+
+    @property
     def digest(self) -> str:
         """The SHA-256 of all lines that were taken."""
         return self._hash.hexdigest()
@@ -114,11 +119,7 @@ class LineSource:
             self._file.close()
 
     def _begin(self) -> None:
-        lines = raw_lines(self._file, self.path, MOST_LINE_BYTES)
-        if self.is_regular:
-            self._lines = lines
-        else:
-            self._arrivals = Arrivals(self._closing(lines))
+        self._lines = raw_lines(self._file, self.path, MOST_LINE_BYTES)
 
     def _closing(self, lines: Iterator[bytes]) -> Iterator[bytes]:
         yield from lines
@@ -128,7 +129,11 @@ class LineSource:
     def _take_raw(self, most: int) -> list[bytes]:
         if again := list(islice(self._again, most)):
             return again
-        return list(islice(self._lines, most)) if self._arrivals is None else self._arrivals.take(most)
+        if self.is_regular:
+            return list(islice(self._lines, most))
+        if self._arrivals is None:  # its thread begins here: until lines are wanted, the process may be copied
+            self._arrivals = Arrivals(self._closing(self._lines))
+        return self._arrivals.take(most)
 
     def _count(self, raw: bytes) -> None:
         self.number += 1
@@ -180,6 +185,11 @@ class PairSource:
                 "line n of each file must belong to the same sentence",
             )
         return []
+
+    @property
+    def is_ready(self) -> bool:
+        """True where both are."""
+        return self._first.is_ready and self._second.is_ready
 
     @property
     def digest(self) -> str:

@@ -5,6 +5,7 @@ import io
 import json
 import os
 import sys
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TextIO, TypeVar
 from pellucid.data.lines import STRETCH
 from pellucid.errors import ConfigError, shown
 from pellucid.files.writing import is_replaceable, output, writable
-from pellucid.streams.partial_output import Countable, partial_output
+from pellucid.streams.partial_output import Countable, Reached, partial_output
 from pellucid.streams.progress import LineProgress
 from pellucid.streams.source import LineSource
 
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 Line = TypeVar("Line")
 
 FIRST_STRETCH = 64
+SMALL_STRETCH = 256
+"""Lines for one worker of several, where nobody knows how many come."""
 WITHOUT_EFFECT = ("batch_tokens",)
 """Settings that change how answers are computed, and not what they are: who runs out of memory may lower them."""
 
@@ -63,6 +66,9 @@ class Source(Countable, Protocol[Line]):
     @property
     def share(self) -> float | None: ...
 
+    @property
+    def is_ready(self) -> bool: ...
+
     def take(self, most: int) -> list[Line | None]: ...
 
 
@@ -89,38 +95,55 @@ class Answers(Generic[Line]):
             answers.write(line.upper() for line in lines)
 
     `place` is how many lines came before. An answer depends on its line and its place, and not on where stretches
-    begin.
+    begin. Several may be handed out before the first one is written.
     """
 
     def __init__(
         self,
         source: Source[Line],
-        write: Callable[[str], object],
+        write: Callable[[str, Reached], object],
         progress: LineProgress,
         nothing: tuple[Line, str],
+        workers: int,
     ) -> None:
         """Begins behind the lines that have been taken from the source; see `answering`."""
         self._source = source
         self._write = write
         self._progress = progress
         self._nothing = nothing
-        self._lines: list[Line | None] = []
-        self._answered = source.number
+        self._workers = workers
+        self._given: deque[tuple[list[Line | None], Reached, float | None]] = deque()
+        self._first = source.number
         progress.begin(source.number, source.share)
 
     def __iter__(self) -> Iterator[tuple[int, list[Line]]]:
         size = FIRST_STRETCH
         while lines := self._source.take(size):
-            self._lines = lines
-            yield self._answered, [self._nothing[0] if line is None else line for line in lines]
-            size = STRETCH
+            reached, share = Reached.by(self._source), self._source.share
+            self._given.append((lines, reached, share))
+            yield reached.number - len(lines), [self._nothing[0] if line is None else line for line in lines]
+            size = STRETCH if self._workers == 1 else self._one_of_many(reached.number - self._first, share)
+
+    def is_ready(self) -> bool:
+        """Tells whether the next stretch need not be waited for."""
+        return self._source.is_ready
 
     def write(self, answers: Iterable[str]) -> None:
-        """Writes the answers of the stretch that was handed out last, a line each."""
-        both = zip(self._lines, answers, strict=True)
-        self._write("".join(f"{self._nothing[1] if line is None else answer}\n" for line, answer in both))
-        self._answered += len(self._lines)
-        self._progress.update(self._answered, self._source.share)
+        """Writes the answers of the first stretch that was handed out and is not written yet, a line each."""
+        lines, reached, share = self._given.popleft()
+        both = zip(lines, answers, strict=True)
+        self._write("".join(f"{self._nothing[1] if line is None else answer}\n" for line, answer in both), reached)
+        self._progress.update(reached.number, share)
+
+    def _one_of_many(self, read: int, share: float | None) -> int:
+        """Returns how many lines to take for one of several workers, after `read` of them have been taken.
+
+        The less is left the fewer, so that all workers end at about the same time.
+        """
+        if not share:
+            return SMALL_STRETCH
+        left = read * (1 - share) / share
+        return min(STRETCH, max(FIRST_STRETCH, round(left / (2 * self._workers))))
 
 
 @contextmanager
@@ -130,6 +153,7 @@ def answering(
     *,
     command: Callable[[], Mapping[str, Any]],
     nothing: tuple[Line, str],
+    workers: int = 1,
 ) -> Iterator[Answers[Line]]:
     """Opens the output of a stream. It is whole when the context ends well, and else stays to be gone on with.
 
@@ -137,21 +161,22 @@ def answering(
         command: makes a table of what decides the answers beside the lines: an output that was stopped goes on under
             the same one alone.
         nothing: the line that stands for one that is left out, and what is written for it.
+        workers: how many take stretches side by side.
     """
     with LineProgress(shown=_is_waited_for(stream, source)) as progress:
         if stream.output == "-" or not is_replaceable(stream.output):
             with writer(stream.output) as file:
 
-                def write(text: str) -> None:
+                def write(text: str, _: Reached) -> None:
                     file.write(text)
                     file.flush()
 
-                yield Answers(source, write, progress, nothing)
+                yield Answers(source, write, progress, nothing, workers)
         else:
             settings = {**command(), "on_bad_utf8": stream.on_bad_utf8}
             target = writable(stream.output)
             with partial_output(target, settings, source, fresh=stream.fresh, say=_say) as partial:
-                yield Answers(source, partial.write, progress, nothing)
+                yield Answers(source, partial.write, progress, nothing, workers)
 
 
 def identity(verb: str, task: "TextModel[Any]", settings: Mapping[str, Any]) -> dict[str, Any]:

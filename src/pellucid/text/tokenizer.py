@@ -1,7 +1,7 @@
 """A tokenizer turns text into ids and ids into text; one of your own is given what it lacks here."""
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol, SupportsIndex
 
@@ -208,6 +208,12 @@ class UnknownShare:
         self._tokenizer = tokenizer
         self._lines_left = LOOKED_AT
         self._tokens = self._unknown = 0
+
+    def passing(self, stretches: Iterable[tuple[int, list[str]]]) -> Iterator[tuple[int, list[str]]]:
+        """Yields the stretches of a stream, having looked at each: its place and its lines."""
+        for place, lines in stretches:
+            self.look_at(lines)
+            yield place, lines
 
     def look_at(self, lines: Sequence[str]) -> None:
         """Takes some more lines into account, and warns if they make it more than a small part."""

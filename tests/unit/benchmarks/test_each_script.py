@@ -97,6 +97,7 @@ def test_wrong_arguments_are_told(
         ("training_speed", "--data-dir NOWHERE"),
         ("two_trees", "--before NOWHERE --data-dir NOWHERE"),
         ("where_time_goes", "--data-dir NOWHERE"),
+        ("workers", "--model NOWHERE --input NOWHERE"),
     ],
 )
 def test_files_that_are_not_there_are_told(
@@ -768,3 +769,14 @@ def test_gpu_without_one(
     assert capsys.readouterr().err == (
         "error: device `cuda` is not on this machine\nhint: try the script with `--device cpu --tiny`\n"
     )
+
+
+@pytest.mark.slow
+def test_workers(run_script: Run, data_dir: Path, translator_folder: Path) -> None:
+    source = data_dir / "multi30k" / "test_2016_flickr.de.gz"
+    table, lines = run_script("workers", "--model", translator_folder, "--input", source, "--cores", 2, "--quick")
+    assert table["equal"] is True
+    for beam in ("beam 5", "beam 1"):
+        assert is_spread(table[beam]["workers times as fast"])
+        assert [*table[beam]["seconds"]] == ["1 x 2", "2 x 1"]
+    assert len(lines) == 3
