@@ -122,7 +122,9 @@ class Watch:
         self._before = None
 
     def means(self) -> dict[str, float]:
-        """Returns the mean seconds of a step."""
+        """Returns the mean seconds of a step; none of a run with a pause behind each."""
+        if not self._clock:
+            return {}
         clock, processor = statistics.fmean(self._clock), statistics.fmean(self._processor)
         return {"seconds_a_step": round(clock, 5), "processor_seconds_a_step": round(processor, 5)}
 
@@ -149,7 +151,8 @@ def summary(runs: Sequence[dict[str, Any]]) -> dict[str, Any]:
         losses[run["steps"]].append(run["valid_loss"])
     lengths = sorted(scores)
     means = [statistics.fmean(scores[steps]) for steps in lengths]
-    a_step = statistics.median(run["processor_seconds_a_step"] for run in runs)
+    timed = [run["processor_seconds_a_step"] for run in runs if "processor_seconds_a_step" in run]
+    a_step = statistics.median(timed) if timed else math.nan
     goals = {f"{goal:g}": steps_to(goal, lengths, means) for goal in GOALS}
     return {
         "lengths": [
