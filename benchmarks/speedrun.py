@@ -152,7 +152,7 @@ def summary(runs: Sequence[dict[str, Any]]) -> dict[str, Any]:
     lengths = sorted(scores)
     means = [statistics.fmean(scores[steps]) for steps in lengths]
     timed = [run["processor_seconds_a_step"] for run in runs if "processor_seconds_a_step" in run]
-    a_step = statistics.median(timed) if timed else math.nan
+    a_step = statistics.median(timed) if timed else None
     goals = {f"{goal:g}": steps_to(goal, lengths, means) for goal in GOALS}
     return {
         "lengths": [
@@ -162,7 +162,7 @@ def summary(runs: Sequence[dict[str, Any]]) -> dict[str, Any]:
             for steps, mean in zip(lengths, means, strict=True)
         ],
         "steps_to": goals,
-        "processor_minutes_to": {goal: steps and round(steps * a_step / 60, 2) for goal, steps in goals.items()},
+        "processor_minutes_to": {goal: steps and a_step and round(steps * a_step / 60, 2) for goal, steps in goals.items()},
     }  # fmt: skip
 
 
