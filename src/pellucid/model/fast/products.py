@@ -50,7 +50,7 @@ def product(x: Tensor, weight: Tensor) -> Tensor:
 
 def summed_product(x: Tensor, y: Tensor) -> Tensor:
     """Returns x^T y without a gradient, a sum over many rows: (R, N), (R, K) -> (N, K)."""
-    if not by_onednn(x.t(), y.t()):
+    if x.size(0) < LEAST_ROWS or not by_onednn(x.t(), y.t()):
         return x.t() @ y
     whole = x.size(0) - x.size(0) % _step(x.size(0))
     found = _onednn(x[:whole].t(), y[:whole].t(), None)

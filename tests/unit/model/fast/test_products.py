@@ -45,6 +45,24 @@ def test_products_are_right_in_all_shapes(rows: int, inner: int, outer: int) -> 
         assert_product(summed_product(upstream, x), upstream.t(), x.t())
 
 
+@pytest.mark.parametrize("rows", [1, 3, 15, 16, 17, 31])
+def test_a_sum_over_few_rows_is_right(rows: int) -> None:
+    """As the last chunk of a loss has them, with a large vocabulary on the other side."""
+    x, upstream = random(rows, 256), random(rows, 8000)
+    assert_product(summed_product(upstream, x), upstream.t(), x.t())
+    assert_product(product(upstream, random(8000, 256).t()), upstream, random(8000, 256).t())
+
+
+@pytest.mark.parametrize("rows", [1, 17, 100])
+def test_narrow_matrices_are_right(rows: int) -> None:
+    for inner, outer in ((1, 300_000), (2, 50_000), (50_000, 2), (300_000, 1)):
+        x, weight, upstream = random(rows, inner), random(outer, inner), random(rows, outer)
+        with torch.no_grad():
+            assert_product(linear(x, weight), x, weight)
+            assert_product(product(upstream, weight.t()), upstream, weight.t())
+            assert_product(summed_product(upstream, x), upstream.t(), x.t())
+
+
 @pytest.mark.parametrize("bias", [True, False])
 def test_a_layer_in_training_has_the_gradients_of_pytorchs(bias: bool) -> None:
     layer, x = Linear(128, 512, bias=bias), random(5, 31, 128).requires_grad_()
