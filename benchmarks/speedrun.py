@@ -162,7 +162,9 @@ def summary(runs: Sequence[dict[str, Any]]) -> dict[str, Any]:
             for steps, mean in zip(lengths, means, strict=True)
         ],
         "steps_to": goals,
-        "processor_minutes_to": {goal: steps and a_step and round(steps * a_step / 60, 2) for goal, steps in goals.items()},
+        "processor_minutes_to": {
+            goal: round(steps * a_step / 60, 2) if steps and a_step else None for goal, steps in goals.items()
+        },
     }  # fmt: skip
 
 
