@@ -25,7 +25,8 @@ from pellucid.errors import CheckpointError, ConfigError, argument, did_you_mean
 from pellucid.tasks.languages import speaking
 from pellucid.tasks.task import check_for, model_folder
 from pellucid.tasks.translator import Translator
-from pellucid.text.tokenizers import GivenTokenizers
+from pellucid.text.tokenizers import GivenTokenizers, Tokenizers
+from pellucid.text.training_text import TrainingText
 from pellucid.weights.folder import Description, is_foreign, read_config, read_description
 
 if TYPE_CHECKING:
@@ -91,11 +92,11 @@ class CTranslate2Translator(Translator):
 
         Raises CheckpointError where CTranslate2 cannot load it.
         """
-        self.tokenizers = described.tokenizers
-        self.decode = described.decode
-        self.labels = ()
-        self.languages = dict(described.languages)
-        self.text = described.text
+        self.tokenizers: Tokenizers = described.tokenizers
+        self.decode: DecodeConfig = described.decode
+        self.labels: tuple[str, ...] = ()
+        self.languages: dict[str, int] = dict(described.languages)
+        self.text: TrainingText | None = described.text
         self.card = ""
         self._config_of_model = described.config
         self._key = folder.parent.name

@@ -54,7 +54,7 @@ class Muon(PaperAdam):
                     "initial_lr": config.muon_learning_rate, "momentum": config.muon_momentum,
                 }
             )  # fmt: skip
-        self.as_made = hyperparameters(self)
+        self.as_made: list[dict[str, Any]] = hyperparameters(self)
 
     @torch.no_grad()
     def step(self, closure: Callable[[], float] | None = None) -> Any:
