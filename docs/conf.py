@@ -37,7 +37,7 @@ NAVIGATION = {
     ],
     "Concepts": [
         "paper-map", "shapes-and-masks", "family-tree", "text", "batching", "search", "streams", "resume",
-        "time-budget", "gpu", "model-folder", "trace-file", "viewers",
+        "time-budget", "speed", "gpu", "model-folder", "trace-file", "viewers",
         "page",
     ],
     "Reference": ["python", "command-line", "configuration", "errors"],

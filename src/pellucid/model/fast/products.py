@@ -59,14 +59,14 @@ def summed_product(x: Tensor, y: Tensor) -> Tensor:
 
 def by_onednn(x: Tensor, weight: Tensor) -> bool:
     """Tells whether oneDNN takes a product: (..., K), (N, K)."""
-    if torch._C._get_tracing_state():
-        return False  # what follows operators knows those of PyTorch alone
+    if torch._C._get_tracing_state() or torch.compiler.is_compiling():
+        return False  # what follows operators knows those of PyTorch alone, and takes a size for any
     numbers = x.numel()
     if numbers * weight.size(0) < LEAST_WORK or numbers < LEAST_ROWS * x.size(-1):
         return False
     if x.dtype != torch.float32 or weight.dtype != torch.float32 or not x.is_cpu or _plain:
         return False
-    if torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active():
+    if torch._C._are_functorch_transforms_active():
         return False
     return gain_of_onednn() >= WORTHWHILE
 
