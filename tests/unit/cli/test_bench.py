@@ -13,7 +13,10 @@ from tests.unit.cli.command_line import CommandLine
 def test_a_translator_is_measured(finished_run: Path, tmp_path: Path) -> None:
     words = ["bench", finished_run, "--seconds", "0.5", "--threads", "2"]
     outcome = run_python("-m", "pellucid", *words, "--json")
-    assert (outcome.returncode, outcome.stderr) == (0, "")
+    assert outcome.returncode == 0
+    # Where CTranslate2 is installed, the model is converted for it, which is said.
+    told = [line for line in outcome.stderr.splitlines() if not line.startswith("converting the model for ctranslate2")]
+    assert told == []
     found = json.loads(outcome.stdout)
     assert found["model"]["task"] == "translate"
     assert found["peak_gflops"]["float32"]["median"] > 0
