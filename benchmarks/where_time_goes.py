@@ -28,7 +28,7 @@ import pellucid
 from pellucid.data.batching import BatchOrder
 
 KINDS = {
-    "products of weights": r"mm|addmm|mkldnn_linear|linear",
+    "products of weights": r"mm|addmm_?|mkldnn_linear|linear|_linear_pointwise",
     "products of attention": r"bmm|baddbmm|.*scaled_dot_product.*|.*flash_attention.*",
     "softmax": r"_softmax.*|_log_softmax.*|logsumexp|exp_?",
     "random numbers": r"random_|bernoulli_|uniform_|rand.*",
@@ -58,7 +58,7 @@ def profiled(work: Callable[[], object], rounds: int) -> dict[str, Any]:
     spent: dict[str, float] = defaultdict(float)
     for event in profiler.key_averages():
         spent[kind_of(event.key)] += event.self_cpu_time_total / 1000
-    spent[CALLS] = max(0.0, under_profile - sum(spent.values()))
+    spent[CALLS] += max(0.0, under_profile - sum(spent.values()))
     total = sum(spent.values())
     shares = {kind: spent[kind] / total for kind in sorted(spent, key=lambda kind: -spent[kind])}
     return {
@@ -71,7 +71,7 @@ def profiled(work: Callable[[], object], rounds: int) -> dict[str, Any]:
 
 def kind_of(operator: str) -> str:
     """Returns the kind of work that an operator does, forward or backward."""
-    name = operator.removeprefix("aten::")
+    name = operator.removeprefix("aten::").removeprefix("mkldnn::")
     if "::" in name or name[:1].isupper() or name.endswith("Backward0") or name == "backward":
         return CALLS  # a function of autograd: what it computes, operators do
     return next((kind for kind, pattern in KINDS.items() if re.fullmatch(pattern, name)), ELEMENTS)

@@ -88,10 +88,11 @@ def beam_search(
             continue
         steps.check_numbers()
         for ids, is_end, parents, totals, best, gaps in _fetched(taken):
-            rows, ranks = is_end.nonzero(as_tuple=True)
-            ended = steps.hypotheses_at(ids, rows, parents[rows, ranks], totals[rows, ranks])
-            for row, hypothesis in zip(rows.tolist(), ended, strict=True):
-                finished[steps.rows[row]].append(hypothesis)
+            if is_end.any():
+                rows, ranks = is_end.nonzero(as_tuple=True)
+                ended = steps.hypotheses_at(ids, rows, parents[rows, ranks], totals[rows, ranks])
+                for row, hypothesis in zip(rows.tolist(), ended, strict=True):
+                    finished[steps.rows[row]].append(hypothesis)
             for output, rival, gap in zip(steps.rows, best.tolist(), gaps.tolist(), strict=True):
                 if output in found:  # since a step that was looked at with this one
                     continue

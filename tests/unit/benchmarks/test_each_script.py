@@ -387,6 +387,7 @@ def test_kinds_of_operators(script: Callable[[str], ModuleType]) -> None:
     assert [kind_of(f"aten::{name}") for name in ("addmm", "bmm", "_softmax_backward_data", "mul", "index_select")] == [
         "products of weights", "products of attention", "softmax", "element by element", "copies and choices",
     ]  # fmt: skip
+    assert kind_of("mkldnn::_linear_pointwise") == "products of weights"
     assert (
         kind_of("autograd::engine::evaluate_function: AddmmBackward0")
         == kind_of("AddmmBackward0")
