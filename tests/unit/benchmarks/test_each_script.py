@@ -349,7 +349,6 @@ def test_threads(run_script: Run, translator_folder: Path) -> None:
     assert all(counted["wrong"] == counted["errors"] == 0 for counted in table["jobs"].values())
 
 
-@pytest.mark.slow
 def test_growth(script: Callable[[str], ModuleType], run_script: Run, tmp_path: Path) -> None:
     growth = script("growth")
     for name in ("training by length", "beam of 5 by length", "decoding by beam"):
@@ -420,6 +419,7 @@ def test_speedrun(run_script: Run, script: Callable[[str], ModuleType], data_dir
     assert steps_to(36.0, [1000, 4000], [36.5, 37.0]) is None
 
 
+@pytest.mark.slow
 def test_time_budget(run_script: Run, data_dir: Path, tmp_path: Path) -> None:
     table, _ = run_script("time_budget", "--data-dir", data_dir, "--budget", "30s", "--out", tmp_path)
     (run,) = table["runs"]

@@ -53,9 +53,9 @@ def test_a_sum_over_few_rows_is_right(rows: int) -> None:
     assert_product(product(upstream, random(8000, 256).t()), upstream, random(8000, 256).t())
 
 
-@pytest.mark.parametrize("rows", [1, 17, 100])
+@pytest.mark.parametrize("rows", [1, 17, 90])
 def test_narrow_matrices_are_right(rows: int) -> None:
-    for inner, outer in ((1, 300_000), (2, 50_000), (50_000, 2), (300_000, 1)):
+    for inner, outer in ((1, 50_000), (2, 25_000), (25_000, 2), (50_000, 1)):
         x, weight, upstream = random(rows, inner), random(outer, inner), random(rows, outer)
         with torch.no_grad():
             assert_product(linear(x, weight), x, weight)
