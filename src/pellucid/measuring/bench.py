@@ -417,7 +417,7 @@ class _Turns:
             count,
             speed,
             spread([tokens / elapsed for elapsed, tokens, _ in turns]),
-            round(work * speed["median"] / peak, 4),
+            float(f"{work * speed['median'] / peak:.4g}"),
             spread_with_p95([second for _, _, each in turns for second in each]) if mode.alone else None,
             None if memory is None else round(memory / 1e6, 1),
         )
