@@ -6,7 +6,7 @@ from shlex import quote
 from pellucid.config import TASKS
 from pellucid.measuring.bench import ROUNDS, Bench, Row
 from pellucid.measuring.texts import OWN
-from pellucid.measuring.times import in_words
+from pellucid.measuring.times import in_words, three_digits
 
 UNITS = {"translate": "sentences", "classify": "texts", "generate": "texts"}
 
@@ -55,9 +55,9 @@ def recommendation(bench: Bench) -> list[str]:
             if best is plain
             else f"{ratio:.2g} times the plain command"
         )
-        speed = f"{best.lines_per_second['median']:.3g} {unit} a second"
+        speed = f"{three_digits(best.lines_per_second['median'])} {unit} a second"
         if best.seconds_a_line is not None:
-            speed = f"{1000 * best.seconds_a_line['median']:.3g} ms a line"
+            speed = f"{three_digits(1000 * best.seconds_a_line['median'])} ms a line"
         found.append(f"{mode}: {speed}, {gain}:\n  {command(bench, best, plain)}")
     if any("--engine" in line for line in found):
         found.append("Another engine's answers may differ from Pellucid's own, and with the lines beside them.")
@@ -98,7 +98,9 @@ def _measured(row: Row, unit: str) -> str:
     ]
     if row.seconds_a_line is not None:
         milliseconds = {name: 1000 * value for name, value in row.seconds_a_line.items()}
-        found.append(f"{milliseconds['median']:.3g} ms a line, 95 % within {milliseconds['p95']:.3g} ms")
+        found.append(
+            f"{three_digits(milliseconds['median'])} ms a line, 95 % within {three_digits(milliseconds['p95'])} ms"
+        )
     if row.share_of_peak is not None:
         found.append(f"{row.share_of_peak:.1%} of the peak".replace("%", " %"))
     if row.memory_megabytes is not None:

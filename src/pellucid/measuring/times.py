@@ -30,8 +30,13 @@ def p95(values: Sequence[float]) -> float:
     return float(f"{float(np.percentile(values, 95)):.4g}")
 
 
+def three_digits(number: float) -> str:
+    """Returns a number for the reader: `1,480`, `74.8`, `0.0213`."""
+    return f"{number:,.0f}" if number >= 100 else f"{number:.3g}"
+
+
 def in_words(values: dict[str, float]) -> str:
     """Returns a spread for the reader: `1,480 (1,410-1,700)`."""
     numbers = (values[name] for name in ("median", "min", "max"))
-    median, least, greatest = (f"{number:,.0f}" if number >= 100 else f"{number:.3g}" for number in numbers)
+    median, least, greatest = map(three_digits, numbers)
     return f"{median} ({least}-{greatest})"
