@@ -114,6 +114,13 @@ def test_a_long_line_is_parted_in_a_time_that_grows_with_its_length(piece: str) 
     assert "".join(sentences(line)) == line
 
 
+@pytest.mark.parametrize("run", [" ", "a", "-", ", "])
+def test_a_long_run_before_a_mark_is_looked_at_once(run: str) -> None:
+    """A rule that gave back what it had matched would take minutes."""
+    line = run * (200_000 // len(run)) + ".) x"
+    assert "".join(sentences(line)) == line
+
+
 @pytest.mark.parametrize(
     ("text", "script"),
     [("Ein Mann", "Latin"), ("안녕 Hello 하세요", "Hangul"), ("日本へ行く", "Kana"), ("你好", "Han"),
