@@ -42,8 +42,8 @@ _INITIAL = re.compile(r"^\s*[^\W\d_]\.\s*$")  # the whole sentence so far is one
 _LONE_LETTER = re.compile(r"(?:^|\s)[\u0600-\u06ff\u0900-\u097f]\.\s*$")  # scripts without capitals: an abbreviation
 _DATE = re.compile(r"\d{1,4}\.\s?(?:\d{1,2}\.\s?)*$")
 _NUMBER = re.compile(rf"(?<=[{_MARKS}]\s)\d{{1,3}}[.)]\s+$")
-# No mark behind which a sentence could begin. Nothing that was matched is given back: among many spaces, as hostile text
-# has them, that would take time with the square of their number.
+# No mark behind which a sentence could begin. Nothing that was matched is given back: among many spaces that would take
+# time with the square of their number.
 _UNPARTED = re.compile(r"[\w ,'’-]*+\W?+ *+")
 _LOOKED_AT = 40  # characters before and behind a border
 _NO_WIDTH = re.compile("[\u00ad\u200b-\u200f\u2060\ufeff]")
