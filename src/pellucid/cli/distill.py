@@ -18,7 +18,7 @@ from pellucid.cli.options import (
     optional,
     prepare_process,
 )
-from pellucid.cli.texts import OnBadUtf8, Sources, ValidSource, ValidTarget
+from pellucid.cli.texts import DataDir, OnBadUtf8, Sources, ValidSource, ValidTarget
 
 Teachers = Annotated[
     tuple[str, ...],
@@ -41,6 +41,7 @@ def distill(
     tgt: Targets = (),
     valid_src: ValidSource = "",
     valid_tgt: ValidTarget = "",
+    data_dir: DataDir = "",
     without_originals: Annotated[bool, flag("learn the teacher's translations alone; --tgt is to validate on")] = False,
     corpus: Annotated[
         str, optional("FOLDER", "where the translations are kept; several students may share them", "OUT.distilled")
@@ -111,7 +112,11 @@ def distill(
     )  # fmt: skip
     selection = Selection(drop_worst=drop_worst, length_ratio=length_ratio, keep_copies=keep_copies)
     request = Request(
-        teachers=teachers, data=locate(data), teaching=teaching, selection=selection, originals=not without_originals
+        teachers=teachers,
+        data=locate(data, data_dir or None),
+        teaching=teaching,
+        selection=selection,
+        originals=not without_originals,
     )
     if without_originals and not request.is_parallel:
         raise ConfigError("--without-originals has no effect: there is no --tgt", "leave it out")

@@ -105,6 +105,15 @@ def test_a_text_without_words(pellucid: CommandLine, finished_run: Path, text: s
     assert not Path("s.distilled").exists()
 
 
+def test_a_text_is_looked_for_in_a_folder(pellucid: CommandLine, finished_run: Path, tmp_path: Path) -> None:
+    student = ("--out", tmp_path / "student")
+    assert "--data-dir" in pellucid("distill", finished_run, "--src", "some.de", *student).err
+    (tmp_path / "texts").mkdir()
+    (tmp_path / "texts" / "some.de").write_text(" \n", encoding="utf-8")
+    found = pellucid("distill", finished_run, "--src", "some.de", "--data-dir", tmp_path / "texts", *student)
+    assert (found.status, f"{tmp_path / 'texts' / 'some.de'}" in found.err) == (2, True)
+
+
 def test_no_text(pellucid: CommandLine, finished_run: Path) -> None:
     outcome = pellucid("distill", finished_run, "--out", "s")
     assert (outcome.status, outcome.error) == (2, "`--src` is not given")
