@@ -51,7 +51,8 @@ def measure(args: argparse.Namespace, text: Path, beam_size: int) -> tuple[dict[
     one, several = times.values()
     ratios = spread([a / b for a, b in zip(one, several, strict=True)])
     words = ", ".join(f"{name} {statistics.median(values):.3g} s" for name, values in times.items())
-    print(f"beam {beam_size}: {words}: workers are {in_words(ratios)} times as fast", file=sys.stderr)
+    what = f"beam {beam_size}, {text.name}"
+    print(f"{what}: {words}: workers are {in_words(ratios)} times as fast", file=sys.stderr)
     found = {name: spread(values) for name, values in times.items()}
     return {"seconds": found, "workers times as fast": ratios}, len(written) == 1
 
@@ -70,7 +71,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     lines = list(islice(read_lines(args.input), 80 if args.quick else None))
     args.rounds = 1 if args.quick else args.rounds
     with tempfile.TemporaryDirectory() as folder:
-        text, line = Path(folder, "text"), Path(folder, "line")
+        text, line = Path(folder, "all lines"), Path(folder, "one line")
         text.write_text("".join(f"{each}\n" for each in lines), encoding="utf-8")
         line.write_text(f"{lines[0] if lines else ''}\n", encoding="utf-8")
         found = {f"beam {beam}": measure(args, text, beam) for beam in BEAMS}
