@@ -143,6 +143,7 @@ def test_everything_by_keyboard(open_page: Open) -> None:
         page.keyboard.press(key)
     assert page.input_value("textarea").endswith("[c?/e")
     assert page.locator("dialog").count() == 0
+    written(opened, "Two young men are playing soccer .[c?/e")  # else what follows could be what stood there before
     page.fill("textarea", SENTENCE)
     written(opened, "Two young men are playing soccer.")
     page.focus(".word[tabindex='0']")
