@@ -18,7 +18,7 @@ from pellucid.model.attention import MultiHeadAttention
 from pellucid.model.cache import DecoderCache, LayerCache
 from pellucid.model.fast.dropout import Dropout
 from pellucid.model.fast.linear import Linear
-from pellucid.model.fast.products import LEAST_ROWS, linear
+from pellucid.model.fast.products import LEAST_WORK, linear
 from pellucid.model.fast.queue import has_queue
 from pellucid.model.feed_forward import FeedForward
 from pellucid.model.layers import Decoder, DecoderLayer
@@ -41,6 +41,7 @@ class PlainDecoder:
     def __init__(self, decoder: Decoder) -> None:
         self._layers = [_Layer.of(layer) for layer in decoder.layers if isinstance(layer, DecoderLayer)]
         self._norm = _norm_of(decoder.norm)
+        self._widest: int = max((layer.up[0].numel() for layer in self._layers), default=0)
         self._memory_mask: Tensor | None = None
         self._hidden: Tensor | None = None
 
@@ -59,7 +60,7 @@ class PlainDecoder:
         B, W, D = x.shape
         hidden = None if W == 1 else _hidden(own_past, x, self._layers[0].heads)  # one hypothesis sees all that it read
         memory_hidden = self._of_memory(cache.memory_mask, x)
-        x, take = x.reshape(B * W, D), linear if B * W >= LEAST_ROWS else F.linear
+        x, take = x.reshape(B * W, D), linear if B * W * self._widest >= LEAST_WORK else F.linear
         for layer, kept in zip(self._layers, cache.layers, strict=True):
             x = layer.step(x, (B, W), kept, hidden, cache.memory, memory_hidden, take)
         return self._norm(x).view(B, W, D)
@@ -134,7 +135,7 @@ class _Layer(NamedTuple):
         heads, norm_first, own, cross, keys_and_values, norm, gate, up, down, activation = self
 
         packed = take(own.norm(x) if norm_first else x, *own.project).view(*size, 3, heads, -1)
-        q, kv = packed.permute(2, 0, 3, 1, 4).split((1, 2))  # (1 or 2, B, H, W, K)
+        q, kv = torch.split(packed.permute(2, 0, 3, 1, 4), [1, 2])  # (1 or 2, B, H, W, K)
         x = take(_attend(q[0], *cache.extend_packed(kv), hidden), *own.back).add_(x)
         x = x if norm_first else own.norm(x)
 
