@@ -13,7 +13,7 @@ from pellucid.training.interrupts import Interrupted
 
 SHUTDOWN = "TORCH_ELASTIC_SHUTDOWN_TIMEOUT"
 """Torchrun's environment variable for the seconds that ranks have from a request to stop until they are killed."""
-SECONDS_TO_SAVE = "60"
+SECONDS_TO_SAVE = "40"
 LOOKS = 0.1
 """Seconds between two looks at the ranks."""
 

@@ -26,6 +26,8 @@ TIMEOUT = 40.0
 """Seconds that a rank waits for the others' part of a step, unless RANK_TIMEOUT says otherwise."""
 RANK_TIMEOUT = "PELLUCID_RANK_TIMEOUT"
 """The environment variable with that number."""
+JOINING = timedelta(minutes=5)
+"""The wait for ranks that are being started."""
 PATIENT = timedelta(days=1)
 """The wait for what the first rank does alone, as reading texts and writing checkpoints. One that dies is noticed."""
 ASKED = 3.0
@@ -92,7 +94,7 @@ class Ranks:
 
         found: list[_T] = [value] * self.count
         with self._noticing():
-            dist.all_gather_object(found, value)
+            dist.all_gather_object(found, value, group=_PATIENTLY[self])
         return found
 
     def of_first(self, make: Callable[[], _T]) -> _T:
@@ -108,7 +110,7 @@ class Ranks:
             except PellucidError as error:
                 told = [None, error]
         with self._noticing():
-            dist.broadcast_object_list(told, src=0)
+            dist.broadcast_object_list(told, src=0, group=_PATIENTLY[self])
         if isinstance(told[1], PellucidError):
             raise told[1]
         return cast(_T, told[0])
@@ -119,7 +121,7 @@ class Ranks:
             import torch.distributed as dist
 
             with self._noticing():
-                dist.barrier()
+                dist.barrier(group=_PATIENTLY[self])
 
     def add(self, tensors: Sequence[Tensor]) -> None:
         """Puts the sum over ranks in the place of each tensor.
@@ -224,6 +226,8 @@ ALONE = Ranks()
 
 _JOINED: dict[Ranks, Any] = {}
 """The group whose waits end after `timeout`, by the ranks that have joined it: one entry, or none."""
+_PATIENTLY: dict[Ranks, Any] = {}
+"""The group that waits for what the first rank does alone, likewise."""
 _PEERS: list[tuple[int, str]] = []
 """Process and machine of each rank."""
 _STORE: list[Any] = []
@@ -268,9 +272,12 @@ def join(device: torch.device) -> Ranks:
     backend = "cpu:gloo,cuda:nccl" if device.type == "cuda" else "gloo"
     if not dist.is_initialized():  # else a script has done so
         store, rank, count = next(iter(rendezvous("env://")))
+        # The launcher keeps its store when it starts all ranks once more: what those before wrote is not to be read.
+        store = dist.PrefixStore(f"pellucid/{os.environ.get('TORCHELASTIC_RESTART_COUNT', '0')}", store)
         _STORE.append(store)
-        dist.init_process_group(backend, store=store, rank=rank, world_size=count, timeout=PATIENT)
+        dist.init_process_group(backend, store=store, rank=rank, world_size=count, timeout=JOINING)
     _JOINED[ranks] = dist.new_group(backend=backend, timeout=timedelta(seconds=ranks.timeout))
+    _PATIENTLY[ranks] = dist.new_group(backend="gloo", timeout=PATIENT)
     _PEERS[:] = ranks.gather((os.getpid(), socket.gethostname()))
     return ranks
 
