@@ -90,7 +90,8 @@ def test_ranks_and_accumulation_are_the_same_run(tmp_path: Path) -> None:
     """Losses of 200 steps within 1e-5, the gradient of the first within 1e-6."""
     texts = write_pairs(tmp_path, reversed_letters(400))
     settings = (
-        "train.steps=200", "train.warmup_steps=20", "train.validate_every=50", "train.save_every=200", "train.average=1",
+        "train.steps=200", "train.warmup_steps=20", "train.validate_every=50", "train.save_every=200",
+        "train.average=1",
     )  # fmt: skip
     (tmp_path / "exactly.py").write_text(EXACTLY, encoding="utf-8")
     found: list[list[Table]] = []

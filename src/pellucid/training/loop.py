@@ -22,6 +22,7 @@ from pellucid.data.subword_sampling import SubwordSampling
 from pellucid.errors import PellucidError
 from pellucid.model.families import Model, SequenceClassifier
 from pellucid.model.fast.queue import has_queue
+from pellucid.model.layers import Decoder, Encoder
 from pellucid.process import most_memory
 from pellucid.training import events
 from pellucid.training.adam import PaperAdam
@@ -142,6 +143,9 @@ class Trainer:
     def __post_init__(self) -> None:
         model, config = self.model, self.config
         multiply_in(model, config.precision)
+        for stack in model.modules():
+            if isinstance(stack, Encoder | Decoder):
+                stack.recompute = config.recompute
         loss: Loss = make_loss(config) if self.loss is None else self.loss
         if isinstance(loss, nn.Module):
             loss.to(next(model.parameters()).device)
