@@ -60,7 +60,7 @@ class Taken:
 
     step: int
     batches: list[Batch]
-    """Those of this rank."""
+    """The batches of this rank."""
     rate: float
     loss: Tensor
     """The summed loss that is reported, ()."""

@@ -94,9 +94,9 @@ class RunState:
     """In how many parts batches are taken, as memory did not suffice for whole ones."""
     meter: Meter = field(default_factory=Meter)
     ranks: int = 1
-    """How many processes train together."""
+    """The number of processes that train together."""
     accumulate: int = 0
-    """How many batches of a step each of them takes; 0: as configured. Another number of them takes others."""
+    """The batches of a step that each of them takes; 0: as configured. It moves with their number."""
     replaced: dict[str, str] = field(default_factory=dict)
     """The loss, optimizer and schedule that are not those of the settings, by their names."""
     rate_factor: float = 1.0
