@@ -266,6 +266,7 @@ def join(device: torch.device) -> Ranks:
     if _JOINED:
         return next(iter(_JOINED))
     import torch.distributed as dist
+    from torch.distributed.distributed_c10d import PrefixStore
     from torch.distributed.rendezvous import rendezvous
 
     ranks = Ranks(_number("RANK"), _number("WORLD_SIZE"), _timeout())
@@ -273,7 +274,7 @@ def join(device: torch.device) -> Ranks:
     if not dist.is_initialized():  # else a script has done so
         store, rank, count = next(iter(rendezvous("env://")))
         # The launcher keeps its store when it starts all ranks once more: what those before wrote is not to be read.
-        store = dist.PrefixStore(f"pellucid/{os.environ.get('TORCHELASTIC_RESTART_COUNT', '0')}", store)
+        store = PrefixStore(f"pellucid/{os.environ.get('TORCHELASTIC_RESTART_COUNT', '0')}", store)
         _STORE.append(store)
         dist.init_process_group(backend, store=store, rank=rank, world_size=count, timeout=JOINING)
     _JOINED[ranks] = dist.new_group(backend=backend, timeout=timedelta(seconds=ranks.timeout))
