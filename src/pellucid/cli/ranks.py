@@ -4,6 +4,7 @@ import logging
 import os
 import signal
 import sys
+import time
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,7 +15,7 @@ from pellucid.training.interrupts import Interrupted
 SHUTDOWN = "TORCH_ELASTIC_SHUTDOWN_TIMEOUT"
 """Torchrun's environment variable for the seconds that ranks have from a request to stop until they are killed."""
 SECONDS_TO_SAVE = "40"
-LOOKS = 0.1
+LOOKS = 0.2
 """Seconds between two looks at the ranks."""
 
 
@@ -88,7 +89,7 @@ def _silence(name: str) -> None:
 @contextmanager
 def one_voice() -> Iterator[None]:
     """Lets one of several ranks say what went wrong on one of them, or on all."""
-    from pellucid.training.ranks import LostRankError, first_has_told, is_one_of_several, tell_failure
+    from pellucid.training.ranks import LostRankError, is_one_of_several, tell_failure
 
     if not is_one_of_several():
         yield
@@ -107,11 +108,23 @@ def one_voice() -> Iterator[None]:
     except Exception as error:
         _record(error)
         tell_failure(str(error) or type(error).__name__)
-        if rank and first_has_told():
+        if rank and _is_told_by_the_first():
             raise SystemExit(getattr(error, "exit_status", 1)) from None
         if rank:
             print(f"on rank {rank}:", file=sys.stderr)
         raise
+
+
+def _is_told_by_the_first() -> bool:
+    """Returns whether the first rank says what is wrong, or torchrun ends this one since the first has."""
+    from pellucid.training.ranks import first_has_told
+
+    try:
+        told = first_has_told()
+        time.sleep(LOOKS if told else 0)  # torchrun ends all when one has ended: the first has to have spoken
+    except Stopped:
+        return True
+    return told
 
 
 def _record(error: Exception) -> None:

@@ -63,26 +63,26 @@ def train(
     _check(out, budget, plan)
     if starts_ranks(ranks, max_restarts) and not plan:
         return start_ranks(COMMAND, ranks, max_restarts)
-    _check_recipe(recipe, src, tgt)
-    named = any((recipe != "default", set, src, tgt, valid_src, valid_tgt, on_bad_utf8, init_from, budget))
-    loaded = None if named else RunFolder(Path(out)).recipe
-    if loaded is None:
-        loaded = Recipe.load(recipe, [*set, *([f'data.on_bad_utf8="{on_bad_utf8}"'] if on_bad_utf8 else [])])
-        data = with_texts(loaded.data, src=src, tgt=tgt, valid_src=valid_src, valid_tgt=valid_tgt)
-        loaded = replace(loaded, data=data)
-    options: dict[str, Any] = {
-        "overrides": set, "data_dir": data_dir, "offline": offline, "init_from": init_from, "device": device,
-        "source_language": src_lang, "target_language": tgt_lang,
-    }  # fmt: skip
-    if plan:
-        print(Run(loaded, None, budget=budget, quiet=True, **options).plan)
-    else:
-        with one_voice():
+    with one_voice():
+        _check_recipe(recipe, src, tgt)
+        named = any((recipe != "default", set, src, tgt, valid_src, valid_tgt, on_bad_utf8, init_from, budget))
+        loaded = None if named else RunFolder(Path(out)).recipe
+        if loaded is None:
+            loaded = Recipe.load(recipe, [*set, *([f'data.on_bad_utf8="{on_bad_utf8}"'] if on_bad_utf8 else [])])
+            data = with_texts(loaded.data, src=src, tgt=tgt, valid_src=valid_src, valid_tgt=valid_tgt)
+            loaded = replace(loaded, data=data)
+        options: dict[str, Any] = {
+            "overrides": set, "data_dir": data_dir, "offline": offline, "init_from": init_from, "device": device,
+            "source_language": src_lang, "target_language": tgt_lang,
+        }  # fmt: skip
+        if plan:
+            print(Run(loaded, None, budget=budget, quiet=True, **options).plan)
+        else:
             fresh = fresh and not is_restarted()
             run = Run(loaded, out, budget=budget, started=STARTED, fresh=fresh, **options)
             result = run.train()
-        if run.ranks.is_first:
-            say_result(out, result)
+            if run.ranks.is_first:
+                say_result(out, result)
     return 0
 
 

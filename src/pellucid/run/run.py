@@ -62,7 +62,15 @@ from pellucid.training.log import RunLog, SilentLog, record
 from pellucid.training.loop import Trainer
 from pellucid.training.loss import Loss, make_loss, name_of
 from pellucid.training.optimizer import Optimizer, Tensors, make_optimizer
-from pellucid.training.ranks import ALONE, Ranks, is_one_of_several, join, local_device
+from pellucid.training.ranks import (
+    ALONE,
+    LostRankError,
+    Ranks,
+    is_one_of_several,
+    join,
+    local_device,
+    tell_failure,
+)
 from pellucid.training.schedule import Clock, Schedule
 from pellucid.weights.card import CARD
 from pellucid.weights.folder import (
@@ -716,6 +724,10 @@ class Run:
             model.eval()
             log.say(f"finished after {time.perf_counter() - started:,.0f} s; the model is in {folder.path}")
             return result
+        except Exception as error:
+            if not isinstance(error, LostRankError):
+                tell_failure(str(error) or type(error).__name__)
+            raise
         finally:
             log.close()
 

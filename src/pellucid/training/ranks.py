@@ -292,9 +292,12 @@ def tell_failure(reason: str) -> None:
 
 def first_has_told() -> bool:
     """Returns whether the first rank has said, within some seconds, why the job ends: then the others need not."""
+    if not _STORE:  # nothing has been read yet but settings, which are the same for all on this machine
+        time.sleep(ASKED)
+        return _number("LOCAL_RANK") > 0
     until = time.monotonic() + 2 * ASKED
     with suppress(RuntimeError):
-        while _STORE and time.monotonic() < until:
+        while time.monotonic() < until:
             if _STORE[0].check(["failed/0"]):
                 return True
             time.sleep(0.05)
