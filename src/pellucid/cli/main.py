@@ -19,6 +19,9 @@ from pellucid.training.interrupts import Interrupted
 STARTED = time.perf_counter()
 """About when the process began, from which a time budget counts."""
 
+COMMAND: list[str] = []
+"""The words of the command, for one that starts itself in other processes."""
+
 USAGE = """usage: pellucid VERB [OPTIONS]
 
 {verbs}
@@ -38,6 +41,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     0; 2 for a user's mistake; 1 for a failure; 130, 143 and 129 after SIGINT, SIGTERM and SIGHUP.
     """
     args = list(sys.argv[1:] if argv is None else argv)
+    COMMAND[:] = args
     with standard_streams(), stop_signals():
         return _run_to_the_end(args)
 
