@@ -3,7 +3,7 @@
 import sys
 import warnings
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -47,7 +47,7 @@ def translate_folder(
     if ray:
         from pellucid.streams.bulk_ray import translate_by_ray
 
-        return _told(translate_by_ray(bulk, ray, workers, threads), len(shards), 0)
+        return _told(_shown(translate_by_ray(bulk, ray, workers, threads), len(shards)), len(shards), 0)
     each = prepare_process(threads, workers, engine)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", LongText)  # it is said once, at the end
@@ -81,13 +81,26 @@ def _told(outcomes: "Iterable[Outcome]", count: int, done: int) -> int:
     finally:
         of = f"{count:,} file{'s' if count != 1 else ''}"
         first = f"{states['translated']:,} translated ({lines:,} lines)" if states["translated"] else "none translated"
-        others = [f"{states[state]:,} {state}" for state in ("done before", "another process's") if states[state]]
+        others = [f"{states[state]:,} {state}" for state in ("done before", "held by another process") if states[state]]
         left = count - states.total()
         others += [f"{left:,} not done: the same command goes on with them"] if left else []
         _say(f"{of}: {', '.join([first, *others])}" + (f", {len(failed):,} failed" if failed else ""))
     if failed:
         _say(f"failed: {_named(failed)}; the same command tries them again")
     return int(bool(failed))
+
+
+def _shown(outcomes: "Iterable[Outcome]", count: int) -> "Iterator[Outcome]":
+    """Yields how files ended, with their progress: what goes on within one, other machines know."""
+    from pellucid.streams.progress import LineProgress
+
+    lines = 0
+    with LineProgress(shown=True) as progress:
+        progress.begin(0, 0.0)
+        for number, outcome in enumerate(outcomes, start=1):
+            lines += outcome.lines
+            progress.update(lines, number / count)
+            yield outcome
 
 
 def _files(count: int) -> str:

@@ -33,7 +33,7 @@ from pellucid.streams.workers import DeadWorkerError, answering_by
 if TYPE_CHECKING:
     from pellucid.tasks.translator import Translation, Translator
 
-State = Literal["translated", "done before", "another process's", "failed"]
+State = Literal["translated", "done before", "held by another process", "failed"]
 MOST_ALIKE = 3
 """Files one after another that cannot be answered, with nothing answered in between: then it is not the files."""
 
@@ -252,7 +252,7 @@ class BulkWork:
                         raise
             except TakenError:
                 if self._taken is None:
-                    self._end(shard, Outcome(shard.name, "another process's"))
+                    self._end(shard, Outcome(shard.name, "held by another process"))
                 else:
                     self._taken.append(shard)
                 return None
@@ -278,7 +278,7 @@ class BulkWork:
         if current.shard.is_table:  # whose texts may have several lines, and whose nothing is null
             texts = [None if line is None else text for line, text in zip(lines, texts, strict=True)]
             texts = [dumps(text, ensure_ascii=False) for text in texts]
-        with refusals_in_words(current.shard.output):
+        with refusals_in_words(current.shard.output, "folder"):
             current.partial.write("".join(f"{text}\n" for text in texts), reached)
         current.written += len(lines)
         current.share = share

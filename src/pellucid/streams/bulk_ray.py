@@ -1,5 +1,6 @@
 """A folder translated by Ray Data: actors, each with a model, take its files, and Ray starts anew what dies."""
 
+import logging
 from collections.abc import Iterator
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -33,6 +34,9 @@ def translate_by_ray(bulk: BulkTranslation, address: str, actors: int, threads: 
             raise ConfigError(f"{argument(name, count)} must be at least 1")
     names = bulk.names()
     bulk = _anywhere(bulk)
+    # What is wrong with the model is said here once, and not by each actor again and again.
+    replace(bulk.translating, loading={**bulk.translating.loading, "device": "cpu"}).load()
+    logging.getLogger("ray.data").setLevel(logging.WARNING)
     was_there = ray.is_initialized()
     if not was_there:
         try:
@@ -42,8 +46,7 @@ def translate_by_ray(bulk: BulkTranslation, address: str, actors: int, threads: 
                 f"no cluster of Ray answers: {argument('ray', address)}: {error}", 'name it, or give `ray="local"`'
             ) from error
     try:
-        context = ray.data.DataContext.get_current()
-        context.enable_progress_bars = False
+        ray.data.DataContext.get_current().enable_progress_bars = False
         needs: dict[str, Any] = {"num_cpus": threads or 1}
         if str(bulk.translating.loading.get("device", "")).startswith("cuda"):
             needs["num_gpus"] = 1
