@@ -91,5 +91,5 @@ def _anywhere(bulk: BulkTranslation) -> BulkTranslation:
     """Returns the same with paths that do not depend on the folder that a process is in."""
     model = Path(bulk.translating.model)
     translating = replace(bulk.translating, model=str(model.resolve()) if model.exists() else str(model))
-    folders = {"input_dir": Path(bulk.input_dir).resolve(), "output_dir": Path(bulk.output_dir).resolve()}
-    return replace(bulk, translating=translating, **folders)
+    folders = Path(bulk.input_dir).resolve(), Path(bulk.output_dir).resolve()
+    return replace(bulk, translating=translating, input_dir=folders[0], output_dir=folders[1])
