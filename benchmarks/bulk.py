@@ -37,8 +37,8 @@ from pellucid.streams.shards import OWN
 
 SETTINGS = {
     "data.tokenizer": "characters", "model.d_model": 32, "model.d_ff": 64, "model.num_heads": 2,
-    "model.num_encoder_layers": 1, "model.num_decoder_layers": 1, "train.steps": 150, "train.batch_tokens": 2000,
-    "train.validate_every": 150, "train.validate_decode": 10,
+    "model.num_encoder_layers": 1, "model.num_decoder_layers": 1, "train.steps": 300, "train.batch_tokens": 2000,
+    "train.warmup_steps": 30, "train.learning_rate": 5e-3, "train.validate_every": 300, "train.validate_decode": 10,
 }  # fmt: skip
 OPTIONS = ("--beam-size", "1", "--max-length", "16", "--device", "cpu", "--threads", "1")
 MOST_GROWTH = 1.02
@@ -151,7 +151,8 @@ class Trial:
         last = subprocess.run(self.command, capture_output=True, text=True, check=False)
         whole = (self.folder / "whole").read_bytes()
         found = {
-            "lines": self.args.lines, "different": len(set(whole.splitlines())), "files": self.args.files, "by": self.args.by, "kills": len(self.killed),
+            "lines": self.args.lines, "different": len(set(whole.splitlines())),
+            "files": self.args.files, "by": self.args.by, "kills": len(self.killed),
             "killed while they wrote": self.killed, "done before a kill": len(self.before),
             "equal bytes": merged(self.folder / "out") == whole,
             "written again": sum(self._stamp(path) != stamp for path, stamp in self.before.items()),

@@ -27,7 +27,7 @@ def translate_folder(
     Raises ConfigError for options that do not go together, and for outputs of another command; DataError for folders
     that cannot be used.
     """
-    from pellucid.cli.translate import TextNotes
+    from pellucid.cli.text_notes import TextNotes
     from pellucid.streams.bulk import BulkWork, to_be_done
     from pellucid.streams.progress import LineProgress
     from pellucid.streams.shards import Share, strays

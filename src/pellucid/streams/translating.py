@@ -22,7 +22,7 @@ class Translating:
     loading: Mapping[str, Any] = field(default_factory=dict)
     """The arguments of `Translator.load` beside the folder."""
     options: Mapping[str, Any] = field(default_factory=dict)
-    """Those of `Translator.translate`, where they are not the model's own."""
+    """The options of `Translator.translate` that are not the model's own."""
     sampling: SamplingConfig | None = None
     as_json: bool = False
 
