@@ -239,8 +239,11 @@ def watch_memory(args: argparse.Namespace, model: Path, folder: Path) -> tuple[d
     log = folder / "log"
     with log.open("wb") as file:
         process = subprocess.Popen(pellucid("translate", model, *words, *OPTIONS), stdout=file, stderr=file)
-    started, held = time.monotonic(), dict[int, list[tuple[float, int]]]()
+    held = dict[int, list[tuple[float, int]]]()
     try:
+        while not any((folder / "out").rglob("*.partial")) and process.poll() is None:  # it opens the model
+            time.sleep(POLL)
+        started = time.monotonic()
         while (passed := time.monotonic() - started) < 60 * args.minutes and process.poll() is None:
             for number in (process.pid, *children(process.pid)):
                 if size := resident(number):

@@ -44,7 +44,7 @@ def test_memory_is_told_of_each_process(module: ModuleType, translator_folder: P
     module.write_files([f"line {number}" for number in range(600)], 4, tmp_path / "in")
 
     class Arguments:
-        minutes, workers = 0.25, 2
+        minutes, workers = 0.1, 2
 
     found, good = module.watch_memory(Arguments, translator_folder, tmp_path)
     assert [*found["processes"]] == ["command", "worker 1", "worker 2"]

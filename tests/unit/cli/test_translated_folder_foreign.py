@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 
 from pellucid.files.compression import zstd
-from pellucid.streams.bulk import BulkTranslation
-from pellucid.streams.translating import Translating
+from tests.docs.pages import ROOT, Page
 from tests.unit.cli.command_line import CommandLine
 from tests.unit.cli.test_translated_folder import LINES, command, outputs, texts
 
 pytestmark = pytest.mark.foreign
 __all__ = ["texts"]
+GUIDE = ROOT / "docs" / "guides" / "bulk-translation.md"
 
 
 def answers(pellucid: CommandLine, run: Path, folder: Path, lines: list[str]) -> list[str]:
@@ -145,22 +145,26 @@ sys.exit(1)
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_a_spark_session_writes_the_same(pellucid: CommandLine, finished_run: Path, texts: Path) -> None:
+def test_what_the_guide_says_of_spark_writes_the_same(
+    pellucid: CommandLine, finished_run: Path, texts: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from pyspark.sql import SparkSession
 
-    pellucid(*command(finished_run, texts))
-    (texts / "out").rename(texts / "one")
-    translating = Translating(model=str(finished_run), loading={"device": "cpu"}, options={"beam_size": 1})
-    bulk = BulkTranslation(translating, str(texts / "in"), str(texts / "out"))
-    os.environ["PYSPARK_PYTHON"] = sys.executable
-    spark = (
-        SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
-        .config("spark.executorEnv.PYTHONPATH", os.pathsep.join(filter(None, sys.path))).getOrCreate()
-    )  # fmt: skip
+    (texts / "in" / "bad").write_bytes(b"\xff\n")
+    pellucid(*command(finished_run, texts, "--beam-size", "5"))
+    monkeypatch.chdir(texts)
+    monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, sys.path)))
+    (texts / "run").symlink_to(finished_run)
+    (texts / "in").rename(texts / "german")
+    spark = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false").getOrCreate()
+    told: list[tuple[object, ...]] = []
     try:
-        names = spark.sparkContext.parallelize(bulk.names(), 2)
-        found = names.mapPartitions(bulk.translate).collect()
+        code = next(code for code in Page(GUIDE).fences("py") if "pyspark" in code)
+        exec(compile(code, str(GUIDE), "exec"), {"print": lambda *words: told.append(words)})
     finally:
         spark.stop()
-    assert [each.state for each in found] == ["translated"] * 6
-    assert outputs(texts / "out") == outputs(texts / "one")
+    states = {name: state for name, state, _ in told}
+    assert states.pop("bad") == "failed"
+    assert [*states.values()] == ["translated"] * 6
+    assert outputs(texts / "english") == outputs(texts / "out")
