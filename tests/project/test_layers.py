@@ -48,7 +48,7 @@ _PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))[
 
 
 def _import_names(requirements: list[str]) -> set[str]:
-    return {re.split(r"[^\w.-]", requirement)[0].replace("-", "_") for requirement in requirements}
+    return {re.split(r"[^\w-]", requirement)[0].replace("-", "_") for requirement in requirements}
 
 
 REQUIRED = _import_names(_PROJECT["dependencies"])
