@@ -23,7 +23,7 @@ from pellucid.training.loss import Loss
 Probe = Callable[[Subject], ModelCheck]
 
 FIRST: dict[str, Probe] = {"numbers": passes.numbers, "repeatable": passes.repeatable}
-"""What all others need: where it does not hold, they would find nothing but that."""
+"""The checks that all others need: where one does not hold, they would find nothing but that."""
 THEN: dict[str, Probe] = {
     "tied": weights.tied, "saved": weights.saved, "causal": passes.causal, "context": passes.context,
     "padding": passes.padding, "batch": passes.batch, "positions": steps.positions, "cache": steps.cache,
@@ -41,7 +41,7 @@ FOLLOWS_FROM: dict[str, tuple[str, ...]] = {
     "neighbours": ("causal", "padding", "batch", "positions", "cache", "hypotheses"),
     "accumulation": ("causal", "padding", "batch"),
 }  # fmt: skip
-"""What makes a check BAD as well where it is BAD."""
+"""The earlier checks that make one BAD as well where they are BAD."""
 
 
 def examine(

@@ -21,7 +21,7 @@ EXPONENTIAL = 4
 
 @torch.inference_mode()
 def faithfulness(subject: Subject) -> ModelCheck:
-    """Weights times values of the trace are what attention gave, and the layer goes on with that."""
+    """Checks that the trace's weights times its values are what attention gave, and that the layer goes on with it."""
     name, model = "faithfulness", subject.model
     src, tgt = (subject.sources or [[]])[0], (subject.targets or [[]])[0]
     dtype = next(model.parameters()).dtype

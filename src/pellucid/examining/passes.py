@@ -25,7 +25,7 @@ NOTHING = 1e-12
 
 @torch.inference_mode()
 def numbers(subject: Subject) -> ModelCheck:
-    """Parameters, and what each part gives in the model's own precision, are finite numbers."""
+    """Checks that parameters, and what each part gives in the model's own precision, are finite numbers."""
     name, stored = "numbers", parameters(subject.model)
     for place, tensor in stored.items():
         if tensor.is_floating_point() and not bool(tensor.isfinite().all()):
@@ -56,7 +56,7 @@ def numbers(subject: Subject) -> ModelCheck:
 
 @torch.inference_mode()
 def repeatable(subject: Subject) -> ModelCheck:
-    """Two passes over one text are the same, bit for bit: nothing is dropped or remembered."""
+    """Checks that two passes over a text are the same, bit for bit: nothing is dropped or remembered."""
     twice = zip(subject.outputs(), subject.outputs(), strict=True)
     figure = max(apart(one, other) for one, other in twice)
     return subject.result(
@@ -67,7 +67,7 @@ def repeatable(subject: Subject) -> ModelCheck:
 
 @torch.inference_mode()
 def causal(subject: Subject) -> ModelCheck:
-    """What comes later in a target changes nothing that is said before it."""
+    """Checks that what comes later in a target changes nothing that is said before it."""
     name = "causal"
     if not subject.targets:
         return not_applicable(name, "an encoder reads in both directions")
@@ -89,7 +89,7 @@ def causal(subject: Subject) -> ModelCheck:
 
 @torch.inference_mode()
 def context(subject: Subject) -> ModelCheck:
-    """Each word that may be seen is seen: it changes what is said elsewhere."""
+    """Checks that each word that may be seen is seen: it changes what is said elsewhere."""
     name, model = "context", subject.exact
     src, tgt = (subject.sources or [[]])[0], (subject.targets or [[]])[0]
 
@@ -127,7 +127,7 @@ def context(subject: Subject) -> ModelCheck:
 
 @torch.inference_mode()
 def padding(subject: Subject) -> ModelCheck:
-    """Padding behind a source changes nothing."""
+    """Checks that padding behind a source changes nothing."""
     name, pad_id = "padding", subject.config.pad_id
     if not subject.sources:
         return not_applicable(name, "a decoder reads no padding: what stands behind a text is hidden by `causal`")
@@ -149,7 +149,7 @@ def padding(subject: Subject) -> ModelCheck:
 
 @torch.inference_mode()
 def batch(subject: Subject) -> ModelCheck:
-    """A text says the same in a batch as alone."""
+    """Checks that the model says the same of a text in a batch as alone."""
     name, model = "batch", subject.exact
     alone, places = subject.outputs(), list(range(len(subject.sources or subject.targets)))
     rows = subject.sources or subject.targets

@@ -18,7 +18,7 @@ from pellucid.config import DataConfig, Recipe
 from pellucid.data.doctor import Check
 from pellucid.data.lines import raw_lines
 from pellucid.data.locate import TEXT_FIELDS, locate, with_texts
-from pellucid.errors import ConfigError, DecodingError, PellucidError
+from pellucid.errors import ConfigError, DecodingError, PellucidError, argument
 from pellucid.examining.subject import ModelCheck, bad
 from pellucid.training.log import METRICS
 from pellucid.weights.folder import WEIGHTS
@@ -26,10 +26,13 @@ from pellucid.weights.tensors import load_tensors
 
 NAME = "resume"
 STEPS, LINES, HELD_OUT, BATCH_TOKENS = 12, 2000, 50, 1024
-"""What a training is cut down to, at most: its steps, the lines of each text, those held out, the tokens of a batch."""
+"""The most that is left of a training: its steps, lines of each text, lines held out, tokens of a batch."""
+TRAIN = "import sys, pellucid; recipe, out, device = sys.argv[1:]; pellucid.train(recipe, out, device=device)"
+"""The program of a training's process."""
 POLL = 0.005
+MOST_SAID = 400
 KILLED = -99
-"""What stands for the status of a training that was killed."""
+"""The status of a training that was killed."""
 
 
 class OutOfTime(DecodingError):
@@ -57,7 +60,7 @@ def verify_resume(
 
     The texts are cut to their first 2,000 lines and the training to 12 steps with a checkpoint every 2; model,
     tokenizer, optimizer and all that is drawn at random stay as the recipe has them. Each training is a process of its
-    own, `pellucid train`, which is ended by SIGKILL at a random moment.
+    own, which is ended by SIGKILL at a random moment.
 
     Args:
         recipe: a shipped recipe's name or a TOML file.
@@ -75,7 +78,7 @@ def verify_resume(
     """
     if kills < 1 or not minutes > 0:
         name, value = ("kills", kills) if kills < 1 else ("minutes", minutes)
-        raise ConfigError(f"`{name}=` ({value}) must be above 0", "the defaults are 3 kills and 10 minutes")
+        raise ConfigError(f"{argument(name, value)} must be above 0", "the defaults are 3 kills and 10 minutes")
     loaded = Recipe.load(recipe, list(overrides))
     data = with_texts(loaded.data, src=src, tgt=tgt, valid_src=valid_src, valid_tgt=valid_tgt)
     data = locate(data, data_dir)
@@ -194,7 +197,7 @@ class _Trial:
     @contextmanager
     def _process(self, run: str) -> Iterator["subprocess.Popen[bytes]"]:
         """The training as a process; what it says goes into a file beside its folder."""
-        command = [sys.executable, "-m", "pellucid", "train", "recipe.toml", "--out", run, "--device", self.device]
+        command = [sys.executable, "-c", TRAIN, "recipe.toml", run, self.device]
         with (self.folder / f"{run}.said").open("wb") as said:
             process = subprocess.Popen(command, cwd=self.folder, stdin=subprocess.DEVNULL, stdout=said, stderr=said)
             try:
@@ -212,9 +215,9 @@ class _Trial:
         return step
 
     def _last_said(self, run: str) -> str:
-        """Returns the error that a training ended with."""
+        """Returns the last line that a training wrote: the error that it ended with."""
         said = (self.folder / f"{run}.said").read_text(encoding="utf-8", errors="replace")
-        return said[said.rfind("error: ") :].strip() if "error: " in said else said.strip()[-400:]
+        return said.strip().rpartition("\n")[2][:MOST_SAID]
 
     def _difference(self, run: str) -> str:
         """Says how a run's weights are unlike those of the undisturbed one; empty where they are the same bytes."""

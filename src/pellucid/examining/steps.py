@@ -36,7 +36,7 @@ NEW_TOKENS = 10
 
 @torch.inference_mode()
 def positions(subject: Subject) -> ModelCheck:
-    """Places have positions of their own, and a step of decoding takes that of its place."""
+    """Checks that places have positions of their own, and that a step of decoding takes that of its place."""
     name, model = "positions", subject.exact
     if same := _places_alike(subject):
         return bad(
@@ -98,7 +98,7 @@ def _of_places(whole: Sequence[Any], steps: Sequence[Any], count: int) -> list[t
 
 @torch.inference_mode()
 def cache(subject: Subject) -> ModelCheck:
-    """Logits that are taken step by step with the cache are those of a whole pass."""
+    """Checks that logits taken step by step with the cache are those of a whole pass."""
     name = "cache"
     if is_encoder(subject.exact):
         return not_applicable(name, WRITES_NOTHING)
@@ -147,7 +147,7 @@ def _first_in_steps(subject: Subject, src: Sequence[int], tgt: Sequence[int]) ->
 
 @torch.inference_mode()
 def hypotheses(subject: Subject) -> ModelCheck:
-    """Hypotheses side by side, reordered and let go as a beam does, each say what they say in a pass of their own."""
+    """Checks that hypotheses side by side, reordered and let go as in a beam, say what each says by itself."""
     name, model = "hypotheses", subject.exact
     if is_encoder(model):
         return not_applicable(name, WRITES_NOTHING)
@@ -191,7 +191,7 @@ LEFT_TO_WRITE = 5
 
 
 def greedy(subject: Subject) -> ModelCheck:
-    """A beam of one finds what greedy search finds, and its score is that of a whole pass over it."""
+    """Checks that a beam of one finds what greedy search finds, with the score of a whole pass over it."""
     name, model = "greedy", subject.exact
     if is_encoder(model):
         return not_applicable(name, WRITES_NOTHING)
@@ -228,7 +228,7 @@ def _forced(subject: Subject, number: int, found: Hypothesis) -> float:
 
 
 def searched_together(subject: Subject) -> ModelCheck:
-    """What a beam finds for a text does not depend on the texts beside it; in single precision, as it is used."""
+    """Checks that what a search finds does not depend on the texts beside it; in the precision that it is used in."""
     name, model = "neighbours", subject.model
     if is_encoder(model):
         return not_applicable(name, WRITES_NOTHING)

@@ -1,4 +1,4 @@
-"""What the checks of a model work on: the model in two precisions, ids for it to read, and how far rounding reaches."""
+"""The subject of an examination: a model in two precisions, ids for it to read, and how far rounding reaches."""
 
 from collections.abc import Callable, Sequence
 from copy import deepcopy
@@ -55,10 +55,10 @@ class Subject:
         """Half of the digits: the rest is left to the rounding of all layers, as tests/rounding.py has it."""
         generator = np.random.default_rng(SEED)
         self.sources: list[list[int]] = []
-        """What the encoder reads, whole; of a decoder alone nothing."""
+        """The ids that the encoder reads, whole; of a decoder alone nothing."""
         self.bare_sources: list[list[int]] = []
         self.targets: list[list[int]] = []
-        """What the decoder reads, with what stands before each text; of an encoder nothing."""
+        """The ids that the decoder reads, with those before each text; of an encoder nothing."""
         family, room = self.config.family, self.config.max_positions
         framing = Framing.of(self.decode, self.config)
         for length in LENGTHS:
@@ -75,7 +75,7 @@ class Subject:
 
     @property
     def device(self) -> torch.device:
-        """Where the model computes."""
+        """The device that the model computes on."""
         return next(self.model.parameters()).device
 
     def other_ids(self, ids: Sequence[int], size: int) -> list[int]:

@@ -26,7 +26,7 @@ from pellucid.weights.tensors import load_tensors, parameters, save_tensors, set
 
 
 def accumulation(subject: Subject) -> ModelCheck:
-    """The gradient of texts in batches of one, accumulated, is that of one batch of all of them."""
+    """Checks that gradients of batches of one text, accumulated, are those of one batch of all of them."""
     name, model = "accumulation", deepcopy(subject.exact)
     if isinstance(model, EncoderOnly) and not isinstance(model, SequenceClassifier):
         return not_applicable(name, "an encoder without a head has no loss")
@@ -107,7 +107,7 @@ def _apart(one: dict[str, Tensor], other: dict[str, Tensor]) -> float:
 
 
 def tied(subject: Subject) -> ModelCheck:
-    """Weights that the settings tie are one tensor, and no others are."""
+    """Checks that weights which the settings tie are one tensor, and no others are."""
     name, model, ties = "tied", subject.model, subject.config.tie_embeddings
     if isinstance(model, EncoderOnly):
         return not_applicable(name, "an encoder has no output projection to tie its embeddings to")
@@ -136,7 +136,7 @@ def tied(subject: Subject) -> ModelCheck:
 
 @torch.inference_mode()
 def saved(subject: Subject) -> ModelCheck:
-    """The weights written to a file and read into a new model say the same, bit for bit."""
+    """Checks that a new model with the weights from a file says the same, bit for bit."""
     name, model = "saved", deepcopy(subject.model).eval()
     device, dtype = subject.device, next(model.parameters()).dtype
     with TemporaryDirectory(prefix="pellucid-") as folder:
@@ -194,7 +194,7 @@ def _proved(folder: Path, other: Path, kind: Kind, said: str, rounded_to: str = 
     level, written = "ok" if proof.passed else "BAD", ""
     if proof.greedy_equal is not None:
         written = f", {proof.greedy_equal + proof.greedy_near_ties} of {proof.sentences} greedy outputs are equal"
-    advice = "" if proof.passed else "convert it again, and look at what `pellucid convert` says"
+    advice = "" if proof.passed else "convert it again, and read what the conversion says"
     text = f"{name}: {text}{written} (at most {proof.tolerance:.1e})"
     return ModelCheck("ok" if level == "ok" else "BAD", text, advice, name, figure, proof.tolerance)
 

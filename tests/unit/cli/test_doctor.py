@@ -389,7 +389,7 @@ def test_a_model_with_a_fault_is_bad_and_ends_in_status_1(
             "--recipe means nothing where --verify-resume is looked at",
         ),
         (("--verify-resume", "dates", "--kills", "0"), "`--kills 0` must be above 0"),
-        (("nowhere",), "no model at `nowhere`: there is no such folder"),
+        (("nowhere",), "`nowhere` is not a model folder: it does not exist"),
     ],
 )
 def test_what_does_not_go_together_is_refused(
