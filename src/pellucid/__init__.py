@@ -58,6 +58,9 @@ if TYPE_CHECKING:
     from pellucid.evaluation.label_scores import LabelScores as LabelScores
     from pellucid.evaluation.scores import Scores as Scores
     from pellucid.evaluation.text_scores import TextScores as TextScores
+    from pellucid.examining.examine import examine as examine
+    from pellucid.examining.resume import verify_resume as verify_resume
+    from pellucid.examining.subject import ModelCheck as ModelCheck
     from pellucid.model.attention import MultiHeadAttention as MultiHeadAttention
     from pellucid.model.attention import attention as attention
     from pellucid.model.attention import attention_weights as attention_weights
@@ -137,19 +140,20 @@ if TYPE_CHECKING:
 __all__ = [
     "Ablation", "AddedPositions", "Alignments", "Attribution", "Batch", "BatchOrder", "Check", "CheckpointError",
     "CheckpointEvent", "Classification", "Classifier", "ConfigError", "Contributions", "CrossEntropy", "DataConfig",
-    "DataError", "DecodeConfig", "Decoder", "DecoderCache", "DecoderLayer", "DecoderOnly", "DecodingError", "Distances",
-    "Dropout", "Embeddings", "Encoder", "EncoderLayer", "EncoderOnly", "EndEvent", "FeedForward", "Found", "Generation",
-    "Hypothesis", "Interrupted", "LabelScores", "LanguageModel", "LayerCache", "LearnedPositions", "Lens", "Linear",
-    "Losses", "ModelConfig", "MultiHeadAttention", "Parts", "PellucidError", "Plan", "Proof", "RDrop", "Recipe",
-    "RelativePositions", "RotaryPositions", "Run", "RunResult", "SamplingConfig", "Scored", "Scores", "Search",
-    "Sentence", "SequenceClassifier", "SinusoidalPositions", "StepEvent", "StepModel", "Steps", "TextModel",
-    "TextScores", "Token", "Tokenizer", "Tokenizers", "Trace", "TrainConfig", "Transformer", "Translation",
-    "Translator", "TutorialOptions", "ValidationEvent", "View", "ablate", "align", "attention", "attention_weights",
-    "attribute", "beam_search", "build_model", "causal_mask", "contributions", "convert", "doctor", "evaluate",
-    "greedy_search", "learning_rate", "lens", "load_trace", "make_batch", "padding_mask", "plan", "plot_masks",
-    "plot_positions", "plot_run", "plot_schedule", "plot_smoothing", "positions_of", "projected_cross_entropy",
-    "read_lines", "read_pairs", "rotate", "rotation", "sinusoids", "smoothed_cross_entropy", "trace",
-    "trace_from_weights", "trace_hugging_face", "train", "train_tokenizer", "view", "weights",
+    "DataError", "DecodeConfig", "Decoder", "DecoderCache", "DecoderLayer", "DecoderOnly", "DecodingError",
+    "Distances", "Dropout", "Embeddings", "Encoder", "EncoderLayer", "EncoderOnly", "EndEvent", "FeedForward", "Found",
+    "Generation", "Hypothesis", "Interrupted", "LabelScores", "LanguageModel", "LayerCache", "LearnedPositions",
+    "Lens", "Linear", "Losses", "ModelCheck", "ModelConfig", "MultiHeadAttention", "Parts", "PellucidError", "Plan",
+    "Proof", "RDrop", "Recipe", "RelativePositions", "RotaryPositions", "Run", "RunResult", "SamplingConfig", "Scored",
+    "Scores", "Search", "Sentence", "SequenceClassifier", "SinusoidalPositions", "StepEvent", "StepModel", "Steps",
+    "TextModel", "TextScores", "Token", "Tokenizer", "Tokenizers", "Trace", "TrainConfig", "Transformer",
+    "Translation", "Translator", "TutorialOptions", "ValidationEvent", "View", "ablate", "align", "attention",
+    "attention_weights", "attribute", "beam_search", "build_model", "causal_mask", "contributions", "convert",
+    "doctor", "evaluate", "examine", "greedy_search", "learning_rate", "lens", "load_trace", "make_batch",
+    "padding_mask", "plan", "plot_masks", "plot_positions", "plot_run", "plot_schedule", "plot_smoothing",
+    "positions_of", "projected_cross_entropy", "read_lines", "read_pairs", "rotate", "rotation", "sinusoids",
+    "smoothed_cross_entropy", "trace", "trace_from_weights", "trace_hugging_face", "train", "train_tokenizer",
+    "verify_resume", "view", "weights",
 ]  # fmt: skip
 
 _HOMES = {
@@ -194,6 +198,7 @@ _HOMES = {
     "Lens": "pellucid.analysis.lens",
     "Linear": "pellucid.model.fast.linear",
     "Losses": "pellucid.training.loss",
+    "ModelCheck": "pellucid.examining.subject",
     "ModelConfig": "pellucid.config",
     "MultiHeadAttention": "pellucid.model.attention",
     "Parts": "pellucid.model.parts",
@@ -241,6 +246,7 @@ _HOMES = {
     "convert": "pellucid.conversion.convert",
     "doctor": "pellucid.data.doctor",
     "evaluate": "pellucid.tasks.evaluate",
+    "examine": "pellucid.examining.examine",
     "greedy_search": "pellucid.decoding.beam",
     "learning_rate": "pellucid.training.schedule",
     "lens": "pellucid.analysis.lens",
@@ -266,6 +272,7 @@ _HOMES = {
     "trace_hugging_face": "pellucid.tracing.foreign",
     "train": "pellucid.run.run",
     "train_tokenizer": "pellucid.text.tokenizer_training",
+    "verify_resume": "pellucid.examining.resume",
     "view": "pellucid.views.view",
 }
 """The module of each public name, but for `weights`, which is one itself."""

@@ -151,7 +151,9 @@ def test_it_evaluates_streams_and_is_seen_through_like_any_translator(folder: Pa
 
 
 @foreign
-def test_nothing_that_takes_long_is_imported_once_a_conversion_is_kept(folder: Path, other: Translator, tmp_path: Path) -> None:
+def test_nothing_that_takes_long_is_imported_once_a_conversion_is_kept(
+    folder: Path, other: Translator, tmp_path: Path
+) -> None:
     (tmp_path / "in").write_text("a bed\nh\n", encoding="utf-8")
     how = f"'--engine', 'ctranslate2', '--output', '{tmp_path / 'out'}'"
     python = f"""
