@@ -70,7 +70,7 @@ def clean(
     ] = None,
     max_repetitions: Annotated[int | None, optional("N", "times that a line may say the same in a row", "3")] = None,
     min_agreement: Annotated[
-        float | None, optional("X", "part of the numbers of both sides that must be the same", "0.5")
+        float | None, optional("X", "part of the numbers of both sides that must be the same", "0.6")
     ] = None,
     recipe: Annotated[
         str, tyro.conf.arg(metavar="RECIPE", help="whose texts and settings are taken"), RECIPES
@@ -85,6 +85,7 @@ def clean(
     example: pellucid clean --src train.de --tgt train.en --test-src test.de --test-tgt test.en --out clean
     example: pellucid clean --src train.de --tgt train.en --dry-run --report why.tsv --without numbers
     """
+    import sys
     from pathlib import Path
 
     from pellucid.config import Recipe
@@ -97,6 +98,9 @@ def clean(
     from pellucid.errors import ConfigError
     from pellucid.streams.progress import LineProgress
 
+    def warn(text: str) -> None:
+        print(f"warning: {text}", file=sys.stderr)
+
     if not out and not dry_run:
         raise ConfigError("--out is not given", "name the folder for the clean texts, or look only: --dry-run")
     if out and dry_run:
@@ -105,7 +109,9 @@ def clean(
         raise ConfigError("--opusfilter and --opuscleaner are both given", "give one")
     chosen, limits = frozenset(ALL), Limits()
     if opusfilter or opuscleaner:
-        limits, named = read_opusfilter(Path(opusfilter)) if opusfilter else read_opuscleaner(Path(opuscleaner))
+        limits, named = (
+            read_opusfilter(Path(opusfilter), warn) if opusfilter else read_opuscleaner(Path(opuscleaner), warn)
+        )
         chosen = named
     chosen = rules_named(rules) if rules else chosen
     given = {

@@ -17,6 +17,7 @@ from pellucid.data.patterns import (
     markup_in,
     numbers_in,
     repetition_in,
+    without_addresses,
 )
 from pellucid.data.repeats import plain
 from pellucid.data.scripts import SCRIPTS, UNSPACED, letters_by_script
@@ -27,8 +28,8 @@ SHOWN = 60  # characters of a line in a message
 PIECE = 16  # characters of a subword at most: SentencePiece's own bound
 FEWEST_LETTERS = 4  # of which the script is looked at
 LONG_ENOUGH = 20  # letters by which a language is known; half as many where a letter is a syllable or a word
-FAR = 4.0  # standard deviations below what is usual: another language than both, where
-FEW_KNOWN = 0.25  # of the words are known and no more; names are unusual, the words around them are not
+NOT_SO_FAR, FAR, VERY_FAR = 3.0, 4.0, 6.0  # standard deviations below what is usual: another language, where
+FEW_KNOWN = 0.25  # of the letters are of known words; names are unusual, the words around them are not
 BELOW = 2.0  # standard deviations from which on the other side's language may be the right one
 CLEARLY = 0.5  # nats a character by which it must be
 SYLLABLES = UNSPACED | {"Hangul"}
@@ -63,7 +64,7 @@ class Limits:
     """Whether `min_letters` is a part of what is usual, or of all characters but spaces."""
     max_repetitions: int = 3
     """Times that a line may say the same in a row."""
-    min_agreement: float = 0.5
+    min_agreement: float = 0.6
     """The part of the numbers of both sides that must be the same."""
 
     def __post_init__(self) -> None:
@@ -164,12 +165,16 @@ class Judge:
                 found.append(Flaw("too_long", side, detail))
         stripped = source.strip()
         if not stripped or not target.strip():
-            return [*found, Flaw("empty", int(bool(stripped)), "", "pairs")]
+            found.append(Flaw("empty", int(bool(stripped)), "", "pairs"))
+            return [flaw for flaw in found if flaw.fault in self.rules]
         found += self._leaks(source, stripped)
         if stripped == target.strip() and not self.alone:
             found.append(Flaw("copy", 0, shortened(source), "pairs"))
         if self.usual:
-            found += self._beyond_the_usual(self.usual, sides)
+            copied = any(flaw.fault == "copy" for flaw in found)
+            besides = self._beyond_the_usual(self.usual, sides)
+            # That a copy is in the wrong language is no news.
+            found += [flaw for flaw in besides if not (copied and flaw.fault in ("script", "language"))]
         return [flaw for flaw in found if flaw.fault in self.rules]
 
     def _is_long(self, text: str) -> bool:
@@ -203,10 +208,11 @@ class Judge:
         found: list[Flaw] = []
         for side in self._texts:
             text = sides[side]
-            scripts = letters_by_script(text)
+            words = without_addresses(text)
+            scripts = letters_by_script(words)
             if detail := self._foreign(scripts, side):
                 found.append(Flaw("script", side, detail))
-            elif "language" in self.rules and (detail := self._other_language(usual, text, scripts, side)):
+            elif "language" in self.rules and (detail := self._other_language(usual, words, scripts, side)):
                 found.append(Flaw("language", side, detail))
             if not usual.markup and (markup := markup_in(text)):
                 found.append(Flaw("markup", side, shortened(markup)))
@@ -243,6 +249,8 @@ class Judge:
         letters = sum(count * (1 + (script in SYLLABLES)) for script, count in scripts.items())
         if letters < LONG_ENOUGH or not usual.languages:
             return ""
+        if usual.kana[side] and "Kana" not in scripts and scripts.get("Han", 0) >= LONG_ENOUGH // 2:
+            return "there is no Kana in it"
         score = usual.languages[side].score(text)
         below = usual.languages[side].deviations_below(score)
         if below < BELOW:
@@ -252,7 +260,12 @@ class Judge:
             return f"{other}, not {name} ({probability:.2f})" if other != name and probability > 0.9 else ""
         if len(self._texts) == 2 and usual.languages[1 - side].score(text) > score + CLEARLY:
             return "it reads like the other side"
-        if below < FAR or usual.languages[side].known(text) > FEW_KNOWN:
+        # Where words have no spaces between them, none is known, and the letters alone must do.
+        unspaced = sum(scripts.get(script, 0) for script in UNSPACED) > 0.5 * sum(scripts.values())
+        known, usually = usual.languages[side].known(text), usual.languages[side].usually_known
+        # Where half of a line is usually known, one without a known word needs to be less far.
+        far = VERY_FAR if unspaced else FAR if known > 0 or usually < 0.5 else NOT_SO_FAR
+        if known > FEW_KNOWN or below < far:
             return ""
         return f"it reads like neither side ({below:.1f} standard deviations)"
 

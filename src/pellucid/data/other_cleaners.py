@@ -5,8 +5,7 @@ nothing is dropped in silence.
 """
 
 import json
-import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,8 @@ from pellucid.errors import ConfigError, DataError, install, quoted, shown
 from pellucid.files.reading import MOST_SETTINGS_BYTES
 
 Parameters = Mapping[str, Any]
+Say = Callable[[str], object]
+"""Is given what there is to say of a file, a sentence each."""
 UNITS = {"word": "words", "char": "characters", "character": "characters"}
 KANA = {"Hiragana": "Kana", "Katakana": "Kana"}
 OF_FILES = frozenset(
@@ -30,7 +31,7 @@ REWRITING = frozenset(
 """Filters of OpusCleaner that rewrite text, which is not done here: a tokenizer evens most of it out."""
 
 
-def read_opusfilter(path: Path) -> tuple[Limits, frozenset[Fault]]:
+def read_opusfilter(path: Path, say: Say) -> tuple[Limits, frozenset[Fault]]:
     """Returns the limits and rules of an OpusFilter configuration, a YAML file.
 
     Raises ConfigError where it has filters that are not known here, and where PyYAML is not installed.
@@ -39,7 +40,7 @@ def read_opusfilter(path: Path) -> tuple[Limits, frozenset[Fault]]:
     steps = table.get("steps") if isinstance(table, dict) else None
     if not isinstance(steps, list) or not all(isinstance(step, dict) for step in steps):
         raise ConfigError(f"`{shown(path)}` has no list of `steps`", "give a configuration of OpusFilter")
-    reading = _Reading(path)
+    reading = _Reading(path, say)
     for step in steps:
         kind, parameters = str(step.get("type", "")), step.get("parameters") or {}
         if kind == "remove_duplicates":
@@ -48,13 +49,13 @@ def read_opusfilter(path: Path) -> tuple[Limits, frozenset[Fault]]:
             for name, settings in _filters(path, parameters.get("filters") or []):
                 reading.opusfilter(name, settings)
         elif kind in OF_FILES:
-            _say(path, f"step {kind} is not done here: it moves files")
+            reading.tell(f"step {kind} is not done here: it moves files")
         else:
             reading.refused.append(f"step {kind}")
     return reading.found()
 
 
-def read_opuscleaner(path: Path) -> tuple[Limits, frozenset[Fault]]:
+def read_opuscleaner(path: Path, say: Say) -> tuple[Limits, frozenset[Fault]]:
     """Returns the limits and rules of an OpusCleaner pipeline, a JSON file. Raises ConfigError as above."""
     try:
         table = json.loads(_text(path))
@@ -63,13 +64,13 @@ def read_opuscleaner(path: Path) -> tuple[Limits, frozenset[Fault]]:
     filters = table.get("filters") if isinstance(table, dict) else None
     if not isinstance(filters, list) or not all(isinstance(each, dict) and "filter" in each for each in filters):
         raise ConfigError(f"`{shown(path)}` has no list of `filters`", "give a .filters.json of OpusCleaner")
-    reading = _Reading(path)
+    reading = _Reading(path, say)
     for each in filters:
         name, parameters = str(each["filter"]), each.get("parameters") or {}
         if name.startswith("opusfilter/") and name not in REWRITING:
             reading.opusfilter(name.removeprefix("opusfilter/"), parameters)
         elif name in REWRITING:
-            _say(path, f"{name} is not done here: it rewrites text")
+            reading.tell(f"{name} is not done here: it rewrites text")
         else:
             reading.opuscleaner(name, {key: value for key, value in parameters.items() if key != "DEBUG"})
     return reading.found()
@@ -80,6 +81,7 @@ class _Reading:
     """What has been read so far: limits, rules, and what is refused."""
 
     path: Path
+    say: Say
     limits: dict[str, Any] = field(default_factory=dict)
     rules: set[Fault] = field(default_factory=set)
     refused: list[str] = field(default_factory=list)
@@ -94,6 +96,10 @@ class _Reading:
         if not self.rules:
             raise ConfigError(f"`{shown(self.path)}` has no filter", "leave it out")
         return Limits(**self.limits), frozenset(self.rules)
+
+    def tell(self, text: str) -> None:
+        """Says something of the file."""
+        self.say(f"`{shown(self.path)}`: {text}")
 
     def take(self, name: str, given: Parameters, known: Parameters) -> dict[str, Any] | None:
         """Returns the parameters of a filter with their defaults; None where some are not known, which is noted.
@@ -154,12 +160,12 @@ class _Reading:
             case "HtmlTagFilter":
                 self.set("markup")
             case "NonZeroNumeralsFilter":
-                _say(self.path, "NonZeroNumeralsFilter: whole numbers of two digits and more are compared, not digits")
+                self.tell("NonZeroNumeralsFilter: whole numbers of two digits and more are compared, not digits")
                 self.set("numbers", min_agreement=float(values["threshold"]))
             case "RepetitionFilter":
                 self.set("repetition", max_repetitions=int(values["threshold"]))
             case "AlphabetRatioFilter":
-                _say(self.path, "AlphabetRatioFilter: spaces are not counted")
+                self.tell("AlphabetRatioFilter: spaces are not counted")
                 self.set("letters", min_letters=float(values["threshold"]), letters_of="characters")
             case "CharacterScoreFilter":
                 parts = values["thresholds"]
@@ -194,7 +200,7 @@ class _Reading:
                 else:
                     self.set("ratio", max_ratio=1 / values["RATIO"], ratio_unit="words")
             case "num_mismatch":
-                _say(self.path, "num_mismatch: half of the numbers must agree, whatever its RATIO")
+                self.tell("num_mismatch: half of the numbers must agree, whatever its RATIO")
                 self.set("numbers")
             case "url_mismatch":
                 self.set("address")
@@ -208,7 +214,7 @@ class _Reading:
         if not isinstance(languages, list) or len(languages) != 2:
             self.refused.append(f"{name} with {quoted(languages)}")
             return
-        _say(self.path, f"{name}: py3langid identifies the languages here, where it is sure of another by 0.9")
+        self.tell(f"{name}: py3langid identifies the languages here, where it is sure of another by 0.9")
         self.set("language", languages=(str(languages[0]), str(languages[1])))
 
 
@@ -247,10 +253,6 @@ def _filters(path: Path, filters: Any) -> list[tuple[str, Parameters]]:
             raise ConfigError(f"`{shown(path)}` has a filter {quoted(each)}", "each must be `Name: {parameters}`")
         found.append((str(names[0]), each[names[0]] or {}))
     return found
-
-
-def _say(path: Path, text: str) -> None:
-    warnings.warn(f"`{shown(path)}`: {text}", stacklevel=2)
 
 
 def _text(path: Path) -> str:

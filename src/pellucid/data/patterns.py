@@ -60,6 +60,11 @@ def addresses_in(line: str) -> list[str]:
     return [address.rstrip(".,;:!?)]}»”'\"") for address in _ADDRESS.findall(line)]
 
 
+def without_addresses(line: str) -> str:
+    """Returns a line without its web and mail addresses, whose letters are of no language."""
+    return _ADDRESS.sub(" ", line) if addresses_in(line) else line
+
+
 def numbers_in(line: str) -> list[int]:
     """Returns the numbers of two digits and more, whatever separates thousands and in whatever digits they are."""
     if not _DIGITS.search(line):

@@ -18,7 +18,7 @@ from pellucid.data.patterns import is_marked_up, letters_and_marks
 from pellucid.data.repeats import Repeats, hash_of, plain
 from pellucid.data.scripts import letters_by_script
 
-SAMPLE = 20_000
+SAMPLE = 10_000
 """Pairs of the sample at most."""
 FEW = 200
 """Pairs below which nothing is said of languages."""
@@ -28,6 +28,8 @@ LONGEST = 1000
 """Characters of a line that are looked at."""
 OWN = 0.2
 """The part of a side's lines from which on their script is one of its own."""
+FOREIGN = 0.05
+"""The part of a side's lines that may be of another language, and is not learnt from."""
 SLACK = 10
 """Bytes added to each length: the ratio of short lines says little."""
 UNSEEN = math.log(1e-3)
@@ -38,8 +40,20 @@ class Language:
     """The language of one side: how probable each character is after the two before it, and which words are known."""
 
     def __init__(self, lines: Sequence[str]) -> None:
+        one, other = lines[::2], lines[1::2]
+        # Lines of another language must not be learnt from: those that look most foreign to the other half go first.
+        self._learn(other)
+        scores = [self.score(line) for line in one]
+        bound = float(np.quantile(scores, FOREIGN)) if scores else 0.0
+        self._learn([line for line, score in zip(one, scores, strict=True) if score >= bound])
+        found = np.array([self.score(line) for line in other] or [0.0])
+        self.usual = float(np.median(found))
+        self.usually_known = float(np.median([self.known(line) for line in other] or [0.0]))
+        self.deviation = max(1.4826 * float(np.median(np.abs(found - self.usual))), 0.05)
+
+    def _learn(self, lines: Sequence[str]) -> None:
         trigrams, contexts, words = Counter[str](), Counter[str](), Counter[str]()
-        for line in lines[::2]:
+        for line in lines:
             trigrams.update(found := _trigrams(line))
             contexts.update(trigram[:2] for trigram in found)
             words.update(_words(line))
@@ -47,10 +61,6 @@ class Language:
             trigram: math.log(count / (contexts[trigram[:2]] + 50)) for trigram, count in trigrams.items() if count > 1
         }
         self._words = frozenset(word for word, count in words.items() if count > 1)
-        # Of the lines that it has not learnt from.
-        scores = np.array([self.score(line) for line in lines[1::2] if line.strip()] or [0.0])
-        self.usual = float(np.median(scores))
-        self.deviation = max(1.4826 * float(np.median(np.abs(scores - self.usual))), 0.05)
 
     def score(self, line: str) -> float:
         """Returns the mean logarithm of the probability of a line's characters, in nats."""
@@ -59,9 +69,10 @@ class Language:
         return sum([known.get(trigram, UNSEEN) for trigram in trigrams]) / len(trigrams)
 
     def known(self, line: str) -> float:
-        """Returns the part of a line's words that occur elsewhere on this side; 0 of none."""
+        """Returns the part of a line's letters that are of words which occur elsewhere on this side; 0 of none."""
         words = _words(line)
-        return sum(word in self._words for word in words) / max(len(words), 1)
+        known = sum(len(word) for word in words if word in self._words)
+        return known / max(sum(map(len, words)), 1)
 
     def deviations_below(self, score: float) -> float:
         """Returns how many standard deviations a score is below what is usual."""
@@ -85,6 +96,8 @@ class Usual:
     scripts: tuple[frozenset[str], frozenset[str]]
     ratio: float
     """The median of the logarithm of the target's length over the source's, in bytes."""
+    kana: tuple[bool, bool]
+    """Whether a line without Kana is none of the side's: it is Japanese."""
     letters: tuple[float, float]
     """The median part of the characters that are letters."""
     markup: bool
@@ -125,6 +138,7 @@ def survey(
         pairs=len(hashes[0]),
         scripts=(_own_scripts(sides[0]), _own_scripts(sides[1])),
         ratio=float(np.median([ratio(*pair) for pair in sample])) if sample else 0.0,
+        kana=(_is_japanese(sides[0]), _is_japanese(sides[1])),
         letters=(_usual_letters(sides[0]), _usual_letters(sides[1])),
         markup=sum(is_marked_up(source) for source in sides[0]) > OWN * len(sample),
         languages=(Language(sides[0]), Language(sides[1])) if len(sample) >= FEW else None,
@@ -157,6 +171,11 @@ def _own_scripts(lines: Sequence[str]) -> frozenset[str]:
     if "Kana" in own or ("Han" in own and letters["Kana"] > 0.05 * letters.total()):
         own |= {"Han", "Kana"}
     return frozenset(own)
+
+
+def _is_japanese(lines: Sequence[str]) -> bool:
+    """Tells whether nearly all lines have Kana in them."""
+    return sum("Kana" in letters_by_script(line) for line in lines) > 0.9 * len(lines) > 0
 
 
 def _usual_letters(lines: Sequence[str]) -> float:
