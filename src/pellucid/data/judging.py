@@ -29,6 +29,7 @@ PIECE = 16  # characters of a subword at most: SentencePiece's own bound
 FEWEST_LETTERS = 4  # of which the script is looked at
 LONG_ENOUGH = 20  # letters by which a language is known; half as many where a letter is a syllable or a word
 NOT_SO_FAR, FAR, VERY_FAR = 3.0, 4.0, 6.0  # standard deviations below what is usual: another language, where
+MANY_KNOWN = 0.5  # of the letters are of known words, and no more is looked at
 FEW_KNOWN = 0.25  # of the letters are of known words; names are unusual, the words around them are not
 BELOW = 2.0  # standard deviations from which on the other side's language may be the right one
 CLEARLY = 0.5  # nats a character by which it must be
@@ -251,6 +252,9 @@ class Judge:
             return ""
         if usual.kana[side] and "Kana" not in scripts and scripts.get("Han", 0) >= LONG_ENOUGH // 2:
             return "there is no Kana in it"
+        known, usually = usual.languages[side].known(text), usual.languages[side].usually_known
+        if known > MANY_KNOWN:
+            return ""
         score = usual.languages[side].score(text)
         below = usual.languages[side].deviations_below(score)
         if below < BELOW:
@@ -262,7 +266,6 @@ class Judge:
             return "it reads like the other side"
         # Where words have no spaces between them, none is known, and the letters alone must do.
         unspaced = sum(scripts.get(script, 0) for script in UNSPACED) > 0.5 * sum(scripts.values())
-        known, usually = usual.languages[side].known(text), usual.languages[side].usually_known
         # Where half of a line is usually known, one without a known word needs to be less far.
         far = VERY_FAR if unspaced else FAR if known > 0 or usually < 0.5 else NOT_SO_FAR
         if known > FEW_KNOWN or below < far:

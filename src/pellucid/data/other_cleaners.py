@@ -270,13 +270,11 @@ def _yaml(path: Path) -> Any:
         import yaml
     except ImportError as error:
         raise ConfigError("to read YAML, PyYAML must be installed", install("opusfilter")) from error
-
-    class Loader(yaml.SafeLoader):
-        """Takes what OpusFilter puts in by its variables, `!var` and `!varstr`, for text."""
-
-    Loader.add_multi_constructor("!", lambda loader, suffix, node: f"!{suffix} {node.value}")
+    loader: Any = type("Loader", (yaml.SafeLoader,), {})
+    # What OpusFilter puts in by its variables, `!var` and `!varstr`, is taken for text.
+    loader.add_multi_constructor("!", lambda _, suffix, node: f"!{suffix} {node.value}")
     try:
-        return yaml.load(_text(path), Loader)
+        return yaml.load(_text(path), loader)
     except (yaml.YAMLError, RecursionError) as error:
         raise ConfigError(
             f"`{shown(path)}` is not YAML: {str(error)[:200]}", "give a configuration of OpusFilter"

@@ -45,6 +45,7 @@ class Repeats:
         again = in_order[1:] == in_order[:-1]
         repeated = np.unique(in_order[1:][again])
         self._repeated: Hashes = repeated[repeated != 0]
+        self._is_repeated = np.isin(self._hashes, self._repeated)
         self._first = np.full(len(self._repeated), -1, np.int64)
 
     def __len__(self) -> int:
@@ -62,7 +63,6 @@ class Repeats:
             self._first[place] = number
 
     def _place(self, number: int) -> int:
-        if not len(self._repeated):
+        if not self._is_repeated[number]:
             return -1
-        place = int(np.searchsorted(self._repeated, self._hashes[number]))
-        return place if place < len(self._repeated) and self._repeated[place] == self._hashes[number] else -1
+        return int(np.searchsorted(self._repeated, self._hashes[number]))
