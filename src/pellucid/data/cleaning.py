@@ -32,7 +32,7 @@ REPORT = "taken-out.tsv"
 LOCK = ".clean.lock"
 COLUMNS = ("file", "line", "rule", "detail", "also", "source", "target")
 RULES: tuple[Fault, ...] = (*OF_PAIRS, "shift")
-"""What can be chosen: the faults of pairs, and the look for lines that do not belong together."""
+"""The rules that can be chosen: the faults of pairs, and the look for lines that do not belong together."""
 Progress = Callable[[int, float | None], object]
 """Is told how many pairs are done, and which part that is; None while the texts are read for the first time."""
 
@@ -52,7 +52,7 @@ def rules_named(names: Sequence[str]) -> frozenset[Fault]:
 
 @dataclass
 class Cleaned:
-    """What a cleaning has come to."""
+    """The outcome of a cleaning."""
 
     texts: str
     pairs: int = 0

@@ -1,6 +1,7 @@
 """Inspects a corpus from the first line to the last, in one pass: what is wrong in it, and which pairs are used.
 
-Of the text nothing is kept but 17 bytes a pair: a hash, two lengths, and whether it is used.
+Of the text nothing is kept but 25 bytes a pair: two hashes, two lengths, and whether it is used; beside what is usual,
+no hashes, for the survey has them.
 """
 
 from array import array

@@ -1,4 +1,4 @@
-"""Which language a line is in, by py3langid (the extra `langid`): which brings its model of some hundred."""
+"""Identifies the language of a line, by py3langid (the extra `langid`), which brings its model of some hundred."""
 
 from typing import Any
 

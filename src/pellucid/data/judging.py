@@ -29,8 +29,8 @@ PIECE = 16  # characters of a subword at most: SentencePiece's own bound
 FEWEST_LETTERS = 4  # of which the script is looked at
 LONG_ENOUGH = 20  # letters by which a language is known; half as many where a letter is a syllable or a word
 NOT_SO_FAR, FAR, VERY_FAR = 3.0, 4.0, 6.0  # standard deviations below what is usual: another language, where
-MANY_KNOWN = 0.5  # of the letters are of known words, and no more is looked at
-FEW_KNOWN = 0.25  # of the letters are of known words; names are unusual, the words around them are not
+MANY_KNOWN = 0.5  # of the words are known, and no more is looked at
+FEW_KNOWN = 0.25  # of the words are known; names are unusual, the words around them are not
 BELOW = 2.0  # standard deviations from which on the other side's language may be the right one
 CLEARLY = 0.5  # nats a character by which it must be
 SYLLABLES = UNSPACED | {"Hangul"}
@@ -41,7 +41,7 @@ HeldOut = Mapping[Fault, tuple[str, Sequence[str]]]
 
 @dataclass(frozen=True, kw_only=True)
 class Limits:
-    """How far a pair may be from what is usual."""
+    """The limits of what is still usual."""
 
     max_ratio: float = 3.0
     """Times that a translation may be longer or shorter than usual, in bytes; or than its source, in `ratio_unit`."""
@@ -62,7 +62,7 @@ class Limits:
     min_letters: float = 0.5
     """The part of the usual letters a character that a line must have."""
     letters_of: Literal["usual", "characters"] = "usual"
-    """Whether `min_letters` is a part of what is usual, or of all characters but spaces."""
+    """The whole of which `min_letters` is a part: what is usual, or all characters but spaces."""
     max_repetitions: int = 3
     """Times that a line may say the same in a row."""
     min_agreement: float = 0.6

@@ -78,7 +78,7 @@ def read_opuscleaner(path: Path, say: Say) -> tuple[Limits, frozenset[Fault]]:
 
 @dataclass
 class _Reading:
-    """What has been read so far: limits, rules, and what is refused."""
+    """The limits and rules that have been read so far, and what is refused."""
 
     path: Path
     say: Say

@@ -21,7 +21,7 @@ _DRAWN_OUT = re.compile(r"([^\W\d_])\1{9,}")
 
 
 class _Letters(dict[str, bool]):
-    """Whether a character is a letter or a mark on one."""
+    """True for each character that is a letter or a mark on one."""
 
     def __missing__(self, character: str) -> bool:
         self[character] = found = unicodedata.category(character)[0] in "LM"

@@ -9,6 +9,9 @@ import numpy.typing as npt
 
 Hashes = npt.NDArray[np.int64]
 
+STRETCH = 1 << 20
+"""Hashes that are looked up together, for the sake of the memory."""
+
 
 class _Plain(dict[int, int | None]):
     """Characters without punctuation, symbols, spaces and controls, for str.translate."""
@@ -45,7 +48,11 @@ class Repeats:
         again = in_order[1:] == in_order[:-1]
         repeated = np.unique(in_order[1:][again])
         self._repeated: Hashes = repeated[repeated != 0]
-        self._is_repeated = np.isin(self._hashes, self._repeated)
+        self._is_repeated = np.zeros(len(self._hashes), np.bool_)
+        for start in range(0, len(self._hashes) if len(self._repeated) else 0, STRETCH):
+            some = self._hashes[start : start + STRETCH]
+            places = np.searchsorted(self._repeated, some).clip(max=len(self._repeated) - 1)
+            self._is_repeated[start : start + STRETCH] = self._repeated[places] == some
         self._first = np.full(len(self._repeated), -1, np.int64)
 
     def __len__(self) -> int:
