@@ -27,7 +27,7 @@ ORDER = (
     ("views",),
     ("conversion", "demo", "distillation"),
     ("engines",),
-    ("measuring",),
+    ("examining", "measuring"),
     ("cli",),
 )
 NEVER = {"decoding": {"text"}, "data": {"model"}}

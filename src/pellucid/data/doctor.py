@@ -18,9 +18,9 @@ from pellucid.data.prepare import held_out_sources
 from pellucid.data.survey import survey
 from pellucid.errors import DataError
 
-Level = Literal["ok", "note", "BAD"]
+Level = Literal["ok", "note", "BAD", "n/a"]
 GREEN, YELLOW, RED, PLAIN = "\x1b[32m", "\x1b[33m", "\x1b[31m", "\x1b[0m"
-COLOURS: dict[Level, str] = {"ok": GREEN, "note": YELLOW, "BAD": RED}
+COLOURS: dict[Level, str] = {"ok": GREEN, "note": YELLOW, "BAD": RED, "n/a": PLAIN}
 INDENT = " " * 5
 
 SPOILS: Mapping[Fault, float] = {
@@ -37,6 +37,7 @@ class Check:
     """A line of the report: what was looked at, what was found, and how bad that is.
 
     "ok": nothing was found. "note": worth knowing. "BAD": it stops a training, or spoils it.
+    "n/a", of a model: there is nothing to look at.
     """
 
     level: Level
