@@ -15,6 +15,7 @@ PACKAGE = ROOT / "src" / "pellucid"
 # From the ground up; the areas of a line do not import each other.
 ORDER = (
     ("errors", "process"),
+    ("workers",),
     ("files",),
     ("config",),
     ("model", "text"),
