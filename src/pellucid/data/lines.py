@@ -5,7 +5,7 @@ import io
 import sys
 import zlib
 from collections.abc import Callable, Iterator
-from itertools import zip_longest
+from itertools import islice, zip_longest
 from pathlib import Path
 from typing import BinaryIO, cast
 
@@ -45,13 +45,15 @@ def read_lines(path: str | Path) -> Iterator[str]:
         yield line
 
 
-def read_mended_lines(path: str | Path, on_bad_utf8: OnBadUtf8, told: Told) -> Iterator[str | None]:
+def read_mended_lines(
+    path: str | Path, on_bad_utf8: OnBadUtf8, told: Told, skip: int = 0
+) -> Iterator[str | None]:
     """Yields the same, but a line that is not UTF-8 may come with U+FFFD for its bad bytes, or as None; `told` hears of
-    it.
+    it. The first `skip` lines are passed over.
     """
-    file = standard_input() if str(path) == "-" else _existing(Path(path)).open("rb")
+    file = standard_input() if str(path) == "-" else existing(Path(path)).open("rb")
     try:
-        for number, raw in enumerate(raw_lines(file, path), start=1):
+        for number, raw in enumerate(raw_lines(file, path, skip=skip), start=skip + 1):
             yield decode_line(raw, number, path, on_bad_utf8, told)
     finally:
         if str(path) != "-":
@@ -123,7 +125,7 @@ def unequal(src: str | Path, tgt: str | Path, sources: int, targets: int) -> str
 
 def fingerprint(path: str | Path) -> str:
     """Returns the SHA-256 of the file as it lies there."""
-    return sha256_of(_existing(Path(path)))
+    return sha256_of(existing(Path(path)))
 
 
 def origin(path: str | Path) -> str:
@@ -131,10 +133,13 @@ def origin(path: str | Path) -> str:
     return "standard input" if str(path) == "-" else f"`{shown(Path(path))}`"
 
 
-def raw_lines(file: BinaryIO, path: str | Path, most_bytes: int = MOST_LINE_BYTES) -> Iterator[bytes]:
+def raw_lines(
+    file: BinaryIO, path: str | Path, most_bytes: int = MOST_LINE_BYTES, skip: int = 0
+) -> Iterator[bytes]:
     """Reads an open file, plain or gzip, as lines of bytes without their ends, the first without a byte order mark.
 
-    It is read once from where it stands, so that a pipe will do. `path` is for messages.
+    It is read once from where it stands, so that a pipe will do. `path` is for messages. The first `skip` lines, which
+    somebody has read before, are passed over.
 
     Raises DataError where it is a broken gzip file or not UTF-8 by its beginning, or a line has more than `most_bytes`.
     """
@@ -144,6 +149,7 @@ def raw_lines(file: BinaryIO, path: str | Path, most_bytes: int = MOST_LINE_BYTE
     number = 0
     try:
         _check_encoding(lines.peek(1 << 10), path)
+        number = sum(1 for _ in islice(lines, skip))
         while raw := lines.readline(most_bytes + 1):
             number += 1
             if len(raw) > most_bytes:
@@ -181,7 +187,8 @@ def _check_encoding(head: bytes, path: str | Path) -> None:
         )
 
 
-def _existing(path: Path) -> Path:
+def existing(path: Path) -> Path:
+    """Returns the path of a file. Raises DataError for a folder, and where there is nothing."""
     if path.is_dir():
         raise DataError(f"`{shown(path)}` is a folder, not a text file", "name the file in it")
     if not path.exists():

@@ -104,20 +104,20 @@ class ParallelText:
         """Tells whether `src` holds both sides as JSON lines."""
         return not self.tgt and not self.alone and self.src.lower().endswith(JSON_LINES)
 
-    def pairs(self, on_bad_utf8: OnBadUtf8, note: Note = unheard) -> Iterator[tuple[Side, Side]]:
+    def pairs(self, on_bad_utf8: OnBadUtf8, note: Note = unheard, skip: int = 0) -> Iterator[tuple[Side, Side]]:
         """Yields the pairs in their order, as many as the longer file has lines, with END for what the shorter one
-        lacks.
+        lacks. The first `skip` are passed over.
 
         Raises DataError for a file that is not there or damaged, and for a line that is not of its format.
         """
         if self.alone:
-            yield from ((line, line) for line in _lines(self.src, on_bad_utf8, note))
+            yield from ((line, line) for line in _lines(self.src, on_bad_utf8, note, skip))
             return
         if self.tgt:
-            sides = (_lines(path, on_bad_utf8, note) for path in (self.src, self.tgt))
+            sides = (_lines(path, on_bad_utf8, note, skip) for path in (self.src, self.tgt))
             yield from zip_longest(*sides, fillvalue=END)
             return
-        for number, line in enumerate(_lines(self.src, on_bad_utf8, note), start=1):
+        for number, line in enumerate(_lines(self.src, on_bad_utf8, note, skip), start=skip + 1):
             if line is None:
                 yield None, None
             elif not line.strip():  # an empty pair, so that numbers stay those of the file
@@ -202,8 +202,8 @@ def _paired(data: DataConfig, src: str, tgt: str) -> tuple[ParallelText, ...]:
     return tuple(ParallelText(source, target, data.tsv_columns, data.jsonl_keys) for source, target in sides)
 
 
-def _lines(path: str, on_bad_utf8: OnBadUtf8, note: Note) -> Iterator[Side]:
-    return read_mended_lines(path, on_bad_utf8, lambda number, error: note("utf8", path, number, bad_byte(error)))
+def _lines(path: str, on_bad_utf8: OnBadUtf8, note: Note, skip: int = 0) -> Iterator[Side]:
+    return read_mended_lines(path, on_bad_utf8, lambda number, error: note("utf8", path, number, bad_byte(error)), skip)
 
 
 def without_halves(text: str, path: str, number: int, on_bad_utf8: OnBadUtf8, note: Note) -> Side:
