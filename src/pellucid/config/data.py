@@ -43,6 +43,10 @@ class DataConfig(Settings):
     """The columns of a .tsv file that hold source and target, counted from 1."""
     jsonl_keys: tuple[str, ...] = ("src", "tgt")
     """The keys of a .jsonl file that hold source and target; a dot goes into a table, as in "translation.de"."""
+    prepared: str = ""
+    """A folder in which what is made of the texts (what is wrong in them, tokenizers, ids) is kept for all runs that
+    name it; made once, whatever interrupts it. Empty: texts of 256 MiB or more use the user's cache, others the run's
+    own folder. It changes no result."""
     on_bad_utf8: OnBadUtf8 = "error"
     """A training or validation line that is not UTF-8: stop, put U+FFFD for each bad byte, or leave its pair out."""
     on_copy: Literal["keep", "skip"] = "keep"
@@ -63,6 +67,8 @@ class DataConfig(Settings):
     """Upper bound of the target's vocabulary where each side has its own; 0: `vocab_size`."""
     lowercase: bool = False
     """Lower-case the text (words, characters and spaces only)."""
+    tokenizer_pairs: int = 1_000_000
+    """The pairs that a tokenizer learns from: of a larger corpus so many, chosen by a hash of their text."""
     min_frequency: int = 1
     """The times that a word must occur to have an id (words and spaces only)."""
     byte_fallback: bool = True
@@ -88,7 +94,7 @@ class DataConfig(Settings):
                 single = f.name in ("src", "tgt") and len(value) == 1
                 object.__setattr__(self, f.name, value[0] if single else tuple(value))
         check_fields(self)
-        check_at_least(self, ("valid_size", "vocab_size", "min_frequency", "max_length"), 1)
+        check_at_least(self, ("valid_size", "vocab_size", "tokenizer_pairs", "min_frequency", "max_length"), 1)
         check_at_least(self, ("target_vocab_size",), 0)
         check_probabilities(self, ("concatenate", "subword_sampling"))
         self._check_lists()

@@ -143,9 +143,7 @@ def _evidence(src: Floats, tgt: Floats, offset: int, r: float, start: int, stop:
     return found
 
 
-def _best_path(
-    src: Floats, tgt: Floats, offsets: list[int], r: float, least: int
-) -> tuple[npt.NDArray[np.int64], int]:
+def _best_path(src: Floats, tgt: Floats, offsets: list[int], r: float, least: int) -> tuple[npt.NDArray[np.int64], int]:
     """Returns the offset of each block of lines (Viterbi), and the lines of a block, at least `least`."""
     block = max(least, -(-len(src) // MOST_BLOCKS))
     evidence = np.stack([_by_block(src, tgt, offset, r, block) for offset in offsets], axis=1)

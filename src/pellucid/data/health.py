@@ -58,9 +58,7 @@ class Inspection:
             verb = "are" if " and " in texts else "is"
             raise DataError(f"{texts} {verb} empty", "give two files with a sentence a line")
 
-    def pairs(
-        self, used: npt.NDArray[np.bool_], on_bad_utf8: OnBadUtf8, skip: int = 0
-    ) -> Iterator[tuple[str, str]]:
+    def pairs(self, used: npt.NDArray[np.bool_], on_bad_utf8: OnBadUtf8, skip: int = 0) -> Iterator[tuple[str, str]]:
         """Reads the texts once more from disk, and yields the pairs for which `used` is true, but the first `skip`."""
         first = find_true(used, skip) if skip else 0
         start = 0

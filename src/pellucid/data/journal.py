@@ -64,9 +64,9 @@ class Journal:
         """Appends to one of the files."""
         self._files[name].write(content)
 
-    def commit(self) -> None:
+    def commit(self, at_once: bool = False) -> None:
         """Records how far the files are, where that is due: with `state`, which must belong to just these contents."""
-        if time.monotonic() - self._recorded < SECONDS:
+        if not at_once and time.monotonic() - self._recorded < SECONDS:
             return
         for file in self._files.values():
             file.flush()

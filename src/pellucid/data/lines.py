@@ -45,9 +45,7 @@ def read_lines(path: str | Path) -> Iterator[str]:
         yield line
 
 
-def read_mended_lines(
-    path: str | Path, on_bad_utf8: OnBadUtf8, told: Told, skip: int = 0
-) -> Iterator[str | None]:
+def read_mended_lines(path: str | Path, on_bad_utf8: OnBadUtf8, told: Told, skip: int = 0) -> Iterator[str | None]:
     """Yields the same, but a line that is not UTF-8 may come with U+FFFD for its bad bytes, or as None; `told` hears of
     it. The first `skip` lines are passed over.
     """
@@ -133,9 +131,7 @@ def origin(path: str | Path) -> str:
     return "standard input" if str(path) == "-" else f"`{shown(Path(path))}`"
 
 
-def raw_lines(
-    file: BinaryIO, path: str | Path, most_bytes: int = MOST_LINE_BYTES, skip: int = 0
-) -> Iterator[bytes]:
+def raw_lines(file: BinaryIO, path: str | Path, most_bytes: int = MOST_LINE_BYTES, skip: int = 0) -> Iterator[bytes]:
     """Reads an open file, plain or gzip, as lines of bytes without their ends, the first without a byte order mark.
 
     It is read once from where it stands, so that a pipe will do. `path` is for messages. The first `skip` lines, which

@@ -1,18 +1,16 @@
 """The place where what is made of large texts is kept: once for all runs, keyed by what the texts hold.
 
-    files.json            the SHA-256 of each text, with the size and the time that it had then
-    .lock                 held by whoever prepares
-    <digest>/             what is made of certain texts with certain settings
-        made-of.json      which ones, for people
-        inspection/       which pairs are used, and what is wrong: see `streamed_inspection`
-        tokenizer-<key>/  tokenizers
-        ids-<key>/        shards: see `shards`
+files.json            the SHA-256 of each text, with the size and the time that it had then
+.lock                 held by whoever prepares
+<digest>/             what is made of certain texts with certain settings
+    made-of.json      which ones, for people
+    inspection/       which pairs are used, and what is wrong: see `streamed_inspection`
+    tokenizer-<key>/  tokenizers
+    ids-<key>/        shards: see `shards`
 """
 
 import hashlib
 import json
-import os
-import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -26,7 +24,7 @@ from filelock import FileLock, Timeout
 from pellucid.config import DataConfig
 from pellucid.data.cache import cache_folder
 from pellucid.data.lines import existing
-from pellucid.errors import DataError, PellucidError
+from pellucid.errors import DataError
 from pellucid.files.reading import sha256_of
 from pellucid.files.writing import disk_trouble, is_disk_failure, write_json
 

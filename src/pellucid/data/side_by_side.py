@@ -4,6 +4,7 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
@@ -12,6 +13,8 @@ from pellucid.workers import Workers, may_be_copied
 Work = Callable[[Any], Any]
 Stretch = TypeVar("Stretch")
 
+FEW = 3
+"""Stretches that are worked on here: to start processes would take longer."""
 MOST = 16
 """Processes at most: beyond it the one that reads and writes is what they wait for."""
 
@@ -37,7 +40,10 @@ def worked_on(
     Raises what the work raises, and what reading raises, after what came before it.
     """
     count = available_cores() if workers is None else workers
-    method = _method() if count > 1 else None
+    stream = iter(stretches)
+    ahead = list(islice(stream, FEW + 1))
+    stretches = chain(ahead, stream)
+    method = _method() if count > 1 and len(ahead) > FEW else None
     if method is None:
         work = ready()
         for stretch in stretches:

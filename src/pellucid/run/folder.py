@@ -45,7 +45,7 @@ OWN = (
 """All that a run writes besides its recipe, as patterns."""
 HALF_WRITTEN = tuple(f".{name}.????????" for name in (*OWN, RECIPE, "tokenizers") if "/" not in name)
 """The files that lie there under temporary names when the process is killed."""
-PLACES = (*TEXT_FIELDS, "init_from")
+PLACES = (*TEXT_FIELDS, "init_from", "prepared")
 """Settings that name a place; two runs are compared by what was there."""
 PARTIAL = ("checkpoints/step-*.partial", "data/train.partial", "data/valid.partial")
 

@@ -20,6 +20,7 @@ from pellucid.data.classified import Labels
 from pellucid.data.given import GivenText, given_texts
 from pellucid.data.locate import TEXT_FIELDS, locate
 from pellucid.data.prepare import Corpus, check_same_texts, open_corpus, prepare, train_tokenizers
+from pellucid.data.prepared import Prepared
 from pellucid.data.running import RunningCorpus
 from pellucid.decoding.ids import check_ids
 from pellucid.decoding.steps import NotANumberError
@@ -474,7 +475,7 @@ class Run:
                     "go on with it by the script that began it: pellucid.Run(..., data=...)",
                 )
             recipe = replace(recipe, data=locate(recipe.data, self._data_dir, fetch=not self._offline))
-        corpus = open_corpus(recipe.data, recipe.task, self._given)
+        corpus = open_corpus(recipe.data, recipe.task, self._given, Prepared.of(recipe.data, self._say))
         self._say(corpus.report())
         keep_freed_memory()
         if self._request is not None:
