@@ -6,7 +6,7 @@ import json
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, partial
 from itertools import chain
@@ -391,10 +391,16 @@ def check_same_texts(corpus: Corpus | RunningCorpus, tokenizers: Tokenizers, fol
     """
     began_with = known.removesuffix(IN_WINDOWS) or stored_fingerprint(folder / "train")
     if began_with not in (None, _fingerprint(corpus.data, corpus.digests, tokenizers)):
-        raise DataError(
-            f"the texts are not those that the run in `{folder.parent}` began with",
-            "give it the same texts, or start over with `fresh=True`",
-        )
+        raise other_texts(folder.parent)
+
+
+def other_texts(run: Path, changed: Sequence[str] = ()) -> DataError:
+    """Returns the error for a run that goes on with other texts than it began with; `changed` are those known to be."""
+    which = f": {', '.join(f'`{path}`' for path in changed)}" if changed else ""
+    return DataError(
+        f"the texts are not those that the run in `{run}` began with{which}",
+        "give it the same texts, or start over with `fresh=True`",
+    )
 
 
 def _target_bytes(corpus: Corpus, valid: Shard, tokenizers: Tokenizers) -> int:

@@ -129,6 +129,12 @@ def stored_fingerprint(folder: Path) -> str | None:
         return None
 
 
+def open_stored(folder: Path) -> Shard | None:
+    """Opens the shard in `folder`, whatever it was made from; None where there is none, or it is damaged."""
+    fingerprint = stored_fingerprint(folder)
+    return None if fingerprint is None else _open(folder, fingerprint)
+
+
 def _open(folder: Path, fingerprint: str) -> Shard | None:
     if stored_fingerprint(folder) != fingerprint:
         return None
