@@ -67,8 +67,9 @@ class DataConfig(Settings):
     """Upper bound of the target's vocabulary where each side has its own; 0: `vocab_size`."""
     lowercase: bool = False
     """Lower-case the text (words, characters and spaces only)."""
-    tokenizer_pairs: int = 1_000_000
-    """The pairs that a tokenizer learns from: of a larger corpus so many, chosen by a hash of their text."""
+    tokenizer_pairs: int = 0
+    """The pairs that a tokenizer learns from: of a larger corpus about so many, chosen by a hash of each. 0: all; of
+    more than 2,097,152 about 150,000."""
     min_frequency: int = 1
     """The times that a word must occur to have an id (words and spaces only)."""
     byte_fallback: bool = True
@@ -94,8 +95,8 @@ class DataConfig(Settings):
                 single = f.name in ("src", "tgt") and len(value) == 1
                 object.__setattr__(self, f.name, value[0] if single else tuple(value))
         check_fields(self)
-        check_at_least(self, ("valid_size", "vocab_size", "tokenizer_pairs", "min_frequency", "max_length"), 1)
-        check_at_least(self, ("target_vocab_size",), 0)
+        check_at_least(self, ("valid_size", "vocab_size", "min_frequency", "max_length"), 1)
+        check_at_least(self, ("target_vocab_size", "tokenizer_pairs"), 0)
         check_probabilities(self, ("concatenate", "subword_sampling"))
         self._check_lists()
 

@@ -44,6 +44,8 @@ IN_WINDOWS = "/windows"
 """Ends the fingerprint of a run that is trained in the order of `windows`."""
 MOST_SORTED = 1 << 21
 """Pairs up to which an epoch is sorted as a whole."""
+LEARNED_FROM = 150_000
+"""Pairs of a larger corpus than that from which a tokenizer learns."""
 SPLIT_SEED = 20170612  # any fixed number: the pairs held out must be the same in each run
 RECORD = "corpus.json"
 AROUND_TEXTS = ("source_prefix", "source_end", "source_suffix", "target_prefix", "suppress")
@@ -270,8 +272,8 @@ def train_tokenizers(corpus: Corpus | RunningCorpus, say: Callable[[str], object
 
 def _train_tokenizers(corpus: Corpus | RunningCorpus, say: Callable[[str], object]) -> Tokenizers:
     data = corpus.data
-    if isinstance(corpus, Corpus) and len(corpus) > data.tokenizer_pairs:
-        say(f"the tokenizer learns from about {data.tokenizer_pairs:,} of the {len(corpus):,} {_what(corpus)}")
+    if isinstance(corpus, Corpus) and (wanted := _learned_from(corpus)) < len(corpus):
+        say(f"the tokenizer learns from about {wanted:,} of the {len(corpus):,} {TASKS[corpus.task].trained_on}")
     # In a running text spaces and line ends are text.
     normalization = "none" if isinstance(corpus, RunningCorpus) else data.normalize
 
@@ -307,8 +309,8 @@ def _to_learn_from(corpus: Corpus) -> Iterator[Pair]:
 
     Those of a corpus that is kept are read from a file of their own after the first time.
     """
-    wanted, there = corpus.data.tokenizer_pairs, len(corpus)
-    if there <= wanted:
+    wanted, there = _learned_from(corpus), len(corpus)
+    if there == wanted:
         return corpus.train()
     most = (wanted << 64) // there
     if corpus.kept is None:
@@ -317,7 +319,7 @@ def _to_learn_from(corpus: Corpus) -> Iterator[Pair]:
     if not path.is_file():
         with replacing(path) as temporary, temporary.open("w", encoding="utf-8", newline="\n") as file:
             file.writelines(json.dumps(pair, ensure_ascii=False) + "\n" for pair in _below(corpus, most))
-    return (pair for pair in map(json.loads, _closing(path)))
+    return ((source, target) for source, target in map(json.loads, _closing(path)))
 
 
 def _below(corpus: Corpus, most: int) -> Iterator[Pair]:
@@ -329,8 +331,10 @@ def _closing(path: Path) -> Iterator[str]:
         yield from file
 
 
-def _what(corpus: Corpus) -> str:
-    return TASKS[corpus.task].trained_on
+def _learned_from(corpus: Corpus) -> int:
+    """Returns how many pairs a tokenizer learns from."""
+    there = len(corpus)
+    return min(there, corpus.data.tokenizer_pairs or (LEARNED_FROM if there > MOST_SORTED else there))
 
 
 def prepare(

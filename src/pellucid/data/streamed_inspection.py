@@ -143,7 +143,8 @@ def open_inspected(folder: Path, texts: Sequence[ParallelText]) -> Inspected | N
         now = {then: path for before, text in zip(index["texts"], texts, strict=True)
                for then, path in zip(before, (text.src, text.tgt), strict=True) if then}  # fmt: skip
         findings, spellings = ([_moved(Finding(**f), now) for f in index[kind]] for kind in ("findings", "spellings"))
-        valid = [(pair[0], pair[1]) for pair in map(json.loads, (folder / VALID).open(encoding="utf-8"))]
+        with (folder / VALID).open(encoding="utf-8", newline="\n") as file:
+            valid = [(source, target) for source, target in map(json.loads, file)]
         usable, held_out, trained = (_mapped(folder / name) for name in MASKS)
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
