@@ -163,8 +163,8 @@ class Pass:
                 self.hashes.append(hash((source, target)))
                 self.source_hashes.append(hash(source))
         if text.tgt:
-            sides = [np.frombuffer(side, np.uint32) for side in lengths]
-            self.compare(text, len(sides[0]), len(sides[1]), find_break(*sides))
+            sources, targets = (np.frombuffer(side, np.uint32) for side in lengths)
+            self.compare(text, len(sources), len(targets), find_break(sources, targets))
         return len(self.used) - start
 
     def note(self, fault: Fault, path: str, line: int, detail: str, of: str = "lines") -> None:

@@ -56,7 +56,7 @@ OF_INSPECTION = (
 )  # fmt: skip
 """The settings that decide what is found in texts, and which pairs are used."""
 OF_TOKENIZERS = (
-    "tokenizer", "tokenizer_pairs", "vocab_size", "target_vocab_size", "joint", "lowercase", "min_frequency",
+    "tokenizer", "vocab_size", "target_vocab_size", "joint", "lowercase", "min_frequency",
     "byte_fallback", "normalize",
 )  # fmt: skip
 """The settings that decide which tokenizers are trained on a text."""
@@ -94,9 +94,16 @@ class Corpus:
     """The texts that were handed over instead of files, by "train" and "valid"; empty: they are files."""
     kept: Kept | None = None
     """The place where what is made of it is kept for other runs, too; None: nowhere."""
+    began_large: bool | None = None
+    """Whether the run that goes on with it began in the ways for large corpora; None: none goes on."""
 
     def __len__(self) -> int:
         return int(np.count_nonzero(self.used))
+
+    @property
+    def is_large(self) -> bool:
+        """Whether there are too many pairs to be sorted at once, and for a tokenizer to learn from all."""
+        return len(self) > MOST_SORTED if self.began_large is None else self.began_large
 
     @property
     def findings(self) -> list[Finding]:
@@ -257,7 +264,8 @@ def train_tokenizers(corpus: Corpus | RunningCorpus, say: Callable[[str], object
     kept = corpus.kept if isinstance(corpus, Corpus) else None
     if kept is None or Path(corpus.data.tokenizer).is_file():
         return _train_tokenizers(corpus, say)
-    settings = {name: getattr(corpus.data, name) for name in OF_TOKENIZERS}
+    assert isinstance(corpus, Corpus)
+    settings = {name: getattr(corpus.data, name) for name in OF_TOKENIZERS} | {"learned_from": _learned_from(corpus)}
     folder = kept.folder / f"tokenizer-{_digest(settings)[:16]}"
     with kept.prepared.held(kept.folder):
         try:
@@ -334,7 +342,8 @@ def _closing(path: Path) -> Iterator[str]:
 def _learned_from(corpus: Corpus) -> int:
     """Returns how many pairs a tokenizer learns from."""
     there = len(corpus)
-    return min(there, corpus.data.tokenizer_pairs or (LEARNED_FROM if there > MOST_SORTED else there))
+    usual = LEARNED_FROM if corpus.is_large else there
+    return min(there, corpus.data.tokenizer_pairs or usual)
 
 
 def prepare(
@@ -366,15 +375,15 @@ def prepare(
     write = partial(
         open_or_write, tokenizers=encoders, max_length=data.max_length, fingerprint=mark, cut=cut, alone=alone
     )
-    place, holding = folder, contextlib.nullcontext()
+    place = folder
+    holding: contextlib.AbstractContextManager[None] = contextlib.nullcontext()
     if corpus.kept is not None:
         place = corpus.kept.folder / f"ids-{_digest([mark, keep_texts])[:16]}"
         holding = corpus.kept.prepared.held(corpus.kept.folder)
     with holding:
         train = _weighted(write(place / "train", corpus.train, keep_texts=keep_texts), corpus)
         valid = write(place / "valid", corpus.valid)
-    # A run that began in one order goes on in it, whatever a version or a size says.
-    if known.endswith(IN_WINDOWS) if resuming else len(train) > MOST_SORTED:
+    if corpus.is_large:
         train, mark = replace(train, in_windows=True), mark + IN_WINDOWS
     long_train = _too_long(train, data, corpus.inspection, corpus.used)
     long_valid = _too_long(valid, data, corpus.valid_inspection, corpus.valid_used)

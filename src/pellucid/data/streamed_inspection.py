@@ -19,7 +19,7 @@ from dataclasses import asdict, dataclass, replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -246,8 +246,8 @@ def _finish(
         pass_.record(seen.of_repeated(repeated.count, repeated.first, repeated.earlier))
         if data.on_duplicate == "skip":
             _leave_out(folder / "kept", repeated.files)
-    for file in repeated.files:
-        file.unlink()
+    for path in repeated.files:
+        path.unlink()
     inspection = replace(seen, used=_mapped(folder / "kept"), findings=pass_.findings())
     inspection.check()
     chosen = np.zeros(0, np.int64) if choose is None else choose(inspection, _count(inspection.used))
@@ -283,7 +283,7 @@ def _find_break(folder: Path, starts: Sequence[int], lines: tuple[int, int]) -> 
             size = max(0, min(2 * BLOCK_OF_FILES, count - first))
             sides.append(np.fromfile(folder / name, np.uint32, size, offset=4 * (start + first)))
         whole = most <= 2 * BLOCK_OF_FILES
-        found = find_break(*sides, None if whole else difference, BLOCK if whole else block)
+        found = find_break(sides[0], sides[1], None if whole else difference, BLOCK if whole else block)
         if found is not None:
             until = None if found.until is None else found.until + first
             return replace(
@@ -404,4 +404,4 @@ def _moved(finding: Finding, now: Mapping[str, str]) -> Finding:
     path, detail, of = finding.path, finding.detail, finding.of
     for then, name in now.items():
         detail, of = (text.replace(f"`{then}`", f"`{name}`") for text in (detail, of))
-    return replace(finding, path=now.get(path, path), detail=detail, of=of, fault=cast(Fault, finding.fault))
+    return replace(finding, path=now.get(path, path), detail=detail, of=of)

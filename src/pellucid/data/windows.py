@@ -64,7 +64,7 @@ class Windows:
         firsts, lengths = np.concatenate(first)[order], np.concatenate(sizes)[order]
         before = np.cumsum(lengths) - lengths
         windows = np.searchsorted(before, np.arange(0, int(lengths.sum()), WINDOW))
-        return Blocks(firsts, lengths, np.append(np.unique(windows), len(firsts)))
+        return Blocks(firsts, lengths, np.unique(np.append(windows, len(firsts))))  # none without a block
 
     def draws(self, blocks: Blocks, window: int) -> Indices:
         """Returns the draws of a window, block by block."""

@@ -19,7 +19,15 @@ from pellucid.config.train import Precision
 from pellucid.data.classified import Labels
 from pellucid.data.given import GivenText, given_texts
 from pellucid.data.locate import TEXT_FIELDS, locate
-from pellucid.data.prepare import Corpus, check_same_texts, open_corpus, other_texts, prepare, train_tokenizers
+from pellucid.data.prepare import (
+    IN_WINDOWS,
+    Corpus,
+    check_same_texts,
+    open_corpus,
+    other_texts,
+    prepare,
+    train_tokenizers,
+)
 from pellucid.data.prepared import Prepared
 from pellucid.data.running import RunningCorpus
 from pellucid.decoding.ids import check_ids
@@ -481,6 +489,9 @@ class Run:
             if changed:  # said before hours go into what would be made of them
                 raise other_texts(folder.path, changed)
         corpus = open_corpus(recipe.data, recipe.task, self._given, prepared)
+        if isinstance(corpus, Corpus) and folder is not None and self._resuming and folder.has_trained:
+            # It goes on in the ways that it began in, whatever this version takes for large.
+            corpus = replace(corpus, began_large=folder.origin.get("corpus", "").endswith(IN_WINDOWS))
         self._say(corpus.report())
         keep_freed_memory()
         if self._request is not None:
