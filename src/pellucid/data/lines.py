@@ -1,6 +1,7 @@
 """Lines of text files, plain or gzip: UTF-8, ended by LF or CR LF and by nothing else."""
 
 import gzip
+import hashlib
 import io
 import sys
 import zlib
@@ -122,8 +123,12 @@ def unequal(src: str | Path, tgt: str | Path, sources: int, targets: int) -> str
 
 
 def fingerprint(path: str | Path) -> str:
-    """Returns the SHA-256 of the file as it lies there."""
-    return sha256_of(existing(Path(path)))
+    """Returns the SHA-256 of the file as it lies there; of a folder, that of its files' names and SHA-256."""
+    if not Path(path).is_dir():
+        return sha256_of(existing(Path(path)))
+    files = sorted(file for file in Path(path).rglob("*") if file.is_file())
+    table = "".join(f"{file.relative_to(path).as_posix()} {sha256_of(file)}\n" for file in files)
+    return hashlib.sha256(table.encode()).hexdigest()
 
 
 def origin(path: str | Path) -> str:

@@ -8,17 +8,18 @@ from typing import Any, Protocol
 
 from pellucid.config import DataConfig
 from pellucid.config.data import OnBadUtf8
+from pellucid.data.containers import ENDINGS, is_container, read_container
 from pellucid.data.faults import Fault
 from pellucid.data.lines import bad_byte, read_mended_lines
 from pellucid.errors import ConfigError, DataError
 
-BOTH_SIDES = (".tsv", ".tsv.gz", ".jsonl", ".jsonl.gz")
-JSON_LINES = (".jsonl", ".jsonl.gz")
+JSON_LINES = (".jsonl", ".jsonl.gz", ".jsonl.zst")
+BOTH_SIDES = (".tsv", ".tsv.gz", ".tsv.zst", *JSON_LINES, *ENDINGS)
 
 
 def holds_both_sides(path: str) -> bool:
-    """Tells whether a file, by its name, may hold source and target."""
-    return path.lower().endswith(BOTH_SIDES)
+    """Tells whether a file, by its name, may hold source and target; a folder of `datasets` does."""
+    return path.lower().endswith(BOTH_SIDES) or is_container(path)
 
 
 def from_columns(line: str, place: str, columns: Sequence[int]) -> list[str]:
@@ -110,6 +111,9 @@ class ParallelText:
 
         Raises DataError for a file that is not there or damaged, and for a line that is not of its format.
         """
+        if not self.tgt and is_container(self.src):
+            yield from self._contained(on_bad_utf8, note, skip)
+            return
         if self.alone:
             yield from ((line, line) for line in _lines(self.src, on_bad_utf8, note, skip))
             return
@@ -130,11 +134,28 @@ class ParallelText:
 
     def sources(self) -> Iterator[str]:
         """Yields the sources alone, with U+FFFD for what is not UTF-8; the targets need not be there."""
-        if self.tgt or self.alone or not holds_both_sides(self.src):
+        if self.tgt or not holds_both_sides(self.src) or (self.alone and not is_container(self.src)):
             sides: Iterator[Side] = _lines(self.src, "replace", unheard)
         else:
             sides = (source for source, _ in self.pairs("replace"))
         return (side or "" for side in sides)
+
+    def _contained(self, on_bad_utf8: OnBadUtf8, note: Note, skip: int) -> Iterator[tuple[Side, Side]]:
+        """Yields the pairs of a container; a line's end within a text becomes a space, which `note` hears of."""
+        keys = self.jsonl_keys[: 1 if self.alone else 2]
+
+        def told(number: int, error: UnicodeDecodeError) -> None:
+            note("utf8", self.src, number, bad_byte(error))
+
+        rows = read_container(self.src, keys, on_bad_utf8, told, skip)
+        for number, row in enumerate(rows, start=skip + 1):
+            sides: list[Side] = []
+            for text in row:
+                if text is not None and ("\n" in text or "\r" in text):
+                    note("line_break", self.src, number, "")
+                    text = text.replace("\r\n", " ").replace("\n", " ").replace("\r", " ")
+                sides.append(text if text is None else without_halves(text, self.src, number, on_bad_utf8, note))
+            yield sides[0], sides[1]
 
     def _from_json(self, line: str, number: int, on_bad_utf8: OnBadUtf8, note: Note) -> tuple[Side, Side]:
         found = from_json(line, _place(number, self.src), self.jsonl_keys)

@@ -23,7 +23,7 @@ from filelock import FileLock, Timeout
 
 from pellucid.config import DataConfig
 from pellucid.data.cache import cache_folder
-from pellucid.data.lines import existing
+from pellucid.data.lines import existing, fingerprint
 from pellucid.errors import DataError
 from pellucid.files.reading import sha256_of
 from pellucid.files.writing import disk_trouble, is_disk_failure, write_json
@@ -39,9 +39,9 @@ Stamp = tuple[int, int]
 
 
 def stamp_of(path: Path) -> Stamp:
-    """Returns size and time of change, in nanoseconds."""
-    found = path.stat()
-    return found.st_size, found.st_mtime_ns
+    """Returns size and time of change, in nanoseconds; of a folder, of all files in it and of itself."""
+    found = [path.stat(), *(file.stat() for file in path.rglob("*"))] if path.is_dir() else [path.stat()]
+    return sum(each.st_size for each in found), max(each.st_mtime_ns for each in found)
 
 
 def is_whole(folder: Path, digests: Mapping[str, str], stamps: Path) -> bool:
@@ -90,7 +90,7 @@ class Prepared:
         if data.prepared:
             return cls(Path(data.prepared), say)
         files = [Path(path) for name in ("src", "tgt") for path in data.files(name)]
-        size = sum(path.stat().st_size for path in files if path.is_file())
+        size = sum(stamp_of(path)[0] for path in files if path.exists())
         return cls(cache_folder() / "prepared", say) if size >= LARGE else None
 
     def digests(self, paths: Sequence[str]) -> dict[str, str]:
@@ -98,7 +98,7 @@ class Prepared:
 
         Raises DataError for one that is not there, or changes while it is read.
         """
-        files = {str(existing(Path(path)).resolve()): path for path in paths}
+        files = {str(_there(Path(path)).resolve()): path for path in paths}
         noted = self._noted()
         found, missing = {}, []
         for file in files:
@@ -110,7 +110,7 @@ class Prepared:
         if missing:
             stamps = {file: stamp_of(Path(file)) for file in missing}
             with ThreadPoolExecutor(min(8, len(missing))) as pool:
-                found |= dict(zip(missing, pool.map(lambda file: sha256_of(Path(file)), missing), strict=True))
+                found |= dict(zip(missing, pool.map(fingerprint, missing), strict=True))
             for file in missing:
                 if stamp_of(Path(file)) != stamps[file]:
                     raise changed_meanwhile(files[file])
@@ -164,6 +164,10 @@ class Prepared:
             return {str(path): (int(size), int(changed), str(sha)) for path, (size, changed, sha) in table.items()}
         except (OSError, ValueError, TypeError, AttributeError):
             return {}
+
+
+def _there(path: Path) -> Path:
+    return path if path.is_dir() else existing(path)
 
 
 def changed_meanwhile(path: str) -> DataError:
