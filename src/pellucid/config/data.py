@@ -28,6 +28,12 @@ class DataConfig(Settings):
     """The times that each corpus of a list is seen in an epoch, as in [1, 2.5]; a fraction draws a part of it, another
     one each epoch. Empty: each once.
     """
+    weights_from: tuple[int, ...] = ()
+    """The epochs, counted from 0, from which on one mix after the other holds: `weights` is then the first mix, the
+    second one and so on, as in weights = [1, 0.1, 1, 3] with weights_from = [0, 4]. Empty: one mix."""
+    temperature: float = 0.0
+    """In place of `weights`: the part of an epoch that a corpus of n pairs is of goes with n ^ (1 / temperature), while
+    an epoch stays as long. 1: in proportion; above 1 small corpora are seen more often; 0: each corpus once."""
     valid_src: str = ""
     """Source sentences to validate on; empty: some are cut off the training text."""
     valid_tgt: str = ""
@@ -111,5 +117,21 @@ class DataConfig(Settings):
                 raise ConfigError(f"`{name}` ({list(getattr(self, name))}) must name two: of the source, of the target")
         if min(self.tsv_columns) < 1:
             raise ConfigError(f"`tsv_columns` ({list(self.tsv_columns)}) are counted from 1")
-        if self.weights and min(self.weights) <= 0:
+        if self.weights_from:
+            starts = list(self.weights_from)
+            if starts[0] != 0 or starts != sorted({*starts}) or len(self.weights) % len(starts) or not self.weights:
+                raise ConfigError(
+                    f"`weights_from` ({starts}) must be epochs from 0 on in their order, and `weights` "
+                    f"({list(self.weights)}) have as many numbers for each",
+                    "give the weights of all corpora for each of them, one mix after the other",
+                )
+            if min(self.weights) < 0:
+                raise ConfigError(f"`weights` ({list(self.weights)}) must be at least 0")
+        elif self.weights and min(self.weights) <= 0:
             raise ConfigError(f"`weights` ({list(self.weights)}) must be above 0", "leave out a corpus not to be used")
+        if self.temperature and (self.temperature < 1 or self.weights):
+            raise ConfigError(
+                f"`temperature` ({self.temperature:g}) "
+                + ("and `weights` exclude each other" if self.weights else "must be 0, or 1 and above"),
+                "leave one of them out" if self.weights else "1 is in proportion, 5 much more even",
+            )

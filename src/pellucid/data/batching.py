@@ -22,7 +22,7 @@ from pellucid.data.framing import Framing
 from pellucid.data.sentences import Indices, Sentences
 from pellucid.data.shards import Shard
 from pellucid.data.subword_sampling import SubwordSampling
-from pellucid.data.windows import STRIDE, Blocks, Windows
+from pellucid.data.windows import STRIDE, Blocks, Mixes, Windows, mixed
 from pellucid.errors import DataError
 
 Ids = Sequence[npt.NDArray[Any]]
@@ -108,6 +108,8 @@ class BatchOrder(Order):
     """(sentences, weight) of each corpus, in their order; empty: one corpus of weight 1."""
     concatenation: Concatenation | None = None
     """The draws that are joined with other pairs into longer ones; None: none."""
+    mixes: Mixes = ()
+    """(first epoch, weight of each corpus), where the weights of `corpora` change; empty: they stay."""
 
     def epoch(self, epoch: int) -> list[Indices]:
         """Returns the batches of an epoch, as draws: draw d is of sentence d % (number of sentences).
@@ -117,20 +119,20 @@ class BatchOrder(Order):
         one; then the batches are shuffled.
         """
         generator = np.random.default_rng([self.seed, epoch])
-        draws = self._draws(generator)
+        draws = self._draws(generator, epoch)
         shuffled = draws[generator.permutation(len(draws))]
         sentences = shuffled % len(self.tgt_lengths)
         source, target = self.src_lengths[sentences], self.tgt_lengths[sentences]
         return _batches(shuffled, source, target, epoch, self.batch_tokens, self.concatenation, generator)
 
-    def _draws(self, generator: np.random.Generator) -> Indices:
+    def _draws(self, generator: np.random.Generator, epoch: int) -> Indices:
         """Returns what an epoch draws: of a corpus of weight 2.3 each sentence twice, and three tenths of them once
         more.
 
         Which ones, the generator chooses anew each epoch. The k-th draw of sentence i is i + k * (number of sentences).
         """
         total, start, draws = len(self.tgt_lengths), 0, []
-        for size, weight in self.corpora or ((total, 1.0),):
+        for size, weight in mixed(self.corpora, self.mixes, epoch) or ((total, 1.0),):
             sentences = np.arange(start, start + size)
             times = int(weight)
             draws += [sentences + time * total for time in range(times)]
@@ -152,6 +154,7 @@ class WindowOrder(Order):
     concatenation: Concatenation | None = None
     around: tuple[int, int] = (0, 0)
     """The ids, beside one, that stand around a source and a target."""
+    mixes: Mixes = ()
 
     def epoch(self, epoch: int) -> list[Indices]:
         """Returns the batches of an epoch, which may be more than fit into the memory."""
@@ -172,7 +175,7 @@ class WindowOrder(Order):
 
     @property
     def _windows(self) -> Windows:
-        return Windows(len(self.target), self.seed, self.corpora)
+        return Windows(len(self.target), self.seed, self.corpora, self.mixes)
 
     def _window(self, epoch: int, window: int, blocks: Blocks) -> list[Indices]:
         generator = np.random.default_rng([self.seed, epoch, window])
@@ -222,11 +225,13 @@ def batch_order(shard: Shard, batch_tokens: int, seed: int) -> Order:
         return BlockOrder(len(shard.target.ids), shard.block, batch_tokens, seed)
     if shard.in_windows:
         around = (0, 0) if shard.framing is None else (shard.framing.of_source - 1, shard.framing.of_target - 1)
-        return WindowOrder(shard.source, shard.target, batch_tokens, seed, shard.corpora, shard.concatenation, around)
+        return WindowOrder(
+            shard.source, shard.target, batch_tokens, seed, shard.corpora, shard.concatenation, around, shard.mixes
+        )
     source, target = shard.source.lengths, shard.target.lengths
     if shard.framing is not None:  # the order itself reckons with one id more than these
         source, target = source + shard.framing.of_source - 1, target + shard.framing.of_target - 1
-    return BatchOrder(source, target, batch_tokens, seed, shard.corpora, shard.concatenation)
+    return BatchOrder(source, target, batch_tokens, seed, shard.corpora, shard.concatenation, shard.mixes)
 
 
 def make_batch(

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import zip_longest
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO, cast
 from xml.etree import ElementTree
 
 from pellucid.config import DataConfig
@@ -130,7 +130,7 @@ def _column(batch: Any, key: str, path: str) -> list[Any]:
     inner = [] if name == key else key.split(".")[1:]
     values = batch.column(batch.schema.get_field_index(name)).to_pylist()
     for part in inner:
-        found = next((value for value in values if value is not None), {})
+        found: Any = next((value for value in values if value is not None), {})
         if not isinstance(found, dict) or part not in found:
             has = f"its keys: {', '.join(map(str, found))}" if isinstance(found, dict) else f"it holds {shown(found)}"
             raise DataError(
@@ -299,7 +299,7 @@ def _zipped(
             def lines(side: int) -> Iterator[str | None]:
                 inside = f"{path}/{names[side]}"
                 with archive.open(names[side]) as member:
-                    for raw in raw_lines(member, inside, skip=skip):  # type: ignore[arg-type]
+                    for raw in raw_lines(cast(BinaryIO, member), inside, skip=skip):
                         counts[side] += 1
                         yield decode_line(raw, counts[side], inside, on_bad_utf8, told)
 
@@ -308,7 +308,7 @@ def _zipped(
                     rest = counts.copy()
                     for side, name in enumerate(names):
                         with archive.open(name) as member:
-                            rest[side] = sum(1 for _ in raw_lines(member, name))  # type: ignore[arg-type]
+                            rest[side] = sum(1 for _ in raw_lines(cast(BinaryIO, member), name))
                     raise DataError(
                         f"`{names[0]}` and `{names[1]}` in `{shown(path)}` must have as many lines as each other, but "
                         f"have {rest[0]:,} and {rest[1]:,}",

@@ -173,9 +173,11 @@ def parallel_texts(data: DataConfig, *, alone: bool = False) -> tuple[ParallelTe
     `alone` says that there are no targets: each text is its own.
     """
     texts = _alone(data, "src", "tgt") if alone else _paired(data, "src", "tgt")
-    if data.weights and len(data.weights) != len(texts):
+    mixes = len(data.weights_from) or 1
+    if data.weights and len(data.weights) != mixes * len(texts):
+        times = f", {mixes} times, as `data.weights_from` ({list(data.weights_from)}) says" if mixes > 1 else ""
         raise ConfigError(
-            f"`data.weights` ({list(data.weights)}) must be as many as the corpora ({len(texts)})",
+            f"`data.weights` ({list(data.weights)}) must be as many as the corpora ({len(texts)}){times}",
             "give a weight for each file in `data.src`",
         )
     return texts

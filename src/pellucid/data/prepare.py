@@ -61,7 +61,7 @@ OF_TOKENIZERS = (
 )  # fmt: skip
 """The settings that decide which tokenizers are trained on a text."""
 TABLE = "table.json"
-NEWER = ("concatenate",)
+NEWER = ("concatenate", "weights_from", "temperature")
 """Settings of [data] that runs of earlier versions go on without: at its default each of them changes nothing."""
 
 
@@ -190,7 +190,7 @@ def open_corpus(
     texts: tuple[ParallelText, ...]
     valid_text: ParallelText | None
     if given:
-        if data.weights and len(data.weights) != 1:
+        if data.weights and len(data.weights) != (len(data.weights_from) or 1):
             raise ConfigError(
                 f"`data.weights` ({list(data.weights)}) must be as many as the corpora (1)",
                 "leave it out: what is handed over is one corpus",
@@ -486,14 +486,32 @@ def _choose_held_out(
 
 def _weighted(shard: Shard, corpus: Corpus) -> Shard:
     """Returns the shard with its corpora, of which some may be seen more often than others."""
-    weights, counts = corpus.data.weights, corpus.inspection.counts
-    if not weights:
+    counts = corpus.inspection.counts
+    if not corpus.data.weights and not corpus.data.temperature:
         return shard
     ends = np.cumsum([0, *(np.count_nonzero(part) for part in np.split(corpus.used, np.cumsum(counts)[:-1]))])
     sizes = np.diff(ends - np.searchsorted(np.asarray(shard.left_out, np.int64), ends)).tolist()
-    if not any(round(size * weight) for size, weight in zip(sizes, weights, strict=True)):
-        raise ConfigError(f"`data.weights` ({list(weights)}) draw no pair at all of {sizes}", "use larger weights")
-    return replace(shard, corpora=tuple(zip(sizes, weights, strict=True)))
+    mixes = mixes_of(corpus.data, sizes)
+    for _, weights in mixes:
+        if not any(round(size * weight) for size, weight in zip(sizes, weights, strict=True)):
+            raise ConfigError(f"`data.weights` ({list(weights)}) draw no pair at all of {sizes}", "use larger weights")
+    return replace(shard, corpora=tuple(zip(sizes, mixes[0][1], strict=True)), mixes=mixes if len(mixes) > 1 else ())
+
+
+def mixes_of(data: DataConfig, sizes: Sequence[int]) -> tuple[tuple[int, tuple[float, ...]], ...]:
+    """Returns (first epoch, weight of each corpus) of each mix, for corpora of so many pairs.
+
+    By temperature T a corpus of n pairs has the weight n ^ (1 / T - 1), in such a measure that an epoch stays as long
+    (Arivazhagan et al. 2019, "Massively multilingual neural machine translation in the wild", section 4.3).
+    """
+    if data.temperature:
+        parts = [size ** (1 / data.temperature) for size in sizes]
+        times = sum(sizes) / sum(parts)
+        weights = tuple(times * part / size if size else 0.0 for part, size in zip(parts, sizes, strict=True))
+        return ((0, weights),)
+    starts, each = data.weights_from or (0,), len(sizes)
+    given = data.weights or (1.0,) * each
+    return tuple((start, given[place * each : (place + 1) * each]) for place, start in enumerate(starts))
 
 
 def _too_long(shard: Shard, data: DataConfig, inspection: Inspection, used: npt.NDArray[np.bool_]) -> list[Finding]:
@@ -513,10 +531,11 @@ def _size_of(name: str, shard: Shard, task: str) -> str:
         else f"{source:,} tokens"
     )
     drawn = sum(size * weight for size, weight in shard.corpora)
+    later = f" in the first mix, {len(shard.mixes) - 1} more to follow" if shard.mixes else ""
     return (
         f"{name}: {len(shard):,} {TASKS[task].trained_on}, {tokens}"
         + (f"; {shard.empty:,} more without a token on a side" if shard.empty else "")
-        + (f"; an epoch draws {drawn:,.0f} {TASKS[task].trained_on}" if shard.corpora else "")
+        + (f"; an epoch draws {drawn:,.0f} {TASKS[task].trained_on}{later}" if shard.corpora else "")
     )
 
 

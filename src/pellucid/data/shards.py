@@ -56,6 +56,8 @@ class Shard:
     """The places of all pairs that are not in the shard."""
     corpora: tuple[tuple[int, float], ...] = ()
     """(sentences, times seen in an epoch) of each corpus in the shard; empty: all of them once."""
+    mixes: tuple[tuple[int, tuple[float, ...]], ...] = ()
+    """(first epoch, weight of each corpus) where the weights change in a run; empty: those of `corpora` stay."""
     block: int = 0
     """Tokens of a block where `target` is one running text, cut into blocks; 0: it is sentences."""
     framing: Framing | None = None

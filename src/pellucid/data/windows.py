@@ -18,6 +18,16 @@ STRIDE = 1 << 20
 """The numbers of places that a window takes, more than it can have batches: place p of window w is w * STRIDE + p."""
 
 
+Corpora = tuple[tuple[int, float], ...]
+Mixes = tuple[tuple[int, tuple[float, ...]], ...]
+
+
+def mixed(corpora: Corpora, mixes: Mixes, epoch: int) -> Corpora:
+    """Returns corpora with the weights that they have in an epoch."""
+    weights = [found for start, found in mixes if start <= epoch]
+    return tuple(zip((size for size, _ in corpora), weights[-1], strict=True)) if weights else corpora
+
+
 @dataclass(frozen=True)
 class Blocks:
     """The blocks of an epoch in their order: the first draw of each, how many there are, and where windows begin."""
@@ -35,8 +45,10 @@ class Windows:
     total: int
     """Pairs of the corpus."""
     seed: int
-    corpora: tuple[tuple[int, float], ...] = ()
+    corpora: Corpora = ()
     """(pairs, weight) of each corpus, in their order; empty: one corpus of weight 1."""
+    mixes: Mixes = ()
+    """(first epoch, weight of each corpus), where these change."""
 
     def blocks(self, epoch: int) -> Blocks:
         """Returns the blocks of an epoch: of a corpus of weight 2.3 each twice, and three tenths of them once more.
@@ -45,7 +57,7 @@ class Windows:
         """
         generator = np.random.default_rng([self.seed, epoch])
         first, sizes, start = [], [], 0
-        for size, weight in self.corpora or ((self.total, 1.0),):
+        for size, weight in mixed(self.corpora, self.mixes, epoch) or ((self.total, 1.0),):
             edges = np.concatenate([[0], np.arange(int(generator.integers(1, BLOCK + 1)), size, BLOCK), [size]])
             starts, lengths = edges[:-1] + start, np.diff(edges)
             for time in range(int(weight)):
