@@ -43,7 +43,7 @@ class Journal:
             shutil.rmtree(folder, ignore_errors=True)
             folder.mkdir(parents=True)
         self.goes_on = bool(self.state)
-        """Whether something was there to go on with."""
+        """True where something was there to go on with."""
         self._files: dict[str, BinaryIO] = {}
         for name in names:
             file = self._files[name] = (folder / name).open("ab")

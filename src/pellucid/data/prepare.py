@@ -95,14 +95,14 @@ class Corpus:
     kept: Kept | None = None
     """The place where what is made of it is kept for other runs, too; None: nowhere."""
     began_large: bool | None = None
-    """Whether the run that goes on with it began in the ways for large corpora; None: none goes on."""
+    """True where the run that goes on with it began in the ways for large corpora; None: none goes on."""
 
     def __len__(self) -> int:
         return int(np.count_nonzero(self.used))
 
     @property
     def is_large(self) -> bool:
-        """Whether there are too many pairs to be sorted at once, and for a tokenizer to learn from all."""
+        """True where there are too many pairs to be sorted at once, and for a tokenizer to learn from all."""
         return len(self) > MOST_SORTED if self.began_large is None else self.began_large
 
     @property

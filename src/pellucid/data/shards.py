@@ -65,7 +65,7 @@ class Shard:
     concatenation: Concatenation | None = None
     """The pairs that are joined with others each time they are drawn; None: none."""
     in_windows: bool = False
-    """Whether it is trained on in the order of `windows`, and not sorted as a whole."""
+    """True where it is trained on in the order of `windows`, and not sorted as a whole."""
     text: TrainingText | None = None
     """The facts about its lines; None: texts alone, or a shard of an earlier version."""
 

@@ -69,7 +69,7 @@ class _Stretch:
     pairs: list[tuple[Side, Side]]
     noted: list[tuple[Fault, str, int, str]]
     ends: bool
-    """Whether the text ends with it."""
+    """True where the text ends with it."""
 
 
 @dataclass(frozen=True)
