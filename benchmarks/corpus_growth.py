@@ -5,11 +5,11 @@
 
 Sentence pairs are made up, of words that occur as often as in a language: the n-th as often as 1 / n. Of each size it
 measures a training of `--steps` small steps from nothing (`first`), with what it says when a phase begins; the order of
-an epoch until its first batch (`order`); a second run on the same texts (`start`), and one that was interrupted and is
-gone on with (`resume`). Each is a process of its own: seconds of wall time until it is `ready` for its first step, and
-in all; and the most memory of its own, without mapped files, that it and each process that it starts have before it is
-ready. `nothing` is a start on 1,000 pairs: Python, torch and a model. With --kill the first training is killed three
-times while it prepares, and goes on.
+an epoch until its first batch (`order`); a second run on the same texts (`start`), which is interrupted in its first
+steps and gone on with (`resume`). Each is a process of its own: seconds of wall time until it is `ready` for its first
+step, and in all; and the most memory of its own, without mapped files, that it and each process that it starts have
+before it is ready. `nothing` is a start on 1,000 pairs: Python, torch and a model. With --kill the first training is
+killed three times while it prepares, and goes on.
 
 For sizes that nobody has measured, `on_paper` says what follows from the largest: disk in proportion, time in
 proportion, and the number of files.
@@ -99,12 +99,9 @@ def measured(folder: Path, pairs: int, options: argparse.Namespace) -> dict[str,
         kills = kill_while_preparing(folder, command(folder, "first", options.steps, settings))
     found: dict[str, Any] = {"pairs": pairs, "kills": kills}
     found["first"] = taken(command(folder, "first", options.steps, settings))
-    found["start"] = taken(command(folder, "second", options.steps, settings))
-    # A copy whose last step is yet to come: what was decided at the end is taken back, and its length is another one.
-    resumed = folder / "resumed"
-    shutil.rmtree(resumed, ignore_errors=True)
-    interrupted(command(folder, "resumed", 10**6, settings))
-    found["resume"] = interrupted(command(folder, "resumed", 10**6, settings))
+    shutil.rmtree(folder / "second", ignore_errors=True)
+    for name in ("start", "resume"):
+        found[name] = interrupted(command(folder, "second", 10**6, settings))
     found["order"] = taken([sys.executable, "-c", ORDER, str(next((folder / "prepared").rglob("ids-*/train")))])
     files = [path for path in (folder / "prepared").rglob("*") if path.is_file()]
     found["prepared"] = {"megabytes": round(sum(path.stat().st_size for path in files) / 1e6, 1), "files": len(files)}

@@ -4,7 +4,7 @@ from dataclasses import dataclass, fields
 from typing import Literal
 
 from pellucid.config.tables import Settings, check_at_least, check_fields, check_probabilities
-from pellucid.errors import ConfigError
+from pellucid.errors import ConfigError, quoted
 
 OnBadUtf8 = Literal["error", "replace", "skip"]
 """The fate of a line that is not UTF-8: an error, U+FFFD for each bad byte, or nothing of it."""
@@ -65,6 +65,10 @@ class DataConfig(Settings):
     """The spelling of a text before it becomes ids, kept in the tokenizer's file: composed letters and plain single
     spaces, without invisible characters (nfc); full-width letters and ligatures made plain, too (nmt_nfkc,
     SentencePiece's); as it is (none). A running text stays as it is, and a SentencePiece model has its own."""
+    symbols: tuple[str, ...] = ()
+    """Pieces that a tokenizer never cuts nor merges, such as "<formal>" (bpe, unigram and spaces only)."""
+    tags: tuple[str, ...] = ()
+    """A symbol for each corpus of a list, which stands before each of its sources, as in ["<web>", "<news>"]."""
     vocab_size: int = 8000
     """Upper bound of the vocabulary; the text may give fewer words."""
     joint: bool = True
@@ -117,6 +121,13 @@ class DataConfig(Settings):
                 raise ConfigError(f"`{name}` ({list(getattr(self, name))}) must name two: of the source, of the target")
         if min(self.tsv_columns) < 1:
             raise ConfigError(f"`tsv_columns` ({list(self.tsv_columns)}) are counted from 1")
+        for name in ("symbols", "tags"):
+            for symbol in getattr(self, name):
+                if not symbol or symbol != "".join(symbol.split()) or "\u2581" in symbol or not symbol.isprintable():
+                    raise ConfigError(
+                        f"`{name}` has {quoted(symbol)}, which is no symbol: one is a word without a space in it",
+                        "write it as in <web>",
+                    )
         if self.weights_from:
             starts = list(self.weights_from)
             if starts[0] != 0 or starts != sorted({*starts}) or len(self.weights) % len(starts) or not self.weights:

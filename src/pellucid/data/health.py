@@ -69,7 +69,7 @@ class Inspection:
                 for source, target in compress(pairs, _one_by_one(used, start + before, start + count)):
                     assert source is not None
                     assert target is not None
-                    yield source, target
+                    yield f"{text.tag} {source}" if text.tag else source, target
             start += count
 
     def of_repeated(self, count: int, first: int, earlier: int) -> Finding:

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import zip_longest
 from typing import Any, Protocol
 
@@ -91,6 +91,8 @@ class ParallelText:
     jsonl_keys: tuple[str, ...] = ("src", "tgt")
     alone: bool = False
     """There is one side, which is read for both: a language model's text."""
+    tag: str = ""
+    """Stands before each source in training."""
 
     def __str__(self) -> str:
         return f"`{self.src}` and `{self.tgt}`" if self.tgt else f"`{self.src}`"
@@ -180,7 +182,15 @@ def parallel_texts(data: DataConfig, *, alone: bool = False) -> tuple[ParallelTe
             f"`data.weights` ({list(data.weights)}) must be as many as the corpora ({len(texts)}){times}",
             "give a weight for each file in `data.src`",
         )
-    return texts
+    if not data.tags:
+        return texts
+    if alone or len(data.tags) != len(texts):
+        raise ConfigError(
+            f"`data.tags` ({list(data.tags)}) "
+            + ("mean nothing to texts alone" if alone else f"must be as many as the corpora ({len(texts)})"),
+            "leave them out" if alone else "give a tag for each file in `data.src`",
+        )
+    return tuple(replace(text, tag=tag) for text, tag in zip(texts, data.tags, strict=True))
 
 
 def held_out_text(data: DataConfig, name: str, *, alone: bool = False) -> ParallelText | None:

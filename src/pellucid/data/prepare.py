@@ -34,7 +34,7 @@ from pellucid.errors import CheckpointError, ConfigError, DataError
 from pellucid.files.reading import read_settings
 from pellucid.files.writing import replacing, write_json, write_text
 from pellucid.text.tokenizer import CompleteTokenizer
-from pellucid.text.tokenizer_training import train_tokenizer
+from pellucid.text.tokenizer_training import WITH_SYMBOLS, train_tokenizer
 from pellucid.text.tokenizers import Tokenizers
 
 Pair = tuple[str, str]
@@ -52,16 +52,16 @@ AROUND_TEXTS = ("source_prefix", "source_end", "source_suffix", "target_prefix",
 """The settings of [decode] that decide the ids that a model reads and may write, whatever the search."""
 OF_INSPECTION = (
     "tsv_columns", "jsonl_keys", "on_bad_utf8", "on_copy", "on_duplicate", "on_too_long", "normalize", "tokenizer",
-    "max_length", "valid_size",
+    "max_length", "valid_size", "tags",
 )  # fmt: skip
 """The settings that decide what is found in texts, and which pairs are used."""
 OF_TOKENIZERS = (
     "tokenizer", "vocab_size", "target_vocab_size", "joint", "lowercase", "min_frequency",
-    "byte_fallback", "normalize",
+    "byte_fallback", "normalize", "symbols", "tags",
 )  # fmt: skip
 """The settings that decide which tokenizers are trained on a text."""
 TABLE = "table.json"
-NEWER = ("concatenate", "weights_from", "temperature")
+NEWER = ("concatenate", "weights_from", "temperature", "symbols", "tags")
 """Settings of [data] that runs of earlier versions go on without: at its default each of them changes nothing."""
 
 
@@ -195,6 +195,10 @@ def open_corpus(
                 f"`data.weights` ({list(data.weights)}) must be as many as the corpora (1)",
                 "leave it out: what is handed over is one corpus",
             )
+        if data.tags:
+            raise ConfigError(
+                f"`data.tags` ({list(data.tags)}) are for corpora in files", "put the tag before each source yourself"
+            )
         texts, valid_text = (given["train"],), given.get("valid")
         faults: tuple[Fault, ...] = ("valid", "test")
         held_out = {name: (given[name].src, list(given[name].sources())) for name in faults if name in given}
@@ -285,10 +289,14 @@ def _train_tokenizers(corpus: Corpus | RunningCorpus, say: Callable[[str], objec
     # In a running text spaces and line ends are text.
     normalization = "none" if isinstance(corpus, RunningCorpus) else data.normalize
 
+    # Somebody else's tokenizer may know the tags; nothing can be added to it.
+    symbols = (*data.symbols, *(data.tags if data.tokenizer in WITH_SYMBOLS else ()))
+
     def trained(side: Side, vocab_size: int) -> CompleteTokenizer:
         return train_tokenizer(
             data.tokenizer, SideText(corpus, side), vocab_size=vocab_size, lowercase=data.lowercase,
-            min_frequency=data.min_frequency, byte_fallback=data.byte_fallback, normalize=normalization, say=say,
+            min_frequency=data.min_frequency, byte_fallback=data.byte_fallback, normalize=normalization,
+            symbols=symbols, say=say,
         )  # fmt: skip
 
     if isinstance(corpus, RunningCorpus) or corpus.task != "translate" or data.joint:

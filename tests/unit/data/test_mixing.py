@@ -1,6 +1,7 @@
 """Several corpora in an epoch: by weights that may change in a run, or by a temperature."""
 
 from collections import Counter
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
@@ -10,7 +11,8 @@ import pytest
 from pellucid.config import DataConfig
 from pellucid.data.batching import BatchOrder, Order, WindowOrder
 from pellucid.data.parallel import parallel_texts
-from pellucid.data.prepare import mixes_of, open_corpus, prepare, train_tokenizers
+from pellucid.data.prepare import Corpus, mixes_of, open_corpus, prepare, train_tokenizers
+from pellucid.data.prepared import Prepared
 from pellucid.data.sentences import Sentences
 from pellucid.errors import ConfigError, PellucidError
 
@@ -104,3 +106,64 @@ def test_a_corpus_is_mixed_as_its_settings_say(tmp_path: Path) -> None:
     corpus = open_corpus(DataConfig(src=paths, temperature=1e9, **valid))  # type: ignore[arg-type]
     train = prepare(corpus, train_tokenizers(corpus), tmp_path / "even" / "data", told.append, resuming=False).train
     assert [round(size * weight) for size, weight in train.corpora] == [220, 220]
+
+
+def tagged(tmp_path: Path, **fields: object) -> DataConfig:
+    for name in ("a", "b"):
+        lines = "".join(f"das  ist {name}{n}\tthis is {name}{n}\n" for n in range(60))
+        (tmp_path / f"{name}.tsv").write_text(lines, encoding="utf-8")
+    paths = (str(tmp_path / "a.tsv"), str(tmp_path / "b.tsv"))
+    return DataConfig(src=paths, tags=("<web>", "<news>"), valid_size=5, vocab_size=320, **fields)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("kind", ["bpe", "unigram", "spaces"])
+@pytest.mark.parametrize("kept", [False, True])
+def test_a_tag_stands_before_each_source_and_is_never_cut(tmp_path: Path, kind: str, kept: bool) -> None:
+    data = tagged(tmp_path, tokenizer=kind, symbols=("<formal>",))
+    corpus = open_corpus(data, prepared=Prepared(tmp_path / "prepared") if kept else None)
+    assert isinstance(corpus, Corpus)
+    pairs = [*corpus.train(), *corpus.valid]
+    assert len(pairs) == 120
+    for source, target in pairs:
+        assert source.startswith("<web> das" if target.startswith("this is a") else "<news> das")
+    assert not any(target.startswith("<") for _, target in pairs)
+    tokenizer = train_tokenizers(corpus).source
+    for symbol in ("<web>", "<news>", "<formal>"):
+        tokens = tokenizer.tokens(tokenizer.encode(f"{symbol} das ist"))
+        assert symbol in tokens
+        assert tokens.count(symbol) == 1
+    assert tokenizer.decode(tokenizer.encode("<web> das ist")) == "<web> das ist"
+    (tmp_path / "run").mkdir()
+    shard = prepare(corpus, train_tokenizers(corpus), tmp_path / "run" / "data", str, resuming=False).train
+    (number,) = (i for i in tokenizer.encode("<web>") if tokenizer.tokens([i]) == ["<web>"])
+    assert sum(number in shard.source[place].tolist() for place in range(len(shard))) == sum(
+        source.startswith("<web>") for source, _ in corpus.train()
+    )
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        (
+            {"tokenizer": "words", "symbols": ("<x>",)},
+            r'^`symbols = \["<x>"\]` means nothing to the tokenizer `words`$',
+        ),
+        (
+            {"symbols": ("e\u0301",)},
+            r'^`symbols` has \'e.+\', which is spelled otherwise in a text with `normalize = "nfc"`$',
+        ),
+    ],
+)
+def test_a_symbol_that_cannot_stay_whole_is_refused(tmp_path: Path, fields: dict[str, object], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        train_tokenizers(open_corpus(tagged(tmp_path, **fields)))
+
+
+def test_tags_are_words_one_a_corpus(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"^`tags` has '<a b>', which is no symbol: one is a word without a space"):
+        DataConfig(tags=("<a b>",))
+    data = replace(tagged(tmp_path), tags=("<web>",))
+    with pytest.raises(ConfigError, match=r"^`data.tags` \(\['<web>'\]\) must be as many as the corpora \(2\)$"):
+        open_corpus(data)
+    with pytest.raises(ConfigError, match=r"^`data.tags` \(\['<web>'\]\) mean nothing to texts alone$"):
+        open_corpus(data, "generate")
