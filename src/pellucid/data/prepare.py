@@ -239,7 +239,7 @@ def _open_kept(data: DataConfig, task: TrainedTask, prepared: Prepared) -> Corpu
             if found is None:
                 prepared.say(f"inspecting the texts; what is found is kept in `{folder}`")
                 choose = partial(_choose_held_out, data=data, task=task) if valid_text is None else None
-                inspect_into(folder / "inspection", texts, data, held_out_sources(data), choose)
+                inspect_into(folder / "inspection", texts, data, held_out_sources(data), choose, say=prepared.say)
                 found = open_inspected(folder / "inspection", texts)
                 assert found is not None
     inspection, kept = found.inspection, Kept(prepared, folder, digests)
@@ -381,7 +381,7 @@ def prepare(
     encoders = Encoders(tokenizers.source, labels) if labels else tokenizers
     alone = not TASKS[corpus.task].targets
     write = partial(
-        open_or_write, tokenizers=encoders, max_length=data.max_length, fingerprint=mark, cut=cut, alone=alone
+        open_or_write, tokenizers=encoders, max_length=data.max_length, fingerprint=mark, cut=cut, alone=alone, say=say
     )
     place = folder
     holding: contextlib.AbstractContextManager[None] = contextlib.nullcontext()

@@ -31,6 +31,8 @@ from pellucid.files.writing import disk_trouble, is_disk_failure, write_json
 FILES = "files.json"
 LARGE = 1 << 28
 """Texts of so many bytes on the disk, 256 MiB, are prepared into the cache without being asked to."""
+MUCH = 1 << 26
+"""Bytes that nobody reads within the tick of a file system's clock."""
 JUST_NOW = 2.0
 """Seconds: a file that is younger may change once more without showing it by its time."""
 
@@ -68,9 +70,13 @@ def is_whole(folder: Path, digests: Mapping[str, str], stamps: Path) -> bool:
 
 
 def note_stamps(folder: Path, digests: Mapping[str, str], stamps: Path) -> None:
-    """Notes size and time of files that are known to have these SHA-256; not those of a moment ago."""
+    """Notes size and time of files that are known to have these SHA-256.
+
+    Not those of a moment ago, unless to read them took longer than a clock needs to go on.
+    """
     now = {name: stamp_of(folder / name) for name in digests}
-    if max((changed for _, changed in now.values()), default=0) / 1e9 < time.time() - JUST_NOW:
+    latest = max((changed for _, changed in now.values()), default=0) / 1e9
+    if latest < time.time() - JUST_NOW or sum(size for size, _ in now.values()) >= MUCH:
         try:
             write_json(stamps, {name: [now[name], digests[name]] for name in digests})
         except OSError:
@@ -151,10 +157,11 @@ class Prepared:
             ):
                 raise
             full = is_disk_failure(error)
+            reason = disk_trouble(error, folder) if full else error.strerror
             raise DataError(
-                f"what is made of the texts cannot be written to `{folder}`: {disk_trouble(error, folder)}",
+                f"what is made of the texts cannot be written to `{folder}`: {reason}",
                 ("make room, and repeat the command, which goes on from there" if full else "see to its rights")
-                + ", or name another folder by `data.prepared=`",
+                + ", or name another folder by `data.prepared`",
                 exit_status=1 if full else 2,
             ) from error
 

@@ -27,9 +27,9 @@ from pellucid.config.tables import from_table, to_table
 from pellucid.data.concatenation import Concatenation
 from pellucid.data.framing import Framing
 from pellucid.data.journal import Journal
-from pellucid.data.prepared import is_whole
+from pellucid.data.prepared import is_whole, note_stamps
 from pellucid.data.sentences import Sentences, Texts
-from pellucid.data.side_by_side import worked_on
+from pellucid.data.side_by_side import Told, worked_on
 from pellucid.errors import ConfigError, DataError
 from pellucid.files.reading import sha256_of
 from pellucid.text.tokenizers import Tokenizers
@@ -106,17 +106,19 @@ def open_or_write(
     cut: bool = False,
     alone: bool = False,
     workers: int | None = None,
+    say: Callable[[str], object] = str,
 ) -> Shard:
     """Opens the shard in `folder` if it is whole and was made from the same text (`fingerprint`); else writes it.
 
     Pairs with an empty side, or more than `max_length` tokens on a side, are left out and counted; with `cut`, a side
     that is too long is cut, and has no text. With `alone` the second side is all that is stored, and stands for both.
     `pairs` is read only when the shard is written. What was interrupted is gone on with, from where it was. Several
-    processes encode many pairs, `workers` or one a core: to the same bytes. Raises DataError where nothing is left.
+    processes encode many pairs, `workers` or one a core: to the same bytes. `say` is told how far they are. Raises
+    DataError where nothing is left.
     """
     shard = _open(folder, fingerprint)
     if shard is None:
-        _write(folder, pairs, tokenizers, _Rules(max_length, cut, alone, keep_texts), fingerprint, workers)
+        _write(folder, pairs, tokenizers, _Rules(max_length, cut, alone, keep_texts), fingerprint, workers, say)
         shard = _open(folder, fingerprint)
         assert shard is not None
     return shard
@@ -188,6 +190,7 @@ def _write(
     rules: _Rules,
     fingerprint: str,
     workers: int | None,
+    say: Callable[[str], object],
 ) -> None:
     encoders = (
         {"target": tokenizers.target} if rules.alone else {"source": tokenizers.source, "target": tokenizers.target}
@@ -210,6 +213,7 @@ def _write(
                 journal.append(name, np.zeros(1, np.int64).tobytes())
         counts = _Counts(**state["counts"])
         stream = pairs(state["read"]) if callable(pairs) else islice(pairs, state["read"], None)
+        told = Told(say, "encoding", state["read"])
         ready = partial(_ready, tokenizers, dtypes, rules)
         for chunk, encoded in worked_on(_chunks(stream), ready, workers):
             for name, content in encoded.content.items():
@@ -232,6 +236,7 @@ def _write(
                 "sample": sample.to_json(),
             }
             journal.commit()
+            told.hear(state["read"])
         journal.finish()
     sentences = int(lengths["target"].sum())
     if not sentences:
@@ -253,6 +258,7 @@ def _write(
         "sha256": digests,
     }
     (temporary / "index.json").write_text(json.dumps(index, indent=2) + "\n", encoding="utf-8")
+    note_stamps(temporary, digests, temporary / STAMPS)
     shutil.rmtree(folder, ignore_errors=True)
     os.replace(temporary, folder)
 

@@ -2,6 +2,7 @@
 
 import os
 import sys
+import time
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from itertools import chain, islice
@@ -17,6 +18,26 @@ FEW = 3
 """Stretches that are worked on here: to start processes would take longer."""
 MOST = 16
 """Processes at most: beyond it the one that reads and writes is what they wait for."""
+
+
+BETWEEN = 30.0
+"""Seconds between two words on how far the work is."""
+
+
+class Told:
+    """Says from time to time how many pairs are done."""
+
+    def __init__(self, say: Callable[[str], object], what: str, done: int) -> None:
+        """Says where work is gone on with, if it is: `done` pairs are there."""
+        self._say, self._what, self._last = say, what, time.monotonic()
+        if done:
+            say(f"{what}: going on behind pair {done:,}")
+
+    def hear(self, done: int) -> None:
+        """Says that so many are done, where nothing was said for a while."""
+        if time.monotonic() - self._last >= BETWEEN:
+            self._say(f"{self._what}: {done:,} pairs")
+            self._last = time.monotonic()
 
 
 def available_cores() -> int:

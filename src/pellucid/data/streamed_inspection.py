@@ -31,8 +31,8 @@ from pellucid.data.faults import Fault, Finding
 from pellucid.data.health import HeldOut, Inspection, Pass
 from pellucid.data.journal import RECORD, Journal
 from pellucid.data.parallel import END, ParallelText, Side
-from pellucid.data.prepared import Stamp, changed_meanwhile, is_whole, stamp_of
-from pellucid.data.side_by_side import worked_on
+from pellucid.data.prepared import Stamp, changed_meanwhile, is_whole, note_stamps, stamp_of
+from pellucid.data.side_by_side import Told, worked_on
 from pellucid.files.reading import sha256_of
 from pellucid.files.writing import flush, write_json
 
@@ -89,6 +89,7 @@ def inspect_into(
     held_out: HeldOut,
     choose: Callable[[Inspection, int], npt.NDArray[np.int64]] | None,
     workers: int | None = None,
+    say: Callable[[str], object] = str,
 ) -> None:
     """Inspects texts into a folder, which is there only when all of it is; what was interrupted is gone on with.
 
@@ -97,6 +98,7 @@ def inspect_into(
     Args:
         choose: returns the numbers, among so many usable pairs, of those to hold out; None: none.
         workers: processes beside this one; None: one a core.
+        say: is told how far it is.
 
     Raises DataError for what cannot be read at all or cannot be trained on, and for a text that changes meanwhile.
     """
@@ -108,6 +110,7 @@ def inspect_into(
         pass_.found = {found["fault"]: Finding(**found) for found in state.get("found", ())}
         pass_.leaked = {fault: set(numbers) for fault, numbers in state.get("leaked", {}).items()}
         pass_.spellings = Spellings.from_json(data.normalize, state.get("spellings", {}))
+        told = Told(say, "inspection", sum(pairs for _, _, pairs in state["lines"]))
         stretches = _read(texts, data, state["text"], state["line"])
         for stretch, seen in worked_on(stretches, partial(_ready, tuple(texts), data, held_out), workers):
             _take_in(stretch, seen, pass_, journal, state)
@@ -117,6 +120,7 @@ def inspect_into(
                 "spellings": pass_.spellings.to_json(),
             }
             journal.commit()
+            told.hear(sum(pairs for _, _, pairs in state["lines"]))
         journal.commit(at_once=True)
         _check_unchanged(texts, stamps)
     try:
@@ -262,7 +266,7 @@ def _finish(
     os.replace(folder / "kept", folder / "usable")
     for name in (*MASKS, VALID):
         flush(folder / name)
-    index = {
+    index: dict[str, Any] = {
         "format": FORMAT,
         "texts": [[text.src, text.tgt] for text in texts],
         "pairs": counts,
@@ -270,6 +274,7 @@ def _finish(
         "spellings": [finding.to_json() for finding in pass_.spellings.findings()],
         "sha256": {name: sha256_of(folder / name) for name in (*MASKS, VALID)},
     }
+    note_stamps(folder, index["sha256"], folder / "stamps.json")
     write_json(folder / INDEX, index)
 
 

@@ -175,6 +175,7 @@ def test_unequal_files_are_refused_with_the_place(tmp_path: Path) -> None:
         opened(data, tmp_path)
 
 
+@pytest.mark.slow
 def test_a_full_disk_is_told_and_gone_on_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     data = write(tmp_path)
     expected = files_of(data, tmp_path / "whole")
@@ -266,6 +267,26 @@ def test_two_that_prepare_at_once_do_it_once(tmp_path: Path) -> None:
     assert files(tmp_path / "both" / "prepared") == files(tmp_path / "alone" / "prepared")
 
 
+def test_it_says_how_far_it_is_and_where_it_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(side_by_side, "BETWEEN", 0.0)
+    monkeypatch.setattr(journal, "SECONDS", 0.0)
+    data, told = write(tmp_path), list[str]()
+    look_at, calls = streamed_inspection._look_at, [0]
+
+    def stopped(*arguments: Any) -> Any:
+        calls[0] += 1
+        if calls[0] == 4:
+            raise KeyboardInterrupt
+        return look_at(*arguments)
+
+    monkeypatch.setattr(streamed_inspection, "_look_at", stopped)
+    with pytest.raises(KeyboardInterrupt):
+        open_corpus(data, prepared=Prepared(tmp_path / "prepared", told.append))
+    assert told[1:] == ["inspection: 50 pairs", "inspection: 100 pairs", "inspection: 150 pairs"]
+    open_corpus(data, prepared=Prepared(tmp_path / "prepared", told.append))
+    assert told[5:7] == ["inspection: going on behind pair 150", "inspection: 200 pairs"]
+
+
 def test_whoever_comes_second_says_that_it_waits(tmp_path: Path) -> None:
     told: list[str] = []
     place = Prepared(tmp_path, told.append)
@@ -281,7 +302,7 @@ def test_whoever_comes_second_says_that_it_waits(tmp_path: Path) -> None:
             assert told == [f"another process prepares these texts in `{tmp_path / 'x'}`: waiting for it"]
 
 
-@pytest.mark.parametrize("workers", [2, 3])
+@pytest.mark.parametrize("workers", [2, pytest.param(3, marks=pytest.mark.slow)])
 def test_several_processes_write_the_same_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, workers: int) -> None:
     data = replace(write(tmp_path, pairs=400), concatenate=0.1)
     alone = files_of(data, tmp_path / "one")

@@ -44,6 +44,7 @@ def mark_of(run: Path) -> str:
     return str(json.loads((state / "state.json").read_text(encoding="utf-8"))["origin"]["corpus"])
 
 
+@pytest.mark.slow
 def test_a_run_on_prepared_texts_ends_in_the_same_weights_and_starts_without_them(tmp_path: Path) -> None:
     recipe = recipe_of(tmp_path)
     Run(recipe, tmp_path / "plain", quiet=True).train()
@@ -55,6 +56,7 @@ def test_a_run_on_prepared_texts_ends_in_the_same_weights_and_starts_without_the
     assert weights(tmp_path / "run") == weights(tmp_path / "plain")
 
 
+@pytest.mark.slow
 def test_a_run_goes_on_in_the_order_that_it_began_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(windows, "BLOCK", 16)
     monkeypatch.setattr(windows, "WINDOW", 64)
