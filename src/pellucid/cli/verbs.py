@@ -7,7 +7,12 @@ VERBS = {
     "demo": "train and show a small model on data that comes with it",
     "train": "train a translator from two text files, or from a recipe",
     "distill": "train a small translator on what larger ones write",
+<<<<<<< HEAD
     "doctor": "look for what is wrong in a corpus, or in a model's mathematics",
+=======
+    "doctor": "look for what is wrong in a corpus",
+    "clean": "take out of a corpus what is wrong in it, and say of each pair why",
+>>>>>>> clean
     "translate": "translate lines of text",
     "classify": "label lines of text",
     "generate": "continue lines of text",
