@@ -28,8 +28,9 @@ from pellucid.config import DataConfig
 from pellucid.data.alignment import BLOCK, MOST_BLOCKS, Break, find_break
 from pellucid.data.characters import Spellings
 from pellucid.data.faults import Fault, Finding
-from pellucid.data.health import HeldOut, Inspection, Pass
+from pellucid.data.health import Inspection, Pass
 from pellucid.data.journal import RECORD, Journal
+from pellucid.data.judging import HeldOut, Judge
 from pellucid.data.parallel import END, ParallelText, Side
 from pellucid.data.prepared import Stamp, changed_meanwhile, is_whole, note_stamps, stamp_of
 from pellucid.data.side_by_side import Told, worked_on
@@ -104,7 +105,7 @@ def inspect_into(
     """
     stamps = _stamps(texts)
     partial_folder = folder.with_name(f"{folder.name}.partial")
-    pass_ = Pass(data, held_out)
+    pass_ = Pass(data, held_out, Judge(data, held_out))
     with Journal(partial_folder, FORMAT, tuple(GATHERED)) as journal:
         state = journal.state or {"text": 0, "line": 0, "lines": [[0, 0, 0] for _ in texts]}
         pass_.found = {found["fault"]: Finding(**found) for found in state.get("found", ())}
@@ -177,14 +178,17 @@ def _note(noted: list[tuple[Fault, str, int, str]], fault: Fault, path: str, lin
 
 
 def _ready(texts: Sequence[ParallelText], data: DataConfig, held_out: HeldOut) -> Callable[[_Stretch], _Seen]:
-    pass_ = Pass(data, held_out)
+    pass_ = Pass(data, held_out, Judge(data, held_out))
     return lambda stretch: _look_at(stretch, texts[stretch.text], pass_)
 
 
 def _look_at(stretch: _Stretch, text: ParallelText, pass_: Pass) -> _Seen:
     """Looks at some pairs, each by itself."""
     pass_.found, pass_.leaked, pass_.spellings = {}, {}, Spellings(pass_.data.normalize)
-    pass_.mended = {(path, line) for fault, path, line, _ in stretch.noted if fault == "utf8"}
+    mended: dict[int, list[tuple[str, int, str]]] = {}
+    for fault, path, line, detail in stretch.noted:
+        if fault == "utf8":
+            mended.setdefault(line, []).append((path, line, detail))
     lengths, usable, hashes, sources = (array("I"), array("I")), bytearray(), [], []
     for line, (source, target) in enumerate(stretch.pairs, start=stretch.first):
         if source != END:
@@ -192,6 +196,7 @@ def _look_at(stretch: _Stretch, text: ParallelText, pass_: Pass) -> _Seen:
         if target != END:
             lengths[1].append(len(target or ""))
         if source != END and target != END:
+            pass_.mended = mended.get(line, [])
             usable.append(pass_.use(text, line, source, target))
             hashes.append(hash_of(source, target))
             sources.append(hash_of(source))

@@ -3,17 +3,18 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Self
-
-import numpy as np
-import numpy.typing as npt
+from typing import TYPE_CHECKING, Any, Self
 
 from pellucid.config.tables import check_at_least, check_fields
 from pellucid.errors import ConfigError
 from pellucid.text.sentences import ends_as_sentence, script_of, sentences
 
-Counts = npt.NDArray[np.int64]
-"""The number of lines of each length, from 0 on."""
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    Counts = npt.NDArray[np.int64]
+    """The number of lines of each length, from 0 on."""
 
 USUAL = 0.999
 """The part of the lines that is not longer than what counts as the usual length."""
@@ -49,7 +50,7 @@ class TrainingText:
                 raise ConfigError(f"`{name}` ({getattr(self, name)}) must be a part of the lines, from 0 to 1")
 
     @classmethod
-    def of(cls, source_lengths: Counts, target_lengths: Counts, sample: "Sample") -> Self:
+    def of(cls, source_lengths: "Counts", target_lengths: "Counts", sample: "Sample") -> Self:
         """Returns what the lengths of all lines and a sample of their texts tell.
 
         `source_lengths[n]` is the number of lines with n source tokens.
@@ -108,8 +109,10 @@ class Sample:
         self.pairs, self._every, self._seen = [(pair[0], pair[1]) for pair in table[0]], table[1], table[2]
 
 
-def _usual(lengths: Counts) -> int:
+def _usual(lengths: "Counts") -> int:
     """Returns the quantile USUAL of all lengths, rounded up to one that occurs."""
+    import numpy as np  # whose import takes a third of the time of a command that needs nothing else of it
+
     place = math.ceil(USUAL * (int(lengths.sum()) - 1))
     return int(np.searchsorted(np.cumsum(lengths), place, side="right"))
 
