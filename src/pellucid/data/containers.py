@@ -22,8 +22,9 @@ from xml.etree import ElementTree
 
 from pellucid.config import DataConfig
 from pellucid.config.data import OnBadUtf8
-from pellucid.data.lines import GZIP_MAGIC, Told, decode_line, existing, raw_lines
+from pellucid.data.lines import Told, decode_line, existing, raw_lines
 from pellucid.errors import DataError, did_you_mean, install, shown
+from pellucid.files.compression import GZIP_MAGIC
 
 ENDINGS = (".parquet", ".tmx", ".tmx.gz", ".zip")
 STATE, DICTIONARY = "state.json", "dataset_dict.json"
