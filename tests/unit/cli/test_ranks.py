@@ -99,13 +99,9 @@ def test_one_rank_speaks(
 def test_a_mistake_is_told_once(tmp_path: Path) -> None:
     src, tgt = write_pairs(tmp_path, reversed_letters(10))
     words = [sys.executable, "-m", "pellucid", *small_arguments(src, tgt, tmp_path / "run"), "--ranks", "2"]
-    for mistake, message in (
-        (("--set", "train.stepz=3"), "unknown key `stepz`"),
-        (("--valid-src", "nowhere", "--valid-tgt", "nowhere"), "no file `nowhere`"),
-    ):
-        done = subprocess.run([*words, *mistake], capture_output=True, text=True, check=False)
-        assert (done.returncode, done.stdout) == (2, "")
-        assert done.stderr.startswith(f"error: {message}")
-        assert done.stderr.count("error") == done.stderr.count("hint: ") == 1
-        assert "stopped" not in done.stderr
+    done = subprocess.run([*words, "--set", "train.stepz=3"], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("error: unknown key `stepz`")
+    assert done.stderr.count("error") == done.stderr.count("hint: ") == 1
+    assert "stopped" not in done.stderr
     assert not (tmp_path / "run").exists()
