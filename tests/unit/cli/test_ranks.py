@@ -40,6 +40,13 @@ def test_what_torchrun_contradicts(monkeypatch: pytest.MonkeyPatch) -> None:
     assert str(error.value) == "torchrun has started 2 processes for this training, and --ranks says 3"
 
 
+def test_a_verb_for_one_process(pellucid: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TORCHELASTIC_RUN_ID", "x")
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    said = pellucid("distill", "teacher", "--src", "a", "--tgt", "b", "--out", "run")
+    assert (said.status, said.error) == (2, "torchrun has started 2 processes of `pellucid distill`, which is for one")
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
