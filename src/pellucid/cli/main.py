@@ -8,7 +8,6 @@ import time
 import warnings
 from collections.abc import Sequence
 from functools import partial
-from importlib.metadata import version
 from pathlib import Path
 
 from pellucid.cli.standard_streams import StandardOutputError, lose_standard_output, standard_streams
@@ -114,6 +113,8 @@ def _dispatch(args: list[str]) -> int:
         print(fitted(USAGE.format(verbs="\n".join(f"  {verb:<10} {text}" for verb, text in VERBS.items())), 13), end="")
         return 0 if args else 2
     if args[0] == "--version":
+        from importlib.metadata import version
+
         print(f"pellucid {version('pellucid')}")
         return 0
     if args[0] == "--completion":

@@ -21,7 +21,8 @@ from pellucid.data.concatenation import Concatenation
 from pellucid.data.faults import Fault, Finding
 from pellucid.data.framing import Framing
 from pellucid.data.given import GivenText
-from pellucid.data.health import HeldOut, Inspection, inspect
+from pellucid.data.health import Inspection, inspect
+from pellucid.data.judging import HeldOut
 from pellucid.data.lines import fingerprint
 from pellucid.data.parallel import ParallelText, held_out_text, parallel_texts
 from pellucid.data.running import RunningCorpus, open_running
