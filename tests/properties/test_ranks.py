@@ -35,8 +35,7 @@ def lines_of(run: Path) -> list[Table]:
 
 
 def test_the_command_on_two_ranks_has_one_voice_and_one_folder(tmp_path: Path) -> None:
-    words = arguments(tmp_path, "run")
-    first, second = run_ranks(2, *words, cwd=tmp_path)
+    first, second = run_ranks(2, *arguments(tmp_path, "run"), cwd=tmp_path)
     assert (first.returncode, second.returncode, second.stdout, second.stderr) == (0, 0, "", "")
     assert "run: finished after 6 steps, validation loss " in first.stderr
     found = {path.name for path in (tmp_path / "run").iterdir() if not path.name.startswith(".")}
@@ -44,11 +43,6 @@ def test_the_command_on_two_ranks_has_one_voice_and_one_folder(tmp_path: Path) -
     assert not (tmp_path / "run/.lock").exists()
     validations = [line for line in lines_of(tmp_path / "run") if line["event"] == "validation"]
     assert [line["step"] for line in validations] == [3, 6]
-    weights = (tmp_path / "run/model.safetensors").read_bytes()
-    first, second = run_ranks(2, *words, cwd=tmp_path)
-    assert (first.returncode, second.returncode, second.stderr) == (0, 0, "")
-    assert "run: already finished, nothing to do; 6 steps" in first.stderr
-    assert (tmp_path / "run/model.safetensors").read_bytes() == weights
 
 
 def train(words: list[str], ranks: int, *options: str, **environment: str) -> subprocess.Popen[str]:
@@ -175,4 +169,4 @@ def test_another_number_of_ranks_goes_on_in_the_same_order(tmp_path: Path) -> No
     assert ("ranks" in state, state["accumulate"]) == (False, 4)
     with train(run, 3) as process:
         err = process.communicate(timeout=100)[1]
-    assert "already finished" in err
+    assert err.count("run: already finished, nothing to do; 12 steps") == 1

@@ -82,6 +82,7 @@ def distill(
     from dataclasses import replace
     from pathlib import Path
 
+    from pellucid.cli.ranks import check_alone
     from pellucid.cli.train import say_result
     from pellucid.config import Recipe
     from pellucid.data.locate import locate, with_texts
@@ -91,6 +92,8 @@ def distill(
     from pellucid.distillation.teaching import Teaching
     from pellucid.errors import ConfigError
     from pellucid.run.folder import RunFolder
+
+    check_alone("distill")
 
     def say(text: str) -> None:
         print(text, file=sys.stderr)

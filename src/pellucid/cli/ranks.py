@@ -40,6 +40,17 @@ def starts_ranks(ranks: int, max_restarts: int) -> bool:
     return False
 
 
+def check_alone(verb: str) -> None:
+    """Raises ConfigError where torchrun has started several processes of a verb that is for one."""
+    from pellucid.errors import ConfigError
+
+    if "TORCHELASTIC_RUN_ID" in os.environ and (started := os.environ.get("WORLD_SIZE", "1")) != "1":
+        raise ConfigError(
+            f"torchrun has started {started} processes of `pellucid {verb}`, which is for one",
+            "give the command without torchrun; of several processes there is `pellucid train` alone",
+        )
+
+
 def is_restarted() -> bool:
     """Returns whether torchrun starts this rank once more after a failure: then nothing begins anew."""
     return os.environ.get("TORCHELASTIC_RESTART_COUNT", "0") != "0"
