@@ -86,7 +86,7 @@ def _told(outcomes: "Iterable[Outcome]", count: int, done: int) -> int:
         others += [f"{left:,} not done: the same command goes on with them"] if left else []
         _say(f"{of}: {', '.join([first, *others])}" + (f", {len(failed):,} failed" if failed else ""))
     if failed:
-        _say(f"failed: {_named(failed)}; the same command tries them again")
+        _say(f"failed: {_named(sorted(failed))}; the same command tries them again")
     return int(bool(failed))
 
 

@@ -1,15 +1,16 @@
 """A folder translated by Ray Data: actors, each with a model, take its files, and Ray starts anew what dies."""
 
 import logging
+import signal
+import socket
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 from pellucid.errors import ConfigError, PellucidError, argument, install, shown
 from pellucid.streams.bulk import BulkTranslation, BulkWork, Outcome
-
-LOCAL = "local"
 
 
 def translate_by_ray(bulk: BulkTranslation, address: str, actors: int, threads: int | None) -> Iterator[Outcome]:
@@ -39,12 +40,16 @@ def translate_by_ray(bulk: BulkTranslation, address: str, actors: int, threads: 
     logging.getLogger("ray.data").setLevel(logging.WARNING)
     was_there = ray.is_initialized()
     if not was_there:
+        stops = signal.getsignal(signal.SIGTERM)
         try:
-            ray.init(LOCAL if address == LOCAL else address, log_to_driver=False, logging_level="warning")
-        except (ConnectionError, ValueError, RuntimeError) as error:
+            _knock(address)
+            ray.init(address, log_to_driver=False, logging_level="warning")
+        except (OSError, ValueError, RuntimeError) as error:
             raise ConfigError(
                 f"no cluster of Ray answers: {argument('ray', address)}: {error}", 'name it, or give `ray="local"`'
             ) from error
+        with suppress(ValueError):  # not in the main thread
+            signal.signal(signal.SIGTERM, stops)  # Ray has its own, which ends the process with status 1
     try:
         ray.data.DataContext.get_current().enable_progress_bars = False
         needs: dict[str, Any] = {"num_cpus": threads or 1}
@@ -59,7 +64,8 @@ def translate_by_ray(bulk: BulkTranslation, address: str, actors: int, threads: 
             yield Outcome(**row)
     except ray.exceptions.RayError as error:
         raise PellucidError(
-            f"Ray gave up: {shown(str(error))}", "the same command goes on with what is left"
+            f"Ray gave up: {shown(str(error).strip().rpartition(chr(10))[2])}",  # a traceback stands before it
+            "the same command goes on with what is left",
         ) from error
     finally:
         if not was_there:
@@ -84,7 +90,17 @@ class Actor:
     def __call__(self, row: dict[str, Any]) -> dict[str, Any]:
         """Translates the file of a row; returns its outcome as one."""
         work = BulkWork(self._bulk, self._translator, [self._shards[row["name"]]])
-        return asdict(next(work.outcomes(1, None)))
+        try:
+            return asdict(next(work.outcomes(1, None)))
+        except PellucidError as error:  # as of a full disk
+            return asdict(Outcome(row["name"], "failed", error=str(error), hint=error.hint))
+
+
+def _knock(address: str) -> None:
+    """Raises OSError where nobody listens at an address with a port: Ray would try again for many minutes."""
+    host, _, port = address.rpartition("://")[2].rpartition(":")
+    if host and port.isdecimal():
+        socket.create_connection((host.strip("[]"), int(port)), timeout=10).close()
 
 
 def _anywhere(bulk: BulkTranslation) -> BulkTranslation:
