@@ -127,6 +127,7 @@ class _Trial:
         self.folder, self.device, self.until, self.minutes = folder, device, until, minutes
         self.random, self.say = generator, say
         self._to_first_step = self._a_step = 0.0
+        self._seen = 0
 
     def check(self, kills: int) -> Check:
         """Trains, kills and compares."""
@@ -168,12 +169,12 @@ class _Trial:
         told = self._last_step(run)
         if self.random.random() < 0.25 or told >= last - 1:
             return 0, self.random.uniform(0, start)
-        return self.random.randint(told + 1, last - 1), self.random.uniform(0, 2 * a_step)
+        return self.random.randint(told + 1, last - 1), self.random.uniform(0, a_step)
 
     def _train(self, run: str, moment: tuple[int, float] | None) -> int:
         """Gives the command; returns its status, KILLED where it was killed at a moment."""
         started, told = time.monotonic(), self._last_step(run)
-        begun = reached = 0.0
+        begun = reached = ended = 0.0
         with self._process(run) as process:
             while process.poll() is None:
                 now, step = time.monotonic(), self._last_step(run)
@@ -182,7 +183,9 @@ class _Trial:
                         f"the trainings take longer than {self.minutes:g} minutes (`minutes=`)",
                         "allow more, or make the model smaller with `overrides=`, as in model.num_encoder_layers=1",
                     )
-                begun = begun or (now if step > told else 0.0)
+                if step > told:
+                    begun, ended = begun or now, ended if step == self._seen else now
+                    self._seen = step
                 if moment is not None:
                     reached = reached or (now if step >= moment[0] > told else 0.0)
                     if now - (reached if moment[0] else started) >= moment[1] and (reached or not moment[0]):
@@ -191,7 +194,7 @@ class _Trial:
                         return KILLED
                 time.sleep(POLL)
         self._to_first_step = (begun or time.monotonic()) - started
-        self._a_step = (time.monotonic() - (begun or started)) / max(1, self._last_step(run) - told)
+        self._a_step = (ended - begun) / max(1, self._last_step(run) - told)  # without what follows the last one
         return int(process.returncode)
 
     @contextmanager
