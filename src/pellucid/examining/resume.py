@@ -141,7 +141,9 @@ class _Trial:
         killed, equal = list[int](), list[str]()
         while len(killed) < kills or not equal:
             run = f"killed-{len(equal) + 1}"
-            while status := self._train(run, self._moment(run, last, start, a_step) if len(killed) < kills else None):
+            while status := self._train(
+                run, self._moment(run, last, (len(killed) + 1) / kills, start, a_step) if len(killed) < kills else None
+            ):
                 if status != KILLED:
                     said = self._last_said(run)
                     return bad(NAME, f"killed after steps {_listed(killed)}, it does not go on: status {status}", said)
@@ -161,15 +163,17 @@ class _Trial:
         )
         return ModelCheck("ok", f"{NAME}: {text}", "", NAME, 0.0, 0.0)
 
-    def _moment(self, run: str, last: int, start: float, a_step: float) -> tuple[int, float]:
+    def _moment(self, run: str, last: int, part: float, start: float, a_step: float) -> tuple[int, float]:
         """Draws a moment to kill at: a step that is told of, and seconds since then; before the first, since the start.
 
+        The step lies within the first `part` of them, so that the first kill leaves some for the others.
         One in four lies before the first step: while texts are encoded, or a checkpoint is read.
         """
         told = self._last_step(run)
         if self.random.random() < 0.25 or told >= last - 1:
             return 0, self.random.uniform(0, start)
-        return self.random.randint(told + 1, last - 1), self.random.uniform(0, a_step)
+        furthest = max(told + 1, round(part * (last - 1)))
+        return self.random.randint(told + 1, furthest), self.random.uniform(0, a_step)
 
     def _train(self, run: str, moment: tuple[int, float] | None) -> int:
         """Gives the command; returns its status, KILLED where it was killed at a moment."""
