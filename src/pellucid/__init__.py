@@ -13,7 +13,6 @@ the three together.
 """
 
 from importlib import import_module
-from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -283,6 +282,8 @@ if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> Any:
         if name == "__version__":
+            from importlib.metadata import version  # not at the top: it takes half of the time of `import pellucid`
+
             return version("pellucid")
         if name == "weights":
             return import_module("pellucid.weights")

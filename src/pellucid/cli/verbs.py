@@ -8,6 +8,7 @@ VERBS = {
     "train": "train a translator from two text files, or from a recipe",
     "distill": "train a small translator on what larger ones write",
     "doctor": "look for what is wrong in a corpus, or in a model's mathematics",
+    "clean": "take out of a corpus what is wrong in it, and say of each pair why",
     "translate": "translate lines of text",
     "classify": "label lines of text",
     "generate": "continue lines of text",

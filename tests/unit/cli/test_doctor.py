@@ -122,9 +122,14 @@ def _in_its_own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("PELLUCID_DATA", raising=False)
 
 
+BY_THE_WAY = ("unusual ratio of lengths", "another language than", "the same again and again")
+"""What a planted line has besides, beside a long one that it does not translate. Here it is about what was planted."""
+
+
 def reds(out: str) -> list[str]:
-    """The first line of each check that found something, however bad."""
-    return [line[5:] for line in out.splitlines() if line.startswith(("BAD  ", "note "))]
+    """The first line of each check that found something, however bad, but for what follows from how it was planted."""
+    found = [line[5:] for line in out.splitlines() if line.startswith(("BAD  ", "note "))]
+    return [line for line in found if not line.startswith(BY_THE_WAY)]
 
 
 BAD = {"bad UTF-8", "test", "validation", "lost line"}
