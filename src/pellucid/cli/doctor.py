@@ -97,8 +97,12 @@ def _check(
     model: str, recipe: str, of_texts: dict[str, object], of_resuming: dict[str, object], of_models: dict[str, object]
 ) -> None:
     """Raises ConfigError for options that do not go together."""
+    from pathlib import Path
+
     from pellucid.errors import ConfigError
 
+    if Path(model).is_file():
+        raise ConfigError(f"`{model}` is a file, and a model is a folder", "a corpus is named by --src and --tgt")
     if model and recipe:
         raise ConfigError(f"a model (`{model}`) and --verify-resume are given", "give the command twice, with one each")
     kinds = {"a model": (of_texts | of_resuming) if model else {}, "a corpus": {} if model else of_models}

@@ -127,6 +127,7 @@ class _Trial:
         self.folder, self.device, self.until, self.minutes = folder, device, until, minutes
         self.random, self.say = generator, say
         self._to_first_step = self._a_step = 0.0
+        self._seen = 0
 
     def check(self, kills: int) -> Check:
         """Trains, kills and compares."""
@@ -140,7 +141,9 @@ class _Trial:
         killed, equal = list[int](), list[str]()
         while len(killed) < kills or not equal:
             run = f"killed-{len(equal) + 1}"
-            while status := self._train(run, self._moment(run, last, start, a_step) if len(killed) < kills else None):
+            while status := self._train(
+                run, self._moment(run, last, (len(killed) + 1) / kills, start, a_step) if len(killed) < kills else None
+            ):
                 if status != KILLED:
                     said = self._last_said(run)
                     return bad(NAME, f"killed after steps {_listed(killed)}, it does not go on: status {status}", said)
@@ -160,20 +163,22 @@ class _Trial:
         )
         return ModelCheck("ok", f"{NAME}: {text}", "", NAME, 0.0, 0.0)
 
-    def _moment(self, run: str, last: int, start: float, a_step: float) -> tuple[int, float]:
+    def _moment(self, run: str, last: int, part: float, start: float, a_step: float) -> tuple[int, float]:
         """Draws a moment to kill at: a step that is told of, and seconds since then; before the first, since the start.
 
+        The step lies within the first `part` of them, so that the first kill leaves some for the others.
         One in four lies before the first step: while texts are encoded, or a checkpoint is read.
         """
         told = self._last_step(run)
         if self.random.random() < 0.25 or told >= last - 1:
             return 0, self.random.uniform(0, start)
-        return self.random.randint(told + 1, last - 1), self.random.uniform(0, 2 * a_step)
+        furthest = max(told + 1, round(part * (last - 1)))
+        return self.random.randint(told + 1, furthest), self.random.uniform(0, a_step)
 
     def _train(self, run: str, moment: tuple[int, float] | None) -> int:
         """Gives the command; returns its status, KILLED where it was killed at a moment."""
         started, told = time.monotonic(), self._last_step(run)
-        begun = reached = 0.0
+        begun = reached = ended = 0.0
         with self._process(run) as process:
             while process.poll() is None:
                 now, step = time.monotonic(), self._last_step(run)
@@ -182,7 +187,9 @@ class _Trial:
                         f"the trainings take longer than {self.minutes:g} minutes (`minutes=`)",
                         "allow more, or make the model smaller with `overrides=`, as in model.num_encoder_layers=1",
                     )
-                begun = begun or (now if step > told else 0.0)
+                if step > told:
+                    begun, ended = begun or now, ended if step == self._seen else now
+                    self._seen = step
                 if moment is not None:
                     reached = reached or (now if step >= moment[0] > told else 0.0)
                     if now - (reached if moment[0] else started) >= moment[1] and (reached or not moment[0]):
@@ -191,7 +198,7 @@ class _Trial:
                         return KILLED
                 time.sleep(POLL)
         self._to_first_step = (begun or time.monotonic()) - started
-        self._a_step = (time.monotonic() - (begun or started)) / max(1, self._last_step(run) - told)
+        self._a_step = (ended - begun) / max(1, self._last_step(run) - told)  # without what follows the last one
         return int(process.returncode)
 
     @contextmanager

@@ -394,6 +394,7 @@ def test_a_model_with_a_fault_is_bad_and_ends_in_status_1(
             "--recipe means nothing where --verify-resume is looked at",
         ),
         (("--verify-resume", "dates", "--kills", "0"), "`--kills 0` must be above 0"),
+        (("a.de",), "`a.de` is a file, and a model is a folder"),
         (("nowhere",), "`nowhere` is not a model folder: it does not exist"),
     ],
 )
@@ -401,5 +402,6 @@ def test_what_does_not_go_together_is_refused(
     pellucid: CommandLine, arguments: tuple[str, ...], error: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    (tmp_path / "a.de").write_text("Ein Hund\n", encoding="utf-8")
     outcome = pellucid("doctor", *arguments)
     assert (outcome.status, outcome.error) == (2, error)

@@ -86,7 +86,7 @@ PLANTED: dict[str, tuple[Callable[[], Any], set[str]]] = {
     "shown, not computed": (with_attention(faulty.ForShow), {"faithfulness"}),
 }
 """By fault: a model that has it, and the checks that name it; others fail as a consequence, and say so."""
-QUICK = ("causal leak", "inverted mask", "off-by-one cache", "stale positions", "untied weights")
+QUICK = ("off-by-one cache", "stale positions", "untied weights")
 TINY = {"d_model": 16, "d_ff": 16, "num_heads": 2, "num_layers": 1}
 
 
