@@ -51,7 +51,7 @@ def translate(
     max_length: Annotated[int | None, optional("N", "most tokens of a translation")] = None,
     batch_tokens: Annotated[int | None, optional("N", "source tokens at a time, beams included")] = None,
     segment: Segment = None,
-    json: Annotated[bool, flag("a JSON object a line, with score, tokens, sentences, alternatives")] = False,
+    json: Annotated[bool, flag("a JSON object a line: score, tokens, probabilities, flags, sentences, ...")] = False,
     sample: Annotated[bool, flag("draw translations instead of searching for the best")] = False,
     temperature: Annotated[float | None, optional("X", "with --sample: below 1 sharper, above 1 flatter", "1")] = None,
     top_k: Annotated[int | None, optional("N", "with --sample: from the N most probable tokens", "all")] = None,
@@ -83,6 +83,7 @@ def translate(
     from pellucid.errors import ConfigError
     from pellucid.streams.streams import answering, identity, opened, text_stream
     from pellucid.streams.workers import answering_by
+    from pellucid.tasks.confidence import confidence_settings
     from pellucid.tasks.translator import LongText, Translator
     from pellucid.text.tokenizer import UnknownShare
 
@@ -109,10 +110,13 @@ def translate(
         settings = {
             **to_table(translator.decode), **options, "sampling": asdict(sampling) if sampling else None,
             "as_json": json, "text": to_table(notes.text),  # by which lines are cut
+            **confidence_settings(translator, asked=json),
         }  # fmt: skip
         command = partial(identity, "translate", translator, settings)
         with (
-            answering_by(workers, each, translator, load, {**options, "sampling": sampling}) as answered,
+            answering_by(
+                workers, each, translator, load, {**options, "sampling": sampling, "confidence": json}
+            ) as answered,
             answering(
                 stream, source, command=command, nothing=("", "null" if json else ""), workers=workers
             ) as answers,
