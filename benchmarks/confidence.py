@@ -1,19 +1,19 @@
-"""Claim: probabilities of words, fitted on validation, are right on other text; planted faults are told from clean lines.
+"""Claim: probabilities of words, fitted on validation, hold on other text; planted faults are told from clean lines.
 
     python benchmarks/confidence.py RUN --src val.de.gz --ref val.en.gz    (one half of the lines for the other)
     python benchmarks/confidence.py RUN --src val.de.gz --ref val.en.gz --test-src test.de.gz --test-ref test.en.gz
 
 A word of a translation is right where the reference has it at its place, by the alignment with the fewest edits and no
-shifts. The calibration is fitted on --src and --ref as `pellucid calibrate` fits it. On the test it is measured: the
-expected calibration error of words in 15 bins of equal width and in 15 of equal mass, that of lines (the expected share of
-right words against the share), and the area under the ROC curve of right words against wrong ones; each of the model's own
-probabilities, too.
+shifts. The calibration is fitted on --src and --ref as `pellucid calibrate` fits it. On the test is measured: the
+expected calibration error of words in 15 bins of equal width and in 15 of equal mass; that of lines, the expected share
+of right words against the share; the area under the ROC curve of right words against wrong ones. Each is measured of
+the model's own probabilities, too.
 
-Planted, by seed 1: a loop is a translation in which a run of one to five words stands three to eight times more; a copy is
-the source in place of its translation; half a copy ends in the source's second half; a mismatch is the translation, or the
-reference, of another line. Each kind's score is that of its guard: words that repeat, the share of words copied, the
-log-probability a token (with the minus sign). The negatives are the same lines with nothing planted. "flagged" is the share
-that carries the kind's flag at its threshold, "clean_flagged" that of the clean lines.
+Planted, by seed 1: a loop is a translation in which a run of one to five words stands three to eight times more; a copy
+is the source in place of its translation; half a copy ends in the source's second half; a mismatch is the translation,
+or the reference, of another line. Each kind's score is that of its guard: words that repeat, the share of words copied,
+the log-probability a token with the minus sign. The negatives are the same lines with nothing planted. "flagged" is the
+share that carries the kind's flag at its threshold, "clean_flagged" that of the clean lines.
 """
 
 import argparse
@@ -30,7 +30,7 @@ from pellucid.data.lines import read_pairs
 from pellucid.errors import ConfigError
 from pellucid.evaluation.calibration import Floats, area_under_curve, calibration_error
 from pellucid.process import keep_freed_memory
-from pellucid.tasks.confidence import LabelledWords, calibrate, label_words
+from pellucid.tasks.calibrating import LabelledWords, calibrate, label_words
 from pellucid.tasks.guards import beyond_source, copied, flags_of
 from pellucid.tasks.translator import Translator
 
@@ -80,20 +80,21 @@ def planted(translator: Translator, pairs: Pairs, outputs: Sequence[str]) -> dic
     other = deranged(len(sources), draw)
 
     def measured(name: str, score: Callable[[str, str], float], lines: Sequence[str]) -> dict[str, float]:
-        flagged = [
-            np.mean([any(f.name == name for f in flags_of(s, t, (1, 1), None, None)) for s, t in zip(sources, texts)])
-            for texts in (lines, outputs)
-        ]
-        scores = [[score(s, t) for s, t in zip(sources, texts, strict=True)] for texts in (lines, outputs)]
+        scores, flagged = [], []
+        for texts in (lines, outputs):
+            both = list(zip(sources, texts, strict=True))
+            scores.append([score(*pair) for pair in both])
+            flags = [flags_of(*pair, (1, 1), None, translator.calibration) for pair in both]
+            flagged.append(np.mean([any(flag.name == name for flag in of_pair) for of_pair in flags]))
         return {"auroc": area_under_curve(*scores), "flagged": float(flagged[0]), "clean_flagged": float(flagged[1])}
 
     def mismatched(texts: Sequence[str]) -> dict[str, float]:
         scores, flagged = [], []
         for lines in ([texts[number] for number in other], texts):
             found = [scored.confidence for scored in translator.scored(sources, lines, confidence=True)]
-            sure = [one for one in found if one is not None and one.log_probability is not None]
-            scores.append([-one.log_probability for one in sure])
-            flagged.append(float(np.mean([any(f.name == "mismatch" for f in one.flags) for one in sure])))
+            scores.append([-one.log_probability for one in found if one and one.log_probability is not None])
+            flags = [one.flags if one else [] for one in found]
+            flagged.append(float(np.mean([any(flag.name == "mismatch" for flag in of_pair) for of_pair in flags])))
         return {"auroc": area_under_curve(*scores), "flagged": flagged[0], "clean_flagged": flagged[1]}
 
     return {

@@ -46,7 +46,7 @@ def calibrate(
     from pellucid.errors import ConfigError
     from pellucid.evaluation.calibration import BINS, CALIBRATION, weights_of
     from pellucid.files.writing import refusals_in_words
-    from pellucid.tasks.confidence import calibrate as fit
+    from pellucid.tasks.calibrating import calibrate as fit
     from pellucid.tasks.translator import Translator
 
     if tgt is not None and ref is not None:

@@ -79,7 +79,7 @@ def score(
     from pellucid.errors import ConfigError, DataError, shown
     from pellucid.streams.source import PairSource
     from pellucid.streams.streams import Stream, answering, identity, opened
-    from pellucid.tasks.confidence import confidence_settings
+    from pellucid.tasks.calibrating import confidence_settings
     from pellucid.tasks.task import task_in
     from pellucid.tasks.translator import Translator
 

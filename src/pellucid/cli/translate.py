@@ -83,7 +83,7 @@ def translate(
     from pellucid.errors import ConfigError
     from pellucid.streams.streams import answering, identity, opened, text_stream
     from pellucid.streams.workers import answering_by
-    from pellucid.tasks.confidence import confidence_settings
+    from pellucid.tasks.calibrating import confidence_settings
     from pellucid.tasks.translator import LongText, Translator
     from pellucid.text.tokenizer import UnknownShare
 

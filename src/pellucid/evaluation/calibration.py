@@ -21,7 +21,7 @@ CALIBRATION = "calibration.json"
 """The file's name, beside the weights that it is about."""
 FORMAT = "pellucid-calibration/1"
 FEATURES = ("word", "line", "before", "behind")
-"""What the probability of a word is computed of: the log-odds of the product of its pieces' probabilities, the mean
+"""The numbers that a word's probability is computed of: the log-odds of the product of its pieces' probabilities, the mean
 log-probability of the line's tokens, and the log-odds of the token before the word and of the one behind it."""
 BINS = 15
 """Bins of equal width, as many as Guo et al. (2017) take."""
@@ -34,7 +34,7 @@ _RIDGE, _ROUNDS = 1e-3, 100
 
 @dataclass(frozen=True, kw_only=True)
 class Calibration:
-    """What held-out text says of a model's probabilities, and of what is usual in a pair."""
+    """A record of what held-out text says of a model's probabilities, and of what is usual in a pair."""
 
     weights: str
     """The SHA-256 of the file of weights that it was fitted on."""
@@ -85,7 +85,8 @@ class Calibration:
         for name, count in {"coefficients": len(FEATURES) + 1, "length_ratio": 2}.items():
             if len(table[name]) != count:
                 raise CheckpointError(f"`{path}` is damaged: `{name}` must be {count} numbers", hint)
-        return cls(**{name: tuple(v) if isinstance(v := table[name], list) else v for name in names})
+        values: dict[str, Any] = {name: tuple(v) if isinstance(v := table[name], list) else v for name in names}
+        return cls(**values)
 
 
 _SHARE = Kind("a number from 0 to 1", lambda value: NUMBER.fits(value) and 0 <= value <= 1)
@@ -166,7 +167,7 @@ def calibration_error(probabilities: Floats, right: npt.NDArray[Any], *, equal_m
     return float(np.abs(gaps).sum() / len(probabilities))
 
 
-def area_under_curve(positive: Sequence[float], negative: Sequence[float]) -> float:
+def area_under_curve(positive: Sequence[float] | Floats, negative: Sequence[float] | Floats) -> float:
     """Returns the area under the ROC curve: how often a positive has the larger number; of equal ones half counts."""
     ordered = np.sort(np.asarray(negative, dtype=np.float64))
     below = np.searchsorted(ordered, positive, "left") + np.searchsorted(ordered, positive, "right")

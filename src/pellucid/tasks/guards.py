@@ -35,7 +35,7 @@ class Flag:
     name: str
     """loop, copy, empty, numbers, length or mismatch."""
     evidence: str
-    """What it was seen by, in a few words."""
+    """The reason for it, in a few words."""
 
 
 @dataclass(frozen=True)
@@ -62,10 +62,8 @@ def flags_of(
         empty = [side for side, text in (("source", source), ("translation", target)) if not text.strip()]
         return [Flag("empty", f"the {empty[0]} has no text")] if len(empty) == 1 else []
     flags = []
-    loop = repeated(target)
-    if loop and loop.beyond > beyond_source(source, target) > 0 and (of := repeated(source)):
-        loop = None if of.times >= loop.times else loop
-    if loop:
+    loop, of_source = repeated(target), repeated(source)
+    if loop and not (of_source and loop.times <= of_source.times + 1):
         flags.append(Flag("loop", f'"{loop.text}" {loop.times} times in a row'))
     share, count = copied(source, target)
     if count >= LEAST_COPIED and share > max(COPIED, calibration.copied if calibration else 0.0):

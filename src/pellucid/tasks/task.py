@@ -58,7 +58,7 @@ class Scored:
     fault: str = ""
     """The reason why there is no score; empty where there is one."""
     confidence: "Confidence | None" = None
-    """How sure a translator may be of it; None where that was not asked for."""
+    """A translator's statement of how sure one may be of it; None where that was not asked for."""
 
 
 class Report(Protocol):

@@ -26,7 +26,7 @@ if TYPE_CHECKING:  # as in pellucid/tasks/task.py
     from pellucid.evaluation.scores import References, Scores
     from pellucid.model.parts import Parts
     from pellucid.model.transformer import Transformer
-    from pellucid.tasks.confidence import Confidence
+    from pellucid.tasks.confidence import Confidence, Forced
     from pellucid.tracing.trace import Trace
     from pellucid.weights.folder import SavedModel
 
@@ -89,7 +89,7 @@ class Translation:
     sentences: list[Sentence] = field(default_factory=list, repr=False)
     """The text that was translated by itself: the line, or its sentences in their order; none of an empty line."""
     confidence: "Confidence | None" = field(default=None, repr=False)
-    """How sure one may be of it; None where that was not asked for."""
+    """The statement of how sure one may be of it; None where that was not asked for."""
 
     def to_json(self) -> dict[str, Any]:
         """Returns text, score and tokens, and the confidence where there is one; of several sentences these, and of
@@ -116,7 +116,7 @@ class Translator(TextModel["Transformer"]):
 
     task: ClassVar[Task] = TASKS["translate"]
     calibration: "Calibration | None" = None
-    """What held-out text says of its probabilities; None: it is not calibrated."""
+    """The record of what held-out text says of its probabilities; None: it is not calibrated."""
 
     def __init__(
         self,
@@ -366,9 +366,23 @@ class Translator(TextModel["Transformer"]):
     def _with_confidence(
         self, sources: Sequence[str], translations: list[Translation], decode: DecodeConfig
     ) -> list[Translation]:
-        from pellucid.tasks.confidence import with_confidence
+        """Returns translations with how sure one may be of them."""
+        from pellucid.tasks.confidence import assess
 
-        return with_confidence(self, sources, translations, decode)
+        target, forced = self.tokenizers.target, self._forced(translations, decode)
+        return [
+            replace(translation, confidence=assess(target, self.calibration, source, translation.text, pieces))
+            for source, translation, pieces in zip(sources, translations, forced, strict=True)
+        ]
+
+    def _forced(self, translations: Sequence[Translation], decode: DecodeConfig) -> list[list["Forced"]]:
+        """Returns the pieces of each translation with their log-probabilities, by one pass over what was written."""
+        from pellucid.tasks.confidence import Forced
+
+        pieces = [[piece for sentence in t.sentences for piece in sentence.pieces] for t in translations]
+        flat = [piece for of_line in pieces for piece in of_line]
+        values = iter(self._log_probs([source for source, _ in flat], [target for _, target in flat], decode))
+        return [[Forced(source, target, next(values)) for source, target in of_line] for of_line in pieces]
 
     def answer(
         self,
