@@ -21,8 +21,8 @@ CALIBRATION = "calibration.json"
 """The file's name, beside the weights that it is about."""
 FORMAT = "pellucid-calibration/1"
 FEATURES = ("word", "line", "before", "behind")
-"""The numbers that a word's probability is computed of: the log-odds of the product of its pieces' probabilities, the mean
-log-probability of the line's tokens, and the log-odds of the token before the word and of the one behind it."""
+"""The numbers that a word's probability is computed of: the log-odds of the product of its pieces' probabilities, the
+mean log-probability of the line's tokens, and the log-odds of the token before the word and of the one behind it."""
 BINS = 15
 """Bins of equal width, as many as Guo et al. (2017) take."""
 UNUSUAL = 0.005
