@@ -90,4 +90,4 @@ def calibrate(translator: Translator, sources: Sequence[str], references: Sequen
 def confidence_settings(translator: Translator, *, asked: bool) -> dict[str, Any]:
     """Returns what decides the confidences of a stream: an output that was stopped goes on under the same alone."""
     calibration = translator.calibration
-    return {"confidence": None if calibration is None else asdict(calibration)} if asked else {}
+    return {"confidence": "not calibrated" if calibration is None else asdict(calibration)} if asked else {}
