@@ -45,7 +45,7 @@ def calibrate(
     from pellucid.data.lines import read_pairs
     from pellucid.errors import ConfigError
     from pellucid.evaluation.calibration import BINS, CALIBRATION, weights_of
-    from pellucid.files.writing import refusals_in_words
+    from pellucid.files.writing import refusals_in_words, writable
     from pellucid.tasks.calibrating import calibrate as fit
     from pellucid.tasks.translator import Translator
 
@@ -57,12 +57,12 @@ def calibrate(
     prepare_process(threads)
     pairs = list(read_pairs(src, tgt))
     translator = Translator.load(model, device, dtype, src_lang, tgt_lang)
-    weights = weights_of(model)
+    weights, path = weights_of(model), Path(model) / CALIBRATION
+    writable(path)  # before it translates for minutes
     if sys.stderr.isatty():
         print(f"translating {len(pairs):,} sentences", file=sys.stderr)
     found = fit(translator, [source for source, _ in pairs], [target for _, target in pairs], weights)
-    path = Path(model) / CALIBRATION
-    with refusals_in_words(path, "file"):
+    with refusals_in_words(path):
         found.save(Path(model))
     if json:
         print(dumps(asdict(found)))

@@ -70,3 +70,6 @@ def test_mistakes_are_told(pellucid: CommandLine, model: Path, tmp_path: Path) -
     gone = pellucid("calibrate", model, "--src", tmp_path / "nothing", "--tgt", tgt)
     assert gone.status == 2
     assert "nothing" in gone.error
+    (model / CALIBRATION).mkdir()
+    taken = pellucid("calibrate", model, "--src", src, "--tgt", tgt)
+    assert (taken.status, taken.error) == (2, f"cannot write to `{model / CALIBRATION}`: Is a directory")
