@@ -70,6 +70,7 @@ def test_mistakes_are_told(pellucid: CommandLine, model: Path, tmp_path: Path) -
     gone = pellucid("calibrate", model, "--src", tmp_path / "nothing", "--tgt", tgt)
     assert gone.status == 2
     assert "nothing" in gone.error
-    (model / CALIBRATION).mkdir()
-    taken = pellucid("calibrate", model, "--src", src, "--tgt", tgt)
-    assert (taken.status, taken.error) == (2, f"cannot write to `{model / CALIBRATION}`: Is a directory")
+    (model / CALIBRATION).write_text("{", encoding="utf-8")
+    damaged = pellucid("translate", model, "a b c", "--json")
+    assert damaged.status == 1
+    assert damaged.error.startswith(f"`{model / CALIBRATION}` is damaged: ")
