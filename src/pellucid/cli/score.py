@@ -54,7 +54,7 @@ def score(
             "none",
         ),
     ] = "none",
-    json: Annotated[bool, flag("print a JSON object a line, with all three and the tokens")] = False,
+    json: Annotated[bool, flag("print a JSON object a line: all three, tokens, probabilities, flags")] = False,
     src_lang: SourceLanguage = None,
     tgt_lang: TargetLanguage = None,
     revision: Revision = None,
@@ -79,6 +79,7 @@ def score(
     from pellucid.errors import ConfigError, DataError, shown
     from pellucid.streams.source import PairSource
     from pellucid.streams.streams import Stream, answering, identity, opened
+    from pellucid.tasks.calibrating import confidence_settings
     from pellucid.tasks.task import task_in
     from pellucid.tasks.translator import Translator
 
@@ -114,13 +115,15 @@ def score(
             source = PairSource(source, stack.enter_context(opened(replace(stream, input=tgt))))
             scorer = Translator.load(model, device, dtype, src_lang, tgt_lang, **on_engine(engine, threads))
         settings = {"normalize": normalize, "as_json": json, **to_table(scorer.decode)}
+        if isinstance(scorer, Translator):
+            settings |= confidence_settings(scorer, asked=json)
         nothing = ("" if tgt is None else ("", ""), "null" if json else "")
         command = partial(identity, "score", scorer, settings)
         answers = stack.enter_context(answering(stream, source, command=command, nothing=nothing))
         without = total = 0
         for place, lines in answers:
             if isinstance(scorer, Translator):
-                found = scorer.scored([line[0] for line in lines], [line[1] for line in lines])
+                found = scorer.scored([line[0] for line in lines], [line[1] for line in lines], confidence=json)
             else:
                 found = scorer.scored(lines)
             for number, one in enumerate(found, start=place + 1):
@@ -151,4 +154,5 @@ def _as_json(scored: "Scored", length_penalty: float) -> str:
     names = {"score": "none", "mean": "mean", "length_normalized": "length"}
     values = {name: _normalized(scored, normalize, length_penalty) for name, normalize in names.items()}
     table = {name: None if isnan(value) else round(value, 5) for name, value in values.items()}
-    return dumps(table | {"tokens": scored.tokens})
+    sure = {} if scored.confidence is None else scored.confidence.to_json()
+    return dumps(table | {"tokens": scored.tokens} | sure, ensure_ascii=False)

@@ -45,7 +45,7 @@ def translate(
     max_length: Annotated[int | None, optional("N", "most tokens of a translation")] = None,
     batch_tokens: Annotated[int | None, optional("N", "source tokens at a time, beams included")] = None,
     segment: Segment = None,
-    json: Annotated[bool, flag("a JSON object a line, with score, tokens, sentences, alternatives")] = False,
+    json: Annotated[bool, flag("a JSON object a line: score, tokens, probabilities, flags, sentences, ...")] = False,
     sample: Annotated[bool, flag("draw translations instead of searching for the best")] = False,
     temperature: Annotated[float | None, optional("X", "with --sample: below 1 sharper, above 1 flatter", "1")] = None,
     top_k: Annotated[int | None, optional("N", "with --sample: from the N most probable tokens", "all")] = None,

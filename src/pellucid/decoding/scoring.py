@@ -1,5 +1,6 @@
 """Forced scoring: the log-probability of a text that is given, in one pass over it."""
 
+import math
 from collections.abc import Iterator, Sequence
 
 import torch
@@ -35,12 +36,25 @@ def score_outputs(
     `decode` says what stands before and behind sources and targets, which adds nothing to a score, and how many tokens
     are read at a time. Raises DecodingError for ids that the model does not have.
     """
+    return [math.fsum(values) for values in output_log_probs(model, sources, targets, decode)]
+
+
+def output_log_probs(
+    model: Transformer,
+    sources: Sequence[Sequence[int]],
+    targets: Sequence[Sequence[int]],
+    decode: DecodeConfig | None = None,
+) -> list[list[float]]:
+    """Returns the log-probability of each token of each target and of its end token, whose sum is its score.
+
+    Arguments are those of `score_outputs`, and so is what it raises.
+    """
     decode, config = decode or DecodeConfig(), model.config
     check_ids(decode, config)
     start, device = [config.bos_id, *decode.target_prefix], next(model.parameters()).device
     whole = [whole_source(source, config, decode) for source in sources]
     shapes = [(len(s) - 1, len(t) + len(start) - 1) for s, t in zip(whole, targets, strict=True)]
-    scores: dict[int, float] = {}
+    found: dict[int, list[float]] = {}
     for places in batches_by_length(shapes, decode.batch_tokens, padded=config.pad_id is not None):
         rows = (
             [whole[i] for i in places],
@@ -49,24 +63,21 @@ def score_outputs(
         )
         src, tgt_in, tgt_out = (pad(side, config.pad_id or 0).to(device) for side in rows)
         ends = [len(start) + len(targets[i]) for i in places]
-        found = forced_scores(model, src, tgt_in, tgt_out, ends, begin=len(decode.target_prefix))
-        scores.update(zip(places, found, strict=True))
-    return [scores[i] for i in range(len(sources))]
+        values = forced_log_probs(model, src, tgt_in, tgt_out, ends, begin=len(decode.target_prefix))
+        found.update(zip(places, values, strict=True))
+    return [found[i] for i in range(len(sources))]
 
 
 @torch.inference_mode()
-def forced_scores(
+def forced_log_probs(
     model: Transformer, src: Tensor, tgt_in: Tensor, tgt_out: Tensor, lengths: Sequence[int], begin: int = 0
-) -> list[float]:
-    """Returns sums of log-probabilities of the targets (B, T), given the sources (B, S).
+) -> list[list[float]]:
+    """Returns the log-probabilities of the tokens of the targets (B, T), given the sources (B, S).
 
     A target counts from place `begin` as far as its length, end token included; what stands behind is padding.
     """
-    chosen = _chosen_log_probs(model, model.states(src, tgt_in), tgt_out).cpu()  # (B, T)
-    places = torch.arange(chosen.size(1))
-    left_out = (places < begin) | (places >= torch.tensor(lengths)[:, None])
-    scores: list[float] = chosen.masked_fill(left_out, 0.0).double().sum(dim=1).tolist()
-    return scores
+    chosen: list[list[float]] = _chosen_log_probs(model, model.states(src, tgt_in), tgt_out).tolist()  # (B, T)
+    return [row[begin:length] for row, length in zip(chosen, lengths, strict=True)]
 
 
 @torch.inference_mode()

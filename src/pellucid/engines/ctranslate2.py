@@ -22,6 +22,7 @@ from pellucid.decoding.hypothesis import Hypothesis
 from pellucid.decoding.ids import check_ids, suppressed_ids, whole_source
 from pellucid.engines.kept import MODEL, WITH_TORCH, kept_conversion
 from pellucid.errors import CheckpointError, ConfigError, argument, did_you_mean, install, shown
+from pellucid.evaluation.calibration import calibration_in
 from pellucid.tasks.languages import speaking
 from pellucid.tasks.task import check_for, model_folder
 from pellucid.tasks.translator import Translator
@@ -78,6 +79,7 @@ def open_translator(
         described, kept / MODEL, device=kind, device_index=number, compute_type=name,
         inter_threads=cores if kind == "cpu" else 1, intra_threads=1,
     )  # fmt: skip
+    found.calibration = calibration_in(place)
     found.decode = speaking(
         found.decode, found.config, found.tokenizers, found.languages, source_language, target_language
     )
@@ -242,7 +244,7 @@ class CTranslate2Translator(Translator):
             for place, one in found.items()
         }
 
-    def _scores(self, sources: list[list[int]], targets: list[list[int]], decode: DecodeConfig) -> list[float]:
+    def _log_probs(self, sources: list[list[int]], targets: list[list[int]], decode: DecodeConfig) -> list[list[float]]:
         check_ids(decode, self.config)
         src = [self._words_of_source(ids, decode) for ids in sources]
         start = len(decode.target_prefix)
@@ -254,7 +256,7 @@ class CTranslate2Translator(Translator):
 
         shapes = [(len(a) - 1, len(b)) for a, b in zip(src, tgt, strict=True)]
         batches = batches_by_length(shapes, decode.batch_tokens, padded=True)
-        found = {place: float(sum(result.log_probs[start:])) for place, result in self._ahead(batches, score)}
+        found = {place: list(map(float, result.log_probs[start:])) for place, result in self._ahead(batches, score)}
         return [found[place] for place in range(len(src))]
 
     def _words_of_source(self, ids: list[int], decode: DecodeConfig) -> list[str]:

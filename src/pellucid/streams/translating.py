@@ -35,7 +35,7 @@ class Translating:
     @property
     def answering(self) -> dict[str, Any]:
         """The options of `Translator.answer`."""
-        return {**self.options, "sampling": self.sampling}
+        return {**self.options, "sampling": self.sampling, "confidence": self.as_json}
 
     @property
     def nothing(self) -> tuple[str, str]:
@@ -44,11 +44,13 @@ class Translating:
 
     def identity(self, translator: "Translator") -> dict[str, Any]:
         """Returns what decides the answers beside the lines, as JSON has it."""
+        from pellucid.tasks.calibrating import confidence_settings
         from pellucid.text.training_text import TrainingText
 
         settings = {
             **to_table(translator.decode), **self.options, "sampling": asdict(self.sampling) if self.sampling else None,
             "as_json": self.as_json, "text": to_table(translator.text or TrainingText()),  # by which lines are cut
+            **confidence_settings(translator, asked=self.as_json),
         }  # fmt: skip
         return identity("translate", translator, settings)
 

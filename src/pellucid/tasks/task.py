@@ -36,6 +36,7 @@ if TYPE_CHECKING:  # an engine without PyTorch answers, too: it is imported wher
 
     from pellucid.model.families import Model
     from pellucid.model.parts import Parts
+    from pellucid.tasks.confidence import Confidence
     from pellucid.tracing.trace import Trace
 
 M = TypeVar("M", bound="Model")
@@ -56,6 +57,8 @@ class Scored:
     """The number of its tokens, end token included."""
     fault: str = ""
     """The reason why there is no score; empty where there is one."""
+    confidence: "Confidence | None" = None
+    """A translator's statement of how sure one may be of it; None where that was not asked for."""
 
 
 class Report(Protocol):

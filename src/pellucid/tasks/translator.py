@@ -22,9 +22,11 @@ if TYPE_CHECKING:  # as in pellucid/tasks/task.py
     import torch
 
     from pellucid.decoding.beam import Search
+    from pellucid.evaluation.calibration import Calibration
     from pellucid.evaluation.scores import References, Scores
     from pellucid.model.parts import Parts
     from pellucid.model.transformer import Transformer
+    from pellucid.tasks.confidence import Confidence, Forced
     from pellucid.tracing.trace import Trace
     from pellucid.weights.folder import SavedModel
 
@@ -68,6 +70,8 @@ class Sentence:
     """The sum of its tokens' log-probabilities, end token included."""
     length: int
     """Its source tokens."""
+    pieces: list[tuple[list[int], list[int]]] = field(default_factory=list, repr=False, compare=False)
+    """The ids that were read and written, a pair for each piece that was translated by itself."""
 
 
 @dataclass(frozen=True)
@@ -84,10 +88,13 @@ class Translation:
     """The n best, itself included."""
     sentences: list[Sentence] = field(default_factory=list, repr=False)
     """The text that was translated by itself: the line, or its sentences in their order; none of an empty line."""
+    confidence: "Confidence | None" = field(default=None, repr=False)
+    """The statement of how sure one may be of it; None where that was not asked for."""
 
     def to_json(self) -> dict[str, Any]:
-        """Returns text, score and tokens; of several sentences these, and of several translations all of them."""
-        table = self._table()
+        """Returns text, score and tokens, and the confidence where there is one; of several sentences these, and of
+        several translations all of them."""
+        table = self._table() | ({} if self.confidence is None else self.confidence.to_json())
         if len(self.sentences) > 1:
             table["sentences"] = [
                 {"source": s.source, "text": s.text, "score": round(s.score, 5)} for s in self.sentences
@@ -108,6 +115,8 @@ class Translator(TextModel["Transformer"]):
     """
 
     task: ClassVar[Task] = TASKS["translate"]
+    calibration: "Calibration | None" = None
+    """The record of what held-out text says of its probabilities; None: it is not calibrated."""
 
     def __init__(
         self,
@@ -184,6 +193,20 @@ class Translator(TextModel["Transformer"]):
         return cast(Self, import_module(ENGINES[engine]).open_translator(*given))
 
     @classmethod
+    def _from_folder(cls, folder: str | Path, saved: "SavedModel") -> Self:
+        from pellucid.evaluation.calibration import calibration_in
+
+        opened = super()._from_folder(folder, saved)
+        opened.calibration = calibration_in(folder)
+        return opened
+
+    def save(self, folder: str | Path) -> None:
+        from pellucid.evaluation.calibration import save_calibration
+
+        super().save(folder)
+        save_calibration(self.calibration, folder)
+
+    @classmethod
     def _opened(cls, saved: "SavedModel", tokenizers: Tokenizers) -> Self:
         from pellucid.model.transformer import Transformer
 
@@ -213,9 +236,13 @@ class Translator(TextModel["Transformer"]):
 
     def _scores(self, sources: list[list[int]], targets: list[list[int]], decode: DecodeConfig) -> list[float]:
         """Returns the log-probability of each target given its source, both as ids."""
-        from pellucid.decoding.scoring import score_outputs
+        return [math.fsum(values) for values in self._log_probs(sources, targets, decode)]
 
-        return score_outputs(self.model, sources, targets, decode)
+    def _log_probs(self, sources: list[list[int]], targets: list[list[int]], decode: DecodeConfig) -> list[list[float]]:
+        """Returns the log-probabilities of each target's tokens and of its end token, whose sum is its score."""
+        from pellucid.decoding.scoring import output_log_probs
+
+        return output_log_probs(self.model, sources, targets, decode)
 
     def _traits(self) -> list[str]:
         languages = [f"languages {listing(self.languages)}"] if self.languages else []
@@ -236,6 +263,7 @@ class Translator(TextModel["Transformer"]):
         max_source_length: int | None = None,
         segment: Literal["auto", "off"] | None = None,
         decode: DecodeConfig | None = None,
+        confidence: bool = False,
     ) -> list[Translation]:
         """Returns the best translation of each line; an empty line gives an empty one.
 
@@ -256,6 +284,7 @@ class Translator(TextModel["Transformer"]):
             max_source_length: source tokens of a sentence that is translated in one piece.
             segment: "auto" cuts lines into sentences as said above, "off" leaves them as they are.
             decode: settings in place of all of the model's own, over which the options above win.
+            confidence: gives each best translation its `Translation.confidence`, by a further pass over it.
 
         Warns with LongText of sentences that are longer than what the model was trained on.
 
@@ -270,7 +299,8 @@ class Translator(TextModel["Transformer"]):
         pieces = [piece for line in lines for s in line for piece in s.pieces]
         found = iter(self._searched(pieces, config, search))
         penalty = config.length_penalty if search is None else None
-        return [self._translation(line, [[next(found) for _ in s.pieces] for s in line], penalty) for line in lines]
+        best = [self._translation(line, [[next(found) for _ in s.pieces] for s in line], penalty) for line in lines]
+        return self._with_confidence(sources, best, config) if confidence else best
 
     def sample(
         self,
@@ -286,6 +316,7 @@ class Translator(TextModel["Transformer"]):
         target_language: str | None = None,
         batch_tokens: int | None = None,
         segment: Literal["auto", "off"] | None = None,
+        confidence: bool = False,
     ) -> list[Translation]:
         """Returns one drawn translation of each line; lines, languages and `segment` as `translate` takes them.
 
@@ -298,18 +329,25 @@ class Translator(TextModel["Transformer"]):
             top_k: draws from so many most probable tokens; 0: from all.
             top_p: draws from the fewest tokens that together are so probable.
             seed: decides the draws; 1 where nothing says otherwise.
+            confidence: as for `translate`.
 
         Raises ConfigError and DecodingError for a value that cannot work.
         """
         drawn = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "seed": seed}
         given: dict[str, Any] = {name: value for name, value in drawn.items() if value is not None}
         return self._drawn(
-            sources, 0, replace(config or SamplingConfig(), **given), max_length=max_length, segment=segment,
+            sources, 0, replace(config or SamplingConfig(), **given), confidence, max_length=max_length,
             source_language=source_language, target_language=target_language, batch_tokens=batch_tokens,
+            segment=segment,
         )  # fmt: skip
 
     def _drawn(
-        self, sources: Sequence[str], before: int, sampling: SamplingConfig, **options: Unpack[TranslateOptions]
+        self,
+        sources: Sequence[str],
+        before: int,
+        sampling: SamplingConfig,
+        confidence: bool = False,
+        **options: Unpack[TranslateOptions],
     ) -> list[Translation]:
         """Returns one drawn translation of each line of a stream of which `before` lines came before."""
         if options.pop("search", None) is not None:
@@ -322,7 +360,29 @@ class Translator(TextModel["Transformer"]):
             pieces += of_line
             places += [place + (number << _BITS_OF_A_PLACE) for number in range(len(of_line))]
         found = iter(self._sampled(pieces, sampling, decode, places))
-        return [self._translation(line, [[[next(found)] for _ in s.pieces] for s in line], None) for line in lines]
+        drawn = [self._translation(line, [[[next(found)] for _ in s.pieces] for s in line], None) for line in lines]
+        return self._with_confidence(sources, drawn, decode) if confidence else drawn
+
+    def _with_confidence(
+        self, sources: Sequence[str], translations: list[Translation], decode: DecodeConfig
+    ) -> list[Translation]:
+        """Returns translations with how sure one may be of them."""
+        from pellucid.tasks.confidence import assess
+
+        target, forced = self.tokenizers.target, self._forced(translations, decode)
+        return [
+            replace(translation, confidence=assess(target, self.calibration, source, translation.text, pieces))
+            for source, translation, pieces in zip(sources, translations, forced, strict=True)
+        ]
+
+    def _forced(self, translations: Sequence[Translation], decode: DecodeConfig) -> list[list["Forced"]]:
+        """Returns the pieces of each translation with their log-probabilities, by one pass over what was written."""
+        from pellucid.tasks.confidence import Forced
+
+        pieces = [[piece for sentence in t.sentences for piece in sentence.pieces] for t in translations]
+        flat = [piece for of_line in pieces for piece in of_line]
+        values = iter(self._log_probs([source for source, _ in flat], [target for _, target in flat], decode))
+        return [[Forced(source, target, next(values)) for source, target in of_line] for of_line in pieces]
 
     def answer(
         self,
@@ -330,15 +390,21 @@ class Translator(TextModel["Transformer"]):
         place: int,
         *,
         sampling: SamplingConfig | None = None,
+        confidence: bool = False,
         **options: Unpack[TranslateOptions],
     ) -> list[Translation]:
         """Translates some lines of a stream, of which `place` came before; draws as `sampling` says, if it is given."""
         if sampling is None:
-            return self.translate(lines, **options)
-        return self._drawn(lines, place, sampling, **options)
+            return self.translate(lines, confidence=confidence, **options)
+        return self._drawn(lines, place, sampling, confidence, **options)
 
     def stream(
-        self, lines: Iterable[str], *, sampling: SamplingConfig | None = None, **options: Unpack[TranslateOptions]
+        self,
+        lines: Iterable[str],
+        *,
+        sampling: SamplingConfig | None = None,
+        confidence: bool = False,
+        **options: Unpack[TranslateOptions],
     ) -> Iterator[Translation]:
         """Translates lines one after another, however many there are; at most 2,048 are held at a time.
 
@@ -348,7 +414,7 @@ class Translator(TextModel["Transformer"]):
 
         Options are those of `translate`; with `sampling` the translations are drawn.
         """
-        return super().stream(lines, sampling=sampling, **options)
+        return super().stream(lines, sampling=sampling, confidence=confidence, **options)
 
     def evaluate(
         self,
@@ -399,8 +465,11 @@ class Translator(TextModel["Transformer"]):
         *,
         source_language: str | None = None,
         target_language: str | None = None,
+        confidence: bool = False,
     ) -> list[Scored]:
         """Returns what `score` gives, with the number of tokens; a pair that is too long for the model has no score.
+
+        With `confidence` each pair that has one gets `Scored.confidence`: how sure the model may be of the target.
 
         Raises DataError where the lists differ in length; ConfigError for a language that is unknown or missing.
         """
@@ -408,11 +477,21 @@ class Translator(TextModel["Transformer"]):
         pairs = list(zip(*self._encoded_pairs(sources, targets), strict=True))
         faults = [self._too_long(src, tgt, decode) for src, tgt in pairs]
         fitting = [pair for pair, fault in zip(pairs, faults, strict=True) if not fault]
-        values = iter(self._scores([s for s, _ in fitting], [t for _, t in fitting], decode))
-        return [
-            Scored(math.nan if fault else next(values), len(tgt) + 1, fault)
-            for (_, tgt), fault in zip(pairs, faults, strict=True)
-        ]
+        values = iter(self._log_probs([s for s, _ in fitting], [t for _, t in fitting], decode))
+        found = []
+        for (src, tgt), fault, source, target in zip(pairs, faults, sources, targets, strict=True):
+            if fault:
+                found.append(Scored(math.nan, len(tgt) + 1, fault))
+                continue
+            of_pair = next(values)
+            sure = self._assessed(source, target, src, tgt, of_pair) if confidence else None
+            found.append(Scored(math.fsum(of_pair), len(tgt) + 1, confidence=sure))
+        return found
+
+    def _assessed(self, source: str, target: str, src: list[int], tgt: list[int], values: list[float]) -> "Confidence":
+        from pellucid.tasks.confidence import Forced, assess
+
+        return assess(self.tokenizers.target, self.calibration, source, target, [Forced(src, tgt, values)])
 
     def trace(
         self, source: str, target: str | None = None, *, residual: bool = False, **options: Unpack[TranslateOptions]
@@ -561,7 +640,9 @@ class Translator(TextModel["Transformer"]):
         for segment, pieces in zip(line, chosen, strict=True):
             texts = [" ".join(target.decode(h.ids).splitlines()) for h in pieces]
             text = joined(texts, [Segment(segment.source, [], " ")] * len(texts)) if texts else ""
-            parts.append(Sentence(segment.source, text, float(sum(h.score for h in pieces)), segment.length))
+            score = float(sum(h.score for h in pieces))
+            ids = [(piece, h.ids) for piece, h in zip(segment.pieces, pieces, strict=True)]
+            parts.append(Sentence(segment.source, text, score, segment.length, ids))
         return Translation(
             text=joined([part.text for part in parts], line) if parts else "",
             score=float(sum(part.score for part in parts)),

@@ -65,14 +65,16 @@ def test_options_reach_the_search(pellucid: CommandLine, finished_run: Path, mon
     give(monkeypatch, b"a\n")
     options = ["--beam-size", "3", "--length-penalty", "0.5", "--max-length", "7", "--batch-tokens", "99"]
     assert pellucid("translate", finished_run, *options, "--n-best", "2", "--json").status == 0
-    assert given == [{"beam_size": 3, "n_best": 2, "length_penalty": 0.5, "max_length": 7, "batch_tokens": 99}]
+    searching = {"beam_size": 3, "n_best": 2, "length_penalty": 0.5, "max_length": 7, "batch_tokens": 99}
+    assert given == [{**searching, "confidence": True}]
 
 
 def test_json(pellucid: CommandLine, finished_run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     give(monkeypatch, "\n".join(LINES).encode())
     plain = pellucid("translate", finished_run, "--json")
     tables = [json.loads(line) for line in plain.out.splitlines()]
-    assert [sorted(table) for table in tables] == [["score", "text", "tokens"]] * 5
+    sure = ["calibrated", "flags", "probability", "words"]
+    assert [sorted(table) for table in tables] == [sorted([*sure, "score", "text", "tokens"])] * 5
     assert [table["text"] for table in tables] == expected(finished_run).splitlines()[:5]
     give(monkeypatch, b"a b\n")
     (table,) = map(json.loads, pellucid("translate", finished_run, "--json", "--n-best", "2").out.splitlines())

@@ -1,20 +1,21 @@
-"""Forced scoring sums the log-probabilities of what is given, as far as it goes."""
+"""Forced scoring has the log-probabilities of what is given, as far as it goes."""
 
 import pytest
 import torch
 
-from pellucid.decoding.scoring import forced_scores, token_log_probs
+from pellucid.decoding.scoring import forced_log_probs, token_log_probs
 from tests.rounding import NETWORK
 from tests.unit.decoding.models import BOS, EOS, PAD, random_decoder, random_model, source_batch
 
 
-def test_a_score_is_the_sum_of_the_targets_log_probabilities() -> None:
+def test_each_token_of_a_target_has_its_log_probability() -> None:
     model = random_model(1)
     src = source_batch([[3, 4], [5]])
     tgt_in, tgt_out = torch.tensor([[BOS, 6, 7], [BOS, PAD, PAD]]), torch.tensor([[6, 7, EOS], [EOS, PAD, PAD]])
     log_probs = model(src, tgt_in).detach().log_softmax(dim=-1)
-    expected = [float(log_probs[0, 0, 6] + log_probs[0, 1, 7] + log_probs[0, 2, EOS]), float(log_probs[1, 0, EOS])]
-    assert forced_scores(model, src, tgt_in, tgt_out, [3, 1]) == pytest.approx(expected, abs=NETWORK)
+    found = forced_log_probs(model, src, tgt_in, tgt_out, [3, 1])
+    assert found[0] == pytest.approx([float(log_probs[0, i, id]) for i, id in enumerate([6, 7, EOS])], abs=NETWORK)
+    assert found[1] == pytest.approx([float(log_probs[1, 0, EOS])], abs=NETWORK)
 
 
 def test_the_length_decides_what_is_padding() -> None:
@@ -23,14 +24,16 @@ def test_the_length_decides_what_is_padding() -> None:
     src, tgt_in = torch.tensor([[3, 4]]), torch.tensor([[BOS, 6, EOS]])
     tgt_out = torch.tensor([[6, EOS, EOS]])
     log_probs = model(src, tgt_in).detach().log_softmax(dim=-1)
-    expected = float(log_probs[0, 0, 6] + log_probs[0, 1, EOS])
-    assert forced_scores(model, src, tgt_in, tgt_out, [2]) == pytest.approx([expected], abs=NETWORK)
+    expected = [float(log_probs[0, 0, 6]), float(log_probs[0, 1, EOS])]
+    (found,) = forced_log_probs(model, src, tgt_in, tgt_out, [2])
+    assert found == pytest.approx(expected, abs=NETWORK)
 
 
 def test_no_gradient_is_kept() -> None:
-    (score,) = forced_scores(random_model(1), torch.tensor([[EOS]]), torch.tensor([[BOS]]), torch.tensor([[EOS]]), [1])
-    assert isinstance(score, float)
-    assert score < 0
+    ids = (torch.tensor([[id]]) for id in (EOS, BOS, EOS))
+    ((value,),) = forced_log_probs(random_model(1), *ids, [1])
+    assert isinstance(value, float)
+    assert value < 0
 
 
 @pytest.mark.parametrize("chunk", [1, 50, 4_000_000])

@@ -1,0 +1,156 @@
+"""Claim: probabilities of words, fitted on validation, hold on other text; planted faults are told from clean lines.
+
+    python benchmarks/confidence.py RUN --src val.de.gz --ref val.en.gz    (one half of the lines for the other)
+    python benchmarks/confidence.py RUN --src val.de.gz --ref val.en.gz --test-src test.de.gz --test-ref test.en.gz
+
+A word of a translation is right where the reference has it at its place, by the alignment with the fewest edits and no
+shifts. The calibration is fitted on --src and --ref as `pellucid calibrate` fits it. On the test is measured: the
+expected calibration error of words in 15 bins of equal width and in 15 of equal mass; that of lines, the expected share
+of right words against the share; the area under the ROC curve of right words against wrong ones. Each is measured of
+the model's own probabilities, too.
+
+Planted, by seed 1: a loop is a translation in which a run of one to five words stands three to eight times more; a copy
+is the source in place of its translation; half a copy ends in the source's second half; a mismatch is the translation,
+or the reference, of another line. Each kind's score is that of its guard: words that repeat, the share of words copied,
+the log-probability a token with the minus sign. The negatives are the same lines with nothing planted. "flagged" is the
+share that carries the kind's flag at its threshold, "clean_flagged" that of the clean lines.
+"""
+
+import argparse
+import random
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from report import circumstances, print_json, refusals_in_words
+
+from pellucid.data.lines import read_pairs
+from pellucid.errors import ConfigError
+from pellucid.evaluation.calibration import Floats, area_under_curve, calibration_error
+from pellucid.process import keep_freed_memory
+from pellucid.tasks.calibrating import LabelledWords, calibrate, label_words
+from pellucid.tasks.guards import beyond_source, copied, flags_of
+from pellucid.tasks.translator import Translator
+
+Pairs = list[tuple[str, str]]
+
+
+def words_measured(words: LabelledWords, probabilities: Floats) -> dict[str, float]:
+    """How right probabilities are, of words and of lines."""
+    lines = np.unique(words.lines)
+    means = [
+        np.array([values[words.lines == line].mean() for line in lines]) for values in (probabilities, words.right)
+    ]
+    return {
+        "ece": calibration_error(probabilities, words.right),
+        "ece_equal_mass": calibration_error(probabilities, words.right, equal_mass=True),
+        "ece_of_lines": calibration_error(*means),
+        "auroc": area_under_curve(probabilities[words.right], probabilities[~words.right]),
+    }
+
+
+def looped(line: str, draw: random.Random) -> str:
+    """The line with a run of its words repeated."""
+    words = line.split()
+    size = draw.randint(1, min(5, len(words)))
+    start = draw.randint(0, len(words) - size)
+    return " ".join([*words[: start + size], *words[start : start + size] * draw.randint(3, 8), *words[start + size :]])
+
+
+def half_copied(source: str, line: str) -> str:
+    """The first half of a translation, and the second one of its source."""
+    words, of_source = line.split(), source.split()
+    return " ".join([*words[: len(words) // 2], *of_source[len(of_source) // 2 :]])
+
+
+def deranged(count: int, draw: random.Random) -> list[int]:
+    """Another line's number for each line."""
+    order = draw.sample(range(count), count)
+    following = dict(zip(order, [*order[1:], order[0]], strict=True))
+    return [following[number] for number in range(count)]
+
+
+def planted(translator: Translator, pairs: Pairs, outputs: Sequence[str]) -> dict[str, dict[str, float]]:
+    """The guards on faults that were planted, and on the lines without them."""
+    draw = random.Random(1)
+    kept = [(source, output, ref) for (source, ref), output in zip(pairs, outputs, strict=True) if output and ref]
+    sources, outputs, refs = ([row[column] for row in kept] for column in range(3))
+    other = deranged(len(sources), draw)
+
+    def measured(name: str, score: Callable[[str, str], float], lines: Sequence[str]) -> dict[str, float]:
+        scores, flagged = [], []
+        for texts in (lines, outputs):
+            both = list(zip(sources, texts, strict=True))
+            scores.append([score(*pair) for pair in both])
+            flags = [flags_of(*pair, (1, 1), None, translator.calibration) for pair in both]
+            flagged.append(np.mean([any(flag.name == name for flag in of_pair) for of_pair in flags]))
+        return {"auroc": area_under_curve(*scores), "flagged": float(flagged[0]), "clean_flagged": float(flagged[1])}
+
+    def mismatched(texts: Sequence[str]) -> dict[str, float]:
+        scores, flagged = [], []
+        for lines in ([texts[number] for number in other], texts):
+            found = [scored.confidence for scored in translator.scored(sources, lines, confidence=True)]
+            scores.append([-one.log_probability for one in found if one and one.log_probability is not None])
+            flags = [one.flags if one else [] for one in found]
+            flagged.append(float(np.mean([any(flag.name == "mismatch" for flag in of_pair) for of_pair in flags])))
+        return {"auroc": area_under_curve(*scores), "flagged": flagged[0], "clean_flagged": flagged[1]}
+
+    return {
+        "loops": measured("loop", beyond_source, [looped(line, draw) for line in outputs]),
+        "copies": measured("copy", lambda s, t: copied(s, t)[0], sources),
+        "half copies": measured("copy", lambda s, t: copied(s, t)[0], list(map(half_copied, sources, outputs))),
+        "mismatched translations": mismatched(outputs),
+        "mismatched references": mismatched(refs),
+    }
+
+
+def measure(translator: Translator, fitted_on: Pairs, test: Pairs) -> dict[str, Any]:
+    """Fits on some pairs and measures on others."""
+    translator.calibration = calibrate(translator, [s for s, _ in fitted_on], [t for _, t in fitted_on], "")
+    translations = translator.translate([source for source, _ in test])
+    words = label_words(translator, translations, [reference for _, reference in test])
+    return {
+        "fitted_on_lines": len(fitted_on),
+        "lines": len(test),
+        "words": len(words.right),
+        "right": float(words.right.mean()),
+        "before": words_measured(words, words.probabilities),
+        "calibrated": words_measured(words, translator.calibration.probabilities(words.features)),
+        "planted": planted(translator, test, [translation.text for translation in translations]),
+    }
+
+
+@refusals_in_words()
+def main(argv: Sequence[str] | None = None) -> int:
+    """Measures one model."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("run", type=Path, metavar="RUN", help="a run folder or a model folder")
+    parser.add_argument("--src", required=True, help="the sources that it is fitted on")
+    parser.add_argument("--ref", required=True, help="their references")
+    parser.add_argument("--test-src", help="the sources that it is measured on; else halves of --src")
+    parser.add_argument("--test-ref", help="their references")
+    parser.add_argument("--device", default="auto")
+    options = parser.parse_args(argv)
+    if (options.test_src is None) != (options.test_ref is None):
+        raise ConfigError("--test-src and --test-ref go together, and one of them is missing", "give both, or neither")
+    keep_freed_memory()
+    translator = Translator.load(options.run, options.device)
+    pairs = list(read_pairs(options.src, options.ref))
+    if options.test_src is None:
+        halves = pairs[::2], pairs[1::2]
+        found = [measure(translator, *halves), measure(translator, *halves[::-1])]
+    else:
+        found = [measure(translator, pairs, list(read_pairs(options.test_src, options.test_ref)))]
+    for one in found:
+        for name in ("before", "calibrated"):
+            print(name, {key: round(value, 4) for key, value in one[name].items()}, file=sys.stderr)
+        for name, row in one["planted"].items():
+            print(f"{name}: { ({key: round(value, 4) for key, value in row.items()}) }", file=sys.stderr)
+    print_json(circumstances(__file__, argv, ["sacrebleu"]) | {"run": str(options.run), "measured": found})
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,93 @@
+"""Fits the calibration of a translator on held-out text."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pellucid.errors import DataError
+from pellucid.evaluation.calibration import (
+    UNUSUAL,
+    Calibration,
+    Floats,
+    calibration_error,
+    cross_fitted,
+    fit_coefficients,
+    words_right,
+)
+from pellucid.tasks.confidence import words_of
+from pellucid.tasks.guards import changed_numbers, copied, has_numbers, length_ratio
+from pellucid.tasks.translator import Translation, Translator
+from pellucid.text.words import cut_words
+
+
+@dataclass(frozen=True)
+class LabelledWords:
+    """The words of many translations, each of which is right or wrong by a reference."""
+
+    features: Floats
+    """(N, 4), as FEATURES names them."""
+    probabilities: Floats
+    """The model's own probability of each word."""
+    right: npt.NDArray[np.bool_]
+    lines: npt.NDArray[np.int64]
+    """The number of each word's line."""
+
+
+def label_words(
+    translator: Translator, translations: Sequence[Translation], references: Sequence[str]
+) -> LabelledWords:
+    """Returns the words of translations; a word is right where the line's reference has it at its place."""
+    features, own, right, lines = [], [], [], []
+    forced = translator._forced(translations, translator._config())
+    for number, (pieces, reference) in enumerate(zip(forced, references, strict=True)):
+        words, of_line = words_of(translator.tokenizers.target, pieces)
+        features.append(of_line)
+        own += [math.exp(log_probability) for _, log_probability in words]
+        right += words_right([text for text, _ in words], cut_words(reference))
+        lines += [number] * len(words)
+    table = np.concatenate(features) if features else np.empty((0, 4))
+    return LabelledWords(table, np.array(own), np.array(right, dtype=np.bool_), np.array(lines, dtype=np.int64))
+
+
+def calibrate(translator: Translator, sources: Sequence[str], references: Sequence[str], weights: str) -> Calibration:
+    """Translates held-out text, and returns what it says of the model's probabilities and of what is usual.
+
+    A word of a translation is right where the reference has it at its place. `weights` is what `weights_of` returns.
+    Raises DataError where the lists differ in length, or hold too little.
+    """
+    if len(sources) != len(references):
+        raise DataError(f"{len(sources)} sources and {len(references)} references: each source needs one reference")
+    decode = translator._config()
+    labelled = label_words(translator, translator.translate(sources), references)
+    coefficients = fit_coefficients(labelled.features, labelled.right)
+    pairs = [pair for pair in zip(sources, references, strict=True) if all(text.strip() for text in pair)]
+    src, tgt = translator._encoded_pairs([s for s, _ in pairs], [t for _, t in pairs])
+    fitting = [i for i in range(len(pairs)) if not translator._too_long(src[i], tgt[i], decode)]
+    values = translator._log_probs([src[i] for i in fitting], [tgt[i] for i in fitting], decode)
+    ratios = [length_ratio(len(src[i]), len(tgt[i])) for i in fitting]
+    numbered = [pair for pair in pairs if any(map(has_numbers, pair))]
+    kept = [not any(changed_numbers(*pair)) for pair in numbered]
+    left_out = cross_fitted(labelled.features, labelled.right, labelled.lines)
+    return Calibration(
+        weights=weights,
+        coefficients=coefficients,
+        lines=len(pairs),
+        words=len(labelled.right),
+        right=float(labelled.right.mean()),
+        error=calibration_error(left_out, labelled.right),
+        error_before=calibration_error(labelled.probabilities, labelled.right),
+        log_probability=float(np.quantile([math.fsum(v) / len(v) for v in values], UNUSUAL)),
+        length_ratio=(float(np.quantile(ratios, UNUSUAL)), float(np.quantile(ratios, 1 - UNUSUAL))),
+        copied=float(np.quantile([copied(*pair)[0] for pair in pairs], 1 - UNUSUAL)),
+        numbers_kept=sum(kept) / len(kept) if kept else 1.0,
+    )
+
+
+def confidence_settings(translator: Translator, *, asked: bool) -> dict[str, Any]:
+    """Returns what decides the confidences of a stream: an output that was stopped goes on under the same alone."""
+    calibration = translator.calibration
+    return {"confidence": "not calibrated" if calibration is None else asdict(calibration)} if asked else {}
