@@ -10,6 +10,7 @@ from pellucid.cli.options import (
     FreshOutput,
     Input,
     LengthPenalty,
+    Members,
     Model,
     OnBadLines,
     Output,
@@ -58,6 +59,7 @@ def translate(
     top_p: Annotated[float | None, optional("X", "with --sample: from the fewest tokens of probability X", "1")] = None,
     seed: Annotated[int | None, optional("N", "with --sample: decides the draws", "1")] = None,
     revision: Revision = None,
+    ensemble: Members = (),
     engine: Engine = "torch",
     device: Device = "auto",
     dtype: EngineDtype = None,
@@ -70,6 +72,7 @@ def translate(
     example: pellucid translate run < input.de > output.en
     example: pellucid translate run --workers 2 < input.de > output.en
     example: pellucid translate run --engine ctranslate2 --dtype int8 < input.de > output.en
+    example: pellucid translate run --ensemble run-2 run-3 < input.de > output.en
     example: pellucid translate m2m100_418M --src-lang de --tgt-lang fr < input.de > output.fr
     """
     import sys
@@ -103,7 +106,8 @@ def translate(
     each = prepare_process(threads, workers, engine)
     with warnings.catch_warnings(), opened(stream) as source:
         warnings.simplefilter("ignore", LongText)  # it is said once, at the end
-        load = partial(Translator.load, model, device, dtype, src_lang, tgt_lang, **on_engine(engine, threads))
+        how = on_engine(engine, threads) | {"ensemble": ensemble}
+        load = partial(Translator.load, model, device, dtype, src_lang, tgt_lang, **how)
         translator = load()
         notes, unknown = TextNotes(translator.text), UnknownShare(translator.tokenizers.source)
         settings = {

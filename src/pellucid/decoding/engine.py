@@ -13,6 +13,7 @@ import torch
 from pellucid.config import DecodeConfig, SamplingConfig
 from pellucid.decoding.batches import batches_by_length, pad
 from pellucid.decoding.beam import Search, beam_search, greedy_search
+from pellucid.decoding.ensemble import Ensemble
 from pellucid.decoding.hypothesis import Found, Hypothesis, Watcher
 from pellucid.decoding.ids import check_ids, whole_source
 from pellucid.decoding.sampling import sample
@@ -25,7 +26,7 @@ NEAR_TIE = 1e-4  # nats; sums of log-probabilities differ by about 1e-5 between 
 
 
 def search(
-    model: Transformer | DecoderOnly,
+    model: Transformer | DecoderOnly | Ensemble,
     texts: Sequence[Sequence[int]],
     config: DecodeConfig,
     by: Search | None = None,
@@ -58,7 +59,8 @@ def search(
     with torch.inference_mode():
         for batch in batches:  # which grows
             given = pad([inputs[place] for place in batch], model.config.pad_id or 0).to(device)
-            results = run(Steps(model, given, config, [numbers[place] for place in batch], watch), config)
+            of_batch = model.of([texts[i] for i in batch], device) if isinstance(model, Ensemble) else model
+            results = run(Steps(of_batch, given, config, [numbers[place] for place in batch], watch), config)
             if by is not None:
                 _check_found(results, len(batch))
             found.update(zip(batch, results, strict=True))
@@ -68,7 +70,7 @@ def search(
 
 
 def sample_outputs(
-    model: Transformer | DecoderOnly,
+    model: Transformer | DecoderOnly | Ensemble,
     texts: Sequence[Sequence[int]],
     sampling: SamplingConfig,
     decode: DecodeConfig | None = None,
@@ -82,13 +84,17 @@ def sample_outputs(
 
 
 def _inputs(
-    model: Transformer | DecoderOnly, texts: Sequence[Sequence[int]], config: DecodeConfig
+    model: Transformer | DecoderOnly | Ensemble, texts: Sequence[Sequence[int]], config: DecodeConfig
 ) -> tuple[list[Sequence[int]], list[tuple[int, ...]], bool]:
     """Returns what the model reads of each text, its shape for the batches, and whether those may have padding.
 
     Prompts of one length go together, so that no padding stands amid positions and masks; a shape counts all that a
     prompt may become.
     """
+    if isinstance(model, Ensemble):
+        model.check()
+        each = [model.whole_sources(ids) for ids in texts]  # of which the first model's say how long an output may be
+        return [ids[0] for ids in each], [tuple(len(own) - 1 for own in ids) for ids in each], model.padded
     if model.config.family == "decoder":
         size = model.config.tgt_vocab_size
         if model.config.eos_id >= size:

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from pellucid.config import DecodeConfig, ModelConfig
+from pellucid.decoding.ensemble import MeanOfModels
 from pellucid.decoding.hypothesis import Hypothesis, Watcher
 from pellucid.decoding.ids import suppressed_ids
 from pellucid.errors import DecodingError
@@ -178,9 +179,10 @@ class Steps:
 
     def _log_probs_of(self, logits: Tensor) -> Tensor:
         """Returns log-probabilities of logits; what is no number is told at once, or on a GPU noted."""
+        is_mean = isinstance(self._model, MeanOfModels)  # which is of log-probabilities already
         if not has_queue(self.device):
-            return log_probs_of(logits)
-        log_probs = logits.float().log_softmax(dim=-1)  # (B, W, V)
+            return checked(logits) if is_mean else log_probs_of(logits)
+        log_probs = logits if is_mean else logits.float().log_softmax(dim=-1)  # (B, W, V)
         is_nan = log_probs[..., 0].isnan().any()
         self._not_numbers = is_nan if self._not_numbers is None else self._not_numbers | is_nan
         return log_probs
@@ -281,7 +283,11 @@ NOT_NUMBERS = (
 
 def log_probs_of(logits: Tensor) -> Tensor:
     """Returns log-probabilities (..., V) of logits. Raises NotANumberError where the model gives no numbers."""
-    log_probs = logits.float().log_softmax(dim=-1)
+    return checked(logits.float().log_softmax(dim=-1))
+
+
+def checked(log_probs: Tensor) -> Tensor:
+    """Returns log-probabilities (..., V) as they are. Raises NotANumberError where they are no numbers."""
     if log_probs[..., 0].isnan().any():  # the softmax spreads one NaN over its whole row
         raise NotANumberError(*NOT_NUMBERS)
     return log_probs

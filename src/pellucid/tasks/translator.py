@@ -140,6 +140,7 @@ class Translator(TextModel["Transformer"]):
         tokenizer: GivenTokenizers | None = None,
         engine: Engine = "torch",
         threads: int | None = None,
+        ensemble: Sequence[str | Path] = (),
     ) -> Self:
         """Opens the translator of a run folder, a model folder, a Hugging Face folder, or a name (at a `revision`).
 
@@ -151,10 +152,19 @@ class Translator(TextModel["Transformer"]):
                 is faster, takes `dtype="int8"` besides, and needs no PyTorch once the folder's cache holds the model
                 converted. It gives up that a text is the same in every batch, traces, and searches of one's own.
             threads: cores that CTranslate2 takes; None: all. PyTorch is told by `torch.set_num_threads`.
+            ensemble: further models, which write together with the first one: an `EnsembleTranslator` comes back. They
+                share the target vocabulary; each reads a source by its own tokenizer.
 
         Raises CheckpointError where there is no model, it is damaged, is for another task or has no tokenizer;
         ConfigError for an unknown language, device, precision or engine, and for what the engine cannot do.
         """
+        if isinstance(ensemble, str | Path):
+            raise ConfigError(f"{argument('ensemble', shown(str(ensemble)))} is one name", "give a list of folders")
+        if ensemble:
+            how = {"engine": None if engine == "torch" else engine, "parts": parts, "tokenizer": tokenizer}
+            return cls._as_ensemble(
+                [folder, *ensemble], (device, dtype, source_language, target_language), revision, how
+            )
         if engine != "torch":
             place = device, dtype, source_language, target_language
             return cls._on_another_engine(engine, folder, *place, revision, parts, tokenizer, threads)
@@ -166,6 +176,24 @@ class Translator(TextModel["Transformer"]):
         spoken = (found.languages, source_language, target_language)
         found.decode = speaking(found.decode, found.config, found.tokenizers, *spoken)
         return found
+
+    @classmethod
+    def _as_ensemble(
+        cls, folders: Sequence[str | Path], place: tuple[Any, ...], revision: str | None, how: Mapping[str, Any]
+    ) -> Self:
+        """Opens several translators as one, which is a Translator that searches by all of them."""
+        from pellucid.tasks.ensemble import EnsembleTranslator
+
+        for name, value in how.items():
+            if value is not None:
+                raise ConfigError(
+                    f"{argument(name, value) if isinstance(value, str) else f'`{name}=`'} does not go with "
+                    "`ensemble=`, whose models all compute in PyTorch and are opened by their folders",
+                    "leave one out" if name == "engine" else "load each by itself, and give them to EnsembleTranslator",
+                )
+        first = Translator.load(folders[0], *place, revision=revision)
+        others = [Translator.load(folder, *place) for folder in folders[1:]]
+        return cast(Self, EnsembleTranslator([first, *others], [str(folder) for folder in folders]))
 
     @classmethod
     def _on_another_engine(cls, engine: str, *given: Any) -> Self:

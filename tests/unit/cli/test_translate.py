@@ -331,3 +331,24 @@ def test_the_folder_that_was_meant(pellucid: CommandLine, finished_run: Path, mo
     assert (named.status, named.error) == (2, "`bert-base-uncased` is not a model folder: it does not exist")
     assert named.hint == "check the path; a model of Hugging Face's hub is named `org/model`, and needs the extra `hf`"
     assert pellucid("translate", "no/such/run", "a").hint == "check the path; a model is a folder"
+
+
+def test_an_ensemble(
+    pellucid: CommandLine, finished_run: Path, other_weights: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    both = Translator.load(finished_run, "cpu", ensemble=[other_weights])
+    text = "".join(f"{line}\n" for line in LINES).encode()
+    found = []
+    for workers in ("1", "2"):
+        give(monkeypatch, text)
+        options = ["--ensemble", other_weights, "--workers", workers, "--device", "cpu"]
+        found.append(pellucid("translate", finished_run, *options).out)
+    assert found == ["".join(f"{t.text}\n" for t in both.translate(LINES))] * 2
+    assert found[0] != expected(finished_run)
+
+
+def test_what_an_ensemble_is_not(pellucid: CommandLine, finished_run: Path) -> None:
+    outcome = pellucid("translate", finished_run, "a b", "--ensemble", "nowhere")
+    assert (outcome.status, outcome.error) == (2, "`nowhere` is not a model folder: it does not exist")
+    outcome = pellucid("translate", finished_run, "a b", "--ensemble", finished_run, "--engine", "ctranslate2")
+    assert outcome.error.startswith("`--engine ctranslate2` does not go with `--ensemble`")
