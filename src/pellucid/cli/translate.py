@@ -50,6 +50,13 @@ def translate(
     n_best: Annotated[int | None, optional("N", "translations a line; more than one need --json")] = None,
     length_penalty: LengthPenalty = None,
     max_length: Annotated[int | None, optional("N", "most tokens of a translation")] = None,
+    min_length: Annotated[int | None, optional("N", "fewest tokens of a sentence's translation", "none")] = None,
+    no_repeat_ngram: Annotated[
+        int | None, optional("N", "no N tokens in a row stand in a sentence's translation twice", "they may")
+    ] = None,
+    prefix: Annotated[
+        str | None, optional("FILE", "what each translation begins with, one a line; empty: nothing", "none")
+    ] = None,
     batch_tokens: Annotated[int | None, optional("N", "source tokens at a time, beams included")] = None,
     segment: Segment = None,
     json: Annotated[bool, flag("a JSON object a line, with score, tokens, sentences, alternatives")] = False,
@@ -73,27 +80,31 @@ def translate(
     example: pellucid translate run --workers 2 < input.de > output.en
     example: pellucid translate run --engine ctranslate2 --dtype int8 < input.de > output.en
     example: pellucid translate run --ensemble run-2 run-3 < input.de > output.en
+    example: pellucid translate run --prefix begun.en < input.de > output.en
     example: pellucid translate m2m100_418M --src-lang de --tgt-lang fr < input.de > output.fr
     """
     import sys
     import warnings
+    from contextlib import ExitStack
     from dataclasses import asdict
     from functools import partial
     from json import dumps
 
     from pellucid.config import SamplingConfig
     from pellucid.config.tables import to_table
-    from pellucid.errors import ConfigError
-    from pellucid.streams.streams import answering, identity, opened, text_stream
+    from pellucid.errors import ConfigError, DataError
+    from pellucid.streams.source import PairSource
+    from pellucid.streams.streams import Stream, answering, identity, opened, text_stream
     from pellucid.streams.workers import answering_by
     from pellucid.tasks.translator import LongText, Translator
     from pellucid.text.tokenizer import UnknownShare
 
     if (n_best or 1) > 1 and not json:
         raise ConfigError(f"`--n-best {n_best}` needs --json: plain output has one line a sentence", "add --json")
-    searching = _given(beam_size=beam_size, n_best=n_best, length_penalty=length_penalty)
+    constraints = _given(min_length=min_length, no_repeat_ngram=no_repeat_ngram)
+    searching = constraints | _given(beam_size=beam_size, n_best=n_best, length_penalty=length_penalty)
     drawing = _given(temperature=temperature, top_k=top_k, top_p=top_p, seed=seed)
-    for name in searching if sample else drawing:
+    for name in (searching | _given(prefix=prefix)) if sample else drawing:
         option = f"--{name.replace('_', '-')}"
         if sample:
             raise ConfigError(f"`{option}` means nothing with --sample", f"leave {option} out")
@@ -104,7 +115,13 @@ def translate(
     model = at_revision(model, revision)
     stream = text_stream(text, input, output, on_bad_utf8, fresh)
     each = prepare_process(threads, workers, engine)
-    with warnings.catch_warnings(), opened(stream) as source:
+    if prefix == "-" and text is None and input == "-":
+        raise DataError("standard input (`-`) can be only one of --input and --prefix", "name the other")
+    with warnings.catch_warnings(), ExitStack() as stack:
+        source: Any = stack.enter_context(opened(stream))
+        if prefix is not None:
+            source = PairSource(source, stack.enter_context(opened(Stream(prefix, output, on_bad_utf8))))
+            options["prefixed"] = True
         warnings.simplefilter("ignore", LongText)  # it is said once, at the end
         how = on_engine(engine, threads) | {"ensemble": ensemble}
         load = partial(Translator.load, model, device, dtype, src_lang, tgt_lang, **how)
@@ -114,11 +131,12 @@ def translate(
             **to_table(translator.decode), **options, "sampling": asdict(sampling) if sampling else None,
             "as_json": json, "text": to_table(notes.text),  # by which lines are cut
         }  # fmt: skip
+        nothing: Any = "" if prefix is None else ("", "")
         command = partial(identity, "translate", translator, settings)
         with (
             answering_by(workers, each, translator, load, {**options, "sampling": sampling}) as answered,
             answering(
-                stream, source, command=command, nothing=("", "null" if json else ""), workers=workers
+                stream, source, command=command, nothing=(nothing, "null" if json else ""), workers=workers
             ) as answers,
         ):
             for found in answered(unknown.passing(answers), answers.is_ready):

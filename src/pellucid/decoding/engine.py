@@ -13,6 +13,7 @@ import torch
 from pellucid.config import DecodeConfig, SamplingConfig
 from pellucid.decoding.batches import batches_by_length, pad
 from pellucid.decoding.beam import Search, beam_search, greedy_search
+from pellucid.decoding.constraints import Constraints
 from pellucid.decoding.ensemble import Ensemble
 from pellucid.decoding.hypothesis import Found, Hypothesis, Watcher
 from pellucid.decoding.ids import check_ids, whole_source
@@ -33,6 +34,7 @@ def search(
     *,
     places: Sequence[int] | None = None,
     watch: Watcher | None = None,
+    constraints: Constraints | None = None,
 ) -> list[list[Hypothesis]]:
     """Returns the `n_best` hypotheses of each text, best first.
 
@@ -42,6 +44,7 @@ def search(
         by: the search; None: beam search, or greedy search for a beam of one.
         places: the number of each text in the whole input, from which random numbers follow; None: 0, 1, 2 ...
         watch: is told of each step in the search of a single text, by Pellucid's own searches and by what goes by them.
+        constraints: of the outputs, with a prefix for each text or for none.
 
     Raises DecodingError for ids that the model does not have, a text of none, and a search that gives something else
     than hypotheses for each text.
@@ -60,7 +63,9 @@ def search(
         for batch in batches:  # which grows
             given = pad([inputs[place] for place in batch], model.config.pad_id or 0).to(device)
             of_batch = model.of([texts[i] for i in batch], device) if isinstance(model, Ensemble) else model
-            results = run(Steps(of_batch, given, config, [numbers[place] for place in batch], watch), config)
+            demanded = constraints.of(batch) if constraints else None
+            steps = Steps(of_batch, given, config, [numbers[place] for place in batch], watch, demanded)
+            results = run(steps, config)
             if by is not None:
                 _check_found(results, len(batch))
             found.update(zip(batch, results, strict=True))

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from pellucid.config import DecodeConfig, ModelConfig
+from pellucid.decoding.constraints import Constraints
 from pellucid.decoding.ensemble import MeanOfModels
 from pellucid.decoding.hypothesis import Hypothesis, Watcher
 from pellucid.decoding.ids import suppressed_ids
@@ -85,6 +86,7 @@ class Steps:
         decode: DecodeConfig,
         places: Sequence[int] | None = None,
         watch: Watcher | None = None,
+        constraints: Constraints | None = None,
     ) -> None:
         """Takes what the model is given, (B, S): sources as the encoder reads them, padded; or prompts of one length.
 
@@ -92,6 +94,7 @@ class Steps:
             decode: says what limits, begins and suppresses an output.
             places: the number of each text in the whole input, from which random numbers may follow; None: 0, 1, 2 ...
             watch: is told of each step of a single output, by `beam_search` and `greedy_search`.
+            constraints: of the outputs; None: there are none.
         """
         config = model.config
         self.watch = watch
@@ -122,6 +125,7 @@ class Steps:
         self._not_numbers: Tensor | None = None
         self._never: Tensor = torch.tensor(never_written, dtype=torch.long, device=self.device)
         self._model = model
+        self._constraints = constraints
 
     def start(self, width: int) -> None:
         """Begins to search all B outputs, with W = `width` hypotheses of each, which are alike at first."""
@@ -169,7 +173,10 @@ class Steps:
             if self.cuts and self._cache.length == config.max_positions:
                 self._go_on_with_the_last_part(config.max_positions)
             log_probs = self._log_probs_of(self._model.step(self._read[:, :, -1], self._cache))  # (B, W, V)
-        log_probs.index_fill_(2, self._never, -torch.inf)
+        if self._constraints is None:
+            log_probs.index_fill_(2, self._never, -torch.inf)
+        else:
+            self._constraints.apply(log_probs, self.ids, self.rows, self.limits, self.eos_id, self._never)
         if any(limited):
             at_limit = send(torch.tensor(limited), self.device)[:, None]  # (B, 1)
             ends = log_probs[:, :, self.eos_id].clone()  # (B, W)

@@ -323,8 +323,9 @@ def _difference(stored: Mapping[str, Any], asked: Mapping[str, Any]) -> str:
     A teacher or a text that is not there any more is what it was.
     """
     if stored.get("ensemble", False) != asked.get("ensemble", False):
-        before, now = ("an ensemble", "teachers one after the other")[:: 1 if stored.get("ensemble") else -1]
-        return f"is of {before}, this command names {now}"
+        ways = ("an ensemble", "teachers one after the other")
+        was, is_now = ways if stored.get("ensemble") else ways[::-1]
+        return f"is of {was}, this command names {is_now}"
     for name, now in asked.items():
         before = stored.get(name)
         if name == "teachers" and isinstance(before, dict):

@@ -16,6 +16,7 @@ if TYPE_CHECKING:  # as in pellucid/tasks/task.py
     import torch
 
     from pellucid.decoding.beam import Search
+    from pellucid.decoding.constraints import Constraints
     from pellucid.decoding.ensemble import Ensemble
     from pellucid.tracing.trace import Trace
 
@@ -127,11 +128,11 @@ class EnsembleTranslator(Translator):
         return [Readings(ids, by_others) for ids, *by_others in zip(first, *others, strict=True)]
 
     def _searched(
-        self, pieces: list[list[int]], config: DecodeConfig, search: "Search | None"
+        self, pieces: list[list[int]], config: DecodeConfig, search: "Search | None", constraints: "Constraints | None"
     ) -> list[list[Hypothesis]]:
         from pellucid.decoding import engine
 
-        return engine.search(self._joint(config), pieces, config, search)
+        return engine.search(self._joint(config), pieces, config, search, constraints=constraints)
 
     def _sampled(
         self, pieces: list[list[int]], sampling: SamplingConfig, decode: DecodeConfig, places: list[int]

@@ -22,6 +22,7 @@ if TYPE_CHECKING:  # as in pellucid/tasks/task.py
     import torch
 
     from pellucid.decoding.beam import Search
+    from pellucid.decoding.constraints import Constraints
     from pellucid.evaluation.scores import References, Scores
     from pellucid.model.parts import Parts
     from pellucid.model.transformer import Transformer
@@ -33,6 +34,9 @@ _BITS_OF_A_PLACE = 48  # lines of an input: above them stands the number of a pi
 Engine = Literal["torch", "ctranslate2"]
 ENGINES = {"ctranslate2": "pellucid.engines.ctranslate2"}
 """The modules of the engines beside PyTorch. They lie above this one, as the classes of tasks above their records."""
+
+ENSEMBLE = "pellucid.tasks.ensemble"
+"""The module of translators of several models, which lies above this one, too."""
 
 Own = Literal["own"]
 """Stands for the model's own setting where None means something itself."""
@@ -52,6 +56,9 @@ class TranslateOptions(TypedDict, total=False):
     max_source_length: int | None
     segment: Literal["auto", "off"] | None
     decode: DecodeConfig | None
+    min_length: int | None
+    no_repeat_ngram: int | None
+    prefixes: Sequence[str] | None
 
 
 class LongText(UserWarning):
@@ -182,8 +189,6 @@ class Translator(TextModel["Transformer"]):
         cls, folders: Sequence[str | Path], place: tuple[Any, ...], revision: str | None, how: Mapping[str, Any]
     ) -> Self:
         """Opens several translators as one, which is a Translator that searches by all of them."""
-        from pellucid.tasks.ensemble import EnsembleTranslator
-
         for name, value in how.items():
             if value is not None:
                 raise ConfigError(
@@ -193,7 +198,9 @@ class Translator(TextModel["Transformer"]):
                 )
         first = Translator.load(folders[0], *place, revision=revision)
         others = [Translator.load(folder, *place) for folder in folders[1:]]
-        return cast(Self, EnsembleTranslator([first, *others], [str(folder) for folder in folders]))
+        return cast(
+            Self, import_module(ENSEMBLE).EnsembleTranslator([first, *others], [str(folder) for folder in folders])
+        )
 
     @classmethod
     def _on_another_engine(cls, engine: str, *given: Any) -> Self:
@@ -224,12 +231,12 @@ class Translator(TextModel["Transformer"]):
         return self.model.config
 
     def _searched(
-        self, pieces: list[list[int]], config: DecodeConfig, search: "Search | None"
+        self, pieces: list[list[int]], config: DecodeConfig, search: "Search | None", constraints: "Constraints | None"
     ) -> list[list[Hypothesis]]:
         """Returns the n best hypotheses of each piece, best first: what an engine is for, as are the next two."""
         from pellucid.decoding import engine
 
-        return engine.search(self.model, pieces, config, search)
+        return engine.search(self.model, pieces, config, search, constraints=constraints)
 
     def _sampled(
         self, pieces: list[list[int]], sampling: SamplingConfig, decode: DecodeConfig, places: list[int]
@@ -264,6 +271,9 @@ class Translator(TextModel["Transformer"]):
         max_source_length: int | None = None,
         segment: Literal["auto", "off"] | None = None,
         decode: DecodeConfig | None = None,
+        min_length: int | None = None,
+        no_repeat_ngram: int | None = None,
+        prefixes: Sequence[str] | None = None,
     ) -> list[Translation]:
         """Returns the best translation of each line; an empty line gives an empty one.
 
@@ -284,10 +294,15 @@ class Translator(TextModel["Transformer"]):
             max_source_length: source tokens of a sentence that is translated in one piece.
             segment: "auto" cuts lines into sentences as said above, "off" leaves them as they are.
             decode: settings in place of all of the model's own, over which the options above win.
+            min_length: the fewest tokens of the translation of a sentence.
+            no_repeat_ngram: no so many tokens in a row stand in the translation of a sentence twice.
+            prefixes: what the translation of each line begins with, one a line, "" for nothing. Its last word may go
+                on; its probability is part of the score. Of a line of several sentences it begins the first.
 
         Warns with LongText of sentences that are longer than what the model was trained on.
 
-        Raises ConfigError for a value that cannot work, or a language that is unknown or missing.
+        Raises ConfigError for a value that cannot work, or a language that is unknown or missing; DataError for another
+        number of prefixes than of lines, and for one that is longer than a translation may be.
         """
         config = self._config(
             decode, source_language, target_language, beam_size=beam_size, n_best=n_best, max_length=max_length,
@@ -296,9 +311,49 @@ class Translator(TextModel["Transformer"]):
         )  # fmt: skip
         lines = self._segments(sources, config)
         pieces = [piece for line in lines for s in line for piece in s.pieces]
-        found = iter(self._searched(pieces, config, search))
+        constraints = self._constraints(lines, config, min_length, no_repeat_ngram, prefixes)
+        found = iter(self._searched(pieces, config, search, constraints))
         penalty = config.length_penalty if search is None else None
         return [self._translation(line, [[next(found) for _ in s.pieces] for s in line], penalty) for line in lines]
+
+    def _constraints(
+        self,
+        lines: list[list[Segment]],
+        config: DecodeConfig,
+        min_length: int | None,
+        no_repeat_ngram: int | None,
+        prefixes: Sequence[str] | None,
+    ) -> "Constraints | None":
+        """Returns what the outputs of all pieces must be; None where nothing is asked for.
+
+        Raises what `translate` says of these options.
+        """
+        if prefixes is None and min_length is None and no_repeat_ngram is None:
+            return None
+        from pellucid.decoding.constraints import Constraints
+
+        least = 0 if min_length is None else min_length  # a mistake is not taken for nothing, as by `or`
+        constraints = Constraints(min_length=least, no_repeat_ngram=0 if no_repeat_ngram is None else no_repeat_ngram)
+        if min_length is not None and config.max_length is not None and min_length > config.max_length:
+            raise ConfigError(
+                f"`min_length` ({min_length}) exceeds `max_length` ({config.max_length})", "lower the one, or raise it"
+            )
+        begins = []
+        if prefixes is not None:
+            texts = listed(prefixes)
+            if len(texts) != len(lines):
+                raise DataError(f"{len(lines)} sources and {len(texts)} prefixes: each source has one", 'none is ""')
+            for line, text, ids in zip(lines, texts, self.tokenizers.target.encode_lines(texts), strict=True):
+                pieces = [piece for segment in line for piece in segment.pieces]
+                limit = min(config.limit(len(pieces[0])), self._target_room(config)) if pieces else len(ids)
+                if len(ids) > limit:
+                    raise DataError(
+                        f"the prefix `{shown(text)}` has {len(ids):,} tokens, and the translation of its line at most "
+                        f"{limit:,}",
+                        "cut it, or set `max_length=`",
+                    )
+                begins += [tuple(ids) if number == 0 else () for number in range(len(pieces))]
+        return replace(constraints, prefixes=tuple(begins))
 
     def sample(
         self,
@@ -342,6 +397,7 @@ class Translator(TextModel["Transformer"]):
         """Returns one drawn translation of each line of a stream of which `before` lines came before."""
         if options.pop("search", None) is not None:
             raise ConfigError("`search` looks for a translation, and `sampling` draws one", "leave one of them out")
+        _check_unconstrained(options, "a drawn translation")
         decode = self._config(**options)
         lines = self._segments(sources, decode, stacklevel=4)
         pieces, places = [], []
@@ -354,16 +410,24 @@ class Translator(TextModel["Transformer"]):
 
     def answer(
         self,
-        lines: Sequence[str],
+        lines: Sequence[str] | Sequence[tuple[str, str]],
         place: int,
         *,
         sampling: SamplingConfig | None = None,
+        prefixed: bool = False,
         **options: Unpack[TranslateOptions],
     ) -> list[Translation]:
-        """Translates some lines of a stream, of which `place` came before; draws as `sampling` says, if it is given."""
+        """Translates some lines of a stream, of which `place` came before; draws as `sampling` says, if it is given.
+
+        `prefixed` says that the lines are pairs: a line, and what its translation begins with.
+        """
+        if prefixed:
+            options["prefixes"] = [prefix for _, prefix in cast(Sequence[tuple[str, str]], lines)]
+            lines = [line for line, _ in cast(Sequence[tuple[str, str]], lines)]
+        texts = cast(Sequence[str], lines)
         if sampling is None:
-            return self.translate(lines, **options)
-        return self._drawn(lines, place, sampling, **options)
+            return self.translate(texts, **options)
+        return self._drawn(texts, place, sampling, **options)
 
     def stream(
         self, lines: Iterable[str], *, sampling: SamplingConfig | None = None, **options: Unpack[TranslateOptions]
@@ -459,6 +523,7 @@ class Translator(TextModel["Transformer"]):
         """
         from pellucid.tasks.tracing import trace_search, trace_translation
 
+        _check_unconstrained(options, "a trace")
         own = options.pop("search", None)
         if own is not None and target is not None:
             raise ConfigError("`search=` means nothing where `target=` is given: nothing is searched", "leave one out")
@@ -596,6 +661,13 @@ class Translator(TextModel["Transformer"]):
             tokens=[token for pieces in chosen for h in pieces for token in target.tokens(h.ids)],
             sentences=parts,
         )
+
+
+def _check_unconstrained(options: TranslateOptions, what: str) -> None:
+    """Raises ConfigError for an option that constrains a search, where there is no such search."""
+    for name in ("min_length", "no_repeat_ngram", "prefixes"):
+        if options.pop(name, None) is not None:  # type: ignore[misc]
+            raise ConfigError(f"`{name}=` is of `translate` alone, and means nothing to {what}", "leave it out")
 
 
 def too_long_text(count: int, longest: int, text: TrainingText) -> str:

@@ -352,3 +352,38 @@ def test_what_an_ensemble_is_not(pellucid: CommandLine, finished_run: Path) -> N
     assert (outcome.status, outcome.error) == (2, "`nowhere` is not a model folder: it does not exist")
     outcome = pellucid("translate", finished_run, "a b", "--ensemble", finished_run, "--engine", "ctranslate2")
     assert outcome.error.startswith("`--engine ctranslate2` does not go with `--ensemble`")
+
+
+def test_each_line_begins_as_a_file_says(pellucid: CommandLine, finished_run: Path, tmp_path: Path) -> None:
+    begun = ["b a", "c c", "", "a", "h", ""]
+    for name, lines in (("in", LINES), ("begun", begun)):
+        (tmp_path / name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    found = [
+        pellucid("translate", finished_run, "--input", tmp_path / "in", "--prefix", tmp_path / "begun", *more).out
+        for more in ([], ["--workers", "2", "--device", "cpu"])
+    ]
+    wanted = Translator.load(finished_run, "cpu").translate(LINES, prefixes=begun)
+    assert found == ["".join(f"{t.text}\n" for t in wanted)] * 2
+    assert [line[: len(start)] for line, start in zip(found[0].splitlines(), begun, strict=True) if line] == [
+        start for source, start in zip(LINES, begun, strict=True) if source
+    ]
+    assert pellucid("translate", finished_run, "a b c", "--prefix", tmp_path / "begun").error.endswith("and "
+        f"`{tmp_path / 'begun'}` 6")  # fmt: skip
+    outcome = pellucid("translate", finished_run, "--prefix", "-")
+    assert outcome.error == "standard input (`-`) can be only one of --input and --prefix"
+    outcome = pellucid("translate", finished_run, "a", "--sample", "--prefix", tmp_path / "begun")
+    assert outcome.error == "`--prefix` means nothing with --sample"
+    (tmp_path / "begun").write_text("a b c d e f g h a b c d e f g\n", encoding="utf-8")
+    outcome = pellucid("translate", finished_run, "a", "--prefix", tmp_path / "begun")
+    assert outcome.error.endswith("has 15 tokens, and the translation of its line at most 12")
+    assert outcome.hint == "cut it, or set `--max-length`"
+
+
+def test_lengths_and_repetitions(pellucid: CommandLine, finished_run: Path) -> None:
+    line = "a a a a"
+    found = pellucid("translate", finished_run, line, "--min-length", 6, "--no-repeat-ngram", "2")
+    (wanted,) = Translator.load(finished_run, "cpu").translate([line], min_length=6, no_repeat_ngram=2)
+    assert found.out == f"{wanted.text}\n"
+    assert len(wanted.tokens) >= 6
+    outcome = pellucid("translate", finished_run, line, "--min-length", "-1")
+    assert outcome.error == "`min_length` (-1) must be a whole number from 0 to 1,048,576"
