@@ -61,9 +61,15 @@ def translate(
     segment: Segment = None,
     json: Annotated[bool, flag("a JSON object a line, with score, tokens, sentences, alternatives")] = False,
     sample: Annotated[bool, flag("draw translations instead of searching for the best")] = False,
+    mbr: Annotated[
+        int | None, optional("N", "draw N translations, and give the one most like all of them, by chrF", "none")
+    ] = None,
     temperature: Annotated[float | None, optional("X", "with --sample: below 1 sharper, above 1 flatter", "1")] = None,
     top_k: Annotated[int | None, optional("N", "with --sample: from the N most probable tokens", "all")] = None,
     top_p: Annotated[float | None, optional("X", "with --sample: from the fewest tokens of probability X", "1")] = None,
+    epsilon: Annotated[
+        float | None, optional("X", "with --sample: from the tokens of probability X or more, as in 0.02", "0")
+    ] = None,
     seed: Annotated[int | None, optional("N", "with --sample: decides the draws", "1")] = None,
     revision: Revision = None,
     ensemble: Members = (),
@@ -80,6 +86,7 @@ def translate(
     example: pellucid translate run --workers 2 < input.de > output.en
     example: pellucid translate run --engine ctranslate2 --dtype int8 < input.de > output.en
     example: pellucid translate run --ensemble run-2 run-3 < input.de > output.en
+    example: pellucid translate run --mbr 32 --epsilon 0.02 < input.de > output.en
     example: pellucid translate run --prefix begun.en < input.de > output.en
     example: pellucid translate m2m100_418M --src-lang de --tgt-lang fr < input.de > output.fr
     """
@@ -103,12 +110,14 @@ def translate(
         raise ConfigError(f"`--n-best {n_best}` needs --json: plain output has one line a sentence", "add --json")
     constraints = _given(min_length=min_length, no_repeat_ngram=no_repeat_ngram)
     searching = constraints | _given(beam_size=beam_size, n_best=n_best, length_penalty=length_penalty)
-    drawing = _given(temperature=temperature, top_k=top_k, top_p=top_p, seed=seed)
+    drawing = _given(temperature=temperature, top_k=top_k, top_p=top_p, epsilon=epsilon, seed=seed)
+    drawn = "--sample" if mbr is None else "--mbr"  # which draws, too
+    sample = sample or mbr is not None
     for name in (searching | _given(prefix=prefix)) if sample else drawing:
         option = f"--{name.replace('_', '-')}"
         if sample:
-            raise ConfigError(f"`{option}` means nothing with --sample", f"leave {option} out")
-        raise ConfigError(f"`{option}` means nothing without --sample", "add --sample, which draws translations")
+            raise ConfigError(f"`{option}` means nothing with {drawn}", f"leave {option} out")
+        raise ConfigError(f"`{option}` means nothing without --sample", "add --sample or --mbr, which draw translations")
     options = searching | _given(max_length=max_length, batch_tokens=batch_tokens, segment=segment)
     sampling = SamplingConfig(**drawing) if sample else None
 
@@ -129,12 +138,13 @@ def translate(
         notes, unknown = TextNotes(translator.text), UnknownShare(translator.tokenizers.source)
         settings = {
             **to_table(translator.decode), **options, "sampling": asdict(sampling) if sampling else None,
+            "mbr": mbr,
             "as_json": json, "text": to_table(notes.text),  # by which lines are cut
         }  # fmt: skip
         nothing: Any = "" if prefix is None else ("", "")
         command = partial(identity, "translate", translator, settings)
         with (
-            answering_by(workers, each, translator, load, {**options, "sampling": sampling}) as answered,
+            answering_by(workers, each, translator, load, {**options, "sampling": sampling, "mbr": mbr}) as answered,
             answering(
                 stream, source, command=command, nothing=(nothing, "null" if json else ""), workers=workers
             ) as answers,

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypedDict, Unpack, cast
 
 from pellucid.config import TASKS, DecodeConfig, ModelConfig, SamplingConfig, Task
+from pellucid.config.decode import MOST_SEED
 from pellucid.decoding.hypothesis import Hypothesis
 from pellucid.errors import ConfigError, DataError, argument, did_you_mean, shown
 from pellucid.tasks.languages import check_languages, codes_before_source, speaking, spoken_in
@@ -29,6 +30,8 @@ if TYPE_CHECKING:  # as in pellucid/tasks/task.py
     from pellucid.tracing.trace import Trace
     from pellucid.weights.folder import SavedModel
 
+MOST_DRAWS = 2**10
+"""The most translations of a line among which one is chosen: each is compared with each."""
 _BITS_OF_A_PLACE = 48  # lines of an input: above them stands the number of a piece in its line
 
 Engine = Literal["torch", "ctranslate2"]
@@ -364,7 +367,9 @@ class Translator(TextModel["Transformer"]):
         temperature: float | None = None,
         top_k: int | None = None,
         top_p: float | None = None,
+        epsilon: float | None = None,
         seed: int | None = None,
+        mbr: int | None = None,
         source_language: str | None = None,
         target_language: str | None = None,
         batch_tokens: int | None = None,
@@ -380,21 +385,36 @@ class Translator(TextModel["Transformer"]):
                 `config`.
             top_k: draws from so many most probable tokens; 0: from all.
             top_p: draws from the fewest tokens that together are so probable.
+            epsilon: draws from the tokens that the model gives this probability or more.
             seed: decides the draws; 1 where nothing says otherwise.
+            mbr: draws so many translations of each line, with `seed`, `seed` + 1 and so on, and returns the one that is
+                most like all of them: minimum Bayes risk, by chrF.
 
         Raises ConfigError and DecodingError for a value that cannot work.
         """
-        drawn = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "seed": seed}
+        drawn = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "epsilon": epsilon, "seed": seed}
         given: dict[str, Any] = {name: value for name, value in drawn.items() if value is not None}
         return self._drawn(
-            sources, 0, replace(config or SamplingConfig(), **given), max_length=max_length, segment=segment,
+            sources, 0, replace(config or SamplingConfig(), **given), mbr, max_length=max_length, segment=segment,
             source_language=source_language, target_language=target_language, batch_tokens=batch_tokens,
         )  # fmt: skip
 
     def _drawn(
-        self, sources: Sequence[str], before: int, sampling: SamplingConfig, **options: Unpack[TranslateOptions]
+        self,
+        sources: Sequence[str],
+        before: int,
+        sampling: SamplingConfig,
+        mbr: int | None = None,
+        **options: Unpack[TranslateOptions],
     ) -> list[Translation]:
-        """Returns one drawn translation of each line of a stream of which `before` lines came before."""
+        """Returns one drawn translation of each line of a stream of which `before` lines came before.
+
+        With `mbr` it is the one of so many draws that is most like all of them.
+        """
+        if mbr is not None and not 2 <= mbr <= MOST_DRAWS:
+            raise ConfigError(
+                f"`mbr` ({shown(mbr)}) must be from 2 to {MOST_DRAWS:,} draws", "16 to 64 are usual; each is a search"
+            )
         if options.pop("search", None) is not None:
             raise ConfigError("`search` looks for a translation, and `sampling` draws one", "leave one of them out")
         _check_unconstrained(options, "a drawn translation")
@@ -405,8 +425,18 @@ class Translator(TextModel["Transformer"]):
             of_line = [piece for s in line for piece in s.pieces]
             pieces += of_line
             places += [place + (number << _BITS_OF_A_PLACE) for number in range(len(of_line))]
-        found = iter(self._sampled(pieces, sampling, decode, places))
-        return [self._translation(line, [[[next(found)] for _ in s.pieces] for s in line], None) for line in lines]
+        draws = []
+        for number in range(mbr or 1):
+            seeded = replace(sampling, seed=(sampling.seed + number) % MOST_SEED) if mbr else sampling
+            found = iter(self._sampled(pieces, seeded, decode, places))
+            draws.append(
+                [self._translation(line, [[[next(found)] for _ in s.pieces] for s in line], None) for line in lines]
+            )
+        if mbr is None:
+            return draws[0]
+        from pellucid.evaluation.consensus import most_like_all
+
+        return [of_line[most_like_all([drawn.text for drawn in of_line])] for of_line in zip(*draws, strict=True)]
 
     def answer(
         self,
@@ -414,6 +444,7 @@ class Translator(TextModel["Transformer"]):
         place: int,
         *,
         sampling: SamplingConfig | None = None,
+        mbr: int | None = None,
         prefixed: bool = False,
         **options: Unpack[TranslateOptions],
     ) -> list[Translation]:
@@ -427,7 +458,7 @@ class Translator(TextModel["Transformer"]):
         texts = cast(Sequence[str], lines)
         if sampling is None:
             return self.translate(texts, **options)
-        return self._drawn(texts, place, sampling, **options)
+        return self._drawn(texts, place, sampling, mbr, **options)
 
     def stream(
         self, lines: Iterable[str], *, sampling: SamplingConfig | None = None, **options: Unpack[TranslateOptions]

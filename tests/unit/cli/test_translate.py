@@ -387,3 +387,14 @@ def test_lengths_and_repetitions(pellucid: CommandLine, finished_run: Path) -> N
     assert len(wanted.tokens) >= 6
     outcome = pellucid("translate", finished_run, line, "--min-length", "-1")
     assert outcome.error == "`min_length` (-1) must be a whole number from 0 to 1,048,576"
+
+
+def test_of_many_draws_one(pellucid: CommandLine, finished_run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    wanted = Translator.load(finished_run, "cpu").sample(LINES, mbr=4, epsilon=0.05, seed=3)
+    for workers in ("1", "2"):
+        give(monkeypatch, "".join(f"{line}\n" for line in LINES).encode())
+        options = ["--mbr", "4", "--epsilon", "0.05", "--seed", "3", "--workers", workers, "--device", "cpu"]
+        assert pellucid("translate", finished_run, *options).out == "".join(f"{t.text}\n" for t in wanted)
+    outcome = pellucid("translate", finished_run, "a", "--mbr", "4", "--beam-size", "2")
+    assert outcome.error == "`--beam-size` means nothing with --mbr"
+    assert pellucid("translate", finished_run, "a", "--mbr", "1").error == "`mbr` (1) must be from 2 to 1,024 draws"
