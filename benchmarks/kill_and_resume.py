@@ -1,6 +1,7 @@
 """Claim: killed at any moment, in any phase, the same command ends in the same bytes.
 
     python benchmarks/kill_and_resume.py --kills 25 > kills.json
+    python benchmarks/kill_and_resume.py --kills 20 --ranks 2 > kills-of-ranks.json
 
 A small training on two corpora of dates, with dropout, accumulation, subwords drawn anew each epoch, a moving average
 and an average of checkpoints, runs once undisturbed. Then the same command is given again and again, and its process is
@@ -8,6 +9,9 @@ killed (SIGKILL): each time a phase is chosen that has had the fewest kills so f
 phase was hit is read off what the dead process has left. Whenever a run comes to its end, its files are compared byte
 for byte with those of the undisturbed one, its metrics line by line (but for times), and another run is begun, until
 there were so many kills and the last run is finished. Exit status 1 where anything differs.
+
+With `--ranks N` the command starts N processes that train together, and each kill hits one of them or the launcher, by
+chance; what is left then ends by itself, which is waited for. (Linux alone: the processes are found in /proc.)
 """
 
 import argparse
@@ -16,6 +20,7 @@ import json
 import os
 import random
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -49,6 +54,10 @@ QUICK = {"data.vocab_size": 400, "model.d_model": 16, "model.d_ff": 32, "train.s
 PAIRS, QUICK_PAIRS = 20_000, 600
 TIMING = ("seconds", "tokens_per_second")
 MODEL_FILES = ("model.safetensors", "config.json", "README.md", "recipe.toml", "tokenizer.model")
+RANKS = "ranks_"
+"""Begins the names of what the metrics say of single ranks: times and memory."""
+MOST_TO_END = 60.0
+"""Seconds after which a job is over of which one process was killed."""
 POLL = 0.002
 """Seconds between two looks at what a process has written."""
 
@@ -58,11 +67,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--kills", type=positive, default=25)
     parser.add_argument("--seed", type=int, default=1, help="decides phases and moments")
+    parser.add_argument("--ranks", type=positive, default=1, help="processes that train together")
     parser.add_argument("--limit", type=float, default=300.0, help="seconds that one process may take")
     parser.add_argument("--quick", action="store_true", help="a smaller model and corpus")
     options = parser.parse_args(argv)
     with tempfile.TemporaryDirectory(prefix="kill-and-resume-") as name:
-        trial = Trial(Path(name), options.quick, options.limit, random.Random(options.seed))
+        trial = Trial(Path(name), options.quick, options.limit, random.Random(options.seed), options.ranks)
         found = trial.run(options.kills)
     print_json(circumstances(__file__, argv) | found)
     return 0 if found["equal_bytes"] and found["equal_metrics"] else 1
@@ -76,6 +86,7 @@ class Trial:
     quick: bool
     limit: float
     random: random.Random
+    ranks: int = 1
     kills: list[dict[str, Any]] = field(default_factory=list)
     durations: dict[str, float] = field(default_factory=dict)
     """How long the undisturbed run was in each phase, at most: within that the moment is drawn."""
@@ -146,24 +157,40 @@ class Trial:
 
     def _start(self, run: Path, target: str | None) -> bool:
         """Gives the command once; kills it in the target phase. Returns whether it came to its end."""
-        started = time.perf_counter()
+        started, victim = time.perf_counter(), ""
         with self._process(run) as process:
             while process.poll() is None:
                 self._check_time(process, started)
                 if target and phase_of(run, said(run), self.settings) == target:
                     time.sleep(self.random.uniform(0, self.durations.get(target, 0.0)))
-                    process.kill()
+                    victim = self._kill_one(process)
                     break
                 time.sleep(POLL)
             process.wait()
         if process.returncode == 0:
             return True
-        if process.returncode != -9:
+        if not victim or process.returncode != (1 if victim.startswith("rank") else -9):
             raise SystemExit(f"status {process.returncode}:\n{said(run)}")
         hit = {"phase": phase_of(run, said(run), self.settings), "step": last_step(run), "aimed_at": target}
+        if self.ranks > 1:
+            hit["killed"] = victim
         self.kills.append(hit)
         say(f"kill {len(self.kills)}: {hit['phase']} (step {hit['step']})")
         return False
+
+    def _kill_one(self, process: subprocess.Popen[bytes]) -> str:
+        """Kills the process, or one of the ranks that it has started; waits for the end of all; says which it was."""
+        ranks, killed = started_by(process.pid), time.perf_counter()
+        names = ["launcher", *(f"rank {rank}" for rank in range(len(ranks)))] if self.ranks > 1 else ["process"]
+        victim = self.random.randrange(len(names))
+        with contextlib.suppress(ProcessLookupError):
+            os.kill([process.pid, *ranks][victim], signal.SIGKILL)
+        process.wait()
+        while any(map(is_running, ranks)):
+            if time.perf_counter() - killed > MOST_TO_END:
+                raise SystemExit(f"ranks run on {MOST_TO_END} s after the end of {names[victim]}")
+            time.sleep(POLL)
+        return names[victim]
 
     @contextlib.contextmanager
     def _process(self, run: Path) -> Iterator[subprocess.Popen[bytes]]:
@@ -171,6 +198,7 @@ class Trial:
         texts = [part for name in "ab" for part in ("--src", f"{name}.written", "--tgt", f"{name}.iso")]
         settings = [part for key, value in self.settings.items() for part in ("--set", f"{key}={value}")]
         command = [sys.executable, "-m", "pellucid", "train", *texts, "--out", run.name, *settings, "--device", "cpu"]
+        command += ["--ranks", str(self.ranks)] if self.ranks > 1 else []
         environment = os.environ | {"OMP_NUM_THREADS": "1"}
         with run.with_suffix(".said").open("wb") as stderr:
             process = subprocess.Popen(command, cwd=self.folder, env=environment, stderr=stderr, stdout=stderr)
@@ -196,7 +224,8 @@ class Outcome:
     def of(cls, run: Path) -> "Outcome":
         """Reads a run folder."""
         lines = (run / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
-        metrics = [{k: v for k, v in json.loads(line).items() if k not in TIMING} for line in lines]
+        tables = [json.loads(line) for line in lines]
+        metrics = [{k: v for k, v in t.items() if k not in TIMING and not k.startswith(RANKS)} for t in tables]
         return cls({name: (run / name).read_bytes() for name in MODEL_FILES}, metrics)
 
     def differences(self, other: "Outcome") -> list[str]:
@@ -204,6 +233,20 @@ class Outcome:
         return [name for name in MODEL_FILES if self.files[name] != other.files[name]] + (
             [] if self.metrics == other.metrics else ["metrics"]
         )
+
+
+def started_by(pid: int) -> list[int]:
+    """The processes that a process has started, in their order."""
+    with contextlib.suppress(OSError):
+        return sorted(map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split()))
+    return []
+
+
+def is_running(pid: int) -> bool:
+    """Whether a process runs; not one that is dead and waits for its parent."""
+    with contextlib.suppress(OSError):
+        return Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()[0] != "Z"
+    return False
 
 
 def phase_of(run: Path, said: str, settings: dict[str, Any]) -> str:

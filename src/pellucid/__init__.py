@@ -13,7 +13,6 @@ the three together.
 """
 
 from importlib import import_module
-from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -59,6 +58,9 @@ if TYPE_CHECKING:
     from pellucid.evaluation.label_scores import LabelScores as LabelScores
     from pellucid.evaluation.scores import Scores as Scores
     from pellucid.evaluation.text_scores import TextScores as TextScores
+    from pellucid.examining.examine import examine as examine
+    from pellucid.examining.resume import verify_resume as verify_resume
+    from pellucid.examining.subject import ModelCheck as ModelCheck
     from pellucid.model.attention import MultiHeadAttention as MultiHeadAttention
     from pellucid.model.attention import attention as attention
     from pellucid.model.attention import attention_weights as attention_weights
@@ -139,20 +141,21 @@ if TYPE_CHECKING:
 __all__ = [
     "Ablation", "AddedPositions", "Alignments", "Attribution", "Batch", "BatchOrder", "Check", "CheckpointError",
     "CheckpointEvent", "Classification", "Classifier", "ConfigError", "Contributions", "CrossEntropy", "DataConfig",
-    "DataError", "DecodeConfig", "Decoder", "DecoderCache", "DecoderLayer", "DecoderOnly", "DecodingError", "Distances",
-    "Dropout", "Embeddings", "Encoder", "EncoderLayer", "EncoderOnly", "EndEvent",
-    "EnsembleTranslator", "FeedForward", "Found", "Generation",
-    "Hypothesis", "Interrupted", "LabelScores", "LanguageModel", "LayerCache", "LearnedPositions", "Lens", "Linear",
-    "Losses", "ModelConfig", "MultiHeadAttention", "Parts", "PellucidError", "Plan", "Proof", "RDrop", "Recipe",
-    "RelativePositions", "RotaryPositions", "Run", "RunResult", "SamplingConfig", "Scored", "Scores", "Search",
-    "Sentence", "SequenceClassifier", "SinusoidalPositions", "StepEvent", "StepModel", "Steps", "TextModel",
-    "TextScores", "Token", "Tokenizer", "Tokenizers", "Trace", "TrainConfig", "Transformer", "Translation",
-    "Translator", "TutorialOptions", "ValidationEvent", "View", "ablate", "align", "attention", "attention_weights",
-    "attribute", "beam_search", "build_model", "causal_mask", "contributions", "convert", "doctor", "evaluate",
-    "greedy_search", "learning_rate", "lens", "load_trace", "make_batch", "padding_mask", "plan", "plot_masks",
-    "plot_positions", "plot_run", "plot_schedule", "plot_smoothing", "positions_of", "projected_cross_entropy",
-    "read_lines", "read_pairs", "rotate", "rotation", "sinusoids", "smoothed_cross_entropy", "trace",
-    "trace_from_weights", "trace_hugging_face", "train", "train_tokenizer", "view", "weights",
+    "DataError", "DecodeConfig", "Decoder", "DecoderCache", "DecoderLayer", "DecoderOnly", "DecodingError",
+    "Distances", "Dropout", "Embeddings", "Encoder", "EncoderLayer", "EncoderOnly", "EndEvent",
+    "EnsembleTranslator", "FeedForward", "Found",
+    "Generation", "Hypothesis", "Interrupted", "LabelScores", "LanguageModel", "LayerCache", "LearnedPositions",
+    "Lens", "Linear", "Losses", "ModelCheck", "ModelConfig", "MultiHeadAttention", "Parts", "PellucidError", "Plan",
+    "Proof", "RDrop", "Recipe", "RelativePositions", "RotaryPositions", "Run", "RunResult", "SamplingConfig", "Scored",
+    "Scores", "Search", "Sentence", "SequenceClassifier", "SinusoidalPositions", "StepEvent", "StepModel", "Steps",
+    "TextModel", "TextScores", "Token", "Tokenizer", "Tokenizers", "Trace", "TrainConfig", "Transformer",
+    "Translation", "Translator", "TutorialOptions", "ValidationEvent", "View", "ablate", "align", "attention",
+    "attention_weights", "attribute", "beam_search", "build_model", "causal_mask", "contributions", "convert",
+    "doctor", "evaluate", "examine", "greedy_search", "learning_rate", "lens", "load_trace", "make_batch",
+    "padding_mask", "plan", "plot_masks", "plot_positions", "plot_run", "plot_schedule", "plot_smoothing",
+    "positions_of", "projected_cross_entropy", "read_lines", "read_pairs", "rotate", "rotation", "sinusoids",
+    "smoothed_cross_entropy", "trace", "trace_from_weights", "trace_hugging_face", "train", "train_tokenizer",
+    "verify_resume", "view", "weights",
 ]  # fmt: skip
 
 _HOMES = {
@@ -198,6 +201,7 @@ _HOMES = {
     "Lens": "pellucid.analysis.lens",
     "Linear": "pellucid.model.fast.linear",
     "Losses": "pellucid.training.loss",
+    "ModelCheck": "pellucid.examining.subject",
     "ModelConfig": "pellucid.config",
     "MultiHeadAttention": "pellucid.model.attention",
     "Parts": "pellucid.model.parts",
@@ -245,6 +249,7 @@ _HOMES = {
     "convert": "pellucid.conversion.convert",
     "doctor": "pellucid.data.doctor",
     "evaluate": "pellucid.tasks.evaluate",
+    "examine": "pellucid.examining.examine",
     "greedy_search": "pellucid.decoding.beam",
     "learning_rate": "pellucid.training.schedule",
     "lens": "pellucid.analysis.lens",
@@ -270,6 +275,7 @@ _HOMES = {
     "trace_hugging_face": "pellucid.tracing.foreign",
     "train": "pellucid.run.run",
     "train_tokenizer": "pellucid.text.tokenizer_training",
+    "verify_resume": "pellucid.examining.resume",
     "view": "pellucid.views.view",
 }
 """The module of each public name, but for `weights`, which is one itself."""
@@ -279,6 +285,8 @@ if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> Any:
         if name == "__version__":
+            from importlib.metadata import version  # not at the top: it takes half of the time of `import pellucid`
+
             return version("pellucid")
         if name == "weights":
             return import_module("pellucid.weights")

@@ -7,6 +7,16 @@ M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
 ONE_GIGABYTE, MOST_MAPPED = 1 << 30, 32 << 20
 
 
+def most_memory() -> int:
+    """Returns the most bytes of memory that this process has had so far; 0 where the system does not count them."""
+    try:
+        import resource
+    except ModuleNotFoundError:  # Windows
+        return 0
+    # Kilobytes, but on a Mac.
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+
+
 def keep_freed_memory() -> bool:
     """Has glibc keep freed blocks for the next allocation instead of handing each large one back to the kernel.
 

@@ -27,7 +27,7 @@ ORDER = (
     ("views",),
     ("conversion", "demo", "distillation"),
     ("engines",),
-    ("measuring",),
+    ("examining", "measuring"),
     ("cli",),
 )
 NEVER = {"decoding": {"text"}, "data": {"model"}}
@@ -47,8 +47,12 @@ WEIGHTS = Path("weights/__init__.py")
 _PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 
 
+IMPORTED_AS = {"pyyaml": "yaml"}
+
+
 def _import_names(requirements: list[str]) -> set[str]:
-    return {re.split(r"[^\w.-]", requirement)[0].replace("-", "_") for requirement in requirements}
+    names = {re.split(r"[^\w.-]", requirement)[0].replace("-", "_") for requirement in requirements}
+    return {IMPORTED_AS.get(name, name) for name in names}
 
 
 REQUIRED = _import_names(_PROJECT["dependencies"])

@@ -33,8 +33,8 @@ MEMORY = 3 << 30
 SECONDS = 60
 
 VERBS = (
-    "train", "doctor", "translate", "classify", "generate", "score", "evaluate", "inspect", "plot", "heads", "align",
-    "recipes", "info", "average", "convert", "xyzzy", "",
+    "train", "doctor", "clean", "translate", "classify", "generate", "score", "evaluate", "inspect", "plot", "heads",
+    "align", "recipes", "info", "average", "convert", "xyzzy", "",
 )  # fmt: skip
 """All but demo, which trains for a minute."""
 

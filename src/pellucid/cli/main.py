@@ -8,7 +8,6 @@ import time
 import warnings
 from collections.abc import Sequence
 from functools import partial
-from importlib.metadata import version
 from pathlib import Path
 
 from pellucid.cli.standard_streams import StandardOutputError, lose_standard_output, standard_streams
@@ -19,6 +18,9 @@ from pellucid.training.interrupts import Interrupted
 
 STARTED = time.perf_counter()
 """About when the process began, from which a time budget counts."""
+
+COMMAND: list[str] = []
+"""The words of the command, for one that starts itself in other processes."""
 
 USAGE = """usage: pellucid VERB [OPTIONS]
 
@@ -39,6 +41,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     0; 2 for a user's mistake; 1 for a failure; 130, 143 and 129 after SIGINT, SIGTERM and SIGHUP.
     """
     args = list(sys.argv[1:] if argv is None else argv)
+    COMMAND[:] = args
     with standard_streams(), stop_signals():
         return _run_to_the_end(args)
 
@@ -110,6 +113,8 @@ def _dispatch(args: list[str]) -> int:
         print(fitted(USAGE.format(verbs="\n".join(f"  {verb:<10} {text}" for verb, text in VERBS.items())), 13), end="")
         return 0 if args else 2
     if args[0] == "--version":
+        from importlib.metadata import version
+
         print(f"pellucid {version('pellucid')}")
         return 0
     if args[0] == "--completion":

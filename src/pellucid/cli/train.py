@@ -4,8 +4,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
-from pellucid.cli.main import STARTED
+from pellucid.cli.main import COMMAND, STARTED
 from pellucid.cli.options import RECIPES, Device, Settings, SourceLanguage, TargetLanguage, flag, optional
+from pellucid.cli.ranks import is_restarted, one_voice, start_ranks, starts_ranks
 from pellucid.cli.texts import DataDir, OnBadUtf8, Sources, Targets, ValidSource, ValidTarget
 
 if TYPE_CHECKING:
@@ -37,12 +38,17 @@ def train(
     set: Settings = (),
     fresh: Annotated[bool, flag("start over: remove an earlier run from the folder")] = False,
     device: Device = "auto",
+    ranks: Annotated[int, optional("N", "processes that train together on this machine, started by torchrun", "1")] = 0,
+    max_restarts: Annotated[
+        int, optional("N", "where a rank fails, go on from the last checkpoint, so many times", "0")
+    ] = 0,
 ) -> int:
     """Train a translator into a run folder. The same command resumes, or --out alone; on a finished run it says so.
 
     example: pellucid train --src train.de --tgt train.en --out run
     example: pellucid train --src train.de --tgt train.en --out run --budget 15m
     example: pellucid train multi30k-de-en --data-dir data --out run --set train.steps=500
+    example: pellucid train --src train.de --tgt train.en --out run --ranks 2
     example: pellucid train --init-from run --src new.de --tgt new.en --out tuned --set train.steps=2000
     example: pellucid train --init-from nllb --src-lang deu_Latn --tgt-lang fra_Latn --src a.de --tgt a.fr --out tuned
     """
@@ -55,21 +61,28 @@ def train(
     from pellucid.run.run import Run
 
     _check(out, budget, plan)
-    _check_recipe(recipe, src, tgt)
-    named = any((recipe != "default", set, src, tgt, valid_src, valid_tgt, on_bad_utf8, init_from, budget))
-    loaded = None if named else RunFolder(Path(out)).recipe
-    if loaded is None:
-        loaded = Recipe.load(recipe, [*set, *([f'data.on_bad_utf8="{on_bad_utf8}"'] if on_bad_utf8 else [])])
-        data = with_texts(loaded.data, src=src, tgt=tgt, valid_src=valid_src, valid_tgt=valid_tgt)
-        loaded = replace(loaded, data=data)
-    options: dict[str, Any] = {
-        "overrides": set, "data_dir": data_dir, "offline": offline, "init_from": init_from, "device": device,
-        "source_language": src_lang, "target_language": tgt_lang,
-    }  # fmt: skip
-    if plan:
-        print(Run(loaded, None, budget=budget, quiet=True, **options).plan)
-    else:
-        say_result(out, Run(loaded, out, budget=budget, started=STARTED, fresh=fresh, **options).train())
+    if starts_ranks(ranks, max_restarts) and not plan:
+        return start_ranks(COMMAND, ranks, max_restarts)
+    with one_voice():
+        _check_recipe(recipe, src, tgt)
+        named = any((recipe != "default", set, src, tgt, valid_src, valid_tgt, on_bad_utf8, init_from, budget))
+        loaded = None if named else RunFolder(Path(out)).recipe
+        if loaded is None:
+            loaded = Recipe.load(recipe, [*set, *([f'data.on_bad_utf8="{on_bad_utf8}"'] if on_bad_utf8 else [])])
+            data = with_texts(loaded.data, src=src, tgt=tgt, valid_src=valid_src, valid_tgt=valid_tgt)
+            loaded = replace(loaded, data=data)
+        options: dict[str, Any] = {
+            "overrides": set, "data_dir": data_dir, "offline": offline, "init_from": init_from, "device": device,
+            "source_language": src_lang, "target_language": tgt_lang,
+        }  # fmt: skip
+        if plan:
+            print(Run(loaded, None, budget=budget, quiet=True, **options).plan)
+        else:
+            fresh = fresh and not is_restarted()
+            run = Run(loaded, out, budget=budget, started=STARTED, fresh=fresh, **options)
+            result = run.train()
+            if run.ranks.is_first:
+                say_result(out, result)
     return 0
 
 

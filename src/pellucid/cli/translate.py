@@ -1,6 +1,6 @@
 """`pellucid translate`."""
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from pellucid.cli.options import (
     BeamSize,
@@ -27,12 +27,6 @@ from pellucid.cli.options import (
     optional,
     prepare_process,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from pellucid.tasks.translator import Translation
-    from pellucid.text.training_text import TrainingText
 
 
 def translate(
@@ -78,8 +72,23 @@ def translate(
     dtype: EngineDtype = None,
     threads: ThreadsOfAWorker = None,
     workers: Workers = 1,
+    input_dir: Annotated[
+        str | None, optional("DIR", "a folder of texts, in place of --input: plain, gzip, Zstandard, Parquet", "none")
+    ] = None,
+    output_dir: Annotated[
+        str | None, optional("DIR", "with --input-dir: where a file of the same name is written for each", "none")
+    ] = None,
+    worker: Annotated[
+        str | None, optional("I/N", "with --input-dir: only every Nth file from the Ith, for a scheduler", "all files")
+    ] = None,
+    column: Annotated[
+        str | None, optional("NAME", "with --input-dir: of Parquet files the column to translate", "the only text")
+    ] = None,
+    ray: Annotated[
+        str | None, optional("ADDRESS", "with --input-dir: by Ray, --workers actors; local starts one here", "without")
+    ] = None,
 ) -> int:
-    """Translate a text, or the lines of a file: as many lines come out as went in, in their order.
+    """Translate a text, the lines of a file, or a folder of files: as many lines come out as went in, in their order.
 
     example: pellucid translate run "Ein Hund läuft."
     example: pellucid translate run < input.de > output.en
@@ -88,22 +97,21 @@ def translate(
     example: pellucid translate run --ensemble run-2 run-3 < input.de > output.en
     example: pellucid translate run --mbr 32 --epsilon 0.02 < input.de > output.en
     example: pellucid translate run --prefix begun.en < input.de > output.en
+    example: pellucid translate run --input-dir german --output-dir english --workers 4
     example: pellucid translate m2m100_418M --src-lang de --tgt-lang fr < input.de > output.fr
     """
     import sys
     import warnings
     from contextlib import ExitStack
-    from dataclasses import asdict
-    from functools import partial
-    from json import dumps
 
+    from pellucid.cli.text_notes import TextNotes
     from pellucid.config import SamplingConfig
-    from pellucid.config.tables import to_table
     from pellucid.errors import ConfigError, DataError
     from pellucid.streams.source import PairSource
-    from pellucid.streams.streams import Stream, answering, identity, opened, text_stream
+    from pellucid.streams.streams import Stream, answering, opened, text_stream
+    from pellucid.streams.translating import Translating
     from pellucid.streams.workers import answering_by
-    from pellucid.tasks.translator import LongText, Translator
+    from pellucid.tasks.translator import LongText
     from pellucid.text.tokenizer import UnknownShare
 
     if (n_best or 1) > 1 and not json:
@@ -117,11 +125,34 @@ def translate(
         option = f"--{name.replace('_', '-')}"
         if sample:
             raise ConfigError(f"`{option}` means nothing with {drawn}", f"leave {option} out")
-        raise ConfigError(f"`{option}` means nothing without --sample", "add --sample or --mbr, which draw translations")
+        raise ConfigError(f"`{option}` means nothing without --sample", "add --sample, which draws translations")
     options = searching | _given(max_length=max_length, batch_tokens=batch_tokens, segment=segment)
+    options |= _given(mbr=mbr) | ({} if prefix is None else {"prefixed": True})
     sampling = SamplingConfig(**drawing) if sample else None
 
-    model = at_revision(model, revision)
+    translating = Translating(
+        model=at_revision(model, revision),
+        loading={"device": device, "dtype": dtype, "source_language": src_lang, "target_language": tgt_lang}
+        | on_engine(engine, threads)
+        | {"ensemble": ensemble},
+        options=options, sampling=sampling, as_json=json,
+    )  # fmt: skip
+    if input_dir is not None or output_dir is not None:
+        for name, value in {"TEXT": text, "--input": input, "--output": output, "--prefix": prefix}.items():
+            if value not in (None, "-"):
+                raise ConfigError(f"{name} is given, and a folder by `--input-dir`", "leave one of them out")
+        if input_dir is None or output_dir is None:
+            here, lacks = ("input", "output") if output_dir is None else ("output", "input")
+            raise ConfigError(f"`--{here}-dir` needs --{lacks}-dir", f"name the folder of the {lacks}s")
+        from pellucid.cli.translated_folder import translate_folder
+        from pellucid.streams.bulk import BulkTranslation
+
+        bulk = BulkTranslation(translating, input_dir, output_dir, column, on_bad_utf8, fresh)
+        return translate_folder(bulk, engine, threads, workers, worker, ray)
+    for name, value in {"worker": worker, "column": column, "ray": ray}.items():
+        if value is not None:
+            raise ConfigError(f"`--{name} {value}` is for folders", "give --input-dir and --output-dir")
+
     stream = text_stream(text, input, output, on_bad_utf8, fresh)
     each = prepare_process(threads, workers, engine)
     if prefix == "-" and text is None and input == "-":
@@ -130,68 +161,22 @@ def translate(
         source: Any = stack.enter_context(opened(stream))
         if prefix is not None:
             source = PairSource(source, stack.enter_context(opened(Stream(prefix, output, on_bad_utf8))))
-            options["prefixed"] = True
         warnings.simplefilter("ignore", LongText)  # it is said once, at the end
-        how = on_engine(engine, threads) | {"ensemble": ensemble}
-        load = partial(Translator.load, model, device, dtype, src_lang, tgt_lang, **how)
-        translator = load()
+        translator = translating.load()
         notes, unknown = TextNotes(translator.text), UnknownShare(translator.tokenizers.source)
-        settings = {
-            **to_table(translator.decode), **options, "sampling": asdict(sampling) if sampling else None,
-            "mbr": mbr,
-            "as_json": json, "text": to_table(notes.text),  # by which lines are cut
-        }  # fmt: skip
-        nothing: Any = "" if prefix is None else ("", "")
-        command = partial(identity, "translate", translator, settings)
+        nothing: Any = translating.nothing if prefix is None else (("", ""), translating.nothing[1])
         with (
-            answering_by(workers, each, translator, load, {**options, "sampling": sampling, "mbr": mbr}) as answered,
+            answering_by(workers, each, translator, translating.load, translating.answering) as answered,
             answering(
-                stream, source, command=command, nothing=(nothing, "null" if json else ""), workers=workers
+                stream, source, command=lambda: translating.identity(translator), nothing=nothing, workers=workers,
             ) as answers,
-        ):
+        ):  # fmt: skip
             for found in answered(unknown.passing(answers), answers.is_ready):
                 notes.add(found)
-                answers.write(dumps(t.to_json(), ensure_ascii=False) if json else t.text for t in found)
+                answers.write(translating.line(each) for each in found)
     for note in notes.lines():
         print(f"note: {note}", file=sys.stderr)
     return 0
-
-
-class TextNotes:
-    """Counts, over all of a stream, the lines and sentences that are longer than what the model was trained on."""
-
-    def __init__(self, text: "TrainingText | None") -> None:
-        """Takes what the model's training lines were; None: not known, and nothing is said."""
-        from pellucid.text.training_text import TrainingText
-
-        self.text: TrainingText = text or TrainingText()
-        self.cut: int = 0
-        self.too_long: int = 0
-        self.longest: int = 0
-
-    def add(self, found: "Iterable[Translation]") -> None:
-        """Takes the translations of some lines into account."""
-        for translation in found:
-            lengths = [sentence.length for sentence in translation.sentences]
-            self.cut += len(lengths) > 1 and self.text.is_too_long(sum(lengths))
-            self.too_long += sum(map(self.text.is_too_long, lengths))
-            self.longest = max([self.longest, *lengths])
-
-    def lines(self) -> list[str]:
-        """Returns what there is to say at the end, a line each."""
-        from pellucid.tasks.translator import too_long_text
-
-        found = []
-        if self.cut:
-            are = "line is" if self.cut == 1 else "lines are"
-            found.append(
-                f"{self.cut:,} {are} longer than nearly all that the model was trained on: the sentences in "
-                f"{'it' if self.cut == 1 else 'them'} were translated one by one (--json shows them, --segment off "
-                "leaves lines whole)"
-            )
-        if self.too_long:
-            found.append(too_long_text(self.too_long, self.longest, self.text))
-        return found
 
 
 def _given(**options: Any) -> dict[str, Any]:

@@ -20,7 +20,10 @@ class TrainConfig(Settings):
     batch_tokens: int = BATCH_TOKENS
     """Target (or source, if longer) tokens of a batch, padding included."""
     accumulate: int = 1
-    """Batches whose gradients make one step."""
+    """Batches whose gradients make one step, on each of the processes that train together."""
+    recompute: bool = False
+    """Keep only what goes into each layer for the backward pass, and compute the rest there once more: a third more
+    arithmetic for a part of the memory, and the same gradients."""
     learning_rate: float | None = None
     """The highest learning rate; None: the paper's (d_model * warmup_steps)^-0.5."""
     warmup_steps: int = 4000

@@ -18,10 +18,15 @@ _WINDOWS = {0x20AC: 0x80, 0x201A: 0x82, 0x0192: 0x83, 0x201E: 0x84, 0x2026: 0x85
             0x02C6: 0x88, 0x2030: 0x89, 0x0160: 0x8A, 0x2039: 0x8B, 0x0152: 0x8C, 0x017D: 0x8E, 0x2018: 0x91,
             0x2019: 0x92, 0x201C: 0x93, 0x201D: 0x94, 0x2022: 0x95, 0x2013: 0x96, 0x2014: 0x97, 0x02DC: 0x98,
             0x2122: 0x99, 0x0161: 0x9A, 0x203A: 0x9B, 0x0153: 0x9C, 0x017E: 0x9E, 0x0178: 0x9F}  # fmt: skip
+_BEHIND = f"[\x80-\xbf{''.join(map(chr, _WINDOWS))}]"
 # The first two bytes of a longer sequence, as misread characters.
-_POSSIBLE = re.compile(f"[Â-ô][\x80-\xbf{''.join(map(chr, _WINDOWS))}]")
+_POSSIBLE = re.compile(f"[Â-ô]{_BEHIND}")
 # Sequences that no language writes, whatever else stands in the line: no quotation mark after a capital is among them.
-_CERTAIN = re.compile("Ã[\x80-\x9f¡-ª¬-º¼-¿ƒŠŒŽšœžŸ€‰†‡ˆ]|â€[\x9c\x9d™œž¢¦“”]|Â[°©®«·²³£§´±º½¼¾]")
+# Nor are three characters of Korean in a row, or four Cyrillic letters, anything else.
+_CERTAIN = re.compile(
+    "Ã[\x80-\x9f¡-ª¬-º¼-¿ƒŠŒŽšœžŸ€‰†‡ˆ]|â€[\x9c\x9d™œž¢¦“”]|Â[°©®«·²³£§´±º½¼¾]"
+    f"|(?:[à-ï]{_BEHIND}{{2}}){{3}}|(?:[Â-ß]{_BEHIND}){{4}}"
+)
 # A space that does not break before » or ! is French, and after é the two would read as one Chinese character.
 _FRENCH = re.compile("\xa0(?=[»!?:;])|(?<=«)\xa0")
 

@@ -10,20 +10,23 @@ from typing import Literal
 
 from pellucid.config import DataConfig, Recipe
 from pellucid.data.faults import ADVICE, TITLES, Fault, Finding
-from pellucid.data.health import HeldOut, Inspection, inspect
+from pellucid.data.health import Inspection, inspect
+from pellucid.data.judging import HeldOut, Judge
 from pellucid.data.locate import locate, with_texts
 from pellucid.data.parallel import ParallelText, held_out_text, parallel_texts
 from pellucid.data.prepare import held_out_sources
+from pellucid.data.survey import survey
 from pellucid.errors import DataError
 
-Level = Literal["ok", "note", "BAD"]
+Level = Literal["ok", "note", "BAD", "n/a"]
 GREEN, YELLOW, RED, PLAIN = "\x1b[32m", "\x1b[33m", "\x1b[31m", "\x1b[0m"
-COLOURS: dict[Level, str] = {"ok": GREEN, "note": YELLOW, "BAD": RED}
+COLOURS: dict[Level, str] = {"ok": GREEN, "note": YELLOW, "BAD": RED, "n/a": PLAIN}
 INDENT = " " * 5
 
 SPOILS: Mapping[Fault, float] = {
     "lines": 0.0, "shift": 0.0, "utf8": 0.01, "mojibake": 0.01, "lost": 0.01, "empty": 0.1, "too_long": 0.1,
-    "copy": 0.1, "duplicate": 0.5, "valid": 0.01, "test": 0.01,
+    "copy": 0.1, "duplicate": 0.5, "valid": 0.01, "test": 0.01, "near_duplicate": 0.5, "script": 0.05, "language": 0.05,
+    "ratio": 0.05, "long_word": 0.05, "letters": 0.1, "repetition": 0.05, "markup": 0.1, "address": 0.1, "numbers": 0.1,
 }  # fmt: skip
 """A larger part than this of the pairs, or of the sentences held out, spoils a training or what it is measured by. What
 is not named here does not, however often it occurs."""
@@ -34,6 +37,7 @@ class Check:
     """A line of the report: what was looked at, what was found, and how bad that is.
 
     "ok": nothing was found. "note": worth knowing. "BAD": it stops a training, or spoils it.
+    "n/a", of a model: there is nothing to look at.
     """
 
     level: Level
@@ -87,26 +91,35 @@ def doctor(
     data = with_texts(
         loaded.data, src=src, tgt=tgt, valid_src=valid_src, valid_tgt=valid_tgt, test_src=test_src, test_tgt=test_tgt
     )
-    return list(check_corpus(locate(data, data_dir)))
+    return list(check_corpus(locate(data, data_dir), labelled=loaded.task == "classify"))
 
 
-def check_corpus(data: DataConfig) -> Iterator[Check]:
+def check_corpus(data: DataConfig, labelled: bool = False) -> Iterator[Check]:
     """Yields the checks of the training texts and, where one is given, of the validation text.
+
+    Args:
+        labelled: whether the targets are labels.
 
     Raises ConfigError where a text is not named.
     """
     valid = held_out_text(data, "valid")
-    yield from _checks(parallel_texts(data), data, lambda: held_out_sources(data))
+    yield from _checks(parallel_texts(data), data, lambda: held_out_sources(data), labelled)
     if valid:
-        yield from _checks([valid], replace(data, on_copy="keep", on_duplicate="keep"), dict)
+        yield from _checks([valid], replace(data, on_copy="keep", on_duplicate="keep"), dict, labelled)
 
 
-def _checks(texts: Sequence[ParallelText], data: DataConfig, held_out: Callable[[], HeldOut]) -> Iterator[Check]:
+def counted_to_the_end(data: DataConfig) -> DataConfig:
+    """Returns settings by which bad lines are counted to the end, even if training would stop at the first one."""
+    return replace(data, on_bad_utf8="replace" if data.on_bad_utf8 == "error" else data.on_bad_utf8)
+
+
+def _checks(
+    texts: Sequence[ParallelText], data: DataConfig, held_out: Callable[[], HeldOut], labelled: bool
+) -> Iterator[Check]:
     try:
-        sources = held_out()
-        # Bad lines are counted to the end, even if training would stop at the first one.
-        policy = "replace" if data.on_bad_utf8 == "error" else data.on_bad_utf8
-        seen = inspect(texts, replace(data, on_bad_utf8=policy), sources)
+        sources, counting = held_out(), counted_to_the_end(data)
+        usual = survey(texts, counting.on_bad_utf8)
+        seen = inspect(texts, counting, sources, Judge(counting, sources, usual, labelled=labelled))
     except DataError as error:
         yield Check("BAD", str(error), error.hint)
         return
@@ -121,7 +134,7 @@ def _checks(texts: Sequence[ParallelText], data: DataConfig, held_out: Callable[
             if fault == "utf8" and data.on_bad_utf8 == "error":
                 finding = replace(finding, effect="training stops there")
             yield Check(_level(finding, data, seen, sources), str(finding), ADVICE[fault])
-        elif _applies(fault, texts, sources):
+        elif _applies(fault, texts, sources, labelled):
             yield Check("ok", f"{TITLES[fault]}: none")
 
 
@@ -136,10 +149,14 @@ def _level(finding: Finding, data: DataConfig, seen: Inspection, held_out: HeldO
     return "BAD" if finding.count > SPOILS[fault] * of else "note"
 
 
-def _applies(fault: Fault, texts: Sequence[ParallelText], held_out: HeldOut) -> bool:
+def _applies(fault: Fault, texts: Sequence[ParallelText], held_out: HeldOut, labelled: bool) -> bool:
     """Tells whether a check has been made at all."""
     if fault in ("lines", "shift"):
         return any(text.tgt for text in texts)
     if fault == "line_break":
         return any(text.is_json for text in texts)
+    if fault == "too_short":  # there is no limit unless `pellucid clean` is given one
+        return False
+    if labelled and fault in ("ratio", "numbers"):
+        return False
     return fault not in ("valid", "test") or fault in held_out

@@ -6,7 +6,8 @@ from typing import Any, Literal
 
 Fault = Literal[
     "lines", "shift", "utf8", "mojibake", "lost", "control", "line_break", "empty", "too_long", "copy", "duplicate",
-    "valid", "test", "decomposed", "spaces", "invisible", "wide", "quotes",
+    "valid", "test", "near_duplicate", "script", "language", "ratio", "too_short", "long_word", "letters", "repetition",
+    "markup", "address", "numbers", "decomposed", "spaces", "invisible", "wide", "quotes",
 ]  # fmt: skip
 
 TITLES: Mapping[Fault, str] = {
@@ -23,6 +24,17 @@ TITLES: Mapping[Fault, str] = {
     "duplicate": "pair that occurred before",
     "valid": "validation sentences in the training text",
     "test": "test sentences in the training text",
+    "near_duplicate": "pair that occurred before but for case and punctuation",
+    "script": "another script than the side's",
+    "language": "another language than the side's",
+    "ratio": "unusual ratio of lengths",
+    "too_short": "too short",
+    "long_word": "endless word",
+    "letters": "hardly a letter",
+    "repetition": "the same again and again",
+    "markup": "markup",
+    "address": "addresses, on one side alone or all there is",
+    "numbers": "numbers that differ",
     "decomposed": "letters and accents apart (not NFC)",
     "spaces": "spaces other than one plain one",
     "invisible": "zero-width characters and soft hyphens",
@@ -45,12 +57,31 @@ ADVICE: Mapping[Fault, str] = {
     "duplicate": "where they are there by accident, set data.on_duplicate to skip",
     "valid": "take them out of the training text, or the validation flatters the model",
     "test": "take them out of the training text, or the test flatters the model",
+    "near_duplicate": "they are no harm by themselves; many of them are text from a machine",
+    "script": "lines of another language, or words that nobody translated",
+    "language": "sides exchanged, lines of another language, or words that nobody translated",
+    "ratio": "a part of a sentence is missing, or the sides do not belong together",
+    "too_short": "headings and single words; lower the limit if they are wanted",
+    "long_word": "codes and paths, or words whose spaces were lost",
+    "letters": "tables, codes and rulers; they teach no language",
+    "repetition": "text from a machine, or a model that did not end",
+    "markup": "take the text from before it was put into a page, or undo the markup",
+    "address": "the sides may not belong together; a line that is an address teaches no language",
+    "numbers": "the sides may not belong together",
     "decomposed": 'data.normalize decides: "nfc" composes them, in training and in use',
     "spaces": 'data.normalize decides: "nfc" makes each run of them one space, in training and in use',
     "invisible": 'data.normalize decides: "nfc" removes them but where a script needs them',
     "wide": 'where they mean the same as plain ones, data.normalize = "nmt_nfkc" makes them so',
     "quotes": "a model learns both; choose one where its output is to have one",
 }
+
+OF_PAIRS: tuple[Fault, ...] = (
+    "utf8", "mojibake", "lost", "control", "empty", "too_long", "valid", "test", "copy", "duplicate", "script",
+    "markup", "address", "letters", "repetition", "long_word", "too_short", "language", "ratio", "numbers",
+    "near_duplicate",
+)  # fmt: skip
+"""The faults of a single pair, which `pellucid clean` takes out, what is most certain first. All others are of a whole
+file, or a way of spelling, which a tokenizer evens out."""
 
 
 @dataclass(frozen=True)

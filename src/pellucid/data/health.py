@@ -1,12 +1,14 @@
 """Inspects a corpus from the first line to the last, in one pass: what is wrong in it, and which pairs are used.
 
-Of the text nothing is kept but 17 bytes a pair: a hash, two lengths, and whether it is used.
+Of the text nothing is kept but 25 bytes a pair: two hashes, two lengths, and whether it is used; beside what is usual,
+no hashes, for the survey has them.
 """
 
 from array import array
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -14,17 +16,15 @@ import numpy.typing as npt
 from pellucid.config import DataConfig
 from pellucid.config.data import OnBadUtf8
 from pellucid.data.alignment import Break, find_break
-from pellucid.data.characters import Spellings, control_character, is_encoded_twice
+from pellucid.data.characters import Spellings
 from pellucid.data.faults import TITLES, Fault, Finding
+from pellucid.data.judging import Flaw, HeldOut, Judge, shortened
 from pellucid.data.lines import PARALLEL, unequal
 from pellucid.data.parallel import END, ParallelText, Side
+from pellucid.data.survey import Usual
 from pellucid.errors import DataError
 
-SHOWN = 60  # characters of a line in a message
 AROUND, MOST_AROUND = 2, 6  # lines shown before and after a place: fewest, most
-
-HeldOut = Mapping[Fault, tuple[str, Sequence[str]]]
-"""The file of the sources, and the sources, by "valid" and "test" where these are given."""
 
 
 @dataclass(frozen=True)
@@ -78,17 +78,31 @@ class Inspection:
         raise IndexError(number)
 
 
-def inspect(texts: Sequence[ParallelText], data: DataConfig, held_out: HeldOut) -> Inspection:
-    """Reads the texts and looks for all that is in `faults.TITLES`.
+class Told(Protocol):
+    """A callable that is told of each pair of a text, by its line, with its faults: none where it is sound."""
+
+    def __call__(self, text: ParallelText, line: int, source: str, target: str, flaws: Sequence[Flaw]) -> object: ...
+
+
+def inspect(
+    texts: Sequence[ParallelText],
+    data: DataConfig,
+    held_out: HeldOut,
+    judge: Judge | None = None,
+    told: Told | None = None,
+) -> Inspection:
+    """Reads the texts and looks for all that is in `faults.TITLES`; without a judge for what training needs to know.
 
     Raises DataError for what cannot be read at all: a missing or damaged file, a line that is not of its format or, as
     `data.on_bad_utf8` says, not UTF-8.
     """
-    pass_ = _Pass(data, held_out)
+    pass_ = _Pass(data, held_out, judge or Judge(data, held_out), told)
     counts = [pass_.read(text) for text in texts]
     used, hashes = np.frombuffer(pass_.used, np.bool_).copy(), np.frombuffer(pass_.hashes, np.int64)
     sources = np.frombuffer(pass_.source_hashes, np.int64)
     seen = Inspection(tuple(texts), tuple(counts), used, hashes, sources, ())
+    if pass_.usual:
+        return replace(seen, findings=pass_.findings(), spellings=pass_.spellings.findings())
     repeated = _repeated(used, hashes)
     if len(repeated):
         pass_.record(_of_repeated(seen, repeated))
@@ -103,12 +117,17 @@ class _Pass:
 
     data: DataConfig
     held_out: HeldOut
+    judge: Judge
+    told: Told | None
     used: bytearray = field(default_factory=bytearray)
     hashes: "array[int]" = field(default_factory=lambda: array("q"))
     source_hashes: "array[int]" = field(default_factory=lambda: array("q"))
     found: dict[Fault, Finding] = field(default_factory=dict)
-    mended: set[tuple[str, int]] = field(default_factory=set)
+    mended: list[tuple[str, int, str]] = field(default_factory=list)
+    """The files, lines and details of what was not UTF-8 in the pair that is being read."""
     leaked: dict[Fault, set[int]] = field(default_factory=dict)
+    starts: list[tuple[ParallelText, int]] = field(default_factory=list)
+    """The texts read so far, each with the number of its first pair."""
 
     def __post_init__(self) -> None:
         self.effects = {"utf8": {"replace": "replaced by U+FFFD", "skip": "left out"}.get(self.data.on_bad_utf8, "")}
@@ -116,14 +135,13 @@ class _Pass:
         self.effects |= {"too_long": "cut" if self.data.on_too_long == "cut" else "left out"}
         self.effects |= {"copy": _left_out(self.data.on_copy), "duplicate": _left_out(self.data.on_duplicate)}
         self.spellings = Spellings(self.data.normalize)
-        self.fewest_tokens = _fewest_tokens(self.data.tokenizer)
-        self.shortest_long = self.data.max_length // (4 if self.data.tokenizer == "bytes" else 1)
-        self.sources = {fault: _numbered(sources) for fault, (_, sources) in self.held_out.items()}
+        self.usual = self.judge.usual
 
     def read(self, text: ParallelText) -> int:
         """Goes through a text; returns how many pairs there are in it."""
         lengths = array("I"), array("I")
         start = len(self.used)
+        self.starts.append((text, start))
         for line, (source, target) in enumerate(text.pairs(self.data.on_bad_utf8, self.note), start=1):
             if source != END:
                 lengths[0].append(len(source or ""))
@@ -131,8 +149,10 @@ class _Pass:
                 lengths[1].append(len(target or ""))
             if source != END and target != END:
                 self.used.append(self._use(text, line, source, target))
-                self.hashes.append(hash((source, target)))
-                self.source_hashes.append(hash(source))
+                if not self.usual:
+                    self.hashes.append(hash((source, target)))
+                    self.source_hashes.append(hash(source))
+            self.mended.clear()
         if text.tgt:
             self._compare(text, *(np.frombuffer(side, np.uint32) for side in lengths))
         return len(self.used) - start
@@ -142,7 +162,7 @@ class _Pass:
         first = self.found.get(fault) or Finding(fault, 0, path, line, detail, of, self.effects.get(fault, "kept"))
         self.found[fault] = replace(first, count=first.count + 1)
         if fault == "utf8":
-            self.mended.add((path, line))
+            self.mended.append((path, line, detail))
 
     def record(self, finding: Finding) -> None:
         """Records a finding as it is."""
@@ -157,39 +177,52 @@ class _Pass:
 
     def _use(self, text: ParallelText, line: int, source: Side, target: Side) -> bool:
         """Tells whether a pair is used, as far as it can be told by itself."""
+        files = text.src, text.tgt_file
+        mended = [Flaw("utf8", int(path != text.src), detail) for path, _, detail in self.mended]
         if source is None or target is None:
+            if self.told:
+                self.told(text, line, source or "", target or "", mended)
             return False
-        for side, path in ((source, text.src), (target, text.tgt_file))[: 1 if text.alone else 2]:
-            if not (side.isascii() and side.isprintable()):
-                self._look_at_characters(side, path, line)
-            if len(side) > self.shortest_long and (tokens := self.fewest_tokens(side)) > self.data.max_length:
-                self.note("too_long", path, line, f"{tokens:,} tokens at least")
-        self.mended.clear()
-        stripped = source.strip()
-        if not stripped or not target.strip():
-            self.note("empty", text.tgt_file if stripped else text.src, line, "", "pairs")
-            return False
-        for side, path in ((source, text.src), (target, text.tgt_file))[: 1 if text.alone else 2]:
-            self.spellings.look_at(side, path, line)
-        for fault, sources in self.sources.items():
-            if stripped in sources:
-                self._leak(fault, sources[stripped], text.src, line)
-        if stripped == target.strip() and not text.alone:
-            self.note("copy", text.src, line, _short(source), "pairs")
-            return self.data.on_copy == "keep"
-        return True
+        bad = [any(path == file for path, _, _ in self.mended) for file in files]
+        flaws = self.judge.flaws(source, target, (bad[0], bad[1]))
+        for flaw in flaws:
+            self.note(flaw.fault, files[flaw.side], line, flaw.detail, flaw.of)
+            if flaw.line:
+                self.leaked.setdefault(flaw.fault, set()).add(flaw.line)
+        if "utf8" in self.judge.rules:
+            flaws = [*mended, *flaws]
+        kinds = {flaw.fault for flaw in flaws}
+        empty = not (source.strip() and target.strip())
+        used = not empty and not ("copy" in kinds and self.data.on_copy == "skip")
+        if self.usual and used:
+            repeated = self._look_back(self.usual, text, line, sound=not flaws)
+            flaws = [*flaws, *repeated]
+            used = not (repeated and repeated[0].fault == "duplicate" and self.data.on_duplicate == "skip")
+        if self.told:
+            self.told(text, line, source, target, flaws)
+        if not empty:
+            for side, path in list(zip((source, target), files, strict=True))[: 1 if text.alone else 2]:
+                self.spellings.look_at(side, path, line)
+        return used
 
-    def _look_at_characters(self, side: str, path: str, line: int) -> None:
-        if is_encoded_twice(side):
-            self.note("mojibake", path, line, _short(side))
-        elif character := control_character(side):
-            self.note("control", path, line, character)
-        if "\ufffd" in side and (path, line) not in self.mended:
-            self.note("lost", path, line, _short(side))
-
-    def _leak(self, fault: Fault, number: int, path: str, line: int) -> None:
-        self.note(fault, path, line, f"it is line {number:,} of `{self.held_out[fault][0]}`")
-        self.leaked.setdefault(fault, set()).add(number)
+    def _look_back(self, usual: Usual, text: ParallelText, line: int, sound: bool) -> list[Flaw]:
+        """Returns whether a pair has occurred before: the same, or nearly the same among the sound ones."""
+        number = len(self.used)
+        if number >= usual.pairs:
+            raise DataError("the texts have grown while they were read", "run it again when nothing writes to them")
+        same, nearly = usual.same.before(number), usual.nearly.before(number) if sound else -1
+        usual.same.meet(number)
+        fault: Fault
+        for fault, before in (("duplicate", same), ("near_duplicate", nearly)):
+            if before >= 0 and fault in self.judge.rules:
+                earlier, start = next((read, start) for read, start in reversed(self.starts) if start <= before)
+                where = "" if earlier.src == text.src else f" of `{earlier.src}`"
+                flaw = Flaw(fault, 0, f"as line {before - start + 1:,}{where}", "pairs")
+                self.note(fault, text.src, line, flaw.detail, flaw.of)
+                return [flaw]
+        if sound:
+            usual.nearly.meet(number)
+        return []
 
     def _compare(self, text: ParallelText, sources: npt.NDArray[np.uint32], targets: npt.NDArray[np.uint32]) -> None:
         """Notes where the files do not have equally many lines, or lines that belong together by their lengths."""
@@ -241,7 +274,7 @@ def _lines_around(text: ParallelText, place: Break) -> str:
     first = max(place.line - MOST_AROUND, min(place.earliest, place.line - AROUND), 1) - 1
     last = min(place.line + MOST_AROUND, max(place.latest, place.line + AROUND))
     pairs = islice(text.pairs("replace"), first, last)
-    shown = [(_short(source or ""), _short(target or "")) for source, target in pairs]
+    shown = [(shortened(source or ""), shortened(target or "")) for source, target in pairs]
     width = max(len(source) for source, _ in shown)
     return "\n".join(
         f"{'>' if number == place.line else ' '} {number:>9,}  {source:<{width}} | {target}"
@@ -249,24 +282,5 @@ def _lines_around(text: ParallelText, place: Break) -> str:
     )
 
 
-def _short(line: str) -> str:
-    """Returns a line, or its beginning, as it can be shown."""
-    shown = "".join(character if character.isprintable() else " " for character in line[:SHOWN].strip())
-    return shown + ("..." if len(line) > SHOWN else "")
-
-
 def _left_out(choice: str) -> str:
     return "left out" if choice == "skip" else "kept"
-
-
-def _numbered(sources: Sequence[str]) -> dict[str, int]:
-    """Returns the line, from 1, of each sentence that is not empty."""
-    lines = enumerate(sources, start=1)
-    return {source.strip(): number for number, source in lines if source.strip()}
-
-
-def _fewest_tokens(tokenizer: str) -> Callable[[str], int]:
-    """Returns a lower bound of a line's tokens, before there is a tokenizer."""
-    if tokenizer == "bytes":
-        return lambda line: len(line.encode())
-    return len if tokenizer == "characters" else lambda line: len(line.split())

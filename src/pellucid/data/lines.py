@@ -1,4 +1,4 @@
-"""Lines of text files, plain or gzip: UTF-8, ended by LF or CR LF and by nothing else."""
+"""Lines of text files, plain, gzip or Zstandard: UTF-8, ended by LF or CR LF and by nothing else."""
 
 import gzip
 import io
@@ -7,13 +7,13 @@ import zlib
 from collections.abc import Callable, Iterator
 from itertools import zip_longest
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import Any, BinaryIO, cast
 
 from pellucid.config.data import OnBadUtf8
 from pellucid.errors import DataError, shown
+from pellucid.files.compression import GZIP_MAGIC, ZSTD_MAGIC, zstd
 from pellucid.files.reading import sha256_of
 
-GZIP_MAGIC = b"\x1f\x8b"
 # In this order: the first mark begins with the third.
 OTHER_ENCODINGS = {
     b"\xff\xfe\0\0": "UTF-32", b"\0\0\xfe\xff": "UTF-32", b"\xff\xfe": "UTF-16", b"\xfe\xff": "UTF-16",
@@ -132,15 +132,21 @@ def origin(path: str | Path) -> str:
 
 
 def raw_lines(file: BinaryIO, path: str | Path, most_bytes: int = MOST_LINE_BYTES) -> Iterator[bytes]:
-    """Reads an open file, plain or gzip, as lines of bytes without their ends, the first without a byte order mark.
+    """Reads an open file, plain, gzip or Zstandard, as lines of bytes without their ends or a byte order mark.
 
     It is read once from where it stands, so that a pipe will do. `path` is for messages.
 
-    Raises DataError where it is a broken gzip file or not UTF-8 by its beginning, or a line has more than `most_bytes`.
+    Raises DataError where it is a broken compressed file or not UTF-8 by its beginning, or a line has more than
+    `most_bytes`.
     """
     buffered = cast(io.BufferedReader, file) if hasattr(file, "peek") else io.BufferedReader(cast(io.RawIOBase, file))
-    is_gzip = buffered.peek(2).startswith(GZIP_MAGIC)
-    lines = gzip.GzipFile(fileobj=buffered) if is_gzip else buffered
+    head = buffered.peek(4)
+    lines: Any = buffered
+    kind, broken = "gzip", tuple[type[Exception], ...]((EOFError, zlib.error, gzip.BadGzipFile))
+    if head.startswith(GZIP_MAGIC):
+        lines = gzip.GzipFile(fileobj=buffered)
+    elif head.startswith(ZSTD_MAGIC):
+        lines, kind, broken = zstd().ZstdFile(buffered), "Zstandard", (EOFError, zstd().ZstdError)
     number = 0
     try:
         _check_encoding(lines.peek(1 << 10), path)
@@ -153,9 +159,9 @@ def raw_lines(file: BinaryIO, path: str | Path, most_bytes: int = MOST_LINE_BYTE
                 )
             line = raw.removesuffix(b"\n").removesuffix(b"\r")
             yield line if number > 1 else line.removeprefix(b"\xef\xbb\xbf")
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+    except broken as error:
         raise DataError(
-            f"{origin(path)} is a damaged gzip file after line {number:,}: {error}", "fetch it again"
+            f"{origin(path)} is a damaged {kind} file after line {number:,}: {error}", "fetch it again"
         ) from error
     finally:
         if buffered is not file:

@@ -21,7 +21,8 @@ from pellucid.data.concatenation import Concatenation
 from pellucid.data.faults import Fault, Finding
 from pellucid.data.framing import Framing
 from pellucid.data.given import GivenText
-from pellucid.data.health import HeldOut, Inspection, inspect
+from pellucid.data.health import Inspection, inspect
+from pellucid.data.judging import HeldOut
 from pellucid.data.lines import fingerprint
 from pellucid.data.parallel import ParallelText, held_out_text, parallel_texts
 from pellucid.data.running import RunningCorpus, open_running
@@ -215,11 +216,13 @@ def prepare(
     resuming: bool,
     labels: Labels | None = None,
     known: str = "",
+    writes: bool = True,
 ) -> TrainingData:
     """Writes the corpus as shards below `folder`, or finds them there from an earlier time; beside it, its record.
 
     Args:
         labels: those of a classifier's corpus.
+        writes: False: another process has just done so, and its shards are opened.
         known: the fingerprint that the run's checkpoints have; empty: the shard's own counts.
 
     Raises DataError when a run that goes on finds another corpus than it began with.
@@ -230,7 +233,7 @@ def prepare(
     mark = _fingerprint(data, corpus.digests, tokenizers)
     cut, keep_texts = data.on_too_long == "cut", data.subword_sampling > 0 or data.concatenate > 0
     if isinstance(corpus, RunningCorpus):
-        return _prepare_running(corpus, tokenizers, folder, say, mark)
+        return _prepare_running(corpus, tokenizers, folder, say, mark, writes)
     encoders = Encoders(tokenizers.source, labels) if labels else tokenizers
     alone = not TASKS[corpus.task].targets
     write = partial(
@@ -242,7 +245,8 @@ def prepare(
     long_valid = _too_long(valid, data, corpus.valid_inspection, corpus.valid_used)
     for name, shard, long in (("training", train, long_train), ("validation", valid, long_valid)):
         say("\n".join([_size_of(name, shard, corpus.task), *(f"  {finding}" for finding in long)]))
-    write_text(folder.parent / RECORD, _record(corpus, train, valid, [*long_train, *long_valid]))
+    if writes:
+        write_text(folder.parent / RECORD, _record(corpus, train, valid, [*long_train, *long_valid]))
     usable = [pair for pair in corpus.valid if pair[0].strip() and pair[1].strip()]
     names, size = (labels.names, 0) if labels else ((), _target_bytes(corpus, valid, tokenizers))
     return TrainingData(tokenizers, train, valid, usable, names, valid_bytes=size, mark=mark)
@@ -275,7 +279,7 @@ def _target_bytes(corpus: Corpus, valid: Shard, tokenizers: Tokenizers) -> int:
 
 
 def _prepare_running(
-    corpus: RunningCorpus, tokenizers: Tokenizers, folder: Path, say: Callable[[str], None], mark: str
+    corpus: RunningCorpus, tokenizers: Tokenizers, folder: Path, say: Callable[[str], None], mark: str, writes: bool
 ) -> TrainingData:
     """Writes a running text as shards of its chunks, whose ids stand back to back and are cut into blocks later."""
     write = partial(open_or_write, tokenizers=tokenizers, max_length=sys.maxsize, fingerprint=mark, alone=True)
@@ -293,7 +297,8 @@ def _prepare_running(
         **{name: {"tokens": tokens} for name, tokens in sizes.items()},
         "findings": [],
     }
-    write_json(folder.parent / RECORD, table)
+    if writes:
+        write_json(folder.parent / RECORD, table)
     size = sum(len(chunk.encode("utf-8", "replace")) for chunk, _ in corpus.valid)
     return TrainingData(tokenizers, train, valid, [], valid_bytes=size, mark=mark)
 

@@ -3,9 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-if TYPE_CHECKING:  # another engine has batches, too, and no tensors
+if TYPE_CHECKING:  # another engine has batches, too, and neither tensors nor arrays
     from torch import Tensor
 
 Shape = tuple[int, ...]
@@ -32,6 +30,7 @@ def batches_by_length(shapes: Sequence[Shape], budget: int, padded: bool) -> Ite
 
 def pad(rows: Sequence[Sequence[int]], pad_id: int) -> "Tensor":
     """Returns rows of ids as one tensor (B, L) of int64, filled up on the right."""
+    import numpy as np
     import torch
 
     table = np.full((len(rows), max(map(len, rows))), pad_id, dtype=np.int64)

@@ -128,7 +128,7 @@ def greedy_search(
         watch: is told of each step of a single output: the two best tokens. None: `steps.watch` is, if any.
         prefer: gives other values than log-probabilities to choose by; scores are log-probabilities all the same.
     """
-    one = replace(config, beam_size=1, n_best=1)
+    one = config if config.beam_size == 1 else replace(config, beam_size=1, n_best=1)
     return beam_search(steps, one, watch, partial(choose_best, prefer=prefer))
 
 
@@ -178,10 +178,11 @@ def choose_continuations(log_probs: Tensor, scores: Tensor, steps: Steps, watch:
     best, places = top_by_place(totals, min(2 * width + 1, totals.size(1)))
     parents, tokens = places // vocab_size, places % vocab_size
     is_end = tokens == steps.eos_id
-    margins = _margins(best, is_end, width)
+    order = is_end.int().argsort(dim=1, stable=True)[:, : width + 1]  # (B, W + 1), those that do not end first
+    margins = _margins(best, is_end, order, width)
+    order = order[:, :width]
     best = best + highest  # (B, k)
     finishing = is_end & best.isfinite()
-    order = is_end.int().argsort(dim=1, stable=True)[:, :width]  # (B, W)
     if watch is not None:
         live, ended = set(order[0].tolist()), finishing[0, :width].tolist()
         columns = zip(parents[0].tolist(), tokens[0].tolist(), best[0].tolist(), strict=True)
@@ -211,10 +212,12 @@ def top_by_place(values: Tensor, k: int) -> tuple[Tensor, Tensor]:
     if has_queue(values.device):
         return first_largest(values, k)
     top, places = largest(values, min(k + 1, values.size(1)))
-    places = places[:, :k]
-    tied = (top[:, k:] == top[:, k - 1 : k]).any(dim=1)  # topk chose among equal ones
-    if tied.any():
-        places[tied] = values[tied].sort(dim=1, descending=True, stable=True).indices[:, :k]
+    tied = top[:, 1:] == top[:, :-1]  # (B, k): topk has them in any order
+    if not tied.any():
+        return top[:, :k], places[:, :k]
+    places, chosen = places[:, :k], tied[:, k - 1 :].any(dim=1)  # it chose among equal ones
+    if chosen.any():
+        places[chosen] = values[chosen].sort(dim=1, descending=True, stable=True).indices[:, :k]
     places = places.sort(dim=1).values
     top, order = values.gather(1, places).sort(dim=1, descending=True, stable=True)
     return top, places.gather(1, order)
@@ -269,9 +272,9 @@ def _of_blocks(values: Tensor, chosen: Tensor) -> tuple[Tensor, Tensor]:
     return numbers, places
 
 
-def _margins(best: Tensor, is_end: Tensor, width: int) -> Tensor:
+def _margins(best: Tensor, is_end: Tensor, order: Tensor, width: int) -> Tensor:
     """Returns the least gap of each output whose loss would change what finishes or lives on: (B, k) -> (B,)."""
-    living = best.masked_fill(is_end, -torch.inf).sort(dim=1, descending=True).values
+    living = best.masked_fill(is_end, -torch.inf).gather(1, order)  # (B, W + 1)
     last_finished = best[:, :width].masked_fill(~is_end[:, :width], torch.inf).amin(dim=1)
     first_refused = best[:, width:].masked_fill(~is_end[:, width:], -torch.inf).amax(dim=1)
     gaps = torch.stack(

@@ -44,13 +44,22 @@ class LayerCache:
     """
 
     def __init__(self, whole: "DecoderCache | None" = None) -> None:
-        self.keys: Tensor | None = None
-        self.values: Tensor | None = None
+        self._packed: Tensor | None = None  # keys and values, (2, B, H, capacity, K)
         self.memory_heads: tuple[Tensor, Tensor] | None = None
         self.used: int = 0
         # Not a reference: a cycle would keep the keys of a finished search in memory until it is collected.
         self._whole = (lambda: None) if whole is None else weakref.ref(whole)
         self._states: dict[nn.Module, dict[str, Tensor]] = {}
+
+    @property
+    def keys(self) -> Tensor | None:
+        """The keys, with room for more behind them: (B, H, capacity, K)."""
+        return None if self._packed is None else self._packed[0]
+
+    @property
+    def values(self) -> Tensor | None:
+        """The values, as `keys`."""
+        return None if self._packed is None else self._packed[1]
 
     @property
     def positions(self) -> Tensor:
@@ -68,13 +77,18 @@ class LayerCache:
 
         H is the number of heads that keys have: `num_kv_heads`, where that is smaller.
         """
-        end = self.used + k.size(2)
-        if self.keys is None or self.values is None or end > self.keys.size(2):
-            self.keys, self.values = _grown(self.keys, k, end), _grown(self.values, v, end)
-        self.keys[:, :, self.used : end] = k
-        self.values[:, :, self.used : end] = v
+        return self.extend_packed(torch.stack([k, v]))
+
+    def extend_packed(self, kv: Tensor) -> tuple[Tensor, Tensor]:
+        """Does what `extend_self` does with keys and values that lie in one tensor, (2, B, H, W, K)."""
+        steps = kv.size(3)
+        end = self.used + steps
+        if self._packed is None or end > self._packed.size(3):
+            self._packed = _grown(self._packed, kv, end)
+        self._packed.narrow(3, self.used, steps).copy_(kv)
         self.used = end
-        return self.keys[:, :, :end], self.values[:, :, :end]
+        k, v = self._packed.narrow(3, 0, end).unbind(0)
+        return k, v
 
     def keep_memory(self, memory: Tensor, project: Callable[[Tensor], tuple[Tensor, Tensor]]) -> tuple[Tensor, Tensor]:
         """Returns the keys and values of the memory, (B, H, S, K) each; `project` makes them the first time."""
@@ -107,8 +121,8 @@ class LayerCache:
 
     def select(self, sentences: Tensor) -> None:
         """Keeps some sentences: indices (B',)."""
-        if self.keys is not None and self.values is not None:
-            self.keys, self.values = self.keys[sentences], self.values[sentences]
+        if self._packed is not None:
+            self._packed = self._packed[:, sentences]
         if self.memory_heads is not None:
             k, v = self.memory_heads
             self.memory_heads = k[sentences], v[sentences]
@@ -176,10 +190,10 @@ class DecoderCache:
 
 
 def _grown(old: Tensor | None, like: Tensor, needed: int) -> Tensor:
-    """Returns room for at least `needed` keys, doubled each time, with the old ones in front."""
-    batch, heads, step, width = like.shape
-    capacity = max(needed, min(FIRST_STEPS * step, MOST_AT_FIRST) if old is None else 2 * old.size(2))
-    new = like.new_empty(batch, heads, capacity, width)
+    """Returns room for at least `needed` keys, doubled each time, with the old ones in front: (2, B, H, M, K)."""
+    *sizes, step, width = like.shape
+    capacity = max(needed, min(FIRST_STEPS * step, MOST_AT_FIRST) if old is None else 2 * old.size(3))
+    new = like.new_empty(*sizes, capacity, width)
     if old is not None:
-        new[:, :, : old.size(2)] = old
+        new[:, :, :, : old.size(3)] = old
     return new

@@ -11,6 +11,7 @@ from functools import partial
 from typing import Self
 
 from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
 
 from pellucid.config import ModelConfig
 from pellucid.model.attention import MultiHeadAttention
@@ -36,12 +37,13 @@ class Encoder(nn.Module):
             for _ in range(config.num_encoder_layers)
         )
         self.norm: nn.Module | None = make_norm(config, parts) if config.has_final_norm else None
+        self.recompute: bool = False  # train.recompute
 
     def forward(self, x: Tensor, mask: Tensor | None) -> Tensor:
         """(B, S, D) -> (B, S, D). `mask` is broadcastable to (B, H, S, S)."""
         distances = None if self.relative is None else self.relative(*positions_of(x))
         for layer in self.layers:
-            x = layer(x, mask, distances)
+            x = _through(layer, self.recompute and self.training)(x, mask, distances)
         return x if self.norm is None else self.norm(x)
 
 
@@ -59,6 +61,7 @@ class Decoder(nn.Module):
             for _ in range(config.num_decoder_layers)
         )
         self.norm: nn.Module | None = make_norm(config, parts) if config.has_final_norm else None
+        self.recompute: bool = False  # train.recompute
 
     def forward(
         self,
@@ -74,8 +77,14 @@ class Decoder(nn.Module):
         """
         distances = None if self.relative is None else self.relative(*positions_of(x, cache))
         for index, layer in enumerate(self.layers):
-            x = layer(x, memory, mask, memory_mask, None if cache is None else cache.layers[index], distances)
+            through = _through(layer, self.recompute and self.training)
+            x = through(x, memory, mask, memory_mask, None if cache is None else cache.layers[index], distances)
         return x if self.norm is None else self.norm(x)
+
+
+def _through(layer: nn.Module, recompute: bool) -> Callable[..., Tensor]:
+    """Returns the way through a layer: itself, or one that keeps nothing of what it computes for the backward pass."""
+    return partial(checkpoint, layer, use_reentrant=False) if recompute else layer
 
 
 class ResidualSums(nn.Module):

@@ -3,7 +3,7 @@
 import sys
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from functools import partial
 from itertools import chain
@@ -58,10 +58,19 @@ from pellucid.training.events import (
     check_hook,
 )
 from pellucid.training.failures import is_out_of_memory
-from pellucid.training.log import RunLog, record
+from pellucid.training.log import RunLog, SilentLog, record
 from pellucid.training.loop import Trainer
 from pellucid.training.loss import Loss, make_loss, name_of
 from pellucid.training.optimizer import Optimizer, Tensors, make_optimizer
+from pellucid.training.ranks import (
+    ALONE,
+    LostRankError,
+    Ranks,
+    is_one_of_several,
+    join,
+    local_device,
+    tell_failure,
+)
 from pellucid.training.schedule import Clock, Schedule
 from pellucid.weights.card import CARD
 from pellucid.weights.folder import (
@@ -179,6 +188,12 @@ class Run:
             recipe = Recipe.load(recipe, list(overrides))
         self.device: torch.device = find_device(device)
         """The device that the model is trained on."""
+        self.ranks: Ranks = ALONE
+        """The processes that train together, as torchrun has started them: each makes the same Run."""
+        if out is not None and is_one_of_several():
+            self.device = local_device(self.device)
+            self.ranks = join(self.device)
+            self._quiet = quiet or not self.ranks.is_first
         self._of_recipe = of_recipe
         self._settle(recipe, overrides, init_from, budget)
         # What time somebody takes between looking at a run and training it does not count in its budget.
@@ -376,15 +391,22 @@ class Run:
                 "make a new Run with the same arguments: it begins again",
             )
         self._read_texts()
-        with _failures_in_words(folder), folder.locked():
-            resuming = folder.check(self._recipe, self._fresh) and self._request is None
-            if resuming and folder.result is not None and not must_be_mended(folder):
-                return folder.result  # another process has finished it in the meantime
+        self.ranks.wait()  # nothing changes in the folder before all have looked at it
+        with _failures_in_words(folder), folder.locked() if self.ranks.is_first else nullcontext():
+            resuming, result = self.ranks.of_first(partial(self._look_again, folder))
+            if result is not None:
+                return result
             if resuming != self._resuming:  # another process has begun it, or started over
                 self._resuming, self._texts_read = resuming, False
                 self._read_texts()
             self._result = replace(result := self._train(folder), already_finished=True)
         return result
+
+    def _look_again(self, folder: RunFolder) -> tuple[bool, RunResult | None]:
+        """Tells whether the run is gone on with, and its result where another process has finished it meanwhile."""
+        resuming = folder.check(self._recipe, self._fresh) and self._request is None
+        finished = resuming and not must_be_mended(folder)
+        return resuming, folder.result if finished else None
 
     # Settings, before a text is read
 
@@ -410,10 +432,12 @@ class Run:
                 texts: dict[str, Any] = {name: getattr(recipe.data, name) for name in TEXT_FIELDS}
                 recipe, self._request = replace(planned, data=replace(planned.data, **texts)), None
         if recipe.train.precision == "auto":  # as the run in the folder has it, else by a measurement
-            measured: Precision = "float32" if precision.warning(self.device) else "bfloat16"
-            chosen = stored.train.precision if stored is not None else measured
+            chosen = stored.train.precision if stored is not None else self.ranks.of_first(self._measured_precision)
             recipe = replace(recipe, train=replace(recipe.train, precision=chosen))
         self._look_at_folder(recipe)
+
+    def _measured_precision(self) -> Precision:
+        return "float32" if precision.warning(self.device) else "bfloat16"
 
     def _look_at_folder(self, recipe: Recipe) -> None:
         """Finds out whether a run in the folder is gone on with, or has finished; reads the texts of one that trains.
@@ -446,7 +470,8 @@ class Run:
                 self._result = replace(result, changed_texts=changed)
                 return
             folder.check_place()
-            check_free(folder.path)
+            if self.ranks.is_first:
+                check_free(folder.path)
             if self._resuming:
                 self._check_parts(folder)
         if not (self._resuming and pending):
@@ -496,9 +521,13 @@ class Run:
             self._languages = start.model.languages
         self._sampling = make_subword_sampling(recipe, self._tokenizers)
         if self._request is not None and isinstance(corpus, Corpus):
-            self._plan = plan_budget(
-                recipe, self._request, corpus, self._tokenizers, self._sampling, self.device, self.parts
-            )
+            # Measured, and so decided, by the first of several ranks.
+            self._plan = self.ranks.of_first(
+                partial(
+                    plan_budget, recipe, self._request, corpus, self._tokenizers, self._sampling, self.device,
+                    self.parts,
+                )
+            )  # fmt: skip
             recipe = self._plan.recipe
         check_settings(recipe)
         if recipe.task != "classify" and isinstance(corpus, Corpus):  # a classifier cuts its own texts
@@ -551,7 +580,7 @@ class Run:
             return Tokenizers.load(described, read_config(described)["tokenizer"])
         data = corpus.data
         self._say(f"training the tokenizer ({data.tokenizer})")
-        tokenizers = train_tokenizers(corpus, self._say)
+        tokenizers = self.ranks.of_first(partial(train_tokenizers, corpus, self._say))
         sizes = " and ".join(f"{size:,}" for size in sorted({tokenizers.source.size, tokenizers.target.size}))
         bounds = {data.vocab_size, (not data.joint and data.target_vocab_size) or data.vocab_size}
         self._say(f"vocabulary: {sizes} (upper bound {' and '.join(f'{bound:,}' for bound in sorted(bounds))})")
@@ -645,26 +674,24 @@ class Run:
 
     def _train(self, folder: RunFolder) -> RunResult:
         """Goes on with the run in the folder, which no other process writes to now, or begins one."""
-        started, recipe = time.perf_counter(), self._recipe
+        started, recipe, ranks = time.perf_counter(), self._recipe, self.ranks
         self._check_model()
-        if not self._resuming:
-            folder.begin(recipe)
-            if self._plan is not None:
-                folder.save_plan(self._plan)
-                self._say(str(self._plan))
-            if self._asked_first is not None:
-                folder.save_replaced(self._replaced, self._asked_first)
-            self._resuming, self._fresh, self._request = True, False, None
-        else:
-            for name in folder.mend():
-                self._say(f"`{folder.path / name}` was not as it was written: it is written again")
+        if ranks.is_first:
+            self._begin(folder)
+        self._resuming, self._fresh, self._request = True, False, None
+        ranks.wait()
         origin = folder.origin
-        log = RunLog(folder.path, recipe.train.steps, self._quiet)
+        log = RunLog(folder.path, recipe.train.steps, self._quiet) if ranks.is_first else SilentLog(folder.path)
         try:
-            texts = prepare(
-                self._corpus, self._tokenizers, folder.path / "data", log.say, folder.has_trained, self._labels,
-                origin.get("corpus", ""),
+            prepared = partial(
+                prepare, self._corpus, self._tokenizers, folder.path / "data", log.say, folder.has_trained,
+                self._labels, origin.get("corpus", ""), writes=ranks.is_first,
             )  # fmt: skip
+            if ranks.is_first:
+                texts = prepared()
+            ranks.wait()
+            if not ranks.is_first:
+                texts = prepared()
             model = self.model
             self._texts = texts.read_as(find_decode_config(recipe, model.config), model.config).concatenated(
                 recipe.data.concatenate, recipe.train.seed, find_longest(recipe)
@@ -676,7 +703,8 @@ class Run:
                 **({} if self.parts is None else {PARTS: self.parts.names}),
                 **{name: text for name in (PLAN, REPLACED) if (text := folder.read(name))},
             }
-            self._describe_again(folder)
+            if ranks.is_first:
+                self._describe_again(folder)
             self._trainer = self._make_trainer(folder, log)
             state = self._trainer.train()
             assert state.best_loss is not None  # the last step validates
@@ -688,18 +716,37 @@ class Run:
             pairs = self._texts.valid_pairs if result.valid_bleu is not None else []
             signature = bleu_signature([target for _, target in pairs]) if pairs else ""
             card = model_card(recipe, model.config, result, parts=self.parts, chrf=state.best_chrf, signature=signature)
-            write_text(folder.path / CARD, card)
-            folder.finish(result)  # last: a run that was stopped before writes its card again
+            if ranks.is_first:
+                write_text(folder.path / CARD, card)
+                folder.finish(result)  # last: a run that was stopped before writes its card again
+            ranks.wait()
             set_parameters(model, load_tensors(folder.path / WEIGHTS), f"`{folder.path / WEIGHTS}`")
             model.eval()
             log.say(f"finished after {time.perf_counter() - started:,.0f} s; the model is in {folder.path}")
             return result
+        except Exception as error:
+            if not isinstance(error, LostRankError):
+                tell_failure(str(error) or type(error).__name__)
+            raise
         finally:
             log.close()
 
+    def _begin(self, folder: RunFolder) -> None:
+        """Makes the folder that of the run, or sees to it that its files are as they were written."""
+        if self._resuming:
+            for name in folder.mend():
+                self._say(f"`{folder.path / name}` was not as it was written: it is written again")
+            return
+        folder.begin(self._recipe)
+        if self._plan is not None:
+            folder.save_plan(self._plan)
+            self._say(str(self._plan))
+        if self._asked_first is not None:
+            folder.save_replaced(self._replaced, self._asked_first)
+
     def _make_trainer(self, folder: RunFolder, log: RunLog) -> Trainer:
         train, model = self._recipe.train, self.model
-        validate = Validator(model, self._texts, train)
+        validate = Validator(model, self._texts, train, self.ranks)
         validate_all, clock = validate.of_all(), None
         if train.budget:
             longer = max(1.0, validate_all.config.validate_decode / max(1, train.validate_decode))
@@ -726,6 +773,7 @@ class Run:
             has_start=bool(train.init_from),
             origin=self._origin,
             clock=clock,
+            ranks=self.ranks,
         )
 
     def _publish(self, folder: RunFolder, weights: Tensors) -> None:

@@ -2,11 +2,9 @@
 
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Self
-
-import torch
+from typing import Self, TypeVar
 
 from pellucid.config import TrainConfig
 from pellucid.data.batching import Batch, batch_order, draw_batch
@@ -17,11 +15,13 @@ from pellucid.model.transformer import Transformer
 from pellucid.tasks.translator import Translator
 from pellucid.training.loss import CrossEntropy, smoothed_cross_entropy
 from pellucid.training.precision import autocast
+from pellucid.training.ranks import ALONE, Ranks
 from pellucid.training.validation import Validation
 
 REPEATED = re.compile(r"(.{1,40}?)\1{5,}")
 """A word, or a few, that a model in its first steps writes again and again."""
 MOST_CHARACTERS = 300
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True)
@@ -31,6 +31,8 @@ class Validator:
     model: Model
     texts: TrainingData
     config: TrainConfig
+    ranks: Ranks = ALONE
+    """The processes that share it: each takes every so-manieth batch and sentence, and finds what one would."""
 
     def __call__(self) -> Validation:
         """Returns the cross-entropy, by the token and by the byte, whatever the loss that training minimises.
@@ -60,7 +62,7 @@ class Validator:
         """Adds BLEU and chrF of the first `validate_decode` sentences, translated greedily."""
         sources, references = zip(*self.texts.valid_pairs[: self.config.validate_decode], strict=True)
         translator = Translator(model, self.texts.tokenizers, self.texts.decode)
-        outputs = [t.text for t in translator.translate(sources, beam_size=1)]
+        outputs = self._shared([t.text for t in translator.translate(self._own(sources), beam_size=1)])
         source, reference, output = map(_shown, (sources[0], references[0], outputs[0]))
         sample = f"  source     {source}\n  reference  {reference}\n  output     {output}"
         bleu, chrf, tokenizer = corpus_scores(outputs, references)
@@ -68,27 +70,34 @@ class Validator:
 
     def _classified(self, model: SequenceClassifier) -> Validation:
         """Returns the loss of a classifier, and the part of the texts whose most probable label is theirs."""
-        total, right, texts = 0.0, 0, 0
+        found = list[tuple[float, int, int]]()
         for batch in self._batches():
             with autocast(model):
                 logits = model(batch.src).float()  # (B, C)
             labels = batch.tgt_out[:, 0]
-            total += float(smoothed_cross_entropy(logits, labels))
-            right += int((logits.argmax(dim=-1) == labels).sum())
-            texts += batch.num_tokens
+            loss = float(smoothed_cross_entropy(logits, labels))
+            found.append((loss, int((logits.argmax(dim=-1) == labels).sum()), batch.num_tokens))
+        total, right, texts = map(sum, zip(*self._shared(found), strict=True))
         return Validation(total / texts, accuracy=right / texts)
 
     def _loss(self) -> tuple[float, int]:
         """Returns the sum over target tokens, in nats, and their number."""
-        total, tokens = torch.zeros((), dtype=torch.float64), 0
-        for batch in self._batches():
-            total += CrossEntropy()(self.model, batch).reported.cpu()
-            tokens += batch.num_tokens
-        return float(total), tokens
+        found = [(float(CrossEntropy()(self.model, batch).reported), batch.num_tokens) for batch in self._batches()]
+        total, tokens = map(sum, zip(*self._shared(found), strict=True))
+        return total, tokens
+
+    def _own(self, all_of_them: Sequence[_T]) -> Sequence[_T]:
+        """Returns what this rank takes of it."""
+        return all_of_them[self.ranks.rank :: self.ranks.count]
+
+    def _shared(self, own: list[_T]) -> list[_T]:
+        """Returns what all ranks have found, in the order of what they took."""
+        found = self.ranks.gather(own)
+        return [each[place] for place in range(len(found[0])) for each in found if place < len(each)]
 
     def _batches(self) -> Iterator[Batch]:
         shard, device = self.texts.valid, next(self.model.parameters()).device
-        for drawn in batch_order(shard, self.config.batch_tokens, seed=0).epoch(0):
+        for drawn in self._own(batch_order(shard, self.config.batch_tokens, seed=0).epoch(0)):
             yield draw_batch(shard, drawn, self.model.config).to(device)
 
 

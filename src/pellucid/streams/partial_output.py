@@ -53,15 +53,47 @@ class Reached:
         return cls(source.number, source.digest)
 
 
+class TakenError(ConfigError):
+    """Is raised where another process writes the same output now."""
+
+
+def with_versions(command: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns what decides an output, with the versions of what computes it."""
+    return {"pellucid": version("pellucid"), "torch": version("torch"), **command}
+
+
+def differing(stored: Mapping[str, Any], command: Mapping[str, Any]) -> list[str]:
+    """Returns the names of what differs between two commands."""
+    return [name for name in {**stored, **command} if stored.get(name) != command.get(name)]
+
+
 class PartialOutput:
     """The half-made file, open to be written. What is written counts when it is recorded in the manifest."""
 
-    def __init__(self, target: Path, command: Mapping[str, Any], source: Countable) -> None:
+    def __init__(
+        self,
+        target: Path,
+        command: Mapping[str, Any],
+        source: Countable,
+        *,
+        beside: Path | None = None,
+        place: Callable[[Path, Path], object] = move_into_place,
+    ) -> None:
+        """Opens it.
+
+        Args:
+            beside: the path whose name it has, with `.partial` behind; None: the target's.
+            place: makes the target of the finished file, which is gone then.
+
+        Raises TakenError where another process writes it now.
+        """
+        beside = beside or target
         self.target = target
-        self.path: Path = target.with_name(f"{target.name}.partial")
-        self.manifest: Path = target.with_name(f"{target.name}.partial.json")
-        self.command: dict[str, Any] = {"pellucid": version("pellucid"), "torch": version("torch"), **command}
+        self.path: Path = beside.with_name(f"{beside.name}.partial")
+        self.manifest: Path = beside.with_name(f"{beside.name}.partial.json")
+        self.command: dict[str, Any] = with_versions(command)
         self.source = source
+        self._place = place
         self._recorded_at = time.monotonic()
         self._hash = hashlib.sha256()
         self._bytes = 0
@@ -114,11 +146,13 @@ class PartialOutput:
         """Has the finished file take the place of the target."""
         if self.target.exists():  # whoever may read it goes on to
             self.path.chmod(stat.S_IMODE(self.target.stat().st_mode) & 0o777)
-        self._file.close()
-        move_into_place(self.path, self.target)
+        if sys.platform == "win32":  # it moves no file that is open
+            self._file.close()
+        self._place(self.path, self.target)
         self.manifest.unlink(missing_ok=True)
         sweep(self.manifest)
         flush(self.target.parent)
+        self._file.close()  # until then it is locked: nobody begins anew what is being placed
 
     def keep(self, say: Callable[[str], object]) -> None:
         """Keeps what is whole of an output that was stopped, and says how much; of nothing nothing stays."""
@@ -147,9 +181,8 @@ class PartialOutput:
         """Says what differs between the command that left it and this one, in words."""
         if table is None or table["command"] == self.command:
             return None
-        stored = table["command"]
-        names = [name for name in {**stored, **self.command} if stored.get(name) != self.command.get(name)]
-        return f"it is of another command, whose {' and '.join(f'`{shown(name)}`' for name in names[:5])} differed"
+        names = " and ".join(f"`{shown(name)}`" for name in differing(table["command"], self.command)[:5])
+        return f"it is of another command, whose {names} differed"
 
     def _damage(self, table: dict[str, Any] | None) -> str | None:
         """Says in words whether what the manifest counts is there; its hash goes on from there."""
@@ -165,7 +198,7 @@ class PartialOutput:
     def _held(self) -> BinaryIO:
         """Returns the file, opened and locked; where disks know no locks, nobody is kept out.
 
-        Raises ConfigError where another process writes it now.
+        Raises TakenError where another process writes it now.
         """
         while True:
             with suppress(FileExistsError):
@@ -177,7 +210,7 @@ class PartialOutput:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 file.close()
-                raise ConfigError(
+                raise TakenError(
                     f"another process is writing `{shown(self.target)}`",
                     "wait until it has ended, or name another file",
                 ) from None

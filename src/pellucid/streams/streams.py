@@ -122,7 +122,7 @@ class Answers(Generic[Line]):
             reached, share = Reached.by(self._source), self._source.share
             self._given.append((lines, reached, share))
             yield reached.number - len(lines), [self._nothing[0] if line is None else line for line in lines]
-            size = STRETCH if self._workers == 1 else self._one_of_many(reached.number - self._first, share)
+            size = stretch_size(self._workers, reached.number - self._first, share)
 
     def is_ready(self) -> bool:
         """Tells whether the next stretch need not be waited for."""
@@ -135,15 +135,18 @@ class Answers(Generic[Line]):
         self._write("".join(f"{self._nothing[1] if line is None else answer}\n" for line, answer in both), reached)
         self._progress.update(reached.number, share)
 
-    def _one_of_many(self, read: int, share: float | None) -> int:
-        """Returns how many lines to take for one of several workers, after `read` of them have been taken.
 
-        The less is left the fewer, so that all workers end at about the same time.
-        """
-        if not share:
-            return SMALL_STRETCH
-        left = read * (1 - share) / share
-        return min(STRETCH, max(FIRST_STRETCH, round(left / (2 * self._workers))))
+def stretch_size(workers: int, read: int, share: float | None) -> int:
+    """Returns how many lines to take for one of so many workers, after `read` of them have been taken.
+
+    The less is left the fewer, so that all workers end at about the same time.
+    """
+    if workers == 1:
+        return STRETCH
+    if not share:
+        return SMALL_STRETCH
+    left = read * (1 - share) / share
+    return min(STRETCH, max(FIRST_STRETCH, round(left / (2 * workers))))
 
 
 @contextmanager

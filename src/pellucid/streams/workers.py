@@ -45,6 +45,10 @@ class _Outcome(Generic[Answer]):
     warned: list[tuple[Warning | str, type[Warning], str, int]]
 
 
+class DeadWorkerError(PellucidError):
+    """Is raised where a worker was killed, or ended by itself."""
+
+
 class Workers(Generic[Line, Answer]):
     """So many processes that answer stretches of lines; whoever asks gets the answers in the order of the stretches.
 
@@ -87,8 +91,8 @@ class Workers(Generic[Line, Answer]):
         `is_ready` tells whether the next stretch can be had without waiting for it: while none can be, answers that
         are done go out.
 
-        Raises what a worker raises, and what taking a stretch raises, after the answers before it; PellucidError where
-        a worker has died.
+        Raises what a worker raises, and what taking a stretch raises, after the answers before it; DeadWorkerError
+        where a worker has died.
         """
         given: dict[Connection, int] = {}
         done: dict[int, _Outcome[Answer]] = {}
@@ -150,7 +154,7 @@ class Workers(Generic[Line, Answer]):
         code = process.exitcode or 0
         how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with status {code}"
         memory = ", which is what the system does where memory runs out" if code == -9 else ""
-        return PellucidError(
+        return DeadWorkerError(
             f"{process.name} (process {process.pid}) {how}{memory}", "lower `workers=` or `batch_tokens=`"
         )
 

@@ -4,8 +4,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Self
 
-import numpy as np
-
 from pellucid.config.tables import check_at_least, check_fields
 from pellucid.errors import ConfigError
 from pellucid.text.sentences import ends_as_sentence, script_of, sentences
@@ -93,6 +91,8 @@ class Sample:
 
 
 def _usual(lengths: Sequence[int]) -> int:
+    import numpy as np  # whose import takes a third of the time of a command that needs nothing else of it
+
     return int(np.quantile(np.asarray(lengths), USUAL, method="higher"))
 
 

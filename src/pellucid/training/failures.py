@@ -1,7 +1,8 @@
 """Handles the two ways in which a step fails: its batch does not fit into memory, or its loss is not finite."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import Self
 
 import torch
 from torch import Tensor, nn
@@ -60,42 +61,51 @@ def too_long_for_memory(batches: Sequence[Batch], step: int) -> PellucidError:
     )
 
 
-def not_finite(
-    model: nn.Module,
-    batches: Sequence[Batch],
-    is_finite: Callable[[Batch], bool],
-    text_of: Callable[[int], str],
-    where: str,
-) -> PellucidError:
+@dataclass(frozen=True)
+class Cause:
+    """Says where a number that is not finite comes from: the weights, one sentence of a step, or its batches."""
+
+    text: str
+    is_found: bool
+
+    @classmethod
+    def of(
+        cls,
+        model: nn.Module,
+        batches: Sequence[Batch],
+        is_finite: Callable[[Batch], bool],
+        text_of: Callable[[int], str],
+    ) -> Self:
+        """Looks for the cause in the weights, then in the batches of a step.
+
+        Args:
+            is_finite: computes loss and gradient of some sentences once more.
+            text_of: gives a pair's text, by its index.
+        """
+        broken = not_finite_parameters(model)
+        if broken:
+            return cls(f"{len(broken)} parameters are not finite already (first: `{broken[0]}`)", True)
+        for batch in batches:
+            found = None if is_finite(batch) else _halved(batch, is_finite)
+            if found is not None:
+                return cls(f"it comes from {_pair(found, text_of)}", True)
+        first = [int(index) for batch in batches for index in batch.sentences[:SHOWN]][:SHOWN]
+        pairs = "; ".join(_pair(n, text_of) for n in first)
+        return cls(f"no pair gives it alone; those of the step begin with {pairs}", False)
+
+
+def not_finite(causes: Sequence[Cause], where: str) -> PellucidError:
     """Returns the error for a step whose loss or gradient is not finite.
 
-    It says where that comes from, as far as can be found: the weights, one sentence of the step, or the step as a
-    whole.
-
     Args:
-        is_finite: computes loss and gradient of some sentences once more.
-        text_of: gives a pair's text, by its index.
+        causes: what each rank has found in its batches.
         where: the step, with its numbers.
     """
+    rank = next((rank for rank, cause in enumerate(causes) if cause.is_found), 0)
+    on = f", on rank {rank} of {len(causes)}" if len(causes) > 1 else ""
     return PellucidError(
-        f"the loss is not finite at {where}; the weights were not changed; "
-        + _cause(model, batches, is_finite, text_of),
-        LOWER_RATE,
+        f"the loss is not finite at {where}; the weights were not changed; {causes[rank].text}{on}", LOWER_RATE
     )
-
-
-def _cause(
-    model: nn.Module, batches: Sequence[Batch], is_finite: Callable[[Batch], bool], text_of: Callable[[int], str]
-) -> str:
-    broken = not_finite_parameters(model)
-    if broken:
-        return f"{len(broken)} parameters are not finite already (first: `{broken[0]}`)"
-    for batch in batches:
-        found = None if is_finite(batch) else _halved(batch, is_finite)
-        if found is not None:
-            return f"it comes from {_pair(found, text_of)}"
-    first = [int(index) for batch in batches for index in batch.sentences[:SHOWN]][:SHOWN]
-    return f"no pair gives it alone; those of the step begin with {'; '.join(_pair(n, text_of) for n in first)}"
 
 
 def diverged(model: nn.Module, loss: float, step: int, rate: float, init_from: str) -> PellucidError:

@@ -33,14 +33,26 @@ class Interrupts:
 
     A terminal or connection that is closed (SIGHUP; SIGBREAK on Windows) asks to stop, too, unless that was ignored
     before, as under nohup; but it insists on nothing: it comes several times, and with others.
+
+    Args:
+        of_several: this is one of several processes that stop together. Their signals insist on nothing either, as a
+            terminal and torchrun both send them; and that torchrun has gone is a signal, too.
     """
 
     HANG_UPS = tuple(getattr(signal, name) for name in ("SIGHUP", "SIGBREAK") if hasattr(signal, name))
     SIGNALS = (signal.SIGINT, signal.SIGTERM, *HANG_UPS)
 
-    def __init__(self) -> None:
-        self.received: int | None = None
+    def __init__(self, of_several: bool = False) -> None:
+        self._noted: int | None = None
+        self._of_several, self._parent = of_several, os.getppid()
         self._before: dict[signal.Signals, Any] = {}
+
+    @property
+    def received(self) -> int | None:
+        """Returns the first signal; None: there was none."""
+        if self._of_several and os.getppid() != self._parent:
+            return self._noted or signal.SIGTERM
+        return self._noted
 
     def __enter__(self) -> Self:
         for number in self.SIGNALS:
@@ -56,8 +68,10 @@ class Interrupts:
         self._restore(self.SIGNALS)
 
     def _note(self, number: int, frame: FrameType | None) -> None:
-        is_first = self.received is None
-        self.received = self.received or number
+        is_first = self._noted is None
+        self._noted = self._noted or number
+        if self._of_several:
+            return
         if number not in self.HANG_UPS:
             self._restore((signal.SIGINT, signal.SIGTERM))
         if not is_first:

@@ -151,6 +151,27 @@ class RunLog:
             self._board.close()
 
 
+class SilentLog(RunLog):
+    """Takes what the ranks after the first tell, and writes none of it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.path = folder / METRICS
+        self.console = Console(quiet=True)
+        self._board, self._bar = None, None
+
+    def resume_at(self, step: int) -> None:
+        """Leaves the lines to the first rank."""
+
+    def write(self, event: str, step: int, **values: Any) -> None:
+        """Writes nothing."""
+
+    def flush(self) -> None:
+        """Writes nothing."""
+
+    def say(self, text: str) -> None:
+        """Says nothing."""
+
+
 class _Bar:
     """Shows a progress bar over all steps. On a narrow terminal the steps and the time left come before all else."""
 

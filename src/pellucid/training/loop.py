@@ -3,12 +3,12 @@
 import hashlib
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
 from types import MappingProxyType
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -19,12 +19,15 @@ from pellucid.data.batching import Batch, batch_order, draw_batch
 from pellucid.data.sentences import Indices
 from pellucid.data.shards import Shard
 from pellucid.data.subword_sampling import SubwordSampling
+from pellucid.errors import PellucidError
 from pellucid.model.families import Model, SequenceClassifier
 from pellucid.model.fast.queue import has_queue
+from pellucid.model.layers import Decoder, Encoder
+from pellucid.process import most_memory
 from pellucid.training import events
 from pellucid.training.adam import PaperAdam
 from pellucid.training.events import CheckpointEvent, EndEvent, Hooks, StepEvent, ValidationEvent
-from pellucid.training.failures import diverged, in_parts, is_out_of_memory, not_finite, too_long_for_memory
+from pellucid.training.failures import Cause, diverged, in_parts, is_out_of_memory, not_finite, too_long_for_memory
 from pellucid.training.interrupts import Interrupted, Interrupts
 from pellucid.training.log import RunLog
 from pellucid.training.loss import Loss, check_losses, make_loss, name_of
@@ -40,6 +43,7 @@ from pellucid.training.optimizer import (
     set_rate,
 )
 from pellucid.training.precision import autocast, multiply_in
+from pellucid.training.ranks import ALONE, Ranks
 from pellucid.training.saving import Saving
 from pellucid.training.schedule import UNDECIDED, Clock, Ending, Schedule, fall_from, own_rate, planned_ending
 from pellucid.training.state import Checkpoints, Meter, RunState, Trained, average_into, read_weights
@@ -56,17 +60,42 @@ class Taken:
 
     step: int
     batches: list[Batch]
+    """The batches of this rank."""
     rate: float
     loss: Tensor
     """The summed loss that is reported, ()."""
     norm: Tensor
     """The gradient's norm, before it is clipped, ()."""
+    tokens: int
+    """The target tokens without padding; of all ranks, as loss and norm are."""
     seconds: float = 0.0
 
-    @property
-    def tokens(self) -> int:
-        """The target tokens without padding."""
-        return _tokens(self.batches)
+
+@dataclass
+class OwnPart:
+    """Adds up what this rank has done of the steps since the last report, of several ranks."""
+
+    NAMES: ClassVar = ("tokens_per_second", "computing", "waiting", "adding", "memory")
+    """Target tokens for each second of computing; seconds of computing, of waiting for slower ranks, and of adding up
+    gradients; the most memory so far, in megabytes: of the GPU, else of the process."""
+    tokens: int = 0
+    computing: float = 0.0
+    waiting: float = 0.0
+    adding: float = 0.0
+
+    def add(self, tokens: int, computing: float, waiting: float, adding: float) -> None:
+        """Counts a step."""
+        self.tokens += tokens
+        self.computing += computing
+        self.waiting += waiting
+        self.adding += adding
+
+    def numbers(self, device: torch.device) -> list[float]:
+        """Returns the numbers of NAMES."""
+        times = (round(each, 2) for each in (self.computing, self.waiting, self.adding))
+        gpu = device.type == "cuda"
+        memory = torch.cuda.max_memory_allocated(device) if gpu else most_memory()
+        return [round(self.tokens / max(1e-9, self.computing)), *times, memory >> 20]
 
 
 @dataclass
@@ -105,6 +134,8 @@ class Trainer:
     """The origin of the run, which its checkpoints keep."""
     clock: Clock | None = None
     """Ends a run that has a time budget; None: the settings say how the run ends."""
+    ranks: Ranks = ALONE
+    """The processes that train together. The first alone writes; the others are given a log that says nothing."""
     state: RunState = field(default_factory=RunState)
     chosen: str = ""
     """The choice of the run's model, once it is chosen: the best validation, or one of the means."""
@@ -112,6 +143,9 @@ class Trainer:
     def __post_init__(self) -> None:
         model, config = self.model, self.config
         multiply_in(model, config.precision)
+        for stack in model.modules():
+            if isinstance(stack, Encoder | Decoder):
+                stack.recompute = config.recompute
         loss: Loss = make_loss(config) if self.loss is None else self.loss
         if isinstance(loss, nn.Module):
             loss.to(next(model.parameters()).device)
@@ -132,6 +166,8 @@ class Trainer:
         self.saving: Saving = Saving(self.checkpoints, self.publish, self.log)
         self._last_loss, self._last_norm, self._last_rate = math.nan, math.nan, 0.0
         self._first_step, self._stopping = 1, False
+        self._accumulate = config.accumulate
+        self._own = OwnPart()
         self._device: torch.device = next(model.parameters()).device
         # Where the optimizer can leave out an update by a number on the device, Python need not look at it before.
         self._runs_ahead: bool = has_queue(self._device) and _can_leave_out_updates(optimizer)
@@ -148,10 +184,11 @@ class Trainer:
         self._restore()
         order = batch_order(self.shard, self.config.batch_tokens, self.config.seed)
         stream = order.follow(self.state.epoch, self.state.position)
-        with Interrupts() as interrupts:
+        with Interrupts(self.ranks.count > 1) as interrupts:
             while self.state.step < self.last_step:
                 self._timed_step(stream)
                 numbers = self._tell_of_step() if self.hooks.step else {}
+                received = self._agree(interrupts)
                 if self._stopping and self.state.step < self.last_step:
                     self._end_here("a hook asked for it")
                 if self._due(self.config.log_every):
@@ -164,15 +201,30 @@ class Trainer:
                     falls = self._fall_on_a_plateau()
                     self._end_early()
                 due = falls or self._clock_decides() or self._save_is_due
-                if due or interrupts.received:
+                received = received or (interrupts.received if self.ranks.count == 1 else None)
+                if due or received:
                     self._save(due)
-                if interrupts.received and self.state.step < self.last_step:
-                    raise Interrupted(interrupts.received, self.state.step, self.checkpoints.last_step_saved)
-        self.saving.write_what_waits()
+                if received and self.state.step < self.last_step:
+                    raise Interrupted(received, self.state.step, self.checkpoints.last_step_saved)
+        if self.ranks.is_first:
+            self.saving.write_what_waits()
+        self.ranks.wait()  # what is chosen from is on the disk
         self._choose()
         self._tell_of_end()
         self.log.flush()
         return self.state
+
+    def _agree(self, interrupts: Interrupts) -> int | None:
+        """Returns the signal that one of the ranks has got; what a hook has asked of one of them, is asked of all.
+
+        The factor of the rate is the first rank's.
+        """
+        if self.ranks.count == 1:
+            return interrupts.received
+        own = float(interrupts.received or 0), float(self._stopping), self.state.rate_factor
+        signals, stops, factors = zip(*self.ranks.exchange(own), strict=True)
+        self._stopping, self.state.rate_factor = any(stops), factors[0]
+        return int(max(signals)) or None
 
     def stop(self) -> None:
         """Ends the run after this step, as if it were the last; asked in a checkpoint's hook, after the next one."""
@@ -204,11 +256,11 @@ class Trainer:
         step = self.state.step + 1
         rate = self._last_rate = self._rate(step)
         set_rate(self.trained.optimizer, rate)
-        loss = self._gradients_that_fit(batches, step)
+        loss, tokens = self._gradients_that_fit(batches, step)
         norm = get_total_norm([p.grad for p in self._parameters.values() if p.grad is not None])
         if self.config.grad_clip:
             clip_grads_with_norm_(self._parameters.values(), self.config.grad_clip, norm)
-        taken = Taken(step, batches, rate, loss, norm)
+        taken = Taken(step, batches, rate, loss, norm, tokens)
         if self._runs_ahead:
             self._update_unless_stopped(taken)
         else:
@@ -246,7 +298,8 @@ class Trainer:
                 self.state.tokens -= sum(later.tokens for later in taken[place:])
             what = f"loss {loss / one.tokens:.4g}, gradient norm {norm:.4g}, learning rate {one.rate:.3g}"
             is_finite = partial(self._is_finite, step=one.step)
-            raise not_finite(self.model, one.batches, is_finite, self.text_of, f"step {one.step:,} ({what})")
+            causes = self.ranks.gather(Cause.of(self.model, one.batches, is_finite, self.text_of))
+            raise not_finite(causes, f"step {one.step:,} ({what})")
         return list(zip(losses, norms, strict=True))
 
     def _read(self) -> None:
@@ -272,6 +325,7 @@ class Trainer:
 
     def _restore(self) -> None:
         self.state = self.checkpoints.restore(self.trained, self.log.say)
+        self._follow_the_first()
         self.log.resume_at(self.state.step)
         if self.clock is not None:
             self.clock.used = self.state.clock
@@ -289,8 +343,41 @@ class Trainer:
         self._first_step = self.state.step + 1
         self._last_rate = self._rate(self.state.step) if self.state.step else 0.0
 
+    def _follow_the_first(self) -> None:
+        """Sees to it that all ranks begin alike, and a step is of as many batches as on the ranks of before.
+
+        Raises PellucidError where ranks do not see the same checkpoints.
+        """
+        ranks, state = self.ranks, self.state
+        steps = [int(step) for (step,) in ranks.exchange([state.step])]
+        if len(set(steps)) > 1:
+            other = next(rank for rank, step in enumerate(steps) if step != steps[0])
+            raise PellucidError(
+                f"rank {other} finds the run after step {steps[other]:,}, the first rank after step {steps[0]:,}",
+                f"let all machines see the same folder: `{self.checkpoints.folder}`",
+            )
+        ranks.same_weights(self.model)
+        before = state.ranks if state.step else ranks.count
+        batches = (state.accumulate or self.config.accumulate) * before
+        self._accumulate = max(1, batches // ranks.count)
+        now = self._accumulate * ranks.count
+        if before != ranks.count:
+            same = (
+                f"a step is of {now} batches, as before"
+                if now == batches
+                else (f"a step is of {now} batches, not of {batches} any more, which {ranks.count} ranks cannot share")
+            )
+            self.log.say(
+                f"{'warning: ' * (now != batches)}this run was on {before} rank{'s' * (before > 1)} and now is on "
+                f"{ranks.count}: the order of the texts stays, {same}; the weights are the same up to rounding alone"
+            )
+        state.ranks = ranks.count
+        state.accumulate = 0 if self._accumulate == self.config.accumulate else self._accumulate
+
     def _publish_best_again(self) -> None:
         """Publishes the best weights so far where the run's model is something else, or is not there."""
+        if not self.ranks.is_first:
+            return
         state = self.state
         found, saved = (
             self.published() if self.published else None,
@@ -308,8 +395,9 @@ class Trainer:
     def _timed_step(self, stream: Iterator[tuple[int, int, Indices]]) -> None:
         """Takes a step on the next batches, and reads its numbers where that is no waiting, or enough are unread."""
         started = time.perf_counter()
-        places = [next(stream) for _ in range(self.config.accumulate)]
-        batches = [self._batch(sentences, epoch) for epoch, _, sentences in places]
+        ranks = self.ranks
+        places = [next(stream) for _ in range(self._accumulate * ranks.count)]
+        batches = [self._batch(sentences, epoch) for epoch, _, sentences in places[ranks.rank :: ranks.count]]
         taken = self.step(batches)
         if self.state.step == self._first_step:  # an optimizer has its state now: what cannot be saved is said at once
             saved_state(self.trained.optimizer, self._parameters)
@@ -321,55 +409,103 @@ class Trainer:
     def _batch(self, sentences: Indices, epoch: int) -> Batch:
         return draw_batch(self.shard, sentences, self.model.config, self.sampling, epoch)
 
-    def _gradients_that_fit(self, batches: list[Batch], step: int) -> Tensor:
-        """Does what `_gradients` does, with smaller parts where memory does not suffice."""
+    def _gradients_that_fit(self, batches: list[Batch], step: int) -> tuple[Tensor, int]:
+        """Leaves the gradient of the mean loss per token in the parameters; returns the summed loss to report, ().
+
+        It is the mean over the tokens of all ranks, of which the number is returned, too. Where memory does not suffice
+        for one of them, all take smaller parts.
+        """
         while True:
+            loss: Tensor | None = None
+            started = time.perf_counter()
             try:
-                return self._gradients(batches, step)
+                loss = self._gradients(batches, step, per=_tokens(batches) if self.ranks.count == 1 else 1)
             except (RuntimeError, MemoryError) as error:
                 if not is_out_of_memory(error):
                     raise
             # Out of the except clause: what the failed pass still held is free now.
-            self._halve_parts(batches, step)
+            computed = time.perf_counter()
+            lacking = [p for p in self._parameters.values() if p.grad is None]
+            told = self.ranks.exchange([_tokens(batches), loss is None, len(lacking), max(len(b.src) for b in batches)])
+            tokens, failed, lacks, most = zip(*told, strict=True)
+            if loss is None or any(failed):
+                self._halve_parts(batches, step, int(max(most)), failed)
+                continue
+            if self.ranks.count > 1:
+                waited = time.perf_counter()
+                loss = self._of_all(loss, sum(tokens), any(lacks))
+                ended = time.perf_counter()
+                self._own.add(int(tokens[self.ranks.rank]), computed - started, waited - computed, ended - waited)
+            return loss, int(sum(tokens))
 
-    def _gradients(self, batches: list[Batch], step: int) -> Tensor:
-        """Leaves the gradient of the mean loss per token in the parameters; returns the summed loss to report, ()."""
-        # Dropout follows from (seed, step) alone, so nothing of it has to be saved.
-        torch.manual_seed(_seed_of(self.config.seed, step))
+    def _of_all(self, loss: Tensor, tokens: float, lacking: bool) -> Tensor:
+        """Makes the gradients of this rank's sums those of all ranks' mean; returns the sum of their losses, ().
+
+        Args:
+            lacking: a rank has parameters without a gradient: where all lack it, it stays away.
+        """
+        parameters = [p for p in self._parameters.values() if p.requires_grad]
+        if lacking:
+            have = self.ranks.exchange([float(p.grad is not None) for p in parameters])
+            parameters = [p for p, told in zip(parameters, zip(*have, strict=True), strict=True) if any(told)]
+        for parameter in parameters:
+            if parameter.grad is None:
+                parameter.grad = torch.zeros_like(parameter)
+        gradients = [p.grad for p in parameters if p.grad is not None]
+        loss = loss[None]
+        self.ranks.add([*gradients, loss])
+        torch._foreach_div_(gradients, tokens)
+        return loss[0]
+
+    def _gradients(self, batches: list[Batch], step: int, per: int) -> Tensor:
+        """Leaves the gradient of the loss, in units of `per`, in the parameters; returns the summed loss to report."""
         self.model.train()
         for parameter in self._parameters.values():
             parameter.grad = None
-        tokens, loss = _tokens(batches), torch.zeros((), device=self._device)
-        for batch in batches:
+        loss = torch.zeros((), device=self._device)
+        for number, batch in enumerate(batches):
+            # Dropout follows from (seed, step, place) alone, so nothing of it has to be saved, and ranks can share it.
+            torch.manual_seed(_seed_of(self.config.seed, step, self.ranks.place(number)))
             for part in in_parts(batch, self.state.parts):
                 if has_queue(self._device):
                     part = part.for_a_queue(self.model.config.max_positions)
                 part = part.to(self._device)
                 with autocast(self.model):
                     losses = check_losses(self.trained.loss(self.model, part), self.trained.loss)
-                (losses.minimised / tokens).backward()  # type: ignore[no-untyped-call]
+                (losses.minimised / per).backward()  # type: ignore[no-untyped-call]
                 loss += losses.reported.detach()
         return loss
 
     def _is_finite(self, batch: Batch, step: int) -> bool:
         """Returns whether loss and gradient of a batch, computed once more, are finite."""
-        loss = self._gradients([batch], step)
+        loss = self._gradients([batch], step, per=_tokens([batch]))
         gradients = (p.grad for p in self._parameters.values() if p.grad is not None)
         return bool(loss.isfinite()) and all(bool(torch.isfinite(g).all()) for g in gradients)
 
-    def _halve_parts(self, batches: list[Batch], step: int) -> None:
-        """Takes the batches of this step and of all later ones in twice as many parts."""
-        if self.state.parts >= max(len(batch.src) for batch in batches):
-            raise too_long_for_memory(batches, step)
+    def _halve_parts(self, batches: list[Batch], step: int, most: int, failed: Sequence[float]) -> None:
+        """Takes the batches of this step and of all later ones in twice as many parts, on all ranks.
+
+        Args:
+            most: the sentences of the largest batch, of any rank.
+            failed: which ranks were out of memory.
+        """
+        if self.state.parts >= most:
+            raise self.ranks.gather(too_long_for_memory(batches, step))[[bool(each) for each in failed].index(True)]
         self.state.parts *= 2
         self.log.write("out_of_memory", self.state.step, parts=self.state.parts)
+        where = f"out of memory at step {step:,}{self._on_ranks(failed)}"
         self.log.say(
-            f"out of memory at step {step:,}: from here on batches are taken in {self.state.parts} parts; the gradient "
-            "is the same up to rounding, dropout draws other numbers"
+            f"{where}: from here on batches are taken in {self.state.parts} parts; the gradient is the same up to "
+            "rounding, dropout draws other numbers"
         )
         # Before the step is repeated, so that a resumed run takes the same steps in parts.
         if self.state.step:
             self._save(due=False)
+
+    def _on_ranks(self, flags: Sequence[float]) -> str:
+        """Returns of which ranks something is true, where there are several."""
+        ranks = [str(rank) for rank, flag in enumerate(flags) if flag]
+        return f" on rank{'s' * (len(ranks) > 1)} {' and '.join(ranks)}" if self.ranks.count > 1 else ""
 
     def _tell_of_step(self) -> dict[str, float]:
         """Calls the hooks of a step; returns their numbers."""
@@ -406,9 +542,18 @@ class Trainer:
             "tokens_per_second": round(meter.speed),
             "seconds": round(state.seconds, 2),
         }
+        values |= self._report_of_ranks()
         self.log.write("train", state.step, **values, **numbers)
         unit = "texts" if isinstance(self.model, SequenceClassifier) else "tokens"
         self.log.progress(state.step, f"loss {meter.loss:.3f}, {meter.speed:,.0f} {unit}/s, rate {self._last_rate:.2e}")
+
+    def _report_of_ranks(self) -> dict[str, Any]:
+        """Returns what each rank has done since the last report: one list each, by rank; nothing of a single one."""
+        if self.ranks.count == 1:
+            return {}
+        own, self._own = self._own, OwnPart()
+        by_rank = zip(*self.ranks.exchange(own.numbers(self._device)), strict=True)
+        return {f"ranks_{name}": list(each) for name, each in zip(OwnPart.NAMES, by_rank, strict=True)}
 
     def _validate(self) -> None:
         """Validates, and publishes the weights where they are the best so far."""
@@ -420,12 +565,13 @@ class Trainer:
             if not math.isfinite(found.loss):
                 raise diverged(self.model, found.loss, step, self._last_rate, self.config.init_from)
             better = record(found, self.state, self.config)
-            if better:
+            if better and self.ranks.is_first:
                 self.saving.publish(step, parameters(self.model))
             if self.hooks.validation:
                 told = self._standing(found.loss) | self._steering
                 event = ValidationEvent(**told, numbers=found.numbers, best=better)
                 numbers = events.call(self.hooks.validation, event)
+        self._stopping = self.ranks.any(self._stopping)
         seconds = time.perf_counter() - started
         self.state.seconds += seconds
         if self.clock is not None:
@@ -489,7 +635,12 @@ class Trainer:
     def _clock_decides(self) -> bool:
         """Returns whether the clock lets the rate fall from this step on. It is saved at once, to be replayed."""
         state = self.state
-        ending = None if self.clock is None or state.last_step else self.clock.ending(state.step)
+        if self.clock is None or state.last_step:
+            return False
+        ending = self.clock.ending(state.step)
+        if self.ranks.count > 1:  # the clock of the first
+            falls_at, last_step = self.ranks.exchange((ending.falls_at, ending.last_step) if ending else (0, 0))[0]
+            ending = Ending(int(falls_at), int(last_step)) if last_step else None
         if ending is None:
             return False
         state.falls_at, state.last_step = ending.falls_at, ending.last_step
@@ -510,7 +661,8 @@ class Trainer:
         if self.clock is not None:
             state.clock = self.clock.elapsed
         state.origin, state.replaced = self.origin, self.trained.replaced
-        saved = self.saving.save(state, self.trained)
+        saved = self.ranks.is_first and self.saving.save(state, self.trained)
+        self.ranks.wait()
         if self.clock is not None:
             self.clock.saved(time.perf_counter() - started)
         if saved and due and self.hooks.checkpoint:
@@ -535,7 +687,8 @@ class Trainer:
             self.log.say(f"{candidate}: {found[-1]}")
         best = winner(found, self.config.best_by)
         average_into(self.model, candidates[best].paths)
-        self.publish(parameters(self.model))
+        if self.ranks.is_first:
+            self.publish(parameters(self.model))
         for i, (candidate, numbers) in enumerate(zip(candidates, found, strict=True)):
             values = {"candidate": candidate.name, "checkpoints": candidate.steps, "kept": i == best}
             self.log.write("candidate", state.step, **values, **numbers.numbers)
@@ -547,6 +700,8 @@ class Trainer:
     def _choose_best(self) -> None:
         """Makes the best validation's weights the run's model, where nothing else can be it."""
         self.chosen = f"the best validation (step {self.state.best_step:,})"
+        if not self.ranks.is_first:
+            return
         self._publish_best_again()
         if self.published is not None and self.published() is None:
             self.chosen = f"the last step ({self.state.step:,}), since the best weights are lost"
@@ -579,7 +734,8 @@ def _can_leave_out_updates(optimizer: Any) -> bool:
     return own and not hooks and bool(getattr(optimizer, "_step_supports_amp_scaling", False))
 
 
-def _seed_of(seed: int, step: int) -> int:
-    """Returns a seed for each step, unlike those of other steps and runs."""
-    digest = hashlib.blake2b(f"{seed}/{step}".encode(), digest_size=8).digest()
+def _seed_of(seed: int, step: int, place: int = 0) -> int:
+    """Returns a seed for each batch of a step, unlike those of other batches, steps and runs."""
+    text = f"{seed}/{step}/{place}" if place else f"{seed}/{step}"
+    digest = hashlib.blake2b(text.encode(), digest_size=8).digest()
     return int.from_bytes(digest, "little") >> 1

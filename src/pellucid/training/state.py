@@ -1,7 +1,7 @@
 """Holds all state of a run in one place, and writes and reads the checkpoints that keep it.
 
-Nothing here is random: the order of the batches follows from (seed, epoch, position), and each step's dropout from
-(seed, step). So weights, the optimizer's state and a few integers are the whole of it.
+Nothing here is random: the order of the batches follows from (seed, epoch, position), and each batch's dropout from
+(seed, step, place in the step). So weights, the optimizer's state and a few integers are the whole of it.
 
     checkpoints/step-00001000/model.safetensors       parameters
                               ema.safetensors         their moving average, in a run that keeps one
@@ -93,6 +93,10 @@ class RunState:
     parts: int = 1
     """In how many parts batches are taken, as memory did not suffice for whole ones."""
     meter: Meter = field(default_factory=Meter)
+    ranks: int = 1
+    """The number of processes that train together."""
+    accumulate: int = 0
+    """The batches of a step that each of them takes; 0: as configured. It moves with their number."""
     replaced: dict[str, str] = field(default_factory=dict)
     """The loss, optimizer and schedule that are not those of the settings, by their names."""
     rate_factor: float = 1.0
@@ -106,11 +110,8 @@ class RunState:
     def to_table(self) -> Table:
         """Returns the state as JSON has it: without what nothing has set, where earlier versions know nothing of it."""
         table = asdict(self)
-        if not self.replaced:
-            del table["replaced"]
-        if self.rate_factor == 1.0:
-            del table["rate_factor"]
-        return table
+        unset = {"replaced": {}, "rate_factor": 1.0, "ranks": 1, "accumulate": 0}
+        return {name: value for name, value in table.items() if name not in unset or value != unset[name]}
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,8 @@ import pytest
 
 from pellucid.config import DataConfig
 from pellucid.data.faults import ADVICE, TITLES, Finding
-from pellucid.data.health import HeldOut, Inspection, inspect
+from pellucid.data.health import Inspection, inspect
+from pellucid.data.judging import HeldOut
 from pellucid.data.parallel import ParallelText
 from pellucid.errors import DataError
 from tests.toy_task import reversed_letters

@@ -7,6 +7,7 @@ It stands in for layers that are all Pellucid's own and that nobody watches. All
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 import torch
@@ -17,7 +18,7 @@ from pellucid.model.attention import MultiHeadAttention
 from pellucid.model.cache import DecoderCache, LayerCache
 from pellucid.model.fast.dropout import Dropout
 from pellucid.model.fast.linear import Linear
-from pellucid.model.fast.products import LEAST_ROWS, linear
+from pellucid.model.fast.products import LEAST_WORK, linear
 from pellucid.model.fast.queue import has_queue
 from pellucid.model.feed_forward import FeedForward
 from pellucid.model.layers import Decoder, DecoderLayer
@@ -25,6 +26,8 @@ from pellucid.model.observing import is_observed
 
 Norm = Callable[[Tensor], Tensor]
 Product = Callable[[Tensor, Tensor, Tensor | None], Tensor]
+Weights = tuple[Tensor, Tensor | None]
+"""A projection's matrix and, where it has one, its bias."""
 OURS = {
     Decoder, DecoderLayer, MultiHeadAttention, FeedForward, Linear, Dropout, nn.ModuleList, nn.LayerNorm, nn.RMSNorm,
     nn.Identity,
@@ -37,7 +40,8 @@ class PlainDecoder:
 
     def __init__(self, decoder: Decoder) -> None:
         self._layers = [_Layer.of(layer) for layer in decoder.layers if isinstance(layer, DecoderLayer)]
-        self._norm = _no_norm if decoder.norm is None else _norm_of(decoder.norm)
+        self._norm = _norm_of(decoder.norm)
+        self._widest: int = max((layer.up[0].numel() for layer in self._layers), default=0)
         self._memory_mask: Tensor | None = None
         self._hidden: Tensor | None = None
 
@@ -56,7 +60,7 @@ class PlainDecoder:
         B, W, D = x.shape
         hidden = None if W == 1 else _hidden(own_past, x, self._layers[0].heads)  # one hypothesis sees all that it read
         memory_hidden = self._of_memory(cache.memory_mask, x)
-        x, take = x.reshape(B * W, D), linear if B * W >= LEAST_ROWS else F.linear
+        x, take = x.reshape(B * W, D), linear if B * W * self._widest >= LEAST_WORK else F.linear
         for layer, kept in zip(self._layers, cache.layers, strict=True):
             x = layer.step(x, (B, W), kept, hidden, cache.memory, memory_hidden, take)
         return self._norm(x).view(B, W, D)
@@ -71,27 +75,51 @@ class PlainDecoder:
         return self._hidden
 
 
+class _Sublayer(NamedTuple):
+    """An attention's tensors: to ask a module for one takes as long as a small operator."""
+
+    norm: Norm
+    project: Weights
+    """To queries, keys and values; to queries alone where keys and values are the memory's."""
+    back: Weights
+
+    @classmethod
+    def of(cls, block: MultiHeadAttention, norm: nn.Module | None, rows: slice) -> "_Sublayer":
+        """Takes the rows of the packed projection that a step needs."""
+        weight, bias = _weights(block.qkv_proj)
+        project = weight[rows], None if bias is None else bias[rows]
+        return cls(_norm_of(norm), project, _weights(block.out_proj))
+
+
 class _Layer(NamedTuple):
     """The tensors of a DecoderLayer."""
 
     heads: int
     norm_first: bool
-    norms: tuple[Norm, Norm, Norm]
-    """The norms of self-attention, cross-attention and the feed-forward network."""
-    self_attn: tuple[Linear, Linear]
-    """The projections to queries, keys and values, and back."""
-    cross_attn: MultiHeadAttention | None
-    feed_forward: FeedForward
+    self_attn: _Sublayer
+    cross_attn: _Sublayer | None
+    keys_and_values: Callable[[Tensor], tuple[Tensor, Tensor]]
+    """Of the memory."""
+    norm: Norm
+    """That of the feed-forward network."""
+    gate: Weights | None
+    up: Weights
+    down: Weights
+    activation: Callable[[Tensor], Tensor]
 
     @classmethod
     def of(cls, layer: DecoderLayer) -> "_Layer":
-        own, cross = layer.self_attn, layer.cross_attn
+        own, cross, network = layer.self_attn, layer.cross_attn, layer.feed_forward
         assert isinstance(own, MultiHeadAttention)
-        assert isinstance(layer.feed_forward, FeedForward)
+        assert isinstance(network, FeedForward)
         assert cross is None or isinstance(cross, MultiHeadAttention)
-        cross_norm = _no_norm if layer.cross_attn_norm is None else _norm_of(layer.cross_attn_norm)
-        norms = _norm_of(layer.self_attn_norm), cross_norm, _norm_of(layer.feed_forward_norm)
-        return cls(own.num_heads, layer.norm_first, norms, (own.qkv_proj, own.out_proj), cross, layer.feed_forward)
+        return cls(
+            own.num_heads, layer.norm_first, _Sublayer.of(own, layer.self_attn_norm, slice(None)),
+            None if cross is None else _Sublayer.of(cross, layer.cross_attn_norm, slice(cross.q_width)),
+            (own if cross is None else cross).keys_and_values, _norm_of(layer.feed_forward_norm),
+            None if network.gate_proj is None else _weights(network.gate_proj), _weights(network.up_proj),
+            _weights(network.down_proj), network.activation,
+        )  # fmt: skip
 
     def step(
         self,
@@ -104,35 +132,31 @@ class _Layer(NamedTuple):
         take: Product,
     ) -> Tensor:
         """(B * W, D) -> (B * W, D), with products by `take`."""
-        heads, norm_first, norms, (qkv_proj, out_proj), cross, feed_forward = self
+        heads, norm_first, own, cross, keys_and_values, norm, gate, up, down, activation = self
 
-        y = norms[0](x) if norm_first else x
-        q, k, v = take(y, qkv_proj.weight, qkv_proj.bias).view(*size, 3, heads, -1).permute(2, 0, 3, 1, 4)
-        joined = _attend(q, *cache.extend_self(k, v), hidden)  # (B * W, H * K)
-        x = take(joined, out_proj.weight, out_proj.bias).add_(x)
-        x = x if norm_first else norms[0](x)
+        packed = take(own.norm(x) if norm_first else x, *own.project).view(*size, 3, heads, -1)
+        q, kv = torch.split(packed.permute(2, 0, 3, 1, 4), [1, 2])  # (1 or 2, B, H, W, K)
+        x = take(_attend(q[0], *cache.extend_packed(kv), hidden), *own.back).add_(x)
+        x = x if norm_first else own.norm(x)
 
         if cross is not None and memory is not None:
-            y, width, project = norms[1](x) if norm_first else x, cross.q_width, cross.qkv_proj
-            bias = None if project.bias is None else project.bias[:width]
-            q = take(y, project.weight[:width], bias).view(*size, heads, -1).transpose(1, 2)
-            joined = _attend(q, *cache.keep_memory(memory, cross.keys_and_values), memory_hidden)
-            x = take(joined, cross.out_proj.weight, cross.out_proj.bias).add_(x)
-            x = x if norm_first else norms[1](x)
+            q = take(cross.norm(x) if norm_first else x, *cross.project).view(*size, heads, -1).transpose(1, 2)
+            x = take(_attend(q, *cache.keep_memory(memory, keys_and_values), memory_hidden), *cross.back).add_(x)
+            x = x if norm_first else cross.norm(x)
 
-        y, up, down = norms[2](x) if norm_first else x, feed_forward.up_proj, feed_forward.down_proj
-        inner = take(y, up.weight, up.bias)
-        if (gate := feed_forward.gate_proj) is None:
-            inner = feed_forward.activation(inner)
-        else:
-            inner = feed_forward.activation(take(y, gate.weight, gate.bias)).mul_(inner)
-        x = take(inner, down.weight, down.bias).add_(x)
-        return x if norm_first else norms[2](x)
+        y = norm(x) if norm_first else x
+        inner = take(y, *up)
+        inner = activation(inner) if gate is None else activation(take(y, *gate)).mul_(inner)
+        x = take(inner, *down).add_(x)
+        return x if norm_first else norm(x)
 
 
 def _attend(q: Tensor, k: Tensor, v: Tensor, hidden: Tensor | None) -> Tensor:
     """Returns equation 1 with its heads joined: (B, H, W, K), twice (B, H, M, K) -> (B * W, H * K)."""
     B, H, W, K = q.shape
+    if B == 1:  # one call for five; with more sentences the products are faster than the kernel's
+        output = F.scaled_dot_product_attention(q, k, v, None if hidden is None else hidden.view(1, H, -1, k.size(2)))
+        return output.transpose(1, 2).reshape(W, H * K)
     q, k, v = q.flatten(0, 1), k.flatten(0, 1).transpose(1, 2), v.flatten(0, 1)
     if hidden is None:
         scores = torch.bmm(q * K**-0.5, k)  # (B * H, W, M)
@@ -148,12 +172,17 @@ def _hidden(mask: Tensor, like: Tensor, heads: int) -> Tensor:
     return added.expand(-1, heads, -1, -1).flatten(0, 1)
 
 
-def _norm_of(norm: nn.Module) -> Norm:
+def _weights(layer: Linear) -> Weights:
+    return layer.weight, layer.bias
+
+
+def _norm_of(norm: nn.Module | None) -> Norm:
     """Returns a norm as a function of what it normalises."""
     if isinstance(norm, nn.LayerNorm):
-        return lambda x: F.layer_norm(x, norm.normalized_shape, norm.weight, norm.bias, norm.eps)
+        shape, weight, bias, eps = norm.normalized_shape, norm.weight, norm.bias, norm.eps
+        return lambda x: torch.layer_norm(x, shape, weight, bias, eps)
     if isinstance(norm, nn.RMSNorm):
-        return lambda x: F.rms_norm(x, list(norm.normalized_shape), norm.weight, norm.eps)
+        return partial(F.rms_norm, normalized_shape=list(norm.normalized_shape), weight=norm.weight, eps=norm.eps)
     return _no_norm
 
 

@@ -15,8 +15,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-LEAST_ROWS, LEAST_WORK = 16, 1 << 22
+LEAST_ROWS, LEAST_WORK = 3, 1 << 21
 """The rows, and the multiplications, from which oneDNN is the faster one: below them a call of it costs too much."""
+BLOCK = 16
+"""The rows that it takes together."""
 WORTHWHILE = 1.4
 """The gain from which it is asked. Where MKL knows the processor it is about 1, else 2 and more: so what is measured
 anew in each process decides alike in each, and a run that goes on has the digits that it would have had."""
@@ -50,7 +52,7 @@ def product(x: Tensor, weight: Tensor) -> Tensor:
 
 def summed_product(x: Tensor, y: Tensor) -> Tensor:
     """Returns x^T y without a gradient, a sum over many rows: (R, N), (R, K) -> (N, K)."""
-    if x.size(0) < LEAST_ROWS or not by_onednn(x.t(), y.t()):
+    if x.size(0) < BLOCK or not by_onednn(x.t(), y.t()):
         return x.t() @ y
     whole = x.size(0) - x.size(0) % _step(x.size(0))
     found = _onednn(x[:whole].t(), y[:whole].t(), None)
@@ -113,5 +115,8 @@ def _linear(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
 
 
 def _step(rows: int) -> int:
-    """Returns what a number of rows is made a multiple of: an eighth of the power of two below it, at least 16."""
-    return max(LEAST_ROWS, 1 << max(0, rows.bit_length() - 4))
+    """Returns what a number of rows is made a multiple of: an eighth of the power of two below it, at least a block.
+
+    Fewer rows than that are few numbers of rows as they are.
+    """
+    return max(BLOCK, 1 << max(0, rows.bit_length() - 4)) if rows >= BLOCK else 1

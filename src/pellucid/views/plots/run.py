@@ -1,13 +1,15 @@
 """Draws what a run's log says: losses, scores, learning rate, gradients and speed over its steps."""
 
 import json
+import tomllib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from pellucid.errors import DataError
+from pellucid.errors import DataError, PellucidError
+from pellucid.files.reading import MOST_SETTINGS_BYTES, read_text
 from pellucid.training.log import METRICS
 from pellucid.views.canvas.chart import Panel, Series, draw_panel
 from pellucid.views.canvas.drawing import MARGIN, PAGE, Drawing, picture_width
@@ -23,6 +25,8 @@ CHARTS: tuple[tuple[str, tuple[tuple[str, str, str], ...], bool], ...] = (
 """The title, the (event, key, name) of each line, and True for a logarithmic axis."""
 FROM_ZERO = {"Learning rate", "Tokens a second"}
 GAP = 18.0
+FEW = 3
+"""The settings that a legend names of each run."""
 
 
 def plot_run(
@@ -32,7 +36,8 @@ def plot_run(
 
     Args:
         runs: run folders, or metrics.jsonl files.
-        names: of the runs; without them those of the folders.
+        names: of the runs; without them those of the folders, each with the settings of its recipe that the others'
+            have otherwise.
 
     Raises DataError for a run without a log, or whose log holds no step yet.
     """
@@ -55,14 +60,43 @@ def plot_run(
 
 
 def _names(runs: Sequence[str | Path], given: Sequence[str]) -> list[str]:
-    """Names the runs: as given, else by their folder, and by the one above it where two are alike."""
+    """Names the runs: as given, else by their folder and what they differ by, and the one above where two are alike."""
     paths = [Path(run).resolve() for run in runs]
     own = [path.name for path in paths]
     longer = [
         name if own.count(name) == 1 else f"{path.parent.name}/{name}" for name, path in zip(own, paths, strict=True)
     ]
-    found = [given[number] if number < len(given) else name for number, name in enumerate(longer)]
+    told = [f"{name} ({by})" if by else name for name, by in zip(longer, _differences(paths), strict=True)]
+    found = [given[number] if number < len(given) else name for number, name in enumerate(told)]
     return [name if found.count(name) == 1 else f"{name} ({number + 1})" for number, name in enumerate(found)]
+
+
+def _differences(runs: Sequence[Path]) -> list[str]:
+    """Returns of each run the settings that not all runs have alike, a few of them; empty where they are unknown."""
+    recipes = [_settings(run) for run in runs]
+    if not all(recipes):
+        return [""] * len(runs)
+    keys = dict.fromkeys(key for recipe in recipes for key in recipe)
+    differing = [key for key in keys if any(recipe.get(key) != recipes[0].get(key) for recipe in recipes)]
+    more = [f"{len(differing) - FEW} more"] if len(differing) > FEW else []
+    return [
+        ", ".join([*(f"{key.partition('.')[2]} {recipe.get(key, 'unset')}" for key in differing[:FEW]), *more])
+        for recipe in recipes
+    ]
+
+
+def _settings(run: Path) -> dict[str, Any]:
+    """Returns the settings of a run's recipe as {"train.steps": 100}; none where there is no recipe to be read."""
+    try:
+        tables = tomllib.loads(read_text(run / "recipe.toml", MOST_SETTINGS_BYTES))
+    except (PellucidError, OSError, tomllib.TOMLDecodeError):
+        return {}
+    return {
+        f"{section}.{key}": value
+        for section, table in tables.items()
+        if isinstance(table, dict)
+        for key, value in table.items()
+    }
 
 
 def _panel(

@@ -142,6 +142,23 @@ def test_several_runs_are_told_apart(tmp_path: Path) -> None:
     assert "mine, training" in texts(pellucid.plot_run(*runs, names=["mine"]))
 
 
+def test_runs_are_told_apart_by_the_settings_that_differ(tmp_path: Path) -> None:
+    runs = [write_log(tmp_path / name, step(1, loss=2.0), step(2, loss=1.0)) for name in ("one", "two")]
+    for run, settings in zip(runs, (["train.learning_rate=0.001"], ["train.learning_rate=0.01"]), strict=True):
+        recipe = pellucid.Recipe.load("default", ["train.schedule=cosine", "model.dropout=0.2", *settings])
+        (run / "recipe.toml").write_text(recipe.to_toml(), encoding="utf-8")
+    drawing = pellucid.plot_run(*runs)
+    assert {"one (learning_rate 0.001), training", "two (learning_rate 0.01), training"} <= set(texts(drawing))
+    assert outside(drawing) == []
+    more = ["train.steps=7", "model.d_model=64", "model.dropout=0.4", "data.vocab_size=500"]
+    (runs[1] / "recipe.toml").write_text(pellucid.Recipe.load("default", more).to_toml(), encoding="utf-8")
+    drawing = pellucid.plot_run(*runs)
+    assert "two (d_model 64, dropout 0.4, vocab_size 500, 3 more), training" in texts(drawing)
+    assert outside(drawing) == []
+    (runs[1] / "recipe.toml").write_text("[model", encoding="utf-8")
+    assert {"one, training", "two, training"} <= set(texts(pellucid.plot_run(*runs)))
+
+
 def test_a_line_that_is_still_being_written_is_left_out(tmp_path: Path) -> None:
     run = write_log(tmp_path / "run", step(1, loss=2.0), step(2, loss=1.0), end='\n{"event": "tra')
     steps, losses = column(read_metrics(run), "train", "loss")

@@ -1,0 +1,111 @@
+"""`--ranks` and `--max-restarts`: who starts whom, what is refused, and one voice for all."""
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pellucid.cli import ranks
+from pellucid.cli.stop_signals import Stopped
+from pellucid.errors import ConfigError, PellucidError
+from pellucid.training.interrupts import Interrupted
+from pellucid.training.ranks import LostRankError
+from tests.toy_task import reversed_letters, small_arguments, write_pairs
+from tests.unit.cli.command_line import CommandLine
+
+
+@pytest.fixture(autouse=True)
+def _outside_of_torchrun(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("TORCHELASTIC_RUN_ID", "TORCHELASTIC_RESTART_COUNT", "RANK", "WORLD_SIZE"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.mark.parametrize(
+    ("count", "restarts", "starts"), [(0, 0, False), (1, 0, False), (2, 0, True), (0, 1, True), (1, 3, True)]
+)
+def test_who_starts_others(count: int, restarts: int, starts: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert ranks.starts_ranks(count, restarts) == starts
+    monkeypatch.setenv("TORCHELASTIC_RUN_ID", "x")
+    monkeypatch.setenv("WORLD_SIZE", str(max(1, count)))
+    assert not ranks.starts_ranks(count, restarts), "a rank trains"
+
+
+def test_what_torchrun_contradicts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TORCHELASTIC_RUN_ID", "x")
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    with pytest.raises(ConfigError) as error:
+        ranks.starts_ranks(3, 0)
+    assert str(error.value) == "torchrun has started 2 processes for this training, and --ranks says 3"
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--ranks", "-2"), "--ranks -2 must be at least 1"),
+        (("--max-restarts", "-1"), "--max-restarts -1 must be at least 0"),
+    ],
+)
+def test_numbers_that_cannot_be(pellucid: CommandLine, options: tuple[str, str], message: str) -> None:
+    said = pellucid("train", "--src", "a", "--tgt", "b", "--out", "run", *options)
+    assert (said.status, said.error) == (2, message)
+
+
+@pytest.mark.parametrize(
+    ("failures", "status", "said"),
+    [
+        ({0: (10, 2), 1: (11, 2)}, 2, ""),
+        ({0: (10, 1), 1: (11, -signal.SIGTERM)}, 1, ""),
+        ({0: (10, 143), 1: (11, 143)}, 143, ""),
+        ({0: (10, 1), 1: (11, -signal.SIGKILL)}, 1, "rank 1 (process 11) was ended by SIGKILL\n"),
+        ({1: (11, -signal.SIGSEGV)}, 1, "rank 1 (process 11) was ended by SIGSEGV\n"),
+    ],
+)
+def test_the_status_of_the_launcher(
+    failures: dict[int, tuple[int, int]], status: int, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert ranks._status_of(failures) == status
+    assert capsys.readouterr().err == said
+
+
+@pytest.mark.parametrize(
+    ("error", "of_first", "of_others"),
+    [
+        (Interrupted(15, 3, 3), Interrupted, 143),
+        (Stopped(signal.SIGTERM), Stopped, 143),
+        (LostRankError("rank 2 has died"), LostRankError, LostRankError),
+        (LostRankError("rank 2 has died", speaks=False), 1, 1),
+        (ConfigError("no"), ConfigError, 2),
+        (PellucidError("no"), PellucidError, 1),
+    ],
+)
+def test_one_rank_speaks(
+    error: BaseException, of_first: object, of_others: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in (("WORLD_SIZE", "2"), ("MASTER_ADDR", "x"), ("MASTER_PORT", "1"), ("LOCAL_RANK", "1")):
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr("pellucid.training.ranks.ASKED", 0.0)
+    for rank, expected in (("0", of_first), ("1", of_others)):
+        monkeypatch.setenv("RANK", rank)
+        with pytest.raises(SystemExit if isinstance(expected, int) else type(error)) as raised, ranks.one_voice():
+            raise error
+        if isinstance(expected, int):
+            assert isinstance(raised.value, SystemExit)
+            assert raised.value.code == expected
+
+
+@pytest.mark.slow
+def test_a_mistake_is_told_once(tmp_path: Path) -> None:
+    src, tgt = write_pairs(tmp_path, reversed_letters(10))
+    words = [sys.executable, "-m", "pellucid", *small_arguments(src, tgt, tmp_path / "run"), "--ranks", "2"]
+    for mistake, message in (
+        (("--set", "train.stepz=3"), "unknown key `stepz`"),
+        (("--valid-src", "nowhere", "--valid-tgt", "nowhere"), "no file `nowhere`"),
+    ):
+        done = subprocess.run([*words, *mistake], capture_output=True, text=True, check=False)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert done.stderr.startswith(f"error: {message}")
+        assert done.stderr.count("error") == done.stderr.count("hint: ") == 1
+        assert "stopped" not in done.stderr
+    assert not (tmp_path / "run").exists()

@@ -1,0 +1,149 @@
+"""Several processes train as one would, and what happens on one of them is agreed by all."""
+
+import json
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from pellucid.errors import ConfigError
+from pellucid.training import ranks
+from tests.ranks import run_ranks
+from tests.unit.training.on_ranks import sgd
+from tests.unit.training.toy_run import ToyRun
+
+ROOT = Path(__file__).parents[3]
+
+
+def of_both(folder: Path, *names: str) -> list[dict[str, Any]]:
+    """What each of two ranks says of runs of these names."""
+    done = run_ranks(2, "-m", "tests.unit.training.on_ranks", folder, *names, cwd=ROOT)
+    assert [each.returncode for each in done] == [0, 0], done[0].stderr + done[1].stderr
+    return [{"folder": folder, **json.loads(each.stdout)} for each in done]
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
+    return of_both(tmp_path_factory.mktemp("ranks"), "same_run", "sums", "stopped", "not_a_number")
+
+
+@pytest.fixture(scope="module")
+def more(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
+    names = ("signalled", "short_of_memory", "no_memory", "on_the_clock", "patience")
+    return of_both(tmp_path_factory.mktemp("ranks"), *names)
+
+
+def written(job: list[dict[str, Any]], run: str) -> list[dict[str, Any]]:
+    """The metrics of a run."""
+    lines = (job[0]["folder"] / run / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
+    return [json.loads(line) for line in lines]
+
+
+def test_two_ranks_take_the_steps_of_one_that_accumulates(found: list[dict[str, Any]], tmp_path: Path) -> None:
+    alone = ToyRun(tmp_path / "alone", settings={"accumulate": 2}, parts={"optimizer": sgd})
+    state = alone.trainer.train()
+    expected = torch.cat([p.detach().flatten() for p in alone.model.parameters()])
+    first, second = (torch.tensor(each["same_run"]["weights"]) for each in found)
+    assert torch.equal(first, second), "bit by bit, or they drift apart"
+    torch.testing.assert_close(first, expected, rtol=1e-5, atol=1e-6)
+    assert [each["same_run"]["tokens"] for each in found] == [state.tokens] * 2
+    lines = [
+        [(line["step"], line["loss"], line["tokens"]) for line in run if line["event"] == "train"]
+        for run in (alone.metrics, written(found, "same"))
+    ]
+    assert [line[::2] for line in lines[0]] == [line[::2] for line in lines[1]]
+    assert [line[1] for line in lines[0]] == pytest.approx([line[1] for line in lines[1]], abs=1.1e-4)
+
+
+def test_the_log_tells_of_each_rank(found: list[dict[str, Any]]) -> None:
+    lines = written(found, "same")
+    names = {name for name in lines[0] if name.startswith("ranks_")}
+    assert names == {"ranks_tokens_per_second", "ranks_computing", "ranks_waiting", "ranks_adding", "ranks_memory"}
+    assert all(len(lines[0][name]) == 2 for name in names)
+    assert min(lines[0]["ranks_tokens_per_second"]) > 0
+    steps = [line["step"] for line in lines if line["event"] == "train"]
+    assert steps == [2, 4, 6, 8, 10, 12], "one rank alone writes"
+
+
+def test_sums_are_in_the_order_of_the_ranks(found: list[dict[str, Any]]) -> None:
+    expected = [[0.0, 1.0, 7.0], [0.1 + 1.1] * 6, [3.0]]
+    assert [each["sums"] for each in found] == [expected] * 2
+
+
+def test_what_a_hook_of_one_rank_asks_for(found: list[dict[str, Any]]) -> None:
+    """The end is everybody's; the rate is the first one's."""
+    assert [each["stopped"] for each in found] == [[5, True, 1.0, True], [5, True, 1.0, False]]
+
+
+@pytest.mark.slow
+def test_a_signal_to_one_rank_stops_all_after_a_save(more: list[dict[str, Any]]) -> None:
+    assert [each["signalled"] for each in more] == [[signal.SIGTERM, 4, 4]] * 2
+
+
+@pytest.mark.slow
+def test_memory_that_one_rank_lacks_is_saved_by_all(more: list[dict[str, Any]]) -> None:
+    (steps, parts, said), other = (each["short_of_memory"] for each in more)
+    assert (steps, other[:2]) == (12, [12, parts])
+    assert parts > 1
+    assert said[0].startswith("out of memory at step 3 on rank 1: from here on batches are taken in 2 parts;")
+
+
+@pytest.mark.slow
+def test_memory_for_not_one_sentence_is_the_same_error_on_all(more: list[dict[str, Any]]) -> None:
+    first, second = (each["no_memory"] for each in more)
+    assert first == second
+    assert first.startswith("out of memory at step 1 with one sentence at a time, the longest of ")
+
+
+def test_a_loss_that_is_not_finite_names_the_rank_and_the_pair(found: list[dict[str, Any]]) -> None:
+    first, second = (each["not_a_number"] for each in found)
+    assert first == second
+    assert first.startswith("the loss is not finite at step 1 (loss ")
+    assert "; it comes from training pair " in first
+    assert first.endswith(", on rank 1 of 2")
+
+
+@pytest.mark.slow
+def test_the_clock_is_that_of_the_first_rank(more: list[dict[str, Any]]) -> None:
+    first, second = (each["on_the_clock"] for each in more)
+    assert first == second
+    assert 10 < first[0] < first[1] == first[2]
+
+
+@pytest.mark.slow
+def test_early_stopping_stops_all(more: list[dict[str, Any]]) -> None:
+    assert [each["patience"] for each in more] == [[4, True]] * 2
+
+
+def test_a_time_limit_that_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in (("RANK", "0"), ("WORLD_SIZE", "2"), ("MASTER_ADDR", "localhost"), ("MASTER_PORT", "1")):
+        monkeypatch.setenv(name, value)
+    for value in ("soon", "0", "-3"):
+        monkeypatch.setenv("PELLUCID_RANK_TIMEOUT", value)
+        with pytest.raises(ConfigError, match=rf"^`PELLUCID_RANK_TIMEOUT` in the environment \(.*{value}.*\) is not a"):
+            ranks.join(torch.device("cpu"))
+
+
+def test_a_number_of_processes_that_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in (("RANK", "0"), ("WORLD_SIZE", "two"), ("MASTER_ADDR", "localhost"), ("MASTER_PORT", "1")):
+        monkeypatch.setenv(name, value)
+    with pytest.raises(ConfigError, match=r"^`WORLD_SIZE` in the environment \(.*two.*\) is not a number$"):
+        ranks.is_one_of_several()
+
+
+def test_each_process_of_a_machine_has_a_gpu_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    cuda, taken = torch.device("cuda"), list[torch.device]()
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    monkeypatch.setattr(torch.cuda, "set_device", taken.append)
+    assert ranks.local_device(cuda) == cuda, "one process takes the default"
+    environment = {"RANK": "5", "WORLD_SIZE": "8", "LOCAL_RANK": "1", "LOCAL_WORLD_SIZE": "4"}
+    for name, value in (environment | {"MASTER_ADDR": "localhost", "MASTER_PORT": "1"}).items():
+        monkeypatch.setenv(name, value)
+    assert ranks.local_device(cuda) == torch.device("cuda:1")
+    assert taken == [torch.device("cuda:1")]
+    assert ranks.local_device(torch.device("cpu")) == torch.device("cpu")
+    monkeypatch.setenv("LOCAL_RANK", "3")
+    with pytest.raises(ConfigError, match=r"^rank 5 has no GPU: this machine has 2, and 4 ranks$"):
+        ranks.local_device(cuda)
