@@ -255,7 +255,7 @@ def watch_memory(args: argparse.Namespace, model: Path, folder: Path) -> tuple[d
     if status not in (0, 128 + signal.SIGTERM):
         raise SystemExit(f"error: status {status}: {log.read_text()[-2000:]}")
     end = max(seconds for looks in held.values() for seconds, _ in looks)
-    table = {}
+    table: dict[str, dict[str, Any]] = {}
     for number, looks in held.items():
         thirds = [[size for seconds, size in looks if part <= 3 * seconds / end <= part + 1] for part in range(3)]
         if all(thirds):

@@ -15,6 +15,7 @@ PACKAGE = ROOT / "src" / "pellucid"
 # From the ground up; the areas of a line do not import each other.
 ORDER = (
     ("errors", "process"),
+    ("workers",),
     ("files",),
     ("config",),
     ("model", "text"),
@@ -51,7 +52,7 @@ IMPORTED_AS = {"pyyaml": "yaml"}
 
 
 def _import_names(requirements: list[str]) -> set[str]:
-    names = {re.split(r"[^\w.-]", requirement)[0].replace("-", "_") for requirement in requirements}
+    names = {re.split(r"[^\w-]", requirement)[0].replace("-", "_") for requirement in requirements}
     return {IMPORTED_AS.get(name, name) for name in names}
 
 

@@ -22,7 +22,8 @@ def clean(
     src: Sources = (),
     tgt: Targets = (),
     out: Annotated[
-        str, optional("FOLDER", "where each text is written under its own name, with clean.json", "none: --dry-run")
+        str,
+        optional("FOLDER", "where each text is written under its own name, with clean.json", "none, with --dry-run"),
     ] = "",
     report: Annotated[
         str, optional("FILE", "each pair taken out, with its line and why; .jsonl, else TSV", "taken-out.tsv in --out")

@@ -4,7 +4,7 @@ from dataclasses import dataclass, fields
 from typing import Literal
 
 from pellucid.config.tables import Settings, check_at_least, check_fields, check_probabilities
-from pellucid.errors import ConfigError
+from pellucid.errors import ConfigError, quoted
 
 OnBadUtf8 = Literal["error", "replace", "skip"]
 """The fate of a line that is not UTF-8: an error, U+FFFD for each bad byte, or nothing of it."""
@@ -28,6 +28,12 @@ class DataConfig(Settings):
     """The times that each corpus of a list is seen in an epoch, as in [1, 2.5]; a fraction draws a part of it, another
     one each epoch. Empty: each once.
     """
+    weights_from: tuple[int, ...] = ()
+    """The epochs, counted from 0, from which on one mix after the other holds: `weights` is then the first mix, the
+    second one and so on, as in weights = [1, 0.1, 1, 3] with weights_from = [0, 4]. Empty: one mix."""
+    temperature: float = 0.0
+    """In place of `weights`: the part of an epoch that a corpus of n pairs is of goes with n ^ (1 / temperature), while
+    an epoch stays as long. 1: in proportion; above 1 small corpora are seen more often; 0: each corpus once."""
     valid_src: str = ""
     """Source sentences to validate on; empty: some are cut off the training text."""
     valid_tgt: str = ""
@@ -43,6 +49,10 @@ class DataConfig(Settings):
     """The columns of a .tsv file that hold source and target, counted from 1."""
     jsonl_keys: tuple[str, ...] = ("src", "tgt")
     """The keys of a .jsonl file that hold source and target; a dot goes into a table, as in "translation.de"."""
+    prepared: str = ""
+    """A folder in which what is made of the texts (what is wrong in them, tokenizers, ids) is kept for all runs that
+    name it; made once, whatever interrupts it. Empty: texts of 256 MiB or more use the user's cache, others the run's
+    own folder. It changes no result."""
     on_bad_utf8: OnBadUtf8 = "error"
     """A training or validation line that is not UTF-8: stop, put U+FFFD for each bad byte, or leave its pair out."""
     on_copy: Literal["keep", "skip"] = "keep"
@@ -55,6 +65,10 @@ class DataConfig(Settings):
     """The spelling of a text before it becomes ids, kept in the tokenizer's file: composed letters and plain single
     spaces, without invisible characters (nfc); full-width letters and ligatures made plain, too (nmt_nfkc,
     SentencePiece's); as it is (none). A running text stays as it is, and a SentencePiece model has its own."""
+    symbols: tuple[str, ...] = ()
+    """Pieces that a tokenizer never cuts nor merges, such as "<formal>" (bpe, unigram and spaces only)."""
+    tags: tuple[str, ...] = ()
+    """A symbol for each corpus of a list, which stands before each of its sources, as in ["<web>", "<news>"]."""
     vocab_size: int = 8000
     """Upper bound of the vocabulary; the text may give fewer words."""
     joint: bool = True
@@ -63,6 +77,9 @@ class DataConfig(Settings):
     """Upper bound of the target's vocabulary where each side has its own; 0: `vocab_size`."""
     lowercase: bool = False
     """Lower-case the text (words, characters and spaces only)."""
+    tokenizer_pairs: int = 0
+    """The pairs that a tokenizer learns from: of a larger corpus about so many, chosen by a hash of each. 0: all; of
+    more than 2,097,152 about 150,000."""
     min_frequency: int = 1
     """The times that a word must occur to have an id (words and spaces only)."""
     byte_fallback: bool = True
@@ -89,7 +106,7 @@ class DataConfig(Settings):
                 object.__setattr__(self, f.name, value[0] if single else tuple(value))
         check_fields(self)
         check_at_least(self, ("valid_size", "vocab_size", "min_frequency", "max_length"), 1)
-        check_at_least(self, ("target_vocab_size",), 0)
+        check_at_least(self, ("target_vocab_size", "tokenizer_pairs"), 0)
         check_probabilities(self, ("concatenate", "subword_sampling"))
         self._check_lists()
 
@@ -104,5 +121,28 @@ class DataConfig(Settings):
                 raise ConfigError(f"`{name}` ({list(getattr(self, name))}) must name two: of the source, of the target")
         if min(self.tsv_columns) < 1:
             raise ConfigError(f"`tsv_columns` ({list(self.tsv_columns)}) are counted from 1")
-        if self.weights and min(self.weights) <= 0:
+        for name in ("symbols", "tags"):
+            for symbol in getattr(self, name):
+                if not symbol or symbol != "".join(symbol.split()) or "\u2581" in symbol or not symbol.isprintable():
+                    raise ConfigError(
+                        f"`{name}` has {quoted(symbol)}, which is no symbol: one is a word without a space in it",
+                        "write it as in <web>",
+                    )
+        if self.weights_from:
+            starts = list(self.weights_from)
+            if starts[0] != 0 or starts != sorted({*starts}) or len(self.weights) % len(starts) or not self.weights:
+                raise ConfigError(
+                    f"`weights_from` ({starts}) must be epochs from 0 on in their order, and `weights` "
+                    f"({list(self.weights)}) have as many numbers for each",
+                    "give the weights of all corpora for each of them, one mix after the other",
+                )
+            if min(self.weights) < 0:
+                raise ConfigError(f"`weights` ({list(self.weights)}) must be at least 0")
+        elif self.weights and min(self.weights) <= 0:
             raise ConfigError(f"`weights` ({list(self.weights)}) must be above 0", "leave out a corpus not to be used")
+        if self.temperature and (self.temperature < 1 or self.weights):
+            raise ConfigError(
+                f"`temperature` ({self.temperature:g}) "
+                + ("and `weights` exclude each other" if self.weights else "must be 0, or 1 and above"),
+                "leave one of them out" if self.weights else "1 is in proportion, 5 much more even",
+            )

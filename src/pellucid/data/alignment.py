@@ -43,31 +43,39 @@ class Break:
     until: int | None
 
 
-def find_break(src_lengths: Counts, tgt_lengths: Counts) -> Break | None:
+def find_break(
+    src_lengths: Counts, tgt_lengths: Counts, difference: int | None = None, block: int = BLOCK
+) -> Break | None:
     """Returns the first place from which the lengths fit at another offset than before; None where there is none.
 
     Where the lengths say nothing, as with targets that are all of one length, or lines sorted by length, the answer is
     None as well.
+
+    Args:
+        difference: by how many lines the target's file is longer, where these lengths are of stretches of both files;
+            None: these are of all lines.
+        block: the lines that the path takes at a time, at least.
     """
     src, tgt = _standard(src_lengths), _standard(tgt_lengths)
+    more = len(tgt) - len(src) if difference is None else difference
     # Seen from the file that lacks them, lost lines are a single jump.
-    if len(src) <= len(tgt):
-        found = _find(src, tgt, "src")
-        return _find(tgt, src, "tgt") or found if found and found.lines < 0 else found
-    found = _find(tgt, src, "tgt")
-    return _find(src, tgt, "src") or found if found and found.lines < 0 else found
+    if more >= 0:
+        found = _find(src, tgt, "src", more, block)
+        return _find(tgt, src, "tgt", -more, block) or found if found and found.lines < 0 else found
+    found = _find(tgt, src, "tgt", -more, block)
+    return _find(src, tgt, "src", more, block) or found if found and found.lines < 0 else found
 
 
-def _find(src: Floats, tgt: Floats, lacking: Literal["src", "tgt"]) -> Break | None:
+def _find(src: Floats, tgt: Floats, lacking: Literal["src", "tgt"], difference: int, least: int) -> Break | None:
     """Returns the first break, as if lines were missing in `src`; `lines` is below 0 where they are in `tgt`."""
-    offsets = _offsets(len(tgt) - len(src))
+    offsets = _offsets(difference)
     correlation = max(*(_correlation(src, tgt, offset) for offset in offsets), _correlation_at_first(src, tgt))
     if _correlation(src, src, 1) >= correlation:  # sorted by length: a neighbour fits as well
         return None
     for _ in range(2):  # once more with the correlation along the path, which the wrong offsets do not blur
         if correlation < LEAST_CORRELATION:
             return None
-        path, block = _best_path(src, tgt, offsets, correlation)
+        path, block = _best_path(src, tgt, offsets, correlation, least)
         changes = _changes(path, block)
         if len(changes) == 1:
             return None
@@ -135,9 +143,9 @@ def _evidence(src: Floats, tgt: Floats, offset: int, r: float, start: int, stop:
     return found
 
 
-def _best_path(src: Floats, tgt: Floats, offsets: list[int], r: float) -> tuple[npt.NDArray[np.int64], int]:
-    """Returns the offset of each block of lines (Viterbi), and the lines of a block."""
-    block = max(BLOCK, -(-len(src) // MOST_BLOCKS))
+def _best_path(src: Floats, tgt: Floats, offsets: list[int], r: float, least: int) -> tuple[npt.NDArray[np.int64], int]:
+    """Returns the offset of each block of lines (Viterbi), and the lines of a block, at least `least`."""
+    block = max(least, -(-len(src) // MOST_BLOCKS))
     evidence = np.stack([_by_block(src, tgt, offset, r, block) for offset in offsets], axis=1)
     prices = _prices(offsets, len(src))
     total = -prices[0]

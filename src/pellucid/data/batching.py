@@ -19,9 +19,10 @@ from pellucid.config import BATCH_TOKENS, DecodeConfig, ModelConfig
 from pellucid.data.classified import classifier_input
 from pellucid.data.concatenation import Concatenation
 from pellucid.data.framing import Framing
-from pellucid.data.sentences import Indices
+from pellucid.data.sentences import Indices, Sentences
 from pellucid.data.shards import Shard
 from pellucid.data.subword_sampling import SubwordSampling
+from pellucid.data.windows import STRIDE, Blocks, Mixes, Windows, mixed
 from pellucid.errors import DataError
 
 Ids = Sequence[npt.NDArray[Any]]
@@ -107,6 +108,8 @@ class BatchOrder(Order):
     """(sentences, weight) of each corpus, in their order; empty: one corpus of weight 1."""
     concatenation: Concatenation | None = None
     """The draws that are joined with other pairs into longer ones; None: none."""
+    mixes: Mixes = ()
+    """(first epoch, weight of each corpus), where the weights of `corpora` change; empty: they stay."""
 
     def epoch(self, epoch: int) -> list[Indices]:
         """Returns the batches of an epoch, as draws: draw d is of sentence d % (number of sentences).
@@ -116,26 +119,20 @@ class BatchOrder(Order):
         one; then the batches are shuffled.
         """
         generator = np.random.default_rng([self.seed, epoch])
-        draws = self._draws(generator)
+        draws = self._draws(generator, epoch)
         shuffled = draws[generator.permutation(len(draws))]
         sentences = shuffled % len(self.tgt_lengths)
         source, target = self.src_lengths[sentences], self.tgt_lengths[sentences]
-        if self.concatenation is not None:
-            more_source, more_target = self.concatenation.added(epoch, shuffled)
-            source, target = source + more_source, target + more_target
-        order = np.lexsort((source, target))
-        widths = np.maximum(source, target)[order] + 1
-        batches = _cut(shuffled[order], widths, self.batch_tokens)
-        return [batches[i] for i in generator.permutation(len(batches))]
+        return _batches(shuffled, source, target, epoch, self.batch_tokens, self.concatenation, generator)
 
-    def _draws(self, generator: np.random.Generator) -> Indices:
+    def _draws(self, generator: np.random.Generator, epoch: int) -> Indices:
         """Returns what an epoch draws: of a corpus of weight 2.3 each sentence twice, and three tenths of them once
         more.
 
         Which ones, the generator chooses anew each epoch. The k-th draw of sentence i is i + k * (number of sentences).
         """
         total, start, draws = len(self.tgt_lengths), 0, []
-        for size, weight in self.corpora or ((total, 1.0),):
+        for size, weight in mixed(self.corpora, self.mixes, epoch) or ((total, 1.0),):
             sentences = np.arange(start, start + size)
             times = int(weight)
             draws += [sentences + time * total for time in range(times)]
@@ -143,6 +140,53 @@ class BatchOrder(Order):
                 draws.append(generator.choice(sentences, rest, replace=False) + times * total)
             start += size
         return np.concatenate(draws)
+
+
+@dataclass(frozen=True)
+class WindowOrder(Order):
+    """Says the same of a corpus that is too large to be sorted: a window of it after the other, as `windows` has it."""
+
+    source: Sentences
+    target: Sentences
+    batch_tokens: int
+    seed: int
+    corpora: tuple[tuple[int, float], ...] = ()
+    concatenation: Concatenation | None = None
+    around: tuple[int, int] = (0, 0)
+    """The ids, beside one, that stand around a source and a target."""
+    mixes: Mixes = ()
+
+    def epoch(self, epoch: int) -> list[Indices]:
+        """Returns the batches of an epoch, which may be more than fit into the memory."""
+        blocks = self._windows.blocks(epoch)
+        return [batch for window in range(len(blocks.windows) - 1) for batch in self._window(epoch, window, blocks)]
+
+    def follow(self, epoch: int, position: int) -> Iterator[tuple[int, int, Indices]]:
+        """Yields all batches from a place on, without end; a place says the window, too."""
+        while True:
+            blocks = self._windows.blocks(epoch)
+            first, place = divmod(position, STRIDE)
+            for window in range(first, len(blocks.windows) - 1):
+                batches = self._window(epoch, window, blocks)
+                for number in range(place, len(batches)):
+                    yield epoch, window * STRIDE + number + 1, batches[number]
+                place = 0
+            epoch, position = epoch + 1, 0
+
+    @property
+    def _windows(self) -> Windows:
+        return Windows(len(self.target), self.seed, self.corpora, self.mixes)
+
+    def _window(self, epoch: int, window: int, blocks: Blocks) -> list[Indices]:
+        generator = np.random.default_rng([self.seed, epoch, window])
+        draws = self._windows.draws(blocks, window)
+        shuffled = draws[generator.permutation(len(draws))]
+        sentences = shuffled % len(self.target)
+        source, target = (
+            side.offsets[sentences + 1] - side.offsets[sentences] + more
+            for side, more in zip((self.source, self.target), self.around, strict=True)
+        )
+        return _batches(shuffled, source, target, epoch, self.batch_tokens, self.concatenation, generator)
 
 
 @dataclass(frozen=True)
@@ -175,14 +219,19 @@ class BlockOrder(Order):
         return [shuffled[i : i + size] for i in range(0, len(shuffled), size)]
 
 
-def batch_order(shard: Shard, batch_tokens: int, seed: int) -> BatchOrder | BlockOrder:
+def batch_order(shard: Shard, batch_tokens: int, seed: int) -> Order:
     """Returns the order in which a shard is trained on: by sentences of like length, or by blocks of a running text."""
     if shard.block:
         return BlockOrder(len(shard.target.ids), shard.block, batch_tokens, seed)
+    if shard.in_windows:
+        around = (0, 0) if shard.framing is None else (shard.framing.of_source - 1, shard.framing.of_target - 1)
+        return WindowOrder(
+            shard.source, shard.target, batch_tokens, seed, shard.corpora, shard.concatenation, around, shard.mixes
+        )
     source, target = shard.source.lengths, shard.target.lengths
     if shard.framing is not None:  # the order itself reckons with one id more than these
         source, target = source + shard.framing.of_source - 1, target + shard.framing.of_target - 1
-    return BatchOrder(source, target, batch_tokens, seed, shard.corpora, shard.concatenation)
+    return BatchOrder(source, target, batch_tokens, seed, shard.corpora, shard.concatenation, shard.mixes)
 
 
 def make_batch(
@@ -317,6 +366,25 @@ def _framed(rows: Ids, pad_id: int, before: Sequence[int] = (), behind: Sequence
     for place, number in enumerate(behind, start):
         table[np.arange(len(rows)), place + lengths] = number
     return torch.from_numpy(table)
+
+
+def _batches(
+    shuffled: Indices,
+    source: Indices,
+    target: Indices,
+    epoch: int,
+    batch_tokens: int,
+    concatenation: Concatenation | None,
+    generator: np.random.Generator,
+) -> list[Indices]:
+    """Returns draws as batches of like length, in random order; equal lengths stay as they were shuffled."""
+    if concatenation is not None:
+        more_source, more_target = concatenation.added(epoch, shuffled)
+        source, target = source + more_source, target + more_target
+    order = np.lexsort((source, target))
+    widths = np.maximum(source, target)[order] + 1
+    batches = _cut(shuffled[order], widths, batch_tokens)
+    return [batches[i] for i in generator.permutation(len(batches))]
 
 
 def _cut(order: Indices, widths: Indices, budget: int) -> list[Indices]:

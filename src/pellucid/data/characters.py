@@ -6,7 +6,9 @@ model that has read one way is lost with another, unless the tokenizer makes the
 
 import re
 import unicodedata
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from pellucid.data.faults import Fault, Finding
 from pellucid.text.normalization import INVISIBLE, JOINER, NON_JOINER, SPACES
@@ -106,6 +108,27 @@ class Spellings:
             self._count("wide", path, number, wide[0])
         if curved := _CURVED.search(line):
             self._count("curved", path, number, curved[0])
+
+    def merge(self, later: "Spellings") -> None:
+        """Takes in what was counted in lines that come behind these."""
+        for way, files in later.ways.items():
+            own = self.ways.setdefault(way, {})
+            for path, found in files.items():
+                first = own.setdefault(path, _Way(found.line, found.detail))
+                first.count += found.count
+
+    def to_json(self) -> dict[str, dict[str, list[Any]]]:
+        """Returns the counts as lists that JSON can hold."""
+        return {
+            way: {path: [found.line, found.detail, found.count] for path, found in files.items()}
+            for way, files in self.ways.items()
+        }
+
+    @classmethod
+    def from_json(cls, normalization: str, ways: Mapping[str, Mapping[str, Sequence[Any]]]) -> "Spellings":
+        """Returns the counts that to_json() made lists of."""
+        read = {way: {path: _Way(*found) for path, found in files.items()} for way, files in ways.items()}
+        return cls(normalization, read)
 
     def findings(self) -> tuple[Finding, ...]:
         """Returns a finding a way of spelling, with the number of lines in each file."""

@@ -55,8 +55,10 @@ class GivenText(ParallelText):
         """False: the rows are Python's."""
         return False
 
-    def pairs(self, on_bad_utf8: OnBadUtf8, note: Note = unheard) -> Iterator[tuple[Side, Side]]:
-        """Yields the rows as pairs; a line's end within a text becomes a space, and `note` hears of it.
+    def pairs(self, on_bad_utf8: OnBadUtf8, note: Note = unheard, skip: int = 0) -> Iterator[tuple[Side, Side]]:
+        """Yields the rows behind the first `skip` as pairs.
+
+        A line's end within a text becomes a space, and `note` hears of it.
 
         Raises DataError for a row that is not one of this task, or where the rows are others than the first time: a run
         that goes on reads them again.
@@ -73,7 +75,8 @@ class GivenText(ParallelText):
                 found.append(without_halves(text, self.src, number, on_bad_utf8, note))
             if seen is not None and number == seen.count:
                 self._check_same(number, hashes, seen)
-            yield found[0], found[1]
+            if number > skip:
+                yield found[0], found[1]
         if seen is None:
             self._seen.append(_Seen(number, (hashes[0].hexdigest(), hashes[1].hexdigest())))
         elif number < seen.count:

@@ -7,7 +7,7 @@ no hashes, for the survey has them.
 from array import array
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import islice
+from itertools import compress, islice
 from typing import Protocol
 
 import numpy as np
@@ -24,6 +24,7 @@ from pellucid.data.parallel import END, ParallelText, Side
 from pellucid.data.survey import Usual
 from pellucid.errors import DataError
 
+STRETCH = 1 << 16  # pairs that are looked at together where there may be more than fit into the memory
 AROUND, MOST_AROUND = 2, 6  # lines shown before and after a place: fewest, most
 
 
@@ -57,17 +58,25 @@ class Inspection:
             verb = "are" if " and " in texts else "is"
             raise DataError(f"{texts} {verb} empty", "give two files with a sentence a line")
 
-    def pairs(self, used: npt.NDArray[np.bool_], on_bad_utf8: OnBadUtf8) -> Iterator[tuple[str, str]]:
-        """Reads the texts once more from disk, and yields the pairs for which `used` is true."""
-        number = 0
+    def pairs(self, used: npt.NDArray[np.bool_], on_bad_utf8: OnBadUtf8, skip: int = 0) -> Iterator[tuple[str, str]]:
+        """Reads the texts once more from disk, and yields the pairs for which `used` is true, but the first `skip`."""
+        first = find_true(used, skip) if skip else 0
+        start = 0
         for text, count in zip(self.texts, self.counts, strict=True):
-            for pair in islice(text.pairs(on_bad_utf8), count):
-                if used[number]:
-                    source, target = pair
+            if first < start + count:
+                before = max(0, first - start)
+                pairs = islice(text.pairs(on_bad_utf8, skip=before), count - before)
+                for source, target in compress(pairs, _one_by_one(used, start + before, start + count)):
                     assert source is not None
                     assert target is not None
-                    yield source, target
-                number += 1
+                    yield f"{text.tag} {source}" if text.tag else source, target
+            start += count
+
+    def of_repeated(self, count: int, first: int, earlier: int) -> Finding:
+        """Returns what there is to say of pairs that occurred before, the first of which is equal to an earlier one."""
+        (path, line), (earlier_path, earlier_line) = self.place(first), self.place(earlier)
+        where = "" if earlier_path == path else f" of `{earlier_path}`"
+        return Finding("duplicate", count, path, line, f"as line {earlier_line:,}{where}", "pairs")
 
     def place(self, number: int) -> tuple[str, int]:
         """Returns the source file of a pair, and its line there, from 1."""
@@ -76,6 +85,24 @@ class Inspection:
                 return text.src, number + 1
             number -= count
         raise IndexError(number)
+
+
+def find_true(mask: npt.NDArray[np.bool_], number: int) -> int:
+    """Returns the place of the n-th true one, counted from 0; of the mask's end where there are fewer.
+
+    A mask that is mapped from disk is read in stretches.
+    """
+    for start in range(0, len(mask), STRETCH):
+        places = np.flatnonzero(mask[start : start + STRETCH])
+        if number < len(places):
+            return start + int(places[number])
+        number -= len(places)
+    return len(mask)
+
+
+def _one_by_one(mask: npt.NDArray[np.bool_], start: int, end: int) -> Iterator[bool]:
+    for place in range(start, end, STRETCH):
+        yield from mask[place : min(place + STRETCH, end)].tolist()
 
 
 class Told(Protocol):
@@ -96,7 +123,7 @@ def inspect(
     Raises DataError for what cannot be read at all: a missing or damaged file, a line that is not of its format or, as
     `data.on_bad_utf8` says, not UTF-8.
     """
-    pass_ = _Pass(data, held_out, judge or Judge(data, held_out), told)
+    pass_ = Pass(data, held_out, judge or Judge(data, held_out), told)
     counts = [pass_.read(text) for text in texts]
     used, hashes = np.frombuffer(pass_.used, np.bool_).copy(), np.frombuffer(pass_.hashes, np.int64)
     sources = np.frombuffer(pass_.source_hashes, np.int64)
@@ -105,20 +132,22 @@ def inspect(
         return replace(seen, findings=pass_.findings(), spellings=pass_.spellings.findings())
     repeated = _repeated(used, hashes)
     if len(repeated):
-        pass_.record(_of_repeated(seen, repeated))
+        first = int(repeated.min())
+        earlier = int(np.flatnonzero(used & (hashes == hashes[first]))[0])
+        pass_.record(seen.of_repeated(len(repeated), first, earlier))
         if data.on_duplicate == "skip":
             used[repeated] = False
     return replace(seen, findings=pass_.findings(), spellings=pass_.spellings.findings())
 
 
 @dataclass
-class _Pass:
+class Pass:
     """The state of a pass: what it has gathered so far."""
 
     data: DataConfig
     held_out: HeldOut
     judge: Judge
-    told: Told | None
+    told: Told | None = None
     used: bytearray = field(default_factory=bytearray)
     hashes: "array[int]" = field(default_factory=lambda: array("q"))
     source_hashes: "array[int]" = field(default_factory=lambda: array("q"))
@@ -148,21 +177,26 @@ class _Pass:
             if target != END:
                 lengths[1].append(len(target or ""))
             if source != END and target != END:
-                self.used.append(self._use(text, line, source, target))
+                self.used.append(self.use(text, line, source, target))
                 if not self.usual:
                     self.hashes.append(hash((source, target)))
                     self.source_hashes.append(hash(source))
             self.mended.clear()
         if text.tgt:
-            self._compare(text, *(np.frombuffer(side, np.uint32) for side in lengths))
+            sources, targets = (np.frombuffer(side, np.uint32) for side in lengths)
+            self.compare(text, len(sources), len(targets), find_break(sources, targets))
         return len(self.used) - start
 
     def note(self, fault: Fault, path: str, line: int, detail: str, of: str = "lines") -> None:
         """Counts a fault; the first one is kept with its place."""
-        first = self.found.get(fault) or Finding(fault, 0, path, line, detail, of, self.effects.get(fault, "kept"))
-        self.found[fault] = replace(first, count=first.count + 1)
+        self.add(Finding(fault, 1, path, line, detail, of, self.effects.get(fault, "kept")))
         if fault == "utf8":
             self.mended.append((path, line, detail))
+
+    def add(self, finding: Finding) -> None:
+        """Adds what was found in lines that come behind those before."""
+        first = self.found.get(finding.fault)
+        self.found[finding.fault] = replace(first, count=first.count + finding.count) if first else finding
 
     def record(self, finding: Finding) -> None:
         """Records a finding as it is."""
@@ -175,7 +209,7 @@ class _Pass:
             self.found[fault] = replace(self.found[fault], count=len(leaked), of=f"of {sentences:,} sentences")
         return tuple(self.found[fault] for fault in TITLES if fault in self.found)
 
-    def _use(self, text: ParallelText, line: int, source: Side, target: Side) -> bool:
+    def use(self, text: ParallelText, line: int, source: Side, target: Side) -> bool:
         """Tells whether a pair is used, as far as it can be told by itself."""
         files = text.src, text.tgt_file
         mended = [Flaw("utf8", int(path != text.src), detail) for path, _, detail in self.mended]
@@ -224,13 +258,12 @@ class _Pass:
             usual.nearly.meet(number)
         return []
 
-    def _compare(self, text: ParallelText, sources: npt.NDArray[np.uint32], targets: npt.NDArray[np.uint32]) -> None:
+    def compare(self, text: ParallelText, sources: int, targets: int, place: Break | None) -> None:
         """Notes where the files do not have equally many lines, or lines that belong together by their lengths."""
-        place = find_break(sources, targets)
         sentence = f"{_of_break(text, place)}\n{_lines_around(text, place)}" if place else ""
-        if len(sources) != len(targets):
+        if sources != targets:
             sentence = sentence or "no place stands out by the lengths of its lines; an end may be missing"
-            detail = f"{unequal(text.src, text.tgt, len(sources), len(targets))}\n{sentence}"
+            detail = f"{unequal(text.src, text.tgt, sources, targets)}\n{sentence}"
             self.record(Finding("lines", 1, text.src, place.line if place else 0, detail))
         elif place:
             self.record(Finding("shift", 1, text.src, place.line, sentence))
@@ -242,14 +275,6 @@ def _repeated(used: npt.NDArray[np.bool_], hashes: npt.NDArray[np.int64]) -> npt
     numbers = numbers[np.argsort(hashes[numbers], kind="stable")]
     equal: npt.NDArray[np.bool_] = hashes[numbers[1:]] == hashes[numbers[:-1]]
     return numbers[1:][equal]
-
-
-def _of_repeated(seen: Inspection, repeated: npt.NDArray[np.int64]) -> Finding:
-    first = int(repeated.min())
-    earlier = int(np.flatnonzero(seen.used & (seen.hashes == seen.hashes[first]))[0])
-    (path, line), (earlier_path, earlier_line) = seen.place(first), seen.place(earlier)
-    where = "" if earlier_path == path else f" of `{earlier_path}`"
-    return Finding("duplicate", len(repeated), path, line, f"as line {earlier_line:,}{where}", "pairs")
 
 
 def _of_break(text: ParallelText, place: Break) -> str:
@@ -273,7 +298,7 @@ def _lines_around(text: ParallelText, place: Break) -> str:
     """Returns the lines of both files around a place, side by side."""
     first = max(place.line - MOST_AROUND, min(place.earliest, place.line - AROUND), 1) - 1
     last = min(place.line + MOST_AROUND, max(place.latest, place.line + AROUND))
-    pairs = islice(text.pairs("replace"), first, last)
+    pairs = islice(text.pairs("replace", skip=first), last - first)
     shown = [(shortened(source or ""), shortened(target or "")) for source, target in pairs]
     width = max(len(source) for source, _ in shown)
     return "\n".join(

@@ -1,11 +1,12 @@
 """Lines of text files, plain, gzip or Zstandard: UTF-8, ended by LF or CR LF and by nothing else."""
 
 import gzip
+import hashlib
 import io
 import sys
 import zlib
 from collections.abc import Callable, Iterator
-from itertools import zip_longest
+from itertools import islice, zip_longest
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
@@ -45,13 +46,13 @@ def read_lines(path: str | Path) -> Iterator[str]:
         yield line
 
 
-def read_mended_lines(path: str | Path, on_bad_utf8: OnBadUtf8, told: Told) -> Iterator[str | None]:
+def read_mended_lines(path: str | Path, on_bad_utf8: OnBadUtf8, told: Told, skip: int = 0) -> Iterator[str | None]:
     """Yields the same, but a line that is not UTF-8 may come with U+FFFD for its bad bytes, or as None; `told` hears of
-    it.
+    it. The first `skip` lines are passed over.
     """
-    file = standard_input() if str(path) == "-" else _existing(Path(path)).open("rb")
+    file = standard_input() if str(path) == "-" else existing(Path(path)).open("rb")
     try:
-        for number, raw in enumerate(raw_lines(file, path), start=1):
+        for number, raw in enumerate(raw_lines(file, path, skip=skip), start=skip + 1):
             yield decode_line(raw, number, path, on_bad_utf8, told)
     finally:
         if str(path) != "-":
@@ -122,8 +123,12 @@ def unequal(src: str | Path, tgt: str | Path, sources: int, targets: int) -> str
 
 
 def fingerprint(path: str | Path) -> str:
-    """Returns the SHA-256 of the file as it lies there."""
-    return sha256_of(_existing(Path(path)))
+    """Returns the SHA-256 of the file as it lies there; of a folder, that of its files' names and SHA-256."""
+    if not Path(path).is_dir():
+        return sha256_of(existing(Path(path)))
+    files = sorted(file for file in Path(path).rglob("*") if file.is_file())
+    table = "".join(f"{file.relative_to(path).as_posix()} {sha256_of(file)}\n" for file in files)
+    return hashlib.sha256(table.encode()).hexdigest()
 
 
 def origin(path: str | Path) -> str:
@@ -131,10 +136,11 @@ def origin(path: str | Path) -> str:
     return "standard input" if str(path) == "-" else f"`{shown(Path(path))}`"
 
 
-def raw_lines(file: BinaryIO, path: str | Path, most_bytes: int = MOST_LINE_BYTES) -> Iterator[bytes]:
+def raw_lines(file: BinaryIO, path: str | Path, most_bytes: int = MOST_LINE_BYTES, skip: int = 0) -> Iterator[bytes]:
     """Reads an open file, plain, gzip or Zstandard, as lines of bytes without their ends or a byte order mark.
 
-    It is read once from where it stands, so that a pipe will do. `path` is for messages.
+    It is read once from where it stands, so that a pipe will do. `path` is for messages. The first `skip` lines, which
+    somebody has read before, are passed over.
 
     Raises DataError where it is a broken compressed file or not UTF-8 by its beginning, or a line has more than
     `most_bytes`.
@@ -150,6 +156,7 @@ def raw_lines(file: BinaryIO, path: str | Path, most_bytes: int = MOST_LINE_BYTE
     number = 0
     try:
         _check_encoding(lines.peek(1 << 10), path)
+        number = sum(1 for _ in islice(lines, skip))
         while raw := lines.readline(most_bytes + 1):
             number += 1
             if len(raw) > most_bytes:
@@ -187,7 +194,8 @@ def _check_encoding(head: bytes, path: str | Path) -> None:
         )
 
 
-def _existing(path: Path) -> Path:
+def existing(path: Path) -> Path:
+    """Returns the path of a file. Raises DataError for a folder, and where there is nothing."""
     if path.is_dir():
         raise DataError(f"`{shown(path)}` is a folder, not a text file", "name the file in it")
     if not path.exists():

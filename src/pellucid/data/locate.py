@@ -11,11 +11,14 @@ from pellucid.config.environment import OFFLINE_SWITCHES, is_offline
 from pellucid.data.cache import cache_folder, damage
 from pellucid.data.catalogue import PublishedFile, catalogue, total_size
 from pellucid.data.download import announce, download, say
+from pellucid.data.lines import read_lines
 from pellucid.data.parallel import holds_both_sides
 from pellucid.errors import DataError
 
 TEXT_FIELDS = ("src", "tgt", "valid_src", "valid_tgt", "test_src", "test_tgt")
 ENVIRONMENT = "PELLUCID_DATA"
+LIST = ".list"
+"""Ends the name of a file that names files."""
 
 
 def with_texts(data: DataConfig, **given: str | Sequence[str]) -> DataConfig:
@@ -50,6 +53,7 @@ def locate(
     """
     folders = [Path(), *(Path(f) for f in (data_dir, environment.get(ENVIRONMENT)) if f)]
     search = _Search(folders, cache_folder(environment))
+    data = replace(data, **{field: _listed(data.files(field), search) for field in TEXT_FIELDS[:2]})
     named = {path for field in TEXT_FIELDS for path in data.files(field)}
     needed = [path for field in TEXT_FIELDS[:4] for path in data.files(field)]
     found = {path: search.find(path) for path in named}
@@ -130,6 +134,25 @@ class _Search:
             f"{message}; offline, so not fetched: {addresses} ({total_size(files)})",
             f"{hint}, or let a training fetch it once, without `offline=True`, {' and '.join(OFFLINE_SWITCHES)}",
         )
+
+
+def _listed(paths: Sequence[str], search: _Search) -> Any:
+    """Returns the files that a path which ends in .list names, one a line, in its place; relative ones are beside it.
+
+    Raises DataError for a list that names none.
+    """
+    found: list[str] = []
+    for path in paths:
+        place = search.find(path) if path.endswith(LIST) else ""
+        if not place:
+            found.append(path)
+            continue
+        lines = [line.strip() for line in read_lines(place)]
+        names = [line for line in lines if line and not line.startswith("#")]
+        if not names:
+            raise DataError(f"`{place}` names no file", "write the path of a file on each line of it")
+        found += [name if Path(name).exists() else str(Path(place).parent / name) for name in names]
+    return tuple(found) or ""
 
 
 def _located(field: str | Sequence[str], found: Mapping[str, str]) -> Any:

@@ -2,23 +2,24 @@
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import zip_longest
 from typing import Any, Protocol
 
 from pellucid.config import DataConfig
 from pellucid.config.data import OnBadUtf8
+from pellucid.data.containers import ENDINGS, is_container, read_container
 from pellucid.data.faults import Fault
 from pellucid.data.lines import bad_byte, read_mended_lines
 from pellucid.errors import ConfigError, DataError
 
-BOTH_SIDES = (".tsv", ".tsv.gz", ".jsonl", ".jsonl.gz")
-JSON_LINES = (".jsonl", ".jsonl.gz")
+JSON_LINES = (".jsonl", ".jsonl.gz", ".jsonl.zst")
+BOTH_SIDES = (".tsv", ".tsv.gz", ".tsv.zst", *JSON_LINES, *ENDINGS)
 
 
 def holds_both_sides(path: str) -> bool:
-    """Tells whether a file, by its name, may hold source and target."""
-    return path.lower().endswith(BOTH_SIDES)
+    """Tells whether a file, by its name, may hold source and target; a folder of `datasets` does."""
+    return path.lower().endswith(BOTH_SIDES) or is_container(path)
 
 
 def from_columns(line: str, place: str, columns: Sequence[int]) -> list[str]:
@@ -90,6 +91,8 @@ class ParallelText:
     jsonl_keys: tuple[str, ...] = ("src", "tgt")
     alone: bool = False
     """There is one side, which is read for both: a language model's text."""
+    tag: str = ""
+    """Stands before each source in training."""
 
     def __str__(self) -> str:
         return f"`{self.src}` and `{self.tgt}`" if self.tgt else f"`{self.src}`"
@@ -104,20 +107,23 @@ class ParallelText:
         """Tells whether `src` holds both sides as JSON lines."""
         return not self.tgt and not self.alone and self.src.lower().endswith(JSON_LINES)
 
-    def pairs(self, on_bad_utf8: OnBadUtf8, note: Note = unheard) -> Iterator[tuple[Side, Side]]:
+    def pairs(self, on_bad_utf8: OnBadUtf8, note: Note = unheard, skip: int = 0) -> Iterator[tuple[Side, Side]]:
         """Yields the pairs in their order, as many as the longer file has lines, with END for what the shorter one
-        lacks.
+        lacks. The first `skip` are passed over.
 
         Raises DataError for a file that is not there or damaged, and for a line that is not of its format.
         """
+        if not self.tgt and is_container(self.src):
+            yield from self._contained(on_bad_utf8, note, skip)
+            return
         if self.alone:
-            yield from ((line, line) for line in _lines(self.src, on_bad_utf8, note))
+            yield from ((line, line) for line in _lines(self.src, on_bad_utf8, note, skip))
             return
         if self.tgt:
-            sides = (_lines(path, on_bad_utf8, note) for path in (self.src, self.tgt))
+            sides = (_lines(path, on_bad_utf8, note, skip) for path in (self.src, self.tgt))
             yield from zip_longest(*sides, fillvalue=END)
             return
-        for number, line in enumerate(_lines(self.src, on_bad_utf8, note), start=1):
+        for number, line in enumerate(_lines(self.src, on_bad_utf8, note, skip), start=skip + 1):
             if line is None:
                 yield None, None
             elif not line.strip():  # an empty pair, so that numbers stay those of the file
@@ -130,11 +136,28 @@ class ParallelText:
 
     def sources(self) -> Iterator[str]:
         """Yields the sources alone, with U+FFFD for what is not UTF-8; the targets need not be there."""
-        if self.tgt or self.alone or not holds_both_sides(self.src):
+        if self.tgt or not holds_both_sides(self.src) or (self.alone and not is_container(self.src)):
             sides: Iterator[Side] = _lines(self.src, "replace", unheard)
         else:
             sides = (source for source, _ in self.pairs("replace"))
         return (side or "" for side in sides)
+
+    def _contained(self, on_bad_utf8: OnBadUtf8, note: Note, skip: int) -> Iterator[tuple[Side, Side]]:
+        """Yields the pairs of a container; a line's end within a text becomes a space, which `note` hears of."""
+        keys = self.jsonl_keys[: 1 if self.alone else 2]
+
+        def told(number: int, error: UnicodeDecodeError) -> None:
+            note("utf8", self.src, number, bad_byte(error))
+
+        rows = read_container(self.src, keys, on_bad_utf8, told, skip)
+        for number, row in enumerate(rows, start=skip + 1):
+            sides: list[Side] = []
+            for text in row:
+                if text is not None and ("\n" in text or "\r" in text):
+                    note("line_break", self.src, number, "")
+                    text = text.replace("\r\n", " ").replace("\n", " ").replace("\r", " ")
+                sides.append(text if text is None else without_halves(text, self.src, number, on_bad_utf8, note))
+            yield sides[0], sides[1]
 
     def _from_json(self, line: str, number: int, on_bad_utf8: OnBadUtf8, note: Note) -> tuple[Side, Side]:
         found = from_json(line, _place(number, self.src), self.jsonl_keys)
@@ -152,12 +175,22 @@ def parallel_texts(data: DataConfig, *, alone: bool = False) -> tuple[ParallelTe
     `alone` says that there are no targets: each text is its own.
     """
     texts = _alone(data, "src", "tgt") if alone else _paired(data, "src", "tgt")
-    if data.weights and len(data.weights) != len(texts):
+    mixes = len(data.weights_from) or 1
+    if data.weights and len(data.weights) != mixes * len(texts):
+        times = f", {mixes} times, as `data.weights_from` ({list(data.weights_from)}) says" if mixes > 1 else ""
         raise ConfigError(
-            f"`data.weights` ({list(data.weights)}) must be as many as the corpora ({len(texts)})",
+            f"`data.weights` ({list(data.weights)}) must be as many as the corpora ({len(texts)}){times}",
             "give a weight for each file in `data.src`",
         )
-    return texts
+    if not data.tags:
+        return texts
+    if alone or len(data.tags) != len(texts):
+        raise ConfigError(
+            f"`data.tags` ({list(data.tags)}) "
+            + ("mean nothing to texts alone" if alone else f"must be as many as the corpora ({len(texts)})"),
+            "leave them out" if alone else "give a tag for each file in `data.src`",
+        )
+    return tuple(replace(text, tag=tag) for text, tag in zip(texts, data.tags, strict=True))
 
 
 def held_out_text(data: DataConfig, name: str, *, alone: bool = False) -> ParallelText | None:
@@ -202,8 +235,8 @@ def _paired(data: DataConfig, src: str, tgt: str) -> tuple[ParallelText, ...]:
     return tuple(ParallelText(source, target, data.tsv_columns, data.jsonl_keys) for source, target in sides)
 
 
-def _lines(path: str, on_bad_utf8: OnBadUtf8, note: Note) -> Iterator[Side]:
-    return read_mended_lines(path, on_bad_utf8, lambda number, error: note("utf8", path, number, bad_byte(error)))
+def _lines(path: str, on_bad_utf8: OnBadUtf8, note: Note, skip: int = 0) -> Iterator[Side]:
+    return read_mended_lines(path, on_bad_utf8, lambda number, error: note("utf8", path, number, bad_byte(error)), skip)
 
 
 def without_halves(text: str, path: str, number: int, on_bad_utf8: OnBadUtf8, note: Note) -> Side:

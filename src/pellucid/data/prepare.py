@@ -1,10 +1,12 @@
 """From text files to what the loop reads: checked lines, trained tokenizers, shards of ids."""
 
+import contextlib
 import hashlib
 import json
+import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, partial
 from itertools import chain
@@ -21,27 +23,57 @@ from pellucid.data.concatenation import Concatenation
 from pellucid.data.faults import Fault, Finding
 from pellucid.data.framing import Framing
 from pellucid.data.given import GivenText
-from pellucid.data.health import Inspection, inspect
+from pellucid.data.health import Inspection, find_true, inspect
 from pellucid.data.judging import HeldOut
 from pellucid.data.lines import fingerprint
 from pellucid.data.parallel import ParallelText, held_out_text, parallel_texts
+from pellucid.data.prepared import Prepared
 from pellucid.data.running import RunningCorpus, open_running
 from pellucid.data.shards import Encoders, Shard, open_or_write, stored_fingerprint
-from pellucid.errors import ConfigError, DataError
-from pellucid.files.writing import write_json, write_text
+from pellucid.data.streamed_inspection import hash_of, inspect_into, open_inspected
+from pellucid.errors import CheckpointError, ConfigError, DataError
+from pellucid.files.reading import read_settings
+from pellucid.files.writing import replacing, write_json, write_text
 from pellucid.text.tokenizer import CompleteTokenizer
-from pellucid.text.tokenizer_training import train_tokenizer
+from pellucid.text.tokenizer_training import WITH_SYMBOLS, train_tokenizer
 from pellucid.text.tokenizers import Tokenizers
 
 Pair = tuple[str, str]
 Side = Literal["source", "target", "both"]
 TEXTS = ("src", "tgt", "valid_src", "valid_tgt")
+IN_WINDOWS = "/windows"
+"""Ends the fingerprint of a run that is trained in the order of `windows`."""
+MOST_SORTED = 1 << 21
+"""Pairs up to which an epoch is sorted as a whole."""
+LEARNED_FROM = 150_000
+"""Pairs of a larger corpus than that from which a tokenizer learns."""
 SPLIT_SEED = 20170612  # any fixed number: the pairs held out must be the same in each run
 RECORD = "corpus.json"
 AROUND_TEXTS = ("source_prefix", "source_end", "source_suffix", "target_prefix", "suppress")
 """The settings of [decode] that decide the ids that a model reads and may write, whatever the search."""
-NEWER = ("concatenate",)
+OF_INSPECTION = (
+    "tsv_columns", "jsonl_keys", "on_bad_utf8", "on_copy", "on_duplicate", "on_too_long", "normalize", "tokenizer",
+    "max_length", "valid_size", "tags",
+)  # fmt: skip
+"""The settings that decide what is found in texts, and which pairs are used."""
+OF_TOKENIZERS = (
+    "tokenizer", "vocab_size", "target_vocab_size", "joint", "lowercase", "min_frequency",
+    "byte_fallback", "normalize", "symbols", "tags",
+)  # fmt: skip
+"""The settings that decide which tokenizers are trained on a text."""
+TABLE = "table.json"
+NEWER = ("concatenate", "weights_from", "temperature", "symbols", "tags")
 """Settings of [data] that runs of earlier versions go on without: at its default each of them changes nothing."""
+
+
+@dataclass(frozen=True)
+class Kept:
+    """The place of what is made of certain texts, whose inspection lies there already."""
+
+    prepared: Prepared
+    folder: Path
+    digests: dict[str, list[str]]
+    """The SHA-256 of each text, by the setting that names it."""
 
 
 @dataclass(frozen=True)
@@ -61,9 +93,18 @@ class Corpus:
     """Says what a pair is: a sentence and its translation, a text and its label, or a text twice."""
     given: Mapping[str, GivenText] = field(default_factory=dict)
     """The texts that were handed over instead of files, by "train" and "valid"; empty: they are files."""
+    kept: Kept | None = None
+    """The place where what is made of it is kept for other runs, too; None: nowhere."""
+    began_large: bool | None = None
+    """True where the run that goes on with it began in the ways for large corpora; None: none goes on."""
 
     def __len__(self) -> int:
         return int(np.count_nonzero(self.used))
+
+    @property
+    def is_large(self) -> bool:
+        """True where there are too many pairs to be sorted at once, and for a tokenizer to learn from all."""
+        return len(self) > MOST_SORTED if self.began_large is None else self.began_large
 
     @property
     def findings(self) -> list[Finding]:
@@ -73,9 +114,9 @@ class Corpus:
             found += self.valid_inspection.findings
         return [finding for finding in found if finding.fault != "too_long"]
 
-    def train(self) -> Iterator[Pair]:
-        """Returns the training pairs in their order, read anew."""
-        return self.inspection.pairs(self.used, self.data.on_bad_utf8)
+    def train(self, skip: int = 0) -> Iterator[Pair]:
+        """Returns the training pairs in their order, read anew, but the first `skip`."""
+        return self.inspection.pairs(self.used, self.data.on_bad_utf8, skip)
 
     def report(self) -> str:
         """Returns what was read, and what was found in it, a line each."""
@@ -87,6 +128,8 @@ class Corpus:
     @cached_property
     def digests(self) -> dict[str, list[str]]:
         """The SHA-256 of each text that is trained or validated on, by the setting that names it."""
+        if self.kept is not None:
+            return self.kept.digests
         return _digests(self.data, self.given, alone=self.task == "generate")
 
 
@@ -125,9 +168,14 @@ class TrainingData:
 
 
 def open_corpus(
-    data: DataConfig, task: TrainedTask = "translate", given: Mapping[str, GivenText] | None = None
+    data: DataConfig,
+    task: TrainedTask = "translate",
+    given: Mapping[str, GivenText] | None = None,
+    prepared: Prepared | None = None,
 ) -> Corpus | RunningCorpus:
     """Reads the texts of `data`, or those that are `given` in place of files, from the first line to the last.
+
+    What is found in files goes to `prepared`, if there is such a place; a second time it is read from there.
 
     Raises ConfigError where a text is not named, DataError for what cannot be trained on: a missing or damaged file, a
     line that is not of its format, not UTF-8 (but see `data.on_bad_utf8`), or without another side.
@@ -137,14 +185,20 @@ def open_corpus(
     if task == "generate" and data.text == "running":
         return open_running(data, given)
     alone = not TASKS[task].targets
+    if prepared is not None and not given:
+        return _open_kept(data, task, prepared)
     held_out = held_out_sources(data)
     texts: tuple[ParallelText, ...]
     valid_text: ParallelText | None
     if given:
-        if data.weights and len(data.weights) != 1:
+        if data.weights and len(data.weights) != (len(data.weights_from) or 1):
             raise ConfigError(
                 f"`data.weights` ({list(data.weights)}) must be as many as the corpora (1)",
                 "leave it out: what is handed over is one corpus",
+            )
+        if data.tags:
+            raise ConfigError(
+                f"`data.tags` ({list(data.tags)}) are for corpora in files", "put the tag before each source yourself"
             )
         texts, valid_text = (given["train"],), given.get("valid")
         faults: tuple[Fault, ...] = ("valid", "test")
@@ -155,11 +209,45 @@ def open_corpus(
     inspection.check()
     if valid_text is None:
         return _with_validation_cut_off(inspection, data, task, given)
-    # Copies and repeated pairs are as good as others to validate on.
-    valid = inspect([valid_text], replace(data, on_copy="keep", on_duplicate="keep"), {})
-    valid.check()
-    pairs = list(valid.pairs(valid.used, data.on_bad_utf8))
+    pairs, valid = _read_valid(valid_text, data)
     return Corpus(data, inspection, inspection.used, pairs, valid, valid.used, task, given)
+
+
+def _read_valid(text: ParallelText, data: DataConfig) -> tuple[list[Pair], Inspection]:
+    """Returns the pairs to validate on, and what is wrong in their text."""
+    # Copies and repeated pairs are as good as others to validate on.
+    valid = inspect([text], replace(data, on_copy="keep", on_duplicate="keep"), {})
+    valid.check()
+    return list(valid.pairs(valid.used, data.on_bad_utf8)), valid
+
+
+def _open_kept(data: DataConfig, task: TrainedTask, prepared: Prepared) -> Corpus:
+    """Returns the corpus with the inspection that `prepared` holds, made now where it holds none."""
+    alone = not TASKS[task].targets
+    texts, valid_text = parallel_texts(data, alone=alone), held_out_text(data, "valid", alone=alone)
+    tests = [path for path in (data.test_src, data.test_tgt) if path and Path(path).is_file()]
+    named = {name: list(data.files(name)) for name in TEXTS if data.files(name)}
+    known = prepared.digests([*(path for paths in named.values() for path in paths), *tests])
+    digests = {name: [known[path] for path in paths] for name, paths in named.items()}
+    settings = {name: getattr(data, name) for name in OF_INSPECTION}
+    folder = prepared.of_texts(
+        {"texts": digests, "test": [known[path] for path in tests], "task": task, "settings": settings}
+    )
+    found = open_inspected(folder / "inspection", texts)
+    if found is None:
+        with prepared.held(folder):
+            found = open_inspected(folder / "inspection", texts)
+            if found is None:
+                prepared.say(f"inspecting the texts; what is found is kept in `{folder}`")
+                choose = partial(_choose_held_out, data=data, task=task) if valid_text is None else None
+                inspect_into(folder / "inspection", texts, data, held_out_sources(data), choose, say=prepared.say)
+                found = open_inspected(folder / "inspection", texts)
+                assert found is not None
+    inspection, kept = found.inspection, Kept(prepared, folder, digests)
+    if valid_text is None:
+        return Corpus(data, inspection, found.trained, found.valid, inspection, found.held_out, task, kept=kept)
+    pairs, valid = _read_valid(valid_text, data)
+    return Corpus(data, inspection, inspection.used, pairs, valid, valid.used, task, kept=kept)
 
 
 def held_out_sources(data: DataConfig) -> HeldOut:
@@ -176,16 +264,40 @@ def held_out_sources(data: DataConfig) -> HeldOut:
 def train_tokenizers(corpus: Corpus | RunningCorpus, say: Callable[[str], object] = str) -> Tokenizers:
     """Returns tokenizers trained on the training text alone: on both sides of pairs, else on texts and no labels.
 
-    `say` is given what there is to say of them, a sentence each.
+    Those of a corpus that is kept are kept with it. `say` is given what there is to say of them, a sentence each.
     """
+    kept = corpus.kept if isinstance(corpus, Corpus) else None
+    if kept is None or Path(corpus.data.tokenizer).is_file():
+        return _train_tokenizers(corpus, say)
+    assert isinstance(corpus, Corpus)
+    settings = {name: getattr(corpus.data, name) for name in OF_TOKENIZERS} | {"learned_from": _learned_from(corpus)}
+    folder = kept.folder / f"tokenizer-{_digest(settings)[:16]}"
+    with kept.prepared.held(kept.folder):
+        try:
+            return Tokenizers.load(folder, read_settings(folder / TABLE))
+        except CheckpointError:  # it is not there, or damaged
+            shutil.rmtree(folder, ignore_errors=True)
+        tokenizers = _train_tokenizers(corpus, say)
+        folder.mkdir()
+        write_json(folder / TABLE, tokenizers.save(folder))
+        return tokenizers
+
+
+def _train_tokenizers(corpus: Corpus | RunningCorpus, say: Callable[[str], object]) -> Tokenizers:
     data = corpus.data
+    if isinstance(corpus, Corpus) and (wanted := _learned_from(corpus)) < len(corpus):
+        say(f"the tokenizer learns from about {wanted:,} of the {len(corpus):,} {TASKS[corpus.task].trained_on}")
     # In a running text spaces and line ends are text.
     normalization = "none" if isinstance(corpus, RunningCorpus) else data.normalize
+
+    # Somebody else's tokenizer may know the tags; nothing can be added to it.
+    symbols = (*data.symbols, *(data.tags if data.tokenizer in WITH_SYMBOLS else ()))
 
     def trained(side: Side, vocab_size: int) -> CompleteTokenizer:
         return train_tokenizer(
             data.tokenizer, SideText(corpus, side), vocab_size=vocab_size, lowercase=data.lowercase,
-            min_frequency=data.min_frequency, byte_fallback=data.byte_fallback, normalize=normalization, say=say,
+            min_frequency=data.min_frequency, byte_fallback=data.byte_fallback, normalize=normalization,
+            symbols=symbols, say=say,
         )  # fmt: skip
 
     if isinstance(corpus, RunningCorpus) or corpus.task != "translate" or data.joint:
@@ -203,9 +315,44 @@ class SideText:
     side: Side
 
     def __iter__(self) -> Iterator[str]:
+        pairs = _to_learn_from(self.corpus) if isinstance(self.corpus, Corpus) else self.corpus.train()
         if self.side == "both":
-            return chain.from_iterable(self.corpus.train())
-        return (pair[self.side == "target"] for pair in self.corpus.train())
+            return chain.from_iterable(pairs)
+        return (pair[self.side == "target"] for pair in pairs)
+
+
+def _to_learn_from(corpus: Corpus) -> Iterator[Pair]:
+    """Returns the training pairs, or of more than `tokenizer_pairs` so many, give or take some, by a hash of each.
+
+    Those of a corpus that is kept are read from a file of their own after the first time.
+    """
+    wanted, there = _learned_from(corpus), len(corpus)
+    if there == wanted:
+        return corpus.train()
+    most = (wanted << 64) // there
+    if corpus.kept is None:
+        return _below(corpus, most)
+    path = corpus.kept.folder / f"sample-{wanted}-{corpus.data.valid_size}.jsonl"
+    if not path.is_file():
+        with replacing(path) as temporary, temporary.open("w", encoding="utf-8", newline="\n") as file:
+            file.writelines(json.dumps(pair, ensure_ascii=False) + "\n" for pair in _below(corpus, most))
+    return ((source, target) for source, target in map(json.loads, _closing(path)))
+
+
+def _below(corpus: Corpus, most: int) -> Iterator[Pair]:
+    return (pair for pair in corpus.train() if int.from_bytes(hash_of(*pair), "little") < most)
+
+
+def _closing(path: Path) -> Iterator[str]:
+    with path.open(encoding="utf-8", newline="\n") as file:
+        yield from file
+
+
+def _learned_from(corpus: Corpus) -> int:
+    """Returns how many pairs a tokenizer learns from."""
+    there = len(corpus)
+    usual = LEARNED_FROM if corpus.is_large else there
+    return min(there, corpus.data.tokenizer_pairs or usual)
 
 
 def prepare(
@@ -237,10 +384,18 @@ def prepare(
     encoders = Encoders(tokenizers.source, labels) if labels else tokenizers
     alone = not TASKS[corpus.task].targets
     write = partial(
-        open_or_write, tokenizers=encoders, max_length=data.max_length, fingerprint=mark, cut=cut, alone=alone
+        open_or_write, tokenizers=encoders, max_length=data.max_length, fingerprint=mark, cut=cut, alone=alone, say=say
     )
-    train = _weighted(write(folder / "train", corpus.train(), keep_texts=keep_texts), corpus)
-    valid = write(folder / "valid", corpus.valid)
+    place = folder
+    holding: contextlib.AbstractContextManager[None] = contextlib.nullcontext()
+    if corpus.kept is not None:
+        place = corpus.kept.folder / f"ids-{_digest([mark, keep_texts])[:16]}"
+        holding = corpus.kept.prepared.held(corpus.kept.folder)
+    with holding:
+        train = _weighted(write(place / "train", corpus.train, keep_texts=keep_texts), corpus)
+        valid = write(place / "valid", corpus.valid)
+    if corpus.is_large:
+        train, mark = replace(train, in_windows=True), mark + IN_WINDOWS
     long_train = _too_long(train, data, corpus.inspection, corpus.used)
     long_valid = _too_long(valid, data, corpus.valid_inspection, corpus.valid_used)
     for name, shard, long in (("training", train, long_train), ("validation", valid, long_valid)):
@@ -259,12 +414,18 @@ def check_same_texts(corpus: Corpus | RunningCorpus, tokenizers: Tokenizers, fol
         folder: where the run's shards lie.
         known: the fingerprint that its checkpoints have; empty: that of its shards counts.
     """
-    began_with = known or stored_fingerprint(folder / "train")
+    began_with = known.removesuffix(IN_WINDOWS) or stored_fingerprint(folder / "train")
     if began_with not in (None, _fingerprint(corpus.data, corpus.digests, tokenizers)):
-        raise DataError(
-            f"the texts are not those that the run in `{folder.parent}` began with",
-            "give it the same texts, or start over with `fresh=True`",
-        )
+        raise other_texts(folder.parent)
+
+
+def other_texts(run: Path, changed: Sequence[str] = ()) -> DataError:
+    """Returns the error for a run that goes on with other texts than it began with; `changed` are those known to be."""
+    which = f": {', '.join(f'`{path}`' for path in changed)}" if changed else ""
+    return DataError(
+        f"the texts are not those that the run in `{run}` began with{which}",
+        "give it the same texts, or start over with `fresh=True`",
+    )
 
 
 def _target_bytes(corpus: Corpus, valid: Shard, tokenizers: Tokenizers) -> int:
@@ -311,41 +472,66 @@ def _with_validation_cut_off(
     With them go all pairs that have one of their sources: a sentence that was seen with another target is not new.
     """
     numbers = np.flatnonzero(inspection.used)
-    size = min(data.valid_size, len(numbers) // 10)
-    if size == 0:
-        single = not TASKS[task].targets
-        one = len(inspection.texts) == 1 and not inspection.texts[0].tgt
-        raise DataError(
-            f"{' and '.join(map(str, inspection.texts))} {'has' if one else 'have'} {len(numbers)} usable "
-            f"{TASKS[task].trained_on}: too few to hold a tenth out for validation",
-            "give a validation text by `data.valid_src=`"
-            if single
-            else "give validation texts by `data.valid_src=` and `data.valid_tgt=`",
-        )
     held_out = np.zeros_like(inspection.used)
-    held_out[numbers[np.random.default_rng(SPLIT_SEED).choice(len(numbers), size, replace=False)]] = True
+    held_out[numbers[_choose_held_out(inspection, len(numbers), data=data, task=task)]] = True
     used = inspection.used & ~np.isin(inspection.source_hashes, inspection.source_hashes[held_out])
     pairs = list(inspection.pairs(held_out, data.on_bad_utf8))
     return Corpus(data, inspection, used, pairs, inspection, held_out, task, given)
 
 
+def _choose_held_out(
+    inspection: Inspection, usable: int, *, data: DataConfig, task: TrainedTask
+) -> npt.NDArray[np.int64]:
+    """Returns the numbers, among the usable pairs, of those to validate on. Raises DataError for too few of them."""
+    size = min(data.valid_size, usable // 10)
+    if size == 0:
+        single = not TASKS[task].targets
+        one = len(inspection.texts) == 1 and not inspection.texts[0].tgt
+        raise DataError(
+            f"{' and '.join(map(str, inspection.texts))} {'has' if one else 'have'} {usable} usable "
+            f"{TASKS[task].trained_on}: too few to hold a tenth out for validation",
+            "give a validation text by `data.valid_src=`"
+            if single
+            else "give validation texts by `data.valid_src=` and `data.valid_tgt=`",
+        )
+    return np.random.default_rng(SPLIT_SEED).choice(usable, size, replace=False)
+
+
 def _weighted(shard: Shard, corpus: Corpus) -> Shard:
     """Returns the shard with its corpora, of which some may be seen more often than others."""
-    weights, counts = corpus.data.weights, corpus.inspection.counts
-    if not weights:
+    counts = corpus.inspection.counts
+    if not corpus.data.weights and not corpus.data.temperature:
         return shard
-    numbers = np.delete(np.flatnonzero(corpus.used), shard.left_out)
-    sizes = np.diff(np.searchsorted(numbers, np.cumsum([0, *counts]))).tolist()
-    if not any(round(size * weight) for size, weight in zip(sizes, weights, strict=True)):
-        raise ConfigError(f"`data.weights` ({list(weights)}) draw no pair at all of {sizes}", "use larger weights")
-    return replace(shard, corpora=tuple(zip(sizes, weights, strict=True)))
+    ends = np.cumsum([0, *(np.count_nonzero(part) for part in np.split(corpus.used, np.cumsum(counts)[:-1]))])
+    sizes = np.diff(ends - np.searchsorted(np.asarray(shard.left_out, np.int64), ends)).tolist()
+    mixes = mixes_of(corpus.data, sizes)
+    for _, weights in mixes:
+        if not any(round(size * weight) for size, weight in zip(sizes, weights, strict=True)):
+            raise ConfigError(f"`data.weights` ({list(weights)}) draw no pair at all of {sizes}", "use larger weights")
+    return replace(shard, corpora=tuple(zip(sizes, mixes[0][1], strict=True)), mixes=mixes if len(mixes) > 1 else ())
+
+
+def mixes_of(data: DataConfig, sizes: Sequence[int]) -> tuple[tuple[int, tuple[float, ...]], ...]:
+    """Returns (first epoch, weight of each corpus) of each mix, for corpora of so many pairs.
+
+    By temperature T a corpus of n pairs has the weight n ^ (1 / T - 1), in such a measure that an epoch stays as long
+    (Arivazhagan et al. 2019, "Massively multilingual neural machine translation in the wild", section 4.3).
+    """
+    if data.temperature:
+        parts = [size ** (1 / data.temperature) for size in sizes]
+        times = sum(sizes) / sum(parts)
+        weights = tuple(times * part / size if size else 0.0 for part, size in zip(parts, sizes, strict=True))
+        return ((0, weights),)
+    starts, each = data.weights_from or (0,), len(sizes)
+    given = data.weights or (1.0,) * each
+    return tuple((start, given[place * each : (place + 1) * each]) for place, start in enumerate(starts))
 
 
 def _too_long(shard: Shard, data: DataConfig, inspection: Inspection, used: npt.NDArray[np.bool_]) -> list[Finding]:
     """Finds how many pairs of a shard had too many tokens, and where the first one stands."""
     if shard.first_too_long is None:
         return []
-    path, line = inspection.place(int(np.flatnonzero(used)[shard.first_too_long]))
+    path, line = inspection.place(find_true(used, shard.first_too_long))
     effect = "cut" if data.on_too_long == "cut" else "left out"
     return [Finding("too_long", shard.too_long, path, line, "", f"pairs beyond {data.max_length} tokens", effect)]
 
@@ -358,10 +544,11 @@ def _size_of(name: str, shard: Shard, task: str) -> str:
         else f"{source:,} tokens"
     )
     drawn = sum(size * weight for size, weight in shard.corpora)
+    later = f" in the first mix, {len(shard.mixes) - 1} more to follow" if shard.mixes else ""
     return (
         f"{name}: {len(shard):,} {TASKS[task].trained_on}, {tokens}"
         + (f"; {shard.empty:,} more without a token on a side" if shard.empty else "")
-        + (f"; an epoch draws {drawn:,.0f} {TASKS[task].trained_on}" if shard.corpora else "")
+        + (f"; an epoch draws {drawn:,.0f} {TASKS[task].trained_on}{later}" if shard.corpora else "")
     )
 
 
@@ -412,9 +599,13 @@ def _digests(data: DataConfig, given: Mapping[str, GivenText], *, alone: bool) -
 def _fingerprint(data: DataConfig, digests: Mapping[str, list[str]], tokenizers: Tokenizers) -> str:
     """Returns a digest that changes with the texts, and with the settings and tokenizers that decide their ids."""
     # What the tokenizers' files say counts with these.
-    named = {*TEXTS, "test_src", "test_tgt", "normalize", "target_vocab_size"}
+    named = {*TEXTS, "test_src", "test_tgt", "normalize", "target_vocab_size", "prepared", "tokenizer_pairs"}
     values = {f.name: (getattr(data, f.name), f.default) for f in fields(data) if f.name not in named}
     settings = {name: value for name, (value, default) in values.items() if name not in NEWER or value != default}
     with tempfile.TemporaryDirectory() as folder:
         table = tokenizers.save(Path(folder))
-    return hashlib.sha256(json.dumps([digests, settings, table], sort_keys=True).encode()).hexdigest()
+    return _digest([digests, settings, table])
+
+
+def _digest(table: object) -> str:
+    return hashlib.sha256(json.dumps(table, sort_keys=True).encode()).hexdigest()

@@ -71,10 +71,9 @@ def open_running(data: DataConfig, given: Mapping[str, GivenText] | None = None)
     given = given or {}
     if not given and (data.files("tgt") or data.files("valid_tgt") or not data.files("src")):
         raise ConfigError("a running text is `data.src` alone", "give `data.src`, and no `data.tgt`")
-    if data.weights:
-        raise ConfigError(
-            f"`data.weights` ({list(data.weights)}) mean nothing to a running text", 'set `data.text = "lines"`'
-        )
+    if data.weights or data.temperature:
+        what = f"weights` ({list(data.weights)}) mean" if data.weights else f"temperature` ({data.temperature:g}) means"
+        raise ConfigError(f"`data.{what} nothing to a running text", 'set `data.text = "lines"`')
     total = sum(map(len, _lines(data, given, "train")))
     if data.valid_src or "valid" in given:
         train, valid = total, sum(map(len, _lines(data, given, "valid")))

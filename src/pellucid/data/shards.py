@@ -13,12 +13,12 @@ The files of a shard's folder:
 import json
 import os
 import shutil
-from collections.abc import Iterable, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
-from itertools import count, islice
+from functools import partial
+from itertools import chain, islice
 from pathlib import Path
-from typing import Any, Protocol, Self
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -26,13 +26,18 @@ import numpy.typing as npt
 from pellucid.config.tables import from_table, to_table
 from pellucid.data.concatenation import Concatenation
 from pellucid.data.framing import Framing
+from pellucid.data.journal import Journal
+from pellucid.data.prepared import is_whole, note_stamps
 from pellucid.data.sentences import Sentences, Texts
+from pellucid.data.side_by_side import Told, worked_on
 from pellucid.errors import ConfigError, DataError
 from pellucid.files.reading import sha256_of
 from pellucid.text.tokenizers import Tokenizers
 from pellucid.text.training_text import Sample, TrainingText
 
 FORMAT = "pellucid-shard/1"
+STAMPS = "stamps.json"
+"""Size and time of the files when they were read to the end: while they stay, the files are not read again."""
 CHUNK = 20_000  # pairs encoded at a time: bounds the memory, whatever the corpus
 
 
@@ -51,17 +56,25 @@ class Shard:
     """The places of all pairs that are not in the shard."""
     corpora: tuple[tuple[int, float], ...] = ()
     """(sentences, times seen in an epoch) of each corpus in the shard; empty: all of them once."""
+    mixes: tuple[tuple[int, tuple[float, ...]], ...] = ()
+    """(first epoch, weight of each corpus) where the weights change in a run; empty: those of `corpora` stay."""
     block: int = 0
     """Tokens of a block where `target` is one running text, cut into blocks; 0: it is sentences."""
     framing: Framing | None = None
     """The ids that the model reads around each sentence, which are not stored; None: the start and the end token."""
     concatenation: Concatenation | None = None
     """The pairs that are joined with others each time they are drawn; None: none."""
+    in_windows: bool = False
+    """True where it is trained on in the order of `windows`, and not sorted as a whole."""
     text: TrainingText | None = None
     """The facts about its lines; None: texts alone, or a shard of an earlier version."""
 
     def __len__(self) -> int:
         return len(self.source)
+
+
+Pairs = Callable[[int], Iterator[tuple[str, str]]] | Iterable[tuple[str, str]]
+"""Sentence pairs; or what gives those from some place on."""
 
 
 class Encoder(Protocol):
@@ -85,23 +98,27 @@ class Encoders:
 
 def open_or_write(
     folder: Path,
-    pairs: Iterable[tuple[str, str]],
+    pairs: Pairs,
     tokenizers: Encoders | Tokenizers,
     max_length: int,
     fingerprint: str,
     keep_texts: bool = False,
     cut: bool = False,
     alone: bool = False,
+    workers: int | None = None,
+    say: Callable[[str], object] = str,
 ) -> Shard:
     """Opens the shard in `folder` if it is whole and was made from the same text (`fingerprint`); else writes it.
 
     Pairs with an empty side, or more than `max_length` tokens on a side, are left out and counted; with `cut`, a side
     that is too long is cut, and has no text. With `alone` the second side is all that is stored, and stands for both.
-    `pairs` is read only when the shard is written. Raises DataError where nothing is left.
+    `pairs` is read only when the shard is written. What was interrupted is gone on with, from where it was. Several
+    processes encode many pairs, `workers` or one a core: to the same bytes. `say` is told how far they are. Raises
+    DataError where nothing is left.
     """
     shard = _open(folder, fingerprint)
     if shard is None:
-        _write(folder, pairs, tokenizers, max_length, fingerprint, keep_texts, cut, alone)
+        _write(folder, pairs, tokenizers, _Rules(max_length, cut, alone, keep_texts), fingerprint, workers, say)
         shard = _open(folder, fingerprint)
         assert shard is not None
     return shard
@@ -116,13 +133,18 @@ def stored_fingerprint(folder: Path) -> str | None:
         return None
 
 
+def open_stored(folder: Path) -> Shard | None:
+    """Opens the shard in `folder`, whatever it was made from; None where there is none, or it is damaged."""
+    fingerprint = stored_fingerprint(folder)
+    return None if fingerprint is None else _open(folder, fingerprint)
+
+
 def _open(folder: Path, fingerprint: str) -> Shard | None:
     if stored_fingerprint(folder) != fingerprint:
         return None
     index = json.loads((folder / "index.json").read_text(encoding="utf-8"))
     try:
-        files = {folder / name: digest for name, digest in index["sha256"].items()}
-        if not all(path.is_file() and sha256_of(path) == digest for path, digest in files.items()):
+        if not is_whole(folder, index["sha256"], folder / STAMPS):
             return None
         sides = {side: _mapped(folder / side, dtype) for side, dtype in index["dtype"].items()}
         source, target = sides.get("source", sides["target"]), sides["target"]
@@ -137,42 +159,106 @@ def _open(folder: Path, fingerprint: str) -> Shard | None:
         return None
 
 
+@dataclass(frozen=True)
+class _Rules:
+    """The pairs that are left out or cut, and what is stored of the others."""
+
+    max_length: int
+    cut: bool
+    alone: bool
+    keep_texts: bool
+
+
+@dataclass(frozen=True)
+class _Encoded:
+    """Some pairs as they are stored."""
+
+    content: dict[str, bytes]
+    """The bytes to append to each file of ids and texts."""
+    lengths: dict[str, npt.NDArray[np.int64]]
+    """For each file of places, how far the next sentence is."""
+    empty: int
+    too_long: list[int]
+    left_out: list[int]
+    """The places, among these pairs, of those that are too long, and of those that are not stored."""
+
+
 def _write(
     folder: Path,
-    pairs: Iterable[tuple[str, str]],
+    pairs: Pairs,
     tokenizers: Encoders | Tokenizers,
-    max_length: int,
+    rules: _Rules,
     fingerprint: str,
-    keep_texts: bool,
-    cut: bool,
-    alone: bool,
+    workers: int | None,
+    say: Callable[[str], object],
 ) -> None:
+    encoders = (
+        {"target": tokenizers.target} if rules.alone else {"source": tokenizers.source, "target": tokenizers.target}
+    )
+    dtypes = {side: np.dtype(np.uint16 if e.size <= 1 << 16 else np.uint32) for side, e in encoders.items()}
+    places = {f"{side}.offsets": f"{side}.ids" for side in encoders}
+    if rules.keep_texts:
+        places |= {f"{side}.bounds": f"{side}.text" for side in encoders}
+    names = sorted((*places, *places.values()))
     temporary = folder.with_name(folder.name + ".partial")
-    shutil.rmtree(temporary, ignore_errors=True)
-    temporary.mkdir(parents=True)
-    with ExitStack() as files:
-        source = None
-        if not alone:
-            source = files.enter_context(_SideWriter(temporary / "source", tokenizers.source.size, keep_texts))
-        target = files.enter_context(_SideWriter(temporary / "target", tokenizers.target.size, keep_texts))
-        counts = _encode(pairs, tokenizers, max_length, cut, source, target, sample := Sample())
-    if not target.lengths:
+    sample, lengths = Sample(), {side: np.zeros(0, np.int64) for side in encoders}
+    with Journal(temporary, f"{FORMAT} {fingerprint}", names) as journal:
+        state = journal.state
+        if state:
+            sample.load(state["sample"])
+            lengths = {side: np.array(counts, np.int64) for side, counts in state["lengths"].items()}
+        else:
+            state = {"read": 0, "counts": asdict(_Counts()), "ends": dict.fromkeys(places, 0)}
+            for name in places:
+                journal.append(name, np.zeros(1, np.int64).tobytes())
+        counts = _Counts(**state["counts"])
+        stream = pairs(state["read"]) if callable(pairs) else islice(pairs, state["read"], None)
+        told = Told(say, "encoding", state["read"])
+        ready = partial(_ready, tokenizers, dtypes, rules)
+        for chunk, encoded in worked_on(_chunks(stream), ready, workers):
+            for name, content in encoded.content.items():
+                journal.append(name, content)
+            for name, found in encoded.lengths.items():
+                ends = state["ends"][name] + np.cumsum(found)
+                journal.append(name, ends.tobytes())
+                state["ends"][name] = int(ends[-1]) if len(ends) else state["ends"][name]
+            for side in encoders:
+                lengths[side] = _added(lengths[side], np.bincount(encoded.lengths[f"{side}.offsets"]))
+            counts.add(encoded, state["read"])
+            left_out = set(encoded.left_out)
+            for place, pair in enumerate(chunk):
+                if place not in left_out:
+                    sample.add(*pair)
+            state["read"] += len(chunk)
+            journal.state = state | {
+                "counts": asdict(counts),
+                "lengths": {side: found.tolist() for side, found in lengths.items()},
+                "sample": sample.to_json(),
+            }
+            journal.commit()
+            told.hear(state["read"])
+        journal.finish()
+    sentences = int(lengths["target"].sum())
+    if not sentences:
         shutil.rmtree(temporary)
         raise DataError(
-            f"no usable {'text' if alone else 'pair of sentences'}: {counts.empty:,} had an empty side, "
-            f"{counts.too_long:,} had more than {max_length} tokens",
+            f"no usable {'text' if rules.alone else 'pair of sentences'}: {counts.empty:,} had an empty side, "
+            f"{counts.too_long:,} had more than {rules.max_length} tokens",
             "raise `data.max_length`, or look at the files",
         )
+    digests = {name: sha256_of(temporary / name) for name in names}
+    text = None if rules.alone else TrainingText.of(lengths["source"], lengths["target"], sample)
     index = {
         "format": FORMAT,
         "fingerprint": fingerprint,
-        "sentences": len(target.lengths),
+        "sentences": sentences,
         **asdict(counts),
-        **({"text": to_table(TrainingText.of(source.lengths, target.lengths, sample))} if source else {}),
-        "dtype": ({"source": source.dtype.name} if source else {}) | {"target": target.dtype.name},
-        "sha256": {path.name: sha256_of(path) for path in sorted(temporary.iterdir())},
+        **({} if text is None else {"text": to_table(text)}),
+        "dtype": {side: dtype.name for side, dtype in dtypes.items()},
+        "sha256": digests,
     }
     (temporary / "index.json").write_text(json.dumps(index, indent=2) + "\n", encoding="utf-8")
+    note_stamps(temporary, digests, temporary / STAMPS)
     shutil.rmtree(folder, ignore_errors=True)
     os.replace(temporary, folder)
 
@@ -186,79 +272,69 @@ class _Counts:
     first_too_long: int | None = None
     left_out: list[int] = field(default_factory=list)
 
+    def add(self, encoded: _Encoded, before: int) -> None:
+        """Adds those of some pairs, `before` of which came so many others."""
+        self.empty += encoded.empty
+        self.too_long += len(encoded.too_long)
+        if encoded.too_long and self.first_too_long is None:
+            self.first_too_long = before + encoded.too_long[0]
+        self.left_out += [before + place for place in encoded.left_out]
+
+
+def _chunks(stream: Iterator[tuple[str, str]]) -> Iterator[list[tuple[str, str]]]:
+    while chunk := list(islice(stream, CHUNK)):
+        yield chunk
+
+
+def _ready(
+    tokenizers: Encoders | Tokenizers, dtypes: dict[str, np.dtype[Any]], rules: _Rules
+) -> Callable[[list[tuple[str, str]]], _Encoded]:
+    return partial(_encode, tokenizers=tokenizers, dtypes=dtypes, rules=rules)
+
 
 def _encode(
-    pairs: Iterable[tuple[str, str]],
-    tokenizers: Encoders | Tokenizers,
-    max_length: int,
-    cut: bool,
-    source: "_SideWriter | None",
-    target: "_SideWriter",
-    sample: Sample,
-) -> _Counts:
-    """Writes the ids of the usable pairs, and takes a sample of their texts."""
-    counts = _Counts()
-    stream, places = iter(pairs), count()
-    while chunk := list(islice(stream, CHUNK)):
-        targets = tokenizers.target.encode_lines([t for _, t in chunk])
-        sources = targets if source is None else tokenizers.source.encode_lines([s for s, _ in chunk])
-        for (src_text, tgt_text), src, tgt in zip(chunk, sources, targets, strict=True):
-            place = next(places)
-            too_long = max(len(src), len(tgt)) > max_length
-            if not src or not tgt:
-                counts.empty += 1
-            elif too_long:
-                counts.too_long += 1
-                counts.first_too_long = place if counts.first_too_long is None else counts.first_too_long
-            if not src or not tgt or (too_long and not cut):
-                counts.left_out.append(place)
-            else:
-                if source is not None:
-                    source.add(src[:max_length], src_text if len(src) <= max_length else "")
-                target.add(tgt[:max_length], tgt_text if len(tgt) <= max_length else "")
-                sample.add(src_text, tgt_text)
-    return counts
+    chunk: list[tuple[str, str]], tokenizers: Encoders | Tokenizers, dtypes: dict[str, np.dtype[Any]], rules: _Rules
+) -> _Encoded:
+    """Returns the ids of the usable pairs of a chunk, and which are not."""
+    targets = tokenizers.target.encode_lines([t for _, t in chunk])
+    sources = targets if rules.alone else tokenizers.source.encode_lines([s for s, _ in chunk])
+    empty, too_long, left_out, kept = 0, [], [], []
+    for place, (src, tgt) in enumerate(zip(sources, targets, strict=True)):
+        is_empty, is_long = not src or not tgt, max(len(src), len(tgt)) > rules.max_length
+        empty += is_empty
+        if is_long and not is_empty:
+            too_long.append(place)
+        if is_empty or (is_long and not rules.cut):
+            left_out.append(place)
+        else:
+            kept.append(place)
+    content, lengths = {}, {}
+    for side, ids, column in (("source", sources, 0), ("target", targets, 1)):
+        if side not in dtypes:
+            continue
+        rows = [ids[place][: rules.max_length] for place in kept]
+        content[f"{side}.ids"] = np.fromiter(chain.from_iterable(rows), dtypes[side]).tobytes()
+        lengths[f"{side}.offsets"] = np.array([len(row) for row in rows], np.int64)
+        if rules.keep_texts:
+            whole = [chunk[place][column] if len(ids[place]) <= rules.max_length else "" for place in kept]
+            texts = [text.encode("utf-8", "replace") for text in whole]
+            content[f"{side}.text"] = b"".join(texts)
+            lengths[f"{side}.bounds"] = np.array([len(text) for text in texts], np.int64)
+    return _Encoded(content, lengths, empty, too_long, left_out)
 
 
-class _SideWriter:
-    """Appends the sentences of one side to its files."""
-
-    def __init__(self, stem: Path, vocab_size: int, keep_texts: bool) -> None:
-        self.stem = stem
-        self.dtype = np.dtype(np.uint16 if vocab_size <= 1 << 16 else np.uint32)
-        self.lengths: list[int] = []
-        self.sizes: list[int] = []
-        self.file = stem.with_suffix(".ids").open("wb")
-        self.text_file = stem.with_suffix(".text").open("wb") if keep_texts else None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.file.close()
-        _starts(self.lengths).tofile(self.stem.with_suffix(".offsets"))
-        if self.text_file:
-            self.text_file.close()
-            _starts(self.sizes).tofile(self.stem.with_suffix(".bounds"))
-
-    def add(self, ids: list[int], text: str) -> None:
-        """Appends a sentence."""
-        self.file.write(np.asarray(ids, self.dtype).tobytes())
-        self.lengths.append(len(ids))
-        if self.text_file:
-            self.sizes.append(self.text_file.write(text.encode("utf-8", "replace")))
-
-
-def _starts(lengths: list[int]) -> npt.NDArray[np.int64]:
-    return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+def _added(counts: npt.NDArray[np.int64], more: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    longer, shorter = (counts, more) if len(counts) >= len(more) else (more, counts)
+    found = longer.copy()
+    found[: len(shorter)] += shorter
+    return found
 
 
 def _mapped(stem: Path, dtype: str) -> Sentences:
     text, texts = stem.with_suffix(".text"), None
     if text.is_file():
-        texts = Texts(_array(text, "uint8"), np.fromfile(stem.with_suffix(".bounds"), dtype=np.int64))
-    offsets = np.fromfile(stem.with_suffix(".offsets"), dtype=np.int64)
-    return Sentences(_array(stem.with_suffix(".ids"), dtype), offsets, texts)
+        texts = Texts(_array(text, "uint8"), _array(stem.with_suffix(".bounds"), "int64"))
+    return Sentences(_array(stem.with_suffix(".ids"), dtype), _array(stem.with_suffix(".offsets"), "int64"), texts)
 
 
 def _array(path: Path, dtype: str) -> npt.NDArray[Any]:

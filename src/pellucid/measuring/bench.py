@@ -26,9 +26,9 @@ from pellucid.measuring.machine import cpu_model, matrix_peak, memory_of
 from pellucid.measuring.texts import measured_text
 from pellucid.measuring.times import spread, spread_with_p95
 from pellucid.process import keep_freed_memory
-from pellucid.streams.workers import Workers, may_be_copied
 from pellucid.tasks.task import TextModel, model_folder, open_task
 from pellucid.tasks.translator import Translator
+from pellucid.workers import Workers, may_be_copied
 
 ROUNDS = 3
 PEAKS = {"float32": torch.float32, "bfloat16": torch.bfloat16, "int8": torch.int8}

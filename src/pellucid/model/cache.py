@@ -44,7 +44,7 @@ class LayerCache:
     """
 
     def __init__(self, whole: "DecoderCache | None" = None) -> None:
-        self._packed: Tensor | None = None  # keys and values, (2, B, H, capacity, K)
+        self._packed: Tensor | None = None  # (2, B, H, capacity, K): keys and values
         self.memory_heads: tuple[Tensor, Tensor] | None = None
         self.used: int = 0
         # Not a reference: a cycle would keep the keys of a finished search in memory until it is collected.

@@ -12,7 +12,7 @@ import torch
 
 from pellucid.config import SECTIONS, ModelConfig, Recipe
 from pellucid.data.framing import Framing
-from pellucid.data.prepare import Corpus
+from pellucid.data.prepare import Corpus, mixes_of
 from pellucid.data.shards import Shard
 from pellucid.data.subword_sampling import SubwordSampling
 from pellucid.errors import DataError
@@ -74,7 +74,7 @@ class Plan:
         rate = "the paper's" if train.learning_rate is None else f"{train.learning_rate:g}"
         matrices = f" (Muon's {train.muon_learning_rate:g})" if train.optimizer == "muon" else ""
         fall = f", falling over the last {train.decay_fraction:.0%}" if train.schedule == "stable" else ""
-        weighted = " an epoch (`data.weights`)" if self.recipe.data.weights else ""
+        weighted = " an epoch (`data.weights`)" if self.recipe.data.weights or self.recipe.data.temperature else ""
         left_out = f" (about {self.facts.left_out:,} more are too long)" if self.facts.left_out else ""
         most = "at most about" if train.budget and train.patience else "about"
         rows = {
@@ -288,8 +288,9 @@ def _sample(corpus: Corpus, tokenizers: Tokenizers) -> tuple[Shard, Facts]:
 
 def _weights(corpus: Corpus, numbers: Sequence[int]) -> list[float]:
     """Returns how often an epoch draws each pair, by its number among those that are used."""
-    weights, counts = corpus.data.weights, corpus.inspection.counts
-    if not weights:
+    data, counts = corpus.data, corpus.inspection.counts
+    if not data.weights and not data.temperature:
         return [1.0] * len(numbers)
     ends = np.searchsorted(np.flatnonzero(corpus.used), np.cumsum(counts))
+    weights = mixes_of(data, np.diff(ends, prepend=0).tolist())[0][1]
     return [weights[int(place)] for place in np.searchsorted(ends, numbers, side="right")]

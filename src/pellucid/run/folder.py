@@ -5,7 +5,7 @@ import json
 import os
 import shutil
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
@@ -45,7 +45,7 @@ OWN = (
 """All that a run writes besides its recipe, as patterns."""
 HALF_WRITTEN = tuple(f".{name}.????????" for name in (*OWN, RECIPE, "tokenizers") if "/" not in name)
 """The files that lie there under temporary names when the process is killed."""
-PLACES = (*TEXT_FIELDS, "init_from")
+PLACES = (*TEXT_FIELDS, "init_from", "prepared")
 """Settings that name a place; two runs are compared by what was there."""
 PARTIAL = ("checkpoints/step-*.partial", "data/train.partial", "data/valid.partial")
 
@@ -313,6 +313,7 @@ class RunFolder:
         data: DataConfig,
         data_dir: str | Path | None = None,
         given: Mapping[str, GivenText] | None = None,
+        digests: Callable[[Sequence[str]], Mapping[str, str]] | None = None,
     ) -> tuple[str, ...]:
         """Returns the files of `data` whose SHA-256 is not the one that the run has noted, in the settings' order.
 
@@ -322,6 +323,7 @@ class RunFolder:
         Args:
             data_dir: where the files are looked for.
             given: the texts that were handed over in place of files.
+            digests: returns the SHA-256 of files by their paths; None: each file is read.
         """
         try:
             noted = json.loads((self.path / RECORD).read_text(encoding="utf-8"))["sha256"]
@@ -333,11 +335,13 @@ class RunFolder:
                 changed = {part for part, found in now.items() if any([d] != noted.get(n, [d]) for n, d in found)}
                 return tuple(given[part].src for part in sides if part in changed)
             found = locate(data, data_dir)
+            now_in = (lambda paths: {path: fingerprint(path) for path in paths}) if digests is None else digests
+            sha256 = now_in([path for name in noted for path in found.files(name)])
             return tuple(
                 path
-                for name, digests in noted.items()
+                for name, before in noted.items()
                 for number, path in enumerate(found.files(name))
-                if fingerprint(path) not in digests[number : number + 1]
+                if sha256[path] not in before[number : number + 1]
             )
         except (OSError, ValueError, KeyError, TypeError, AttributeError, DataError):
             return ()

@@ -19,7 +19,16 @@ from pellucid.config.train import Precision
 from pellucid.data.classified import Labels
 from pellucid.data.given import GivenText, given_texts
 from pellucid.data.locate import TEXT_FIELDS, locate
-from pellucid.data.prepare import Corpus, check_same_texts, open_corpus, prepare, train_tokenizers
+from pellucid.data.prepare import (
+    IN_WINDOWS,
+    Corpus,
+    check_same_texts,
+    open_corpus,
+    other_texts,
+    prepare,
+    train_tokenizers,
+)
+from pellucid.data.prepared import Prepared
 from pellucid.data.running import RunningCorpus
 from pellucid.decoding.ids import check_ids
 from pellucid.decoding.steps import NotANumberError
@@ -499,7 +508,15 @@ class Run:
                     "go on with it by the script that began it: pellucid.Run(..., data=...)",
                 )
             recipe = replace(recipe, data=locate(recipe.data, self._data_dir, fetch=not self._offline))
-        corpus = open_corpus(recipe.data, recipe.task, self._given)
+        prepared = None if self._given else Prepared.of(recipe.data, self._say)
+        if prepared is not None and folder is not None and self._resuming and folder.has_trained:
+            changed = folder.find_changed_texts(recipe.data, digests=prepared.digests)
+            if changed:  # said before hours go into what would be made of them
+                raise other_texts(folder.path, changed)
+        corpus = open_corpus(recipe.data, recipe.task, self._given, prepared)
+        if isinstance(corpus, Corpus) and folder is not None and self._resuming and folder.has_trained:
+            # It goes on in the ways that it began in, whatever this version takes for large.
+            corpus = replace(corpus, began_large=folder.origin.get("corpus", "").endswith(IN_WINDOWS))
         self._say(corpus.report())
         keep_freed_memory()
         if self._request is not None:
@@ -914,11 +931,11 @@ def _failures_in_words(folder: RunFolder | None) -> Iterator[None]:
 
 def _find_labels(corpus: Corpus | RunningCorpus, start: Start | None, described: Path | None) -> Labels:
     """Returns the classes in the order of the run's folder, of the start where that knows all, or of the alphabet."""
+    if described is not None:
+        return Labels(tuple(read_config(described)["labels"]))
     # What is cut off the training text for validation may hold all texts of a rare label.
     cut_off = [] if corpus.data.valid_src or "valid" in corpus.given else corpus.valid
     found = Labels.of(label for _, label in chain(corpus.train(), cut_off))
-    if described is not None:
-        return Labels(tuple(read_config(described)["labels"]))
     if start is not None and set(found.names) <= set(start.model.labels):
         return Labels(start.model.labels)
     return found

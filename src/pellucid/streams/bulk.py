@@ -28,7 +28,8 @@ from pellucid.streams.shards import Shard, Share, find_shards, needed
 from pellucid.streams.source import LineSource
 from pellucid.streams.streams import FIRST_STRETCH, stretch_size
 from pellucid.streams.translating import Translating
-from pellucid.streams.workers import DeadWorkerError, answering_by
+from pellucid.streams.workers import answering_by
+from pellucid.workers import DeadWorkerError
 
 if TYPE_CHECKING:
     from pellucid.tasks.translator import Translation, Translator

@@ -4,7 +4,7 @@ import io
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, dropwhile
 from pathlib import Path
@@ -12,7 +12,7 @@ from pathlib import Path
 from sentencepiece import SentencePieceTrainer
 
 from pellucid.config import DataConfig
-from pellucid.errors import ConfigError, DataError, did_you_mean
+from pellucid.errors import ConfigError, DataError, did_you_mean, quoted
 from pellucid.text.inventory import COVERAGE, MOST, Inventory
 from pellucid.text.normalization import SPACE_MARK
 from pellucid.text.normalization import normalize as normalized
@@ -23,10 +23,12 @@ from pellucid.text.vocabulary import VOCABULARY_KINDS, Vocabulary, cut_text, tok
 
 TOKENIZER_KINDS = (*SUBWORD_KINDS, *VOCABULARY_KINDS)
 _DEFAULTS = DataConfig()
+WITH_SYMBOLS = ("bpe", "unigram", "spaces")
 _APPLIES_TO = {
     "lowercase": ("words", "characters", "spaces"),
     "min_frequency": ("words", "spaces"),
     "byte_fallback": ("bpe", "unigram", "characters"),
+    "symbols": WITH_SYMBOLS,
 }
 _PART_LENGTH = 2000
 """Characters of a line that SentencePiece learns from at a time; far fewer than one in its rarest ten-thousandth."""
@@ -41,6 +43,7 @@ def train_tokenizer(
     min_frequency: int = _DEFAULTS.min_frequency,
     byte_fallback: bool = _DEFAULTS.byte_fallback,
     normalize: str = _DEFAULTS.normalize,
+    symbols: Sequence[str] = _DEFAULTS.symbols,
     say: Callable[[str], object] = str,
 ) -> CompleteTokenizer:
     """Returns a tokenizer of a kind, trained on lines of text, or the SentencePiece model at the path `kind`.
@@ -58,6 +61,7 @@ def train_tokenizer(
         min_frequency: how often a word must occur to have an id (words and spaces only).
         byte_fallback: write what the vocabulary lacks as bytes (bpe, unigram and characters only). Characters then take
             at most four tenths of a vocabulary of subwords, and no more than there is room for.
+        symbols: words that are never cut, such as "<formal>" (bpe, unigram and spaces only).
         normalize: nfc, nmt_nfkc or none: how a text is spelled before it is cut; a model at a path has its own way.
         say: is given a sentence where characters are left out for want of room.
 
@@ -67,8 +71,16 @@ def train_tokenizer(
         DataError: lines without any text.
         CheckpointError: the file at the path is not a SentencePiece model.
     """
+    symbols = tuple(dict.fromkeys(symbols))
     options = {"lowercase": lowercase, "min_frequency": min_frequency, "byte_fallback": byte_fallback}
-    _check_options(kind, options)
+    _check_options(kind, options | {"symbols": symbols})
+    for symbol in symbols:
+        if normalized(symbol, normalize) != symbol or (lowercase and symbol != symbol.lower()):
+            raise ConfigError(
+                f"`symbols` has {quoted(symbol)}, which is spelled otherwise in a text"
+                + (" in lower case" if lowercase else f' with `normalize = "{normalize}"`'),
+                "choose a symbol of plain letters",
+            )
     if kind not in TOKENIZER_KINDS:
         if normalize == "nmt_nfkc":
             raise ConfigError(
@@ -78,9 +90,9 @@ def train_tokenizer(
         return _open_model(kind)
     if kind in SUBWORD_KINDS:
         text = _Lines(list(lines) if isinstance(lines, Iterator) else lines, normalize)
-        return _train_subwords(kind, text, vocab_size, byte_fallback, say)
+        return _train_subwords(kind, text, vocab_size, byte_fallback, symbols, say)
     return _train_vocabulary(
-        kind, iter(_Lines(lines, normalize)), vocab_size, lowercase, min_frequency, byte_fallback, normalize
+        kind, iter(_Lines(lines, normalize)), vocab_size, lowercase, min_frequency, byte_fallback, normalize, symbols
     )
 
 
@@ -136,11 +148,12 @@ def _train_vocabulary(
     min_frequency: int,
     byte_fallback: bool,
     normalization: str,
+    symbols: Sequence[str],
 ) -> Vocabulary:
     """Returns the most frequent entries, the alphabet deciding between equals."""
     has_bytes = kind == "bytes" or (kind == "characters" and byte_fallback)
     places = vocab_size - len(tokens_before_entries(has_bytes))
-    wanted = 0 if kind == "bytes" else 1
+    wanted = 0 if kind == "bytes" else 1 + len(symbols)
     if places < wanted:
         least = vocab_size - places + wanted
         raise ConfigError(f"`vocab_size` ({vocab_size}) must be at least {least} for the tokenizer `{kind}`")
@@ -150,17 +163,24 @@ def _train_vocabulary(
     counts: Counter[str] = Counter()
     for line in lines:
         counts.update(cut_text(kind, line.lower() if lowercase else line))
+    for symbol in symbols:
+        del counts[symbol]
     ranked = sorted(counts, key=lambda entry: (-counts[entry], entry))
-    entries = tuple(entry for entry in ranked[:places] if counts[entry] >= min_frequency)
+    entries = tuple(entry for entry in ranked[: places - len(symbols)] if counts[entry] >= min_frequency)
     if not entries:
         raise ConfigError(
             f"`min_frequency` ({min_frequency}) leaves no word: the most frequent occurs {counts[ranked[0]]} times"
         )
-    return Vocabulary(kind, entries, lowercase, has_bytes, normalization)
+    return Vocabulary(kind, (*symbols, *entries), lowercase, has_bytes, normalization)
 
 
 def _train_subwords(
-    kind: str, lines: _Lines, vocab_size: int, byte_fallback: bool, say: Callable[[str], object]
+    kind: str,
+    lines: _Lines,
+    vocab_size: int,
+    byte_fallback: bool,
+    symbols: Sequence[str],
+    say: Callable[[str], object],
 ) -> Subwords:
     # Where a text is normalised no space mark is left in it.
     text = _Sentences(lines, escaped=byte_fallback and lines.normalization == "none")
@@ -180,6 +200,7 @@ def _train_subwords(
             eos_id=EOS_ID,
             unk_id=UNK_ID,
             unk_surface=SPECIAL_TOKENS[UNK_ID],
+            user_defined_symbols=list(symbols),
             # The lines are normalised already; the rules that do it come into the file afterwards.
             normalization_rule_name="identity",
             remove_extra_whitespaces=False,

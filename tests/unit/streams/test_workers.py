@@ -12,9 +12,10 @@ from typing import Literal
 import pytest
 import torch
 
+from pellucid import workers as module
 from pellucid.errors import ConfigError, DataError, PellucidError
-from pellucid.streams import workers as module
-from pellucid.streams.workers import MOST_AHEAD, Workers, answering_by
+from pellucid.streams.workers import answering_by
+from pellucid.workers import MOST_AHEAD, Workers
 
 STRETCHES = [(10 * n, [f"line {10 * n + i}" for i in range(10)]) for n in range(12)]
 

@@ -99,9 +99,9 @@ class _Layer(NamedTuple):
     self_attn: _Sublayer
     cross_attn: _Sublayer | None
     keys_and_values: Callable[[Tensor], tuple[Tensor, Tensor]]
-    """Of the memory."""
+    """Makes the keys and values of the memory."""
     norm: Norm
-    """That of the feed-forward network."""
+    """The norm of the feed-forward network."""
     gate: Weights | None
     up: Weights
     down: Weights

@@ -1,0 +1,88 @@
+"""Runs on texts that are prepared apart: the same as others, and gone on with in the order that they began in."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from pellucid.config import Recipe
+from pellucid.data import prepare, windows
+from pellucid.errors import DataError
+from pellucid.run.run import Run
+from pellucid.training.events import StepEvent
+from tests.toy_task import reversed_letters, small_recipe, write_pairs
+
+STEPS = 12
+
+
+def recipe_of(folder: Path, **data: object) -> Recipe:
+    write_pairs(folder, reversed_letters(300))
+    recipe = small_recipe(str(folder / "train.src"), str(folder / "train.tgt"))
+    train = replace(recipe.train, steps=STEPS, save_every=4, validate_every=STEPS, batch_tokens=200, average=1)
+    return replace(recipe, data=replace(recipe.data, **data), train=train)  # type: ignore[arg-type]
+
+
+def weights(run: Path) -> bytes:
+    return (run / "model.safetensors").read_bytes()
+
+
+def interrupt(recipe: Recipe, out: Path) -> None:
+    run = Run(recipe, out, quiet=True)
+
+    @run.on_step
+    def end(event: StepEvent) -> None:
+        if event.step == 7:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run.train()
+
+
+def mark_of(run: Path) -> str:
+    state = max((run / "checkpoints").glob("step-*"))
+    return str(json.loads((state / "state.json").read_text(encoding="utf-8"))["origin"]["corpus"])
+
+
+@pytest.mark.slow
+def test_a_run_on_prepared_texts_ends_in_the_same_weights_and_starts_without_them(tmp_path: Path) -> None:
+    recipe = recipe_of(tmp_path)
+    Run(recipe, tmp_path / "plain", quiet=True).train()
+    kept = replace(recipe, data=replace(recipe.data, prepared=str(tmp_path / "prepared")))
+    interrupt(kept, tmp_path / "run")
+    assert not (tmp_path / "run" / "data" / "train").exists()
+    moved = replace(recipe, data=replace(recipe.data, prepared=str(tmp_path / "elsewhere")))
+    Run(moved, tmp_path / "run", quiet=True).train()
+    assert weights(tmp_path / "run") == weights(tmp_path / "plain")
+
+
+@pytest.mark.slow
+def test_a_run_goes_on_in_the_order_that_it_began_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(windows, "BLOCK", 16)
+    monkeypatch.setattr(windows, "WINDOW", 64)
+    recipe = recipe_of(tmp_path)
+    Run(recipe, tmp_path / "sorted", quiet=True).train()
+    interrupt(recipe, tmp_path / "run")
+    monkeypatch.setattr(prepare, "MOST_SORTED", 100)
+    monkeypatch.setattr(prepare, "LEARNED_FROM", 200)
+    Run(recipe, tmp_path / "run", quiet=True).train()  # what counts is how it began, not what is usual now
+    assert weights(tmp_path / "run") == weights(tmp_path / "sorted")
+    Run(recipe, tmp_path / "windows", quiet=True).train()
+    assert weights(tmp_path / "windows") != weights(tmp_path / "sorted")
+    interrupt(recipe, tmp_path / "again")
+    assert mark_of(tmp_path / "again").endswith(prepare.IN_WINDOWS)
+    monkeypatch.setattr(prepare, "MOST_SORTED", 1000)
+    Run(recipe, tmp_path / "again", quiet=True).train()
+    assert weights(tmp_path / "again") == weights(tmp_path / "windows")
+
+
+def test_a_changed_text_is_named_before_anything_is_made_of_it(tmp_path: Path) -> None:
+    recipe = recipe_of(tmp_path, prepared=str(tmp_path / "prepared"))
+    interrupt(recipe, tmp_path / "run")
+    there = {path.name for path in (tmp_path / "prepared").iterdir()}
+    changed = tmp_path / "train.tgt"
+    changed.write_text("another\n" + changed.read_text(encoding="utf-8").partition("\n")[2], encoding="utf-8")
+    message = f"^the texts are not those that the run in `{tmp_path / 'run'}` began with: `{changed}`$"
+    with pytest.raises(DataError, match=message):
+        Run(recipe, tmp_path / "run", quiet=True)
+    assert {path.name for path in (tmp_path / "prepared").iterdir()} == there
