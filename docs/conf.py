@@ -31,9 +31,9 @@ python_use_unqualified_type_names = True
 NAVIGATION = {
     "Guides": [
         "first-model", "your-own-data", "clean-a-corpus", "classify-and-generate", "how-fast", "bulk-translation",
-        "look-at-attention", "many-processes", "more-of-training", "a-small-model", "examine-a-model",
-        "when-training-goes-wrong", "reading-a-score", "how-sure", "your-own-parts", "from-a-tutorial",
-        "a-page-with-the-model", "take-it-elsewhere", "recipes-and-data",
+        "look-at-attention", "many-processes", "more-of-training", "a-small-model", "better-translations",
+        "examine-a-model", "when-training-goes-wrong", "reading-a-score", "how-sure", "your-own-parts",
+        "from-a-tutorial", "a-page-with-the-model", "take-it-elsewhere", "recipes-and-data",
     ],
     "Concepts": [
         "paper-map", "shapes-and-masks", "family-tree", "text", "batching", "search", "streams", "resume", "faults",

@@ -99,6 +99,7 @@ if TYPE_CHECKING:
     from pellucid.run.run import train as train
     from pellucid.tasks.classifier import Classification as Classification
     from pellucid.tasks.classifier import Classifier as Classifier
+    from pellucid.tasks.ensemble import EnsembleTranslator as EnsembleTranslator
     from pellucid.tasks.evaluate import evaluate as evaluate
     from pellucid.tasks.language_model import Generation as Generation
     from pellucid.tasks.language_model import LanguageModel as LanguageModel
@@ -141,7 +142,8 @@ __all__ = [
     "Ablation", "AddedPositions", "Alignments", "Attribution", "Batch", "BatchOrder", "Check", "CheckpointError",
     "CheckpointEvent", "Classification", "Classifier", "ConfigError", "Contributions", "CrossEntropy", "DataConfig",
     "DataError", "DecodeConfig", "Decoder", "DecoderCache", "DecoderLayer", "DecoderOnly", "DecodingError",
-    "Distances", "Dropout", "Embeddings", "Encoder", "EncoderLayer", "EncoderOnly", "EndEvent", "FeedForward", "Found",
+    "Distances", "Dropout", "Embeddings", "Encoder", "EncoderLayer", "EncoderOnly", "EndEvent",
+    "EnsembleTranslator", "FeedForward", "Found",
     "Generation", "Hypothesis", "Interrupted", "LabelScores", "LanguageModel", "LayerCache", "LearnedPositions",
     "Lens", "Linear", "Losses", "ModelCheck", "ModelConfig", "MultiHeadAttention", "Parts", "PellucidError", "Plan",
     "Proof", "RDrop", "Recipe", "RelativePositions", "RotaryPositions", "Run", "RunResult", "SamplingConfig", "Scored",
@@ -186,6 +188,7 @@ _HOMES = {
     "EncoderLayer": "pellucid.model.layers",
     "EncoderOnly": "pellucid.model.families",
     "EndEvent": "pellucid.training.events",
+    "EnsembleTranslator": "pellucid.tasks.ensemble",
     "FeedForward": "pellucid.model.feed_forward",
     "Found": "pellucid.decoding.hypothesis",
     "Generation": "pellucid.tasks.language_model",

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+import torch
 
 from pellucid.run.run import train
 from pellucid.tasks.translator import Translator
@@ -16,6 +17,18 @@ def finished_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("finished")
     train(small_recipe(*write_pairs(folder, reversed_letters(200))), folder / "run", quiet=True)
     return folder / "run"
+
+
+@pytest.fixture(scope="session")
+def other_weights(finished_run: Path) -> Path:
+    """A model that reads and writes as that of `finished_run`, with other weights."""
+    found = Translator.load(finished_run, "cpu")
+    torch.manual_seed(9)
+    with torch.no_grad():
+        for weights in found.model.parameters():
+            weights.add_(torch.randn_like(weights), alpha=0.5)
+    found.save(finished_run.parent / "other")
+    return finished_run.parent / "other"
 
 
 @pytest.fixture(scope="module")

@@ -51,6 +51,7 @@ def distill(
     ] = "student-small",
     budget: Annotated[str, optional("TIME", "how long the student's training may take, as in 15m", "none")] = "",
     set: Settings = (),
+    ensemble: Annotated[bool, flag("the teachers write as one, and not one after the other")] = False,
     n_best: Annotated[int, tyro.conf.arg(metavar="N", help="translations of each line by each teacher")] = 1,
     beam_size: BeamSize = None,
     length_penalty: LengthPenalty = None,
@@ -76,6 +77,7 @@ def distill(
     The student has the first teacher's vocabulary, unless --set gives it one of its own: --set data.vocab_size=2000.
 
     example: pellucid distill run --src train.de --tgt train.en --out student
+    example: pellucid distill run run-2 run-3 --ensemble --src train.de --tgt train.en --out student
     example: pellucid distill big other --src mono.de --n-best 2 --out tiny --recipe student-tiny --budget 30m
     """
     import sys
@@ -119,6 +121,7 @@ def distill(
         data=locate(data, data_dir or None),
         teaching=teaching,
         selection=selection,
+        ensemble=ensemble,
         originals=not without_originals,
     )
     if without_originals and not request.is_parallel:

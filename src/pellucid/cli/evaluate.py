@@ -10,6 +10,7 @@ from pellucid.cli.options import (
     Engine,
     EngineDtype,
     LengthPenalty,
+    Members,
     OneEach,
     Revision,
     Segment,
@@ -76,6 +77,7 @@ def evaluate(
     ] = None,
     json: Annotated[bool, flag("print one JSON object")] = False,
     revision: Revision = None,
+    ensemble: Members = (),
     engine: Engine = "torch",
     device: Device = "auto",
     dtype: EngineDtype = None,
@@ -118,7 +120,7 @@ def evaluate(
         translating = {
             "--against": systems[1:], "--src-lang": src_lang, "--tgt-lang": tgt_lang, "--beam-size": beam_size,
             "--length-penalty": length_penalty, "--segment": segment, "--ter": ter, "--tokenize": tokenize != AUTO,
-            "--engine": engine != "torch",
+            "--engine": engine != "torch", "--ensemble": bool(ensemble),
         }  # fmt: skip
         for option in (name for name, value in translating.items() if value not in (None, False, [])):
             raise ConfigError(f"`{option}` is for translators, and `{systems[0]}` is none", f"leave {option} out")
@@ -135,7 +137,7 @@ def evaluate(
     if tokenize != AUTO:
         bleu_metric(tokenize)  # before a model translates for minutes
     outputs, references = _translate_test(
-        systems, files, (device, dtype), on_engine(engine, threads), beam_size=beam_size,
+        systems, files, (device, dtype), on_engine(engine, threads), ensemble, beam_size=beam_size,
         length_penalty=length_penalty, segment=segment, source_language=src_lang, target_language=tgt_lang,
     )  # fmt: skip
     if len(systems) == 1:
@@ -205,6 +207,7 @@ def _translate_test(
     test: "HeldOutFiles",
     place: tuple[str, str | None],
     engine: dict[str, Any],
+    ensemble: tuple[str, ...],
     **options: Any,
 ) -> tuple[list[list[str]], list[list[str]]]:
     """Returns the translations of a test set by each system, and each set of references.
@@ -212,6 +215,7 @@ def _translate_test(
     Args:
         systems: run or model folders, which translate; or text files of finished translations, one a line.
         place, engine: as Translator.load takes them: device and type, and what on_engine() returns.
+        ensemble: the models that write together with the first system.
         options: as Translator.translate takes them, for the systems that are models.
 
     Raises ConfigError where a system is named twice, or a model has no sources; CheckpointError for a folder without a
@@ -219,9 +223,15 @@ def _translate_test(
     """
     import sys
 
+    from pellucid.errors import ConfigError
     from pellucid.tasks.translator import Translator
 
     _check_systems(systems, test.src)
+    if ensemble and _is_text(systems[0]):
+        raise ConfigError(
+            f"`--ensemble` names models that write together with `{systems[0]}`, which is a file of translations",
+            "name a model, or leave --ensemble out",
+        )
     columns = test.read([*filter(_is_text, systems)])
     sources = columns[test.src] if test.src else []
     outputs = []
@@ -229,9 +239,10 @@ def _translate_test(
         if _is_text(system):
             outputs.append(columns[system])
             continue
-        translator = Translator.load(system, *place, **engine)
+        members = ensemble if system == systems[0] else ()
+        translator = Translator.load(system, *place, **engine, ensemble=members)
         if sys.stderr.isatty():
-            print(f"translating {len(sources):,} sentences with {system}", file=sys.stderr)
+            print(f"translating {len(sources):,} sentences with {', '.join([system, *members])}", file=sys.stderr)
         outputs.append([translation.text for translation in translator.translate(sources, **options)])
     return outputs, [columns[ref] for ref in (test.refs or ("",))]
 

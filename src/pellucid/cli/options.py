@@ -164,6 +164,14 @@ PictureWidth = Annotated[
 ]
 
 
+Members = Annotated[
+    tuple[str, ...],
+    optional(
+        "MODEL [MODEL ...]", "models that write together with MODEL: their log-probabilities are averaged", "none"
+    ),
+]
+
+
 def prepare_process(threads: int | None, workers: int = 1, engine: str = "torch") -> int | None:
     """Sets what a command wants of its process: freed memory that is kept, and the threads of its arithmetic.
 

@@ -9,6 +9,7 @@ from pellucid.cli.options import (
     Engine,
     EngineDtype,
     FreshOutput,
+    Members,
     Model,
     OnBadLines,
     Output,
@@ -58,6 +59,7 @@ def score(
     src_lang: SourceLanguage = None,
     tgt_lang: TargetLanguage = None,
     revision: Revision = None,
+    ensemble: Members = (),
     engine: Engine = "torch",
     device: Device = "auto",
     dtype: EngineDtype = None,
@@ -94,6 +96,7 @@ def score(
         raise ConfigError("the translations are not given: `--tgt FILE`", "name their file")
     translating = {"--tgt": tgt, "--src-lang": src_lang, "--tgt-lang": tgt_lang}
     translating["--engine"] = None if engine == "torch" else engine
+    translating["--ensemble"] = ensemble[0] if ensemble else None
     for option, value in translating.items():
         if value is not None and not task.targets:
             noun = task.noun.partition(" ")[2]
@@ -113,7 +116,8 @@ def score(
             scorer = LanguageModel.load(model, device, dtype)
         else:
             source = PairSource(source, stack.enter_context(opened(replace(stream, input=tgt))))
-            scorer = Translator.load(model, device, dtype, src_lang, tgt_lang, **on_engine(engine, threads))
+            how = on_engine(engine, threads) | {"ensemble": ensemble}
+            scorer = Translator.load(model, device, dtype, src_lang, tgt_lang, **how)
         settings = {"normalize": normalize, "as_json": json, **to_table(scorer.decode)}
         if isinstance(scorer, Translator):
             settings |= confidence_settings(scorer, asked=json)

@@ -10,6 +10,7 @@ from pellucid.cli.options import (
     FreshOutput,
     Input,
     LengthPenalty,
+    Members,
     Model,
     OnBadLines,
     Output,
@@ -43,15 +44,29 @@ def translate(
     n_best: Annotated[int | None, optional("N", "translations a line; more than one need --json")] = None,
     length_penalty: LengthPenalty = None,
     max_length: Annotated[int | None, optional("N", "most tokens of a translation")] = None,
+    min_length: Annotated[int | None, optional("N", "fewest tokens of a sentence's translation", "none")] = None,
+    no_repeat_ngram: Annotated[
+        int | None, optional("N", "no N tokens in a row stand in a sentence's translation twice", "they may")
+    ] = None,
+    prefix: Annotated[
+        str | None, optional("FILE", "what each translation begins with, one a line; empty: nothing", "none")
+    ] = None,
     batch_tokens: Annotated[int | None, optional("N", "source tokens at a time, beams included")] = None,
     segment: Segment = None,
     json: Annotated[bool, flag("a JSON object a line: score, tokens, probabilities, flags, sentences, ...")] = False,
     sample: Annotated[bool, flag("draw translations instead of searching for the best")] = False,
+    mbr: Annotated[
+        int | None, optional("N", "draw N translations, and give the one most like all of them, by chrF", "none")
+    ] = None,
     temperature: Annotated[float | None, optional("X", "with --sample: below 1 sharper, above 1 flatter", "1")] = None,
     top_k: Annotated[int | None, optional("N", "with --sample: from the N most probable tokens", "all")] = None,
     top_p: Annotated[float | None, optional("X", "with --sample: from the fewest tokens of probability X", "1")] = None,
+    epsilon: Annotated[
+        float | None, optional("X", "with --sample: from the tokens of probability X or more, as in 0.02", "0")
+    ] = None,
     seed: Annotated[int | None, optional("N", "with --sample: decides the draws", "1")] = None,
     revision: Revision = None,
+    ensemble: Members = (),
     engine: Engine = "torch",
     device: Device = "auto",
     dtype: EngineDtype = None,
@@ -79,16 +94,21 @@ def translate(
     example: pellucid translate run < input.de > output.en
     example: pellucid translate run --workers 2 < input.de > output.en
     example: pellucid translate run --engine ctranslate2 --dtype int8 < input.de > output.en
+    example: pellucid translate run --ensemble run-2 run-3 < input.de > output.en
+    example: pellucid translate run --mbr 32 --epsilon 0.02 < input.de > output.en
+    example: pellucid translate run --prefix begun.en < input.de > output.en
     example: pellucid translate run --input-dir german --output-dir english --workers 4
     example: pellucid translate m2m100_418M --src-lang de --tgt-lang fr < input.de > output.fr
     """
     import sys
     import warnings
+    from contextlib import ExitStack
 
     from pellucid.cli.text_notes import TextNotes
     from pellucid.config import SamplingConfig
-    from pellucid.errors import ConfigError
-    from pellucid.streams.streams import answering, opened, text_stream
+    from pellucid.errors import ConfigError, DataError
+    from pellucid.streams.source import PairSource
+    from pellucid.streams.streams import Stream, answering, opened, text_stream
     from pellucid.streams.translating import Translating
     from pellucid.streams.workers import answering_by
     from pellucid.tasks.translator import LongText
@@ -96,24 +116,29 @@ def translate(
 
     if (n_best or 1) > 1 and not json:
         raise ConfigError(f"`--n-best {n_best}` needs --json: plain output has one line a sentence", "add --json")
-    searching = _given(beam_size=beam_size, n_best=n_best, length_penalty=length_penalty)
-    drawing = _given(temperature=temperature, top_k=top_k, top_p=top_p, seed=seed)
-    for name in searching if sample else drawing:
+    constraints = _given(min_length=min_length, no_repeat_ngram=no_repeat_ngram)
+    searching = constraints | _given(beam_size=beam_size, n_best=n_best, length_penalty=length_penalty)
+    drawing = _given(temperature=temperature, top_k=top_k, top_p=top_p, epsilon=epsilon, seed=seed)
+    drawn = "--sample" if mbr is None else "--mbr"  # which draws, too
+    sample = sample or mbr is not None
+    for name in (searching | _given(prefix=prefix)) if sample else drawing:
         option = f"--{name.replace('_', '-')}"
         if sample:
-            raise ConfigError(f"`{option}` means nothing with --sample", f"leave {option} out")
+            raise ConfigError(f"`{option}` means nothing with {drawn}", f"leave {option} out")
         raise ConfigError(f"`{option}` means nothing without --sample", "add --sample, which draws translations")
     options = searching | _given(max_length=max_length, batch_tokens=batch_tokens, segment=segment)
+    options |= _given(mbr=mbr) | ({} if prefix is None else {"prefixed": True})
     sampling = SamplingConfig(**drawing) if sample else None
 
     translating = Translating(
         model=at_revision(model, revision),
         loading={"device": device, "dtype": dtype, "source_language": src_lang, "target_language": tgt_lang}
-        | on_engine(engine, threads),
+        | on_engine(engine, threads)
+        | {"ensemble": ensemble},
         options=options, sampling=sampling, as_json=json,
     )  # fmt: skip
     if input_dir is not None or output_dir is not None:
-        for name, value in {"TEXT": text, "--input": input, "--output": output}.items():
+        for name, value in {"TEXT": text, "--input": input, "--output": output, "--prefix": prefix}.items():
             if value not in (None, "-"):
                 raise ConfigError(f"{name} is given, and a folder by `--input-dir`", "leave one of them out")
         if input_dir is None or output_dir is None:
@@ -130,15 +155,20 @@ def translate(
 
     stream = text_stream(text, input, output, on_bad_utf8, fresh)
     each = prepare_process(threads, workers, engine)
-    with warnings.catch_warnings(), opened(stream) as source:
+    if prefix == "-" and text is None and input == "-":
+        raise DataError("standard input (`-`) can be only one of --input and --prefix", "name the other")
+    with warnings.catch_warnings(), ExitStack() as stack:
+        source: Any = stack.enter_context(opened(stream))
+        if prefix is not None:
+            source = PairSource(source, stack.enter_context(opened(Stream(prefix, output, on_bad_utf8))))
         warnings.simplefilter("ignore", LongText)  # it is said once, at the end
         translator = translating.load()
         notes, unknown = TextNotes(translator.text), UnknownShare(translator.tokenizers.source)
+        nothing: Any = translating.nothing if prefix is None else (("", ""), translating.nothing[1])
         with (
             answering_by(workers, each, translator, translating.load, translating.answering) as answered,
             answering(
-                stream, source, command=lambda: translating.identity(translator), nothing=translating.nothing,
-                workers=workers,
+                stream, source, command=lambda: translating.identity(translator), nothing=nothing, workers=workers,
             ) as answers,
         ):  # fmt: skip
             for found in answered(unknown.passing(answers), answers.is_ready):

@@ -91,6 +91,8 @@ class SamplingConfig(Settings):
     """Draw from so many most probable tokens; 0: from all."""
     top_p: float = 1.0
     """Draw from the fewest tokens that together have this probability."""
+    epsilon: float = 0.0
+    """Draw from the tokens that the model itself gives this probability or more, and from the most probable one."""
     seed: int = 1
     """Each sentence has random numbers of its own, from (seed, its place), whatever stands beside it."""
 
@@ -105,3 +107,5 @@ class SamplingConfig(Settings):
                 )
         if not 0 < self.top_p <= 1:
             raise DecodingError(f"`top_p` ({self.top_p}) must be above 0 and at most 1")
+        if not 0 <= self.epsilon < 1:
+            raise DecodingError(f"`epsilon` ({self.epsilon}) must be at least 0 and below 1", "0.02 is usual")

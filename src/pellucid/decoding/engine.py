@@ -13,6 +13,8 @@ import torch
 from pellucid.config import DecodeConfig, SamplingConfig
 from pellucid.decoding.batches import batches_by_length, pad
 from pellucid.decoding.beam import Search, beam_search, greedy_search
+from pellucid.decoding.constraints import Constraints
+from pellucid.decoding.ensemble import Ensemble
 from pellucid.decoding.hypothesis import Found, Hypothesis, Watcher
 from pellucid.decoding.ids import check_ids, whole_source
 from pellucid.decoding.sampling import sample
@@ -25,13 +27,14 @@ NEAR_TIE = 1e-4  # nats; sums of log-probabilities differ by about 1e-5 between 
 
 
 def search(
-    model: Transformer | DecoderOnly,
+    model: Transformer | DecoderOnly | Ensemble,
     texts: Sequence[Sequence[int]],
     config: DecodeConfig,
     by: Search | None = None,
     *,
     places: Sequence[int] | None = None,
     watch: Watcher | None = None,
+    constraints: Constraints | None = None,
 ) -> list[list[Hypothesis]]:
     """Returns the `n_best` hypotheses of each text, best first.
 
@@ -41,6 +44,7 @@ def search(
         by: the search; None: beam search, or greedy search for a beam of one.
         places: the number of each text in the whole input, from which random numbers follow; None: 0, 1, 2 ...
         watch: is told of each step in the search of a single text, by Pellucid's own searches and by what goes by them.
+        constraints: of the outputs, with a prefix for each text or for none.
 
     Raises DecodingError for ids that the model does not have, a text of none, and a search that gives something else
     than hypotheses for each text.
@@ -58,7 +62,10 @@ def search(
     with torch.inference_mode():
         for batch in batches:  # which grows
             given = pad([inputs[place] for place in batch], model.config.pad_id or 0).to(device)
-            results = run(Steps(model, given, config, [numbers[place] for place in batch], watch), config)
+            of_batch = model.of([texts[i] for i in batch], device) if isinstance(model, Ensemble) else model
+            demanded = constraints.of(batch) if constraints else None
+            steps = Steps(of_batch, given, config, [numbers[place] for place in batch], watch, demanded)
+            results = run(steps, config)
             if by is not None:
                 _check_found(results, len(batch))
             found.update(zip(batch, results, strict=True))
@@ -68,7 +75,7 @@ def search(
 
 
 def sample_outputs(
-    model: Transformer | DecoderOnly,
+    model: Transformer | DecoderOnly | Ensemble,
     texts: Sequence[Sequence[int]],
     sampling: SamplingConfig,
     decode: DecodeConfig | None = None,
@@ -82,13 +89,17 @@ def sample_outputs(
 
 
 def _inputs(
-    model: Transformer | DecoderOnly, texts: Sequence[Sequence[int]], config: DecodeConfig
+    model: Transformer | DecoderOnly | Ensemble, texts: Sequence[Sequence[int]], config: DecodeConfig
 ) -> tuple[list[Sequence[int]], list[tuple[int, ...]], bool]:
     """Returns what the model reads of each text, its shape for the batches, and whether those may have padding.
 
     Prompts of one length go together, so that no padding stands amid positions and masks; a shape counts all that a
     prompt may become.
     """
+    if isinstance(model, Ensemble):
+        model.check()
+        each = [model.whole_sources(ids) for ids in texts]  # of which the first model's say how long an output may be
+        return [ids[0] for ids in each], [tuple(len(own) - 1 for own in ids) for ids in each], model.padded
     if model.config.family == "decoder":
         size = model.config.tgt_vocab_size
         if model.config.eos_id >= size:

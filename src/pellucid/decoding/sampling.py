@@ -1,8 +1,10 @@
-"""Sampled outputs: temperature, top-k and top-p (nucleus) sampling.
+"""Sampled outputs: temperature, top-k, top-p (nucleus) and epsilon sampling.
 
 The token of the largest log-probability plus Gumbel noise is a draw from the distribution. Drawn so, other last digits
 of the log-probabilities seldom mean another token, and the margin of greedy search tells when they could.
 """
+
+import math
 
 import numpy as np
 import torch
@@ -30,11 +32,14 @@ def sample(steps: Steps, decode: DecodeConfig, sampling: SamplingConfig) -> list
 
 
 def filtered(log_probs: Tensor, config: SamplingConfig) -> Tensor:
-    """Returns log-probabilities (B, V) after temperature, top-k and top-p, up to a constant.
+    """Returns log-probabilities (B, V) after epsilon, temperature, top-k and top-p, up to a constant.
 
     Minus infinity stands at what is left out.
     """
-    scores = (log_probs - log_probs.amax(dim=1, keepdim=True)) / config.temperature  # (B, V)
+    highest = log_probs.amax(dim=1, keepdim=True)  # (B, 1)
+    scores = (log_probs - highest) / config.temperature  # (B, V)
+    if config.epsilon:
+        scores = scores.masked_fill((log_probs < math.log(config.epsilon)) & (log_probs < highest), -torch.inf)
     if not config.top_k and config.top_p == 1:
         return scores
     ordered, order = scores.sort(dim=1, descending=True, stable=True)

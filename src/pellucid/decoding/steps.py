@@ -12,6 +12,8 @@ import torch
 from torch import Tensor
 
 from pellucid.config import DecodeConfig, ModelConfig
+from pellucid.decoding.constraints import Constraints
+from pellucid.decoding.ensemble import MeanOfModels
 from pellucid.decoding.hypothesis import Hypothesis, Watcher
 from pellucid.decoding.ids import suppressed_ids
 from pellucid.errors import DecodingError
@@ -84,6 +86,7 @@ class Steps:
         decode: DecodeConfig,
         places: Sequence[int] | None = None,
         watch: Watcher | None = None,
+        constraints: Constraints | None = None,
     ) -> None:
         """Takes what the model is given, (B, S): sources as the encoder reads them, padded; or prompts of one length.
 
@@ -91,6 +94,7 @@ class Steps:
             decode: says what limits, begins and suppresses an output.
             places: the number of each text in the whole input, from which random numbers may follow; None: 0, 1, 2 ...
             watch: is told of each step of a single output, by `beam_search` and `greedy_search`.
+            constraints: of the outputs; None: there are none.
         """
         config = model.config
         self.watch = watch
@@ -121,6 +125,7 @@ class Steps:
         self._not_numbers: Tensor | None = None
         self._never: Tensor = torch.tensor(never_written, dtype=torch.long, device=self.device)
         self._model = model
+        self._constraints = constraints
 
     def start(self, width: int) -> None:
         """Begins to search all B outputs, with W = `width` hypotheses of each, which are alike at first."""
@@ -168,7 +173,10 @@ class Steps:
             if self.cuts and self._cache.length == config.max_positions:
                 self._go_on_with_the_last_part(config.max_positions)
             log_probs = self._log_probs_of(self._model.step(self._read[:, :, -1], self._cache))  # (B, W, V)
-        log_probs.index_fill_(2, self._never, -torch.inf)
+        if self._constraints is None:
+            log_probs.index_fill_(2, self._never, -torch.inf)
+        else:
+            self._constraints.apply(log_probs, self.ids, self.rows, self.limits, self.eos_id, self._never)
         if any(limited):
             at_limit = send(torch.tensor(limited), self.device)[:, None]  # (B, 1)
             ends = log_probs[:, :, self.eos_id].clone()  # (B, W)
@@ -178,9 +186,10 @@ class Steps:
 
     def _log_probs_of(self, logits: Tensor) -> Tensor:
         """Returns log-probabilities of logits; what is no number is told at once, or on a GPU noted."""
+        is_mean = isinstance(self._model, MeanOfModels)  # which is of log-probabilities already
         if not has_queue(self.device):
-            return log_probs_of(logits)
-        log_probs = logits.float().log_softmax(dim=-1)  # (B, W, V)
+            return checked(logits) if is_mean else log_probs_of(logits)
+        log_probs = logits if is_mean else logits.float().log_softmax(dim=-1)  # (B, W, V)
         is_nan = log_probs[..., 0].isnan().any()
         self._not_numbers = is_nan if self._not_numbers is None else self._not_numbers | is_nan
         return log_probs
@@ -281,7 +290,11 @@ NOT_NUMBERS = (
 
 def log_probs_of(logits: Tensor) -> Tensor:
     """Returns log-probabilities (..., V) of logits. Raises NotANumberError where the model gives no numbers."""
-    log_probs = logits.float().log_softmax(dim=-1)
+    return checked(logits.float().log_softmax(dim=-1))
+
+
+def checked(log_probs: Tensor) -> Tensor:
+    """Returns log-probabilities (..., V) as they are. Raises NotANumberError where they are no numbers."""
     if log_probs[..., 0].isnan().any():  # the softmax spreads one NaN over its whole row
         raise NotANumberError(*NOT_NUMBERS)
     return log_probs

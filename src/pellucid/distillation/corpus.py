@@ -60,6 +60,8 @@ class Request:
     """The texts, with their places found: `src`, perhaps `tgt`, perhaps texts to validate on."""
     teaching: Teaching
     selection: Selection
+    ensemble: bool = False
+    """True: the teachers write as one, and not one after the other."""
     originals: bool = True
     """True: the pairs of the text itself are learnt, too, where it has two sides."""
 
@@ -68,6 +70,8 @@ class Request:
             raise ConfigError("no teacher is given", "name a run folder, or a model's, whose translations are learnt")
         if repeated := next((name for name in self.teachers if self.teachers.count(name) > 1), None):
             raise ConfigError(f"the teacher `{repeated}` is given twice", "name it once")
+        if self.ensemble and len(self.teachers) < 2:
+            raise ConfigError("`ensemble=True` has teachers write as one, and one is given", "name another, too")
         if not self.data.src:
             raise ConfigError("`src=` is not given", "name the text that the teacher translates")
         if self.data.weights:
@@ -89,6 +93,7 @@ class Request:
             **self.teaching.deciding,
             **asdict(self.selection),
             "originals": self.originals,
+            **({"ensemble": True} if self.ensemble else {}),  # records of one that is none have no such line
             **{name: getattr(self.data, name) for name in READING},
         }
         as_stored: dict[str, Any] = json.loads(json.dumps(table))  # with lists, not tuples
@@ -134,7 +139,10 @@ def distil(
         what = "a file" if not folder.is_dir() else "not empty and holds no translations"
         raise ConfigError(f"`{folder}` is {what}, not a folder for them", "name another `corpus=`")
     # A teacher that cannot be opened is said before anything is written, and before another one has translated.
-    teachers = {name: open_teacher(name, request.teaching, device, dtype) for name in request.teachers}
+    teachers = {
+        " + ".join(names): open_teacher(names, request.teaching, device, dtype)
+        for names in ([request.teachers] if request.ensemble else [(name,) for name in request.teachers])
+    }
     pairs, valid = _read(request, say)
     with refusals_in_words(folder, "folder"):
         folder.mkdir(parents=True, exist_ok=True)
@@ -158,7 +166,8 @@ def _make(
         _write_sides([folder / f"valid.{name}" for name in names], valid)
     files = [translations(teacher, name, source, say) for name, teacher in teachers.items()]
     first = next(iter(teachers.values()))
-    counts = _select(folder, request, (source, original), files, names, say) | {"lines": lines}
+    translated = dict(zip(teachers, files, strict=True))
+    counts = _select(folder, request, (source, original), translated, names, say) | {"lines": lines}
     record = {
         "format": FORMAT,
         "request": asked,
@@ -168,7 +177,7 @@ def _make(
         },
         "sha256": [fingerprint(folder / f"train.{name}") for name in names],
         "tokenizer": None if first.languages else first.tokenizers.save(folder),
-        "joint": first.tokenizers.joint or first.model.config.tie_embeddings == "all",
+        "joint": first.tokenizers.joint or first.config.tie_embeddings == "all",
         "counts": counts,
     }
     write_json(folder / RECORD, record)
@@ -201,14 +210,14 @@ def _select(
     folder: Path,
     request: Request,
     texts: tuple[Path, Path],
-    files: Sequence[Path],
+    translated: Mapping[str, Path],
     names: tuple[str, str],
     say: Callable[[str], object],
 ) -> dict[str, int]:
     """Writes the corpus of what is kept, and returns and says how much that is, and what is left out."""
     left_out: dict[Reason, int] = dict.fromkeys(REASONS, 0)
-    judged = []
-    for name, file in zip(request.teachers, files, strict=True):
+    judged, files = [], [*translated.values()]
+    for name, file in translated.items():
         try:
             found = judge(zip(_lines(texts[0]), read_translations(file), strict=True), request.selection)
         except ValueError as error:  # zip's
@@ -313,6 +322,10 @@ def _difference(stored: Mapping[str, Any], asked: Mapping[str, Any]) -> str:
 
     A teacher or a text that is not there any more is what it was.
     """
+    if stored.get("ensemble", False) != asked.get("ensemble", False):
+        ways = ("an ensemble", "teachers one after the other")
+        was, is_now = ways if stored.get("ensemble") else ways[::-1]
+        return f"is of {was}, this command names {is_now}"
     for name, now in asked.items():
         before = stored.get(name)
         if name == "teachers" and isinstance(before, dict):

@@ -7,7 +7,7 @@ finished, whichever student asked for it first.
 import hashlib
 import json
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -51,9 +51,13 @@ class Candidate:
     """Its tokens, end tokens included."""
 
 
-def open_teacher(name: str, teaching: Teaching, device: str, dtype: str | None) -> Translator:
-    """Opens a teacher. Raises what Translator.load raises, and ConfigError for a search that cannot be."""
-    translator = Translator.load(name, device, dtype, teaching.source_language, teaching.target_language)
+def open_teacher(names: Sequence[str], teaching: Teaching, device: str, dtype: str | None) -> Translator:
+    """Opens a teacher: a model, or an ensemble of several.
+
+    Raises what Translator.load raises, and ConfigError for a search that cannot be.
+    """
+    spoken = teaching.source_language, teaching.target_language
+    translator = Translator.load(names[0], device, dtype, *spoken, ensemble=names[1:])
     given = {name: getattr(teaching, name) for name in ("n_best", "beam_size", "length_penalty", "batch_tokens")}
     translator.decode = replace(translator.decode, **{key: value for key, value in given.items() if value is not None})
     return translator

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     import torch
 
     from pellucid.decoding.beam import Search
+    from pellucid.decoding.constraints import Constraints
     from pellucid.model.parts import Parts
     from pellucid.tracing.trace import Trace
 
@@ -148,7 +149,7 @@ class CTranslate2Translator(Translator):
         self._refuse("does not draw: its random numbers are one stream for all lines, and not each line's own")
 
     def _searched(
-        self, pieces: list[list[int]], config: DecodeConfig, search: "Search | None"
+        self, pieces: list[list[int]], config: DecodeConfig, search: "Search | None", constraints: "Constraints | None"
     ) -> list[list[Hypothesis]]:
         """Searches twice where it must: a text that passed its own limit, or holds what may not be written.
 
@@ -157,6 +158,8 @@ class CTranslate2Translator(Translator):
         """
         if search is not None:
             self._refuse("has a search of its own, and takes none as `search=`")
+        if constraints:
+            self._refuse("takes no `prefixes=`, `min_length=` or `no_repeat_ngram=`")
         check_ids(config, self.config)
         sources = [self._words_of_source(ids, config) for ids in pieces]
         room = self.config.max_positions - 1 - len(config.target_prefix)

@@ -105,7 +105,12 @@ def _knock(address: str) -> None:
 
 def _anywhere(bulk: BulkTranslation) -> BulkTranslation:
     """Returns the same with paths that do not depend on the folder that a process is in."""
-    model = Path(bulk.translating.model)
-    translating = replace(bulk.translating, model=str(model.resolve()) if model.exists() else str(model))
+
+    def anywhere(name: str) -> str:
+        return str(Path(name).resolve()) if Path(name).exists() else name
+
+    loading = dict(bulk.translating.loading)
+    loading["ensemble"] = [anywhere(str(name)) for name in loading.get("ensemble", ())]
+    translating = replace(bulk.translating, model=anywhere(str(bulk.translating.model)), loading=loading)
     folders = Path(bulk.input_dir).resolve(), Path(bulk.output_dir).resolve()
     return replace(bulk, translating=translating, input_dir=folders[0], output_dir=folders[1])

@@ -32,7 +32,7 @@ def answering_by(
     if workers == 1:
         yield lambda stretches, _: (task.answer(lines, place, **options) for place, lines in stretches)
         return
-    device = next(task.model.parameters()).device.type
+    device = task.device.type
     if device != "cpu":
         raise ConfigError(
             f"{argument('workers', workers)} share the cores of a processor among them, and the model is on {device}",

@@ -185,6 +185,12 @@ class TextModel(ABC, Generic[M]):
             "card": self.card or plain_card(self.task, self.model.config, self.languages),
         }  # fmt: skip
 
+    @property
+    def device(self) -> "torch.device":
+        """The device that it computes on."""
+        found: torch.device = next(self.model.parameters()).device
+        return found
+
     def __repr__(self) -> str:
         source, target = self.tokenizers.source, self.tokenizers.target
         sides = {source.kind: source.size}

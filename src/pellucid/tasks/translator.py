@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypedDict, Unpack, cast
 
 from pellucid.config import TASKS, DecodeConfig, ModelConfig, SamplingConfig, Task
+from pellucid.config.decode import MOST_SEED
 from pellucid.decoding.hypothesis import Hypothesis
 from pellucid.errors import ConfigError, DataError, argument, did_you_mean, shown
 from pellucid.tasks.languages import check_languages, codes_before_source, speaking, spoken_in
@@ -23,6 +24,7 @@ if TYPE_CHECKING:  # as in pellucid/tasks/task.py
 
     from pellucid.decoding.beam import Search
     from pellucid.evaluation.calibration import Calibration
+    from pellucid.decoding.constraints import Constraints
     from pellucid.evaluation.scores import References, Scores
     from pellucid.model.parts import Parts
     from pellucid.model.transformer import Transformer
@@ -30,11 +32,16 @@ if TYPE_CHECKING:  # as in pellucid/tasks/task.py
     from pellucid.tracing.trace import Trace
     from pellucid.weights.folder import SavedModel
 
+MOST_DRAWS = 2**10
+"""The most translations of a line among which one is chosen: each is compared with each."""
 _BITS_OF_A_PLACE = 48  # lines of an input: above them stands the number of a piece in its line
 
 Engine = Literal["torch", "ctranslate2"]
 ENGINES = {"ctranslate2": "pellucid.engines.ctranslate2"}
 """The modules of the engines beside PyTorch. They lie above this one, as the classes of tasks above their records."""
+
+ENSEMBLE = "pellucid.tasks.ensemble"
+"""The module of translators of several models, which lies above this one, too."""
 
 Own = Literal["own"]
 """Stands for the model's own setting where None means something itself."""
@@ -54,6 +61,9 @@ class TranslateOptions(TypedDict, total=False):
     max_source_length: int | None
     segment: Literal["auto", "off"] | None
     decode: DecodeConfig | None
+    min_length: int | None
+    no_repeat_ngram: int | None
+    prefixes: Sequence[str] | None
 
 
 class LongText(UserWarning):
@@ -149,6 +159,7 @@ class Translator(TextModel["Transformer"]):
         tokenizer: GivenTokenizers | None = None,
         engine: Engine = "torch",
         threads: int | None = None,
+        ensemble: Sequence[str | Path] = (),
     ) -> Self:
         """Opens the translator of a run folder, a model folder, a Hugging Face folder, or a name (at a `revision`).
 
@@ -160,10 +171,19 @@ class Translator(TextModel["Transformer"]):
                 is faster, takes `dtype="int8"` besides, and needs no PyTorch once the folder's cache holds the model
                 converted. It gives up that a text is the same in every batch, traces, and searches of one's own.
             threads: cores that CTranslate2 takes; None: all. PyTorch is told by `torch.set_num_threads`.
+            ensemble: further models, which write together with the first one: an `EnsembleTranslator` comes back. They
+                share the target vocabulary; each reads a source by its own tokenizer.
 
         Raises CheckpointError where there is no model, it is damaged, is for another task or has no tokenizer;
         ConfigError for an unknown language, device, precision or engine, and for what the engine cannot do.
         """
+        if isinstance(ensemble, str | Path):
+            raise ConfigError(f"{argument('ensemble', shown(str(ensemble)))} is one name", "give a list of folders")
+        if ensemble:
+            how = {"engine": None if engine == "torch" else engine, "parts": parts, "tokenizer": tokenizer}
+            return cls._as_ensemble(
+                [folder, *ensemble], (device, dtype, source_language, target_language), revision, how
+            )
         if engine != "torch":
             place = device, dtype, source_language, target_language
             return cls._on_another_engine(engine, folder, *place, revision, parts, tokenizer, threads)
@@ -175,6 +195,24 @@ class Translator(TextModel["Transformer"]):
         spoken = (found.languages, source_language, target_language)
         found.decode = speaking(found.decode, found.config, found.tokenizers, *spoken)
         return found
+
+    @classmethod
+    def _as_ensemble(
+        cls, folders: Sequence[str | Path], place: tuple[Any, ...], revision: str | None, how: Mapping[str, Any]
+    ) -> Self:
+        """Opens several translators as one, which is a Translator that searches by all of them."""
+        for name, value in how.items():
+            if value is not None:
+                raise ConfigError(
+                    f"{argument(name, value) if isinstance(value, str) else f'`{name}=`'} does not go with "
+                    "`ensemble=`, whose models all compute in PyTorch and are opened by their folders",
+                    "leave one out" if name == "engine" else "load each by itself, and give them to EnsembleTranslator",
+                )
+        first = Translator.load(folders[0], *place, revision=revision)
+        others = [Translator.load(folder, *place) for folder in folders[1:]]
+        return cast(
+            Self, import_module(ENSEMBLE).EnsembleTranslator([first, *others], [str(folder) for folder in folders])
+        )
 
     @classmethod
     def _on_another_engine(cls, engine: str, *given: Any) -> Self:
@@ -219,12 +257,12 @@ class Translator(TextModel["Transformer"]):
         return self.model.config
 
     def _searched(
-        self, pieces: list[list[int]], config: DecodeConfig, search: "Search | None"
+        self, pieces: list[list[int]], config: DecodeConfig, search: "Search | None", constraints: "Constraints | None"
     ) -> list[list[Hypothesis]]:
         """Returns the n best hypotheses of each piece, best first: what an engine is for, as are the next two."""
         from pellucid.decoding import engine
 
-        return engine.search(self.model, pieces, config, search)
+        return engine.search(self.model, pieces, config, search, constraints=constraints)
 
     def _sampled(
         self, pieces: list[list[int]], sampling: SamplingConfig, decode: DecodeConfig, places: list[int]
@@ -264,6 +302,9 @@ class Translator(TextModel["Transformer"]):
         segment: Literal["auto", "off"] | None = None,
         decode: DecodeConfig | None = None,
         confidence: bool = False,
+        min_length: int | None = None,
+        no_repeat_ngram: int | None = None,
+        prefixes: Sequence[str] | None = None,
     ) -> list[Translation]:
         """Returns the best translation of each line; an empty line gives an empty one.
 
@@ -285,10 +326,15 @@ class Translator(TextModel["Transformer"]):
             segment: "auto" cuts lines into sentences as said above, "off" leaves them as they are.
             decode: settings in place of all of the model's own, over which the options above win.
             confidence: gives each best translation its `Translation.confidence`, by a further pass over it.
+            min_length: the fewest tokens of the translation of a sentence.
+            no_repeat_ngram: no so many tokens in a row stand in the translation of a sentence twice.
+            prefixes: what the translation of each line begins with, one a line, "" for nothing. Its last word may go
+                on; its probability is part of the score. Of a line of several sentences it begins the first.
 
         Warns with LongText of sentences that are longer than what the model was trained on.
 
-        Raises ConfigError for a value that cannot work, or a language that is unknown or missing.
+        Raises ConfigError for a value that cannot work, or a language that is unknown or missing; DataError for another
+        number of prefixes than of lines, and for one that is longer than a translation may be.
         """
         config = self._config(
             decode, source_language, target_language, beam_size=beam_size, n_best=n_best, max_length=max_length,
@@ -297,10 +343,50 @@ class Translator(TextModel["Transformer"]):
         )  # fmt: skip
         lines = self._segments(sources, config)
         pieces = [piece for line in lines for s in line for piece in s.pieces]
-        found = iter(self._searched(pieces, config, search))
+        constraints = self._constraints(lines, config, min_length, no_repeat_ngram, prefixes)
+        found = iter(self._searched(pieces, config, search, constraints))
         penalty = config.length_penalty if search is None else None
         best = [self._translation(line, [[next(found) for _ in s.pieces] for s in line], penalty) for line in lines]
         return self._with_confidence(sources, best, config) if confidence else best
+
+    def _constraints(
+        self,
+        lines: list[list[Segment]],
+        config: DecodeConfig,
+        min_length: int | None,
+        no_repeat_ngram: int | None,
+        prefixes: Sequence[str] | None,
+    ) -> "Constraints | None":
+        """Returns what the outputs of all pieces must be; None where nothing is asked for.
+
+        Raises what `translate` says of these options.
+        """
+        if prefixes is None and min_length is None and no_repeat_ngram is None:
+            return None
+        from pellucid.decoding.constraints import Constraints
+
+        least = 0 if min_length is None else min_length  # a mistake is not taken for nothing, as by `or`
+        constraints = Constraints(min_length=least, no_repeat_ngram=0 if no_repeat_ngram is None else no_repeat_ngram)
+        if min_length is not None and config.max_length is not None and min_length > config.max_length:
+            raise ConfigError(
+                f"`min_length` ({min_length}) exceeds `max_length` ({config.max_length})", "lower the one, or raise it"
+            )
+        begins = []
+        if prefixes is not None:
+            texts = listed(prefixes)
+            if len(texts) != len(lines):
+                raise DataError(f"{len(lines)} sources and {len(texts)} prefixes: each source has one", 'none is ""')
+            for line, text, ids in zip(lines, texts, self.tokenizers.target.encode_lines(texts), strict=True):
+                pieces = [piece for segment in line for piece in segment.pieces]
+                limit = min(config.limit(len(pieces[0])), self._target_room(config)) if pieces else len(ids)
+                if len(ids) > limit:
+                    raise DataError(
+                        f"the prefix `{shown(text)}` has {len(ids):,} tokens, and the translation of its line at most "
+                        f"{limit:,}",
+                        "cut it, or set `max_length=`",
+                    )
+                begins += [tuple(ids) if number == 0 else () for number in range(len(pieces))]
+        return replace(constraints, prefixes=tuple(begins))
 
     def sample(
         self,
@@ -311,7 +397,9 @@ class Translator(TextModel["Transformer"]):
         temperature: float | None = None,
         top_k: int | None = None,
         top_p: float | None = None,
+        epsilon: float | None = None,
         seed: int | None = None,
+        mbr: int | None = None,
         source_language: str | None = None,
         target_language: str | None = None,
         batch_tokens: int | None = None,
@@ -328,15 +416,18 @@ class Translator(TextModel["Transformer"]):
                 `config`.
             top_k: draws from so many most probable tokens; 0: from all.
             top_p: draws from the fewest tokens that together are so probable.
+            epsilon: draws from the tokens that the model gives this probability or more.
             seed: decides the draws; 1 where nothing says otherwise.
             confidence: as for `translate`.
+            mbr: draws so many translations of each line, with `seed`, `seed` + 1 and so on, and returns the one that is
+                most like all of them: minimum Bayes risk, by chrF.
 
         Raises ConfigError and DecodingError for a value that cannot work.
         """
-        drawn = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "seed": seed}
+        drawn = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "epsilon": epsilon, "seed": seed}
         given: dict[str, Any] = {name: value for name, value in drawn.items() if value is not None}
         return self._drawn(
-            sources, 0, replace(config or SamplingConfig(), **given), confidence, max_length=max_length,
+            sources, 0, replace(config or SamplingConfig(), **given), mbr, confidence, max_length=max_length,
             source_language=source_language, target_language=target_language, batch_tokens=batch_tokens,
             segment=segment,
         )  # fmt: skip
@@ -346,12 +437,21 @@ class Translator(TextModel["Transformer"]):
         sources: Sequence[str],
         before: int,
         sampling: SamplingConfig,
+        mbr: int | None = None,
         confidence: bool = False,
         **options: Unpack[TranslateOptions],
     ) -> list[Translation]:
-        """Returns one drawn translation of each line of a stream of which `before` lines came before."""
+        """Returns one drawn translation of each line of a stream of which `before` lines came before.
+
+        With `mbr` it is the one of so many draws that is most like all of them.
+        """
+        if mbr is not None and not 2 <= mbr <= MOST_DRAWS:
+            raise ConfigError(
+                f"`mbr` ({shown(mbr)}) must be from 2 to {MOST_DRAWS:,} draws", "16 to 64 are usual; each is a search"
+            )
         if options.pop("search", None) is not None:
             raise ConfigError("`search` looks for a translation, and `sampling` draws one", "leave one of them out")
+        _check_unconstrained(options, "a drawn translation")
         decode = self._config(**options)
         lines = self._segments(sources, decode, stacklevel=4)
         pieces, places = [], []
@@ -359,9 +459,21 @@ class Translator(TextModel["Transformer"]):
             of_line = [piece for s in line for piece in s.pieces]
             pieces += of_line
             places += [place + (number << _BITS_OF_A_PLACE) for number in range(len(of_line))]
-        found = iter(self._sampled(pieces, sampling, decode, places))
-        drawn = [self._translation(line, [[[next(found)] for _ in s.pieces] for s in line], None) for line in lines]
+        draws = []
+        for number in range(mbr or 1):
+            seeded = replace(sampling, seed=(sampling.seed + number) % MOST_SEED) if mbr else sampling
+            found = iter(self._sampled(pieces, seeded, decode, places))
+            draws.append(
+                [self._translation(line, [[[next(found)] for _ in s.pieces] for s in line], None) for line in lines]
+            )
+        drawn = draws[0] if mbr is None else self._most_like_all(draws)
         return self._with_confidence(sources, drawn, decode) if confidence else drawn
+
+    def _most_like_all(self, draws: list[list[Translation]]) -> list[Translation]:
+        """Returns of the draws of each line the one that is most like all of them."""
+        from pellucid.evaluation.consensus import most_like_all
+
+        return [of_line[most_like_all([drawn.text for drawn in of_line])] for of_line in zip(*draws, strict=True)]
 
     def _with_confidence(
         self, sources: Sequence[str], translations: list[Translation], decode: DecodeConfig
@@ -386,17 +498,26 @@ class Translator(TextModel["Transformer"]):
 
     def answer(
         self,
-        lines: Sequence[str],
+        lines: Sequence[str] | Sequence[tuple[str, str]],
         place: int,
         *,
         sampling: SamplingConfig | None = None,
+        mbr: int | None = None,
         confidence: bool = False,
+        prefixed: bool = False,
         **options: Unpack[TranslateOptions],
     ) -> list[Translation]:
-        """Translates some lines of a stream, of which `place` came before; draws as `sampling` says, if it is given."""
+        """Translates some lines of a stream, of which `place` came before; draws as `sampling` says, if it is given.
+
+        `prefixed` says that the lines are pairs: a line, and what its translation begins with.
+        """
+        if prefixed:
+            options["prefixes"] = [prefix for _, prefix in cast(Sequence[tuple[str, str]], lines)]
+            lines = [line for line, _ in cast(Sequence[tuple[str, str]], lines)]
+        texts = cast(Sequence[str], lines)
         if sampling is None:
-            return self.translate(lines, confidence=confidence, **options)
-        return self._drawn(lines, place, sampling, confidence, **options)
+            return self.translate(texts, confidence=confidence, **options)
+        return self._drawn(texts, place, sampling, mbr, confidence, **options)
 
     def stream(
         self,
@@ -510,6 +631,7 @@ class Translator(TextModel["Transformer"]):
         """
         from pellucid.tasks.tracing import trace_search, trace_translation
 
+        _check_unconstrained(options, "a trace")
         own = options.pop("search", None)
         if own is not None and target is not None:
             raise ConfigError("`search=` means nothing where `target=` is given: nothing is searched", "leave one out")
@@ -649,6 +771,13 @@ class Translator(TextModel["Transformer"]):
             tokens=[token for pieces in chosen for h in pieces for token in target.tokens(h.ids)],
             sentences=parts,
         )
+
+
+def _check_unconstrained(options: TranslateOptions, what: str) -> None:
+    """Raises ConfigError for an option that constrains a search, where there is no such search."""
+    for name in ("min_length", "no_repeat_ngram", "prefixes"):
+        if options.pop(name, None) is not None:  # type: ignore[misc]
+            raise ConfigError(f"`{name}=` is of `translate` alone, and means nothing to {what}", "leave it out")
 
 
 def too_long_text(count: int, longest: int, text: TrainingText) -> str:

@@ -3,9 +3,11 @@
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol, SupportsIndex
+from typing import Any, Protocol, SupportsIndex, TypeVar
 
 from pellucid.errors import CheckpointError, ConfigError, DataError, shown
+
+Line = TypeVar("Line", str, tuple[str, str])
 
 PAD_ID = 0
 BOS_ID = 1
@@ -209,10 +211,10 @@ class UnknownShare:
         self._lines_left = LOOKED_AT
         self._tokens = self._unknown = 0
 
-    def passing(self, stretches: Iterable[tuple[int, list[str]]]) -> Iterator[tuple[int, list[str]]]:
-        """Yields the stretches of a stream, having looked at each: its place and its lines."""
+    def passing(self, stretches: Iterable[tuple[int, list[Line]]]) -> Iterator[tuple[int, list[Line]]]:
+        """Yields the stretches of a stream, having looked at each: its place and its lines, or pairs that begin so."""
         for place, lines in stretches:
-            self.look_at(lines)
+            self.look_at([line if isinstance(line, str) else line[0] for line in lines])
             yield place, lines
 
     def look_at(self, lines: Sequence[str]) -> None:

@@ -295,3 +295,19 @@ def test_references_of_other_lengths(pellucid: CommandLine, texts: tuple[str, st
     outcome = pellucid("evaluate", texts[1], "--ref", texts[1], "--ref", short)
     assert (outcome.status, outcome.out) == (2, "")
     assert outcome.error.endswith(f"`{texts[1]}` has 7 and `{short}` 1")
+
+
+def test_an_ensemble_is_the_first_system(
+    pellucid: CommandLine, finished_run: Path, other_weights: Path, texts: tuple[str, str], other: Path
+) -> None:
+    both = ["--src", texts[0], "--ref", texts[1], "--json"]
+    joint = Translator.load(finished_run, "cpu", ensemble=[other_weights])
+    lines = Path(texts[0]).read_text(encoding="utf-8").splitlines()
+    outputs = other.with_name("ensemble.out")
+    outputs.write_text("".join(f"{found.text}\n" for found in joint.translate(lines)), encoding="utf-8")
+    found = json.loads(pellucid("evaluate", finished_run, *both, "--ensemble", other_weights).out)
+    assert found == json.loads(pellucid("evaluate", outputs, *both).out)
+    outcome = pellucid("evaluate", outputs, *both, "--ensemble", other_weights)
+    assert outcome.error == (
+        f"`--ensemble` names models that write together with `{outputs}`, which is a file of translations"
+    )

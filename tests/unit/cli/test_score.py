@@ -225,3 +225,16 @@ def test_a_pipe_that_brings_a_line_has_its_pair(tmp_path: Path, piped: str) -> N
         answered.set()
         assert (first, both.take(64), both.take(64)) == (pairs[:1], pairs[1:], [])
     writer.join()
+
+
+def test_an_ensemble_gives_the_mean(
+    pellucid: CommandLine, finished_run: Path, other_weights: Path, texts: tuple[str, str]
+) -> None:
+    src, tgt = texts
+    alone = [
+        [float(line) for line in pellucid("score", folder, "--src", src, "--tgt", tgt).out.split()]
+        for folder in (finished_run, other_weights)
+    ]
+    outcome = pellucid("score", finished_run, "--src", src, "--tgt", tgt, "--ensemble", other_weights)
+    wanted = [(a + b) / 2 for a, b in zip(*alone, strict=True)]
+    assert [float(line) for line in outcome.out.split()] == pytest.approx(wanted, abs=2e-4)

@@ -333,3 +333,70 @@ def test_the_folder_that_was_meant(pellucid: CommandLine, finished_run: Path, mo
     assert (named.status, named.error) == (2, "`bert-base-uncased` is not a model folder: it does not exist")
     assert named.hint == "check the path; a model of Hugging Face's hub is named `org/model`, and needs the extra `hf`"
     assert pellucid("translate", "no/such/run", "a").hint == "check the path; a model is a folder"
+
+
+def test_an_ensemble(
+    pellucid: CommandLine, finished_run: Path, other_weights: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    both = Translator.load(finished_run, "cpu", ensemble=[other_weights])
+    text = "".join(f"{line}\n" for line in LINES).encode()
+    found = []
+    for workers in ("1", "2"):
+        give(monkeypatch, text)
+        options = ["--ensemble", other_weights, "--workers", workers, "--device", "cpu"]
+        found.append(pellucid("translate", finished_run, *options).out)
+    assert found == ["".join(f"{t.text}\n" for t in both.translate(LINES))] * 2
+    assert found[0] != expected(finished_run)
+
+
+def test_what_an_ensemble_is_not(pellucid: CommandLine, finished_run: Path) -> None:
+    outcome = pellucid("translate", finished_run, "a b", "--ensemble", "nowhere")
+    assert (outcome.status, outcome.error) == (2, "`nowhere` is not a model folder: it does not exist")
+    outcome = pellucid("translate", finished_run, "a b", "--ensemble", finished_run, "--engine", "ctranslate2")
+    assert outcome.error.startswith("`--engine ctranslate2` does not go with `--ensemble`")
+
+
+def test_each_line_begins_as_a_file_says(pellucid: CommandLine, finished_run: Path, tmp_path: Path) -> None:
+    begun = ["b a", "c c", "", "a", "h", ""]
+    for name, lines in (("in", LINES), ("begun", begun)):
+        (tmp_path / name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    found = [
+        pellucid("translate", finished_run, "--input", tmp_path / "in", "--prefix", tmp_path / "begun", *more).out
+        for more in ([], ["--workers", "2", "--device", "cpu"])
+    ]
+    wanted = Translator.load(finished_run, "cpu").translate(LINES, prefixes=begun)
+    assert found == ["".join(f"{t.text}\n" for t in wanted)] * 2
+    assert [line[: len(start)] for line, start in zip(found[0].splitlines(), begun, strict=True) if line] == [
+        start for source, start in zip(LINES, begun, strict=True) if source
+    ]
+    assert pellucid("translate", finished_run, "a b c", "--prefix", tmp_path / "begun").error.endswith("and "
+        f"`{tmp_path / 'begun'}` 6")  # fmt: skip
+    outcome = pellucid("translate", finished_run, "--prefix", "-")
+    assert outcome.error == "standard input (`-`) can be only one of --input and --prefix"
+    outcome = pellucid("translate", finished_run, "a", "--sample", "--prefix", tmp_path / "begun")
+    assert outcome.error == "`--prefix` means nothing with --sample"
+    (tmp_path / "begun").write_text("a b c d e f g h a b c d e f g\n", encoding="utf-8")
+    outcome = pellucid("translate", finished_run, "a", "--prefix", tmp_path / "begun")
+    assert outcome.error.endswith("has 15 tokens, and the translation of its line at most 12")
+    assert outcome.hint == "cut it, or set `--max-length`"
+
+
+def test_lengths_and_repetitions(pellucid: CommandLine, finished_run: Path) -> None:
+    line = "a a a a"
+    found = pellucid("translate", finished_run, line, "--min-length", 6, "--no-repeat-ngram", "2")
+    (wanted,) = Translator.load(finished_run, "cpu").translate([line], min_length=6, no_repeat_ngram=2)
+    assert found.out == f"{wanted.text}\n"
+    assert len(wanted.tokens) >= 6
+    outcome = pellucid("translate", finished_run, line, "--min-length", "-1")
+    assert outcome.error == "`min_length` (-1) must be a whole number from 0 to 1,048,576"
+
+
+def test_of_many_draws_one(pellucid: CommandLine, finished_run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    wanted = Translator.load(finished_run, "cpu").sample(LINES, mbr=4, epsilon=0.05, seed=3)
+    for workers in ("1", "2"):
+        give(monkeypatch, "".join(f"{line}\n" for line in LINES).encode())
+        options = ["--mbr", "4", "--epsilon", "0.05", "--seed", "3", "--workers", workers, "--device", "cpu"]
+        assert pellucid("translate", finished_run, *options).out == "".join(f"{t.text}\n" for t in wanted)
+    outcome = pellucid("translate", finished_run, "a", "--mbr", "4", "--beam-size", "2")
+    assert outcome.error == "`--beam-size` means nothing with --mbr"
+    assert pellucid("translate", finished_run, "a", "--mbr", "1").error == "`mbr` (1) must be from 2 to 1,024 draws"

@@ -150,3 +150,12 @@ def test_places_are_those_of_the_whole_input() -> None:
 def test_settings_that_cannot_work(fields: dict[str, float], error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         SamplingConfig(**fields)
+
+
+def test_epsilon_leaves_what_is_improbable_out() -> None:
+    probs = torch.tensor([[0.5, 0.3, 0.15, 0.05], [0.1, 0.4, 0.25, 0.25]])
+    kept = filtered(probs.log(), SamplingConfig(epsilon=0.2, temperature=2.0)) > -torch.inf
+    assert kept.tolist() == [[True, True, False, False], [False, True, True, True]]
+    assert (filtered(probs.log(), SamplingConfig(epsilon=0.9)) > -torch.inf).sum(dim=1).tolist() == [1, 1]
+    with pytest.raises(DecodingError, match=r"`epsilon` \(1.0\) must be at least 0 and below 1"):
+        SamplingConfig(epsilon=1.0)

@@ -278,3 +278,14 @@ def test_the_record_says_of_what_it_is(finished_run: Path) -> None:
 def test_the_folder_of_a_corpus(tmp_path: Path) -> None:
     assert corpus_of(Path("a/b")) == Path("a/b.distilled")
     assert corpus_of(Path()) == tmp_path.resolve().with_name(f"{tmp_path.name}.distilled")
+
+
+def test_teachers_that_write_as_one(finished_run: Path, other_weights: Path, tmp_path: Path) -> None:
+    request = request_of(finished_run, other_weights, ensemble=True)
+    distil(Path("c"), request, device="cpu")
+    assert pairs_in(Path("c")) == expected(Translator.load(finished_run, "cpu", ensemble=[other_weights]))
+    one_by_one = replace(request, ensemble=False)
+    with pytest.raises(ConfigError, match="is of an ensemble, this command names teachers one after the other"):
+        distil(Path("c"), one_by_one, device="cpu")
+    with pytest.raises(ConfigError, match="has teachers write as one, and one is given"):
+        request_of(finished_run, ensemble=True)

@@ -12,6 +12,7 @@ import torch
 
 from pellucid.config import DecodeConfig, SamplingConfig
 from pellucid.errors import CheckpointError, ConfigError, DataError
+from pellucid.evaluation.consensus import most_like_all
 from pellucid.tasks.translator import Translation, Translator
 from pellucid.text.tokenizers import Tokenizers
 from pellucid.text.vocabulary import Vocabulary
@@ -282,3 +283,16 @@ def test_loading_says_what_is_wrong(tmp_path: Path) -> None:
         Translator.load(tmp_path, dtype="float8")
     with pytest.raises(CheckpointError, match="is not a model folder"):
         Translator.load(tmp_path, device="cpu")
+
+
+def test_of_many_draws_the_one_most_like_all(translator: Translator) -> None:
+    draws = [translator.sample(LINES, seed=seed) for seed in range(7, 12)]
+    found = translator.sample(LINES, seed=7, mbr=5)
+    for place, one in enumerate(found):
+        texts = [of_seed[place].text for of_seed in draws]
+        assert one == draws[most_like_all(texts)][place]
+    assert translator.sample(LINES[:4], seed=7, mbr=5)[3].text == found[3].text
+    assert found != draws[0]
+    for count in (1, 0, 2000):
+        with pytest.raises(ConfigError, match=rf"`mbr` \({count}\) must be from 2 to 1,024 draws"):
+            translator.sample(LINES, mbr=count)
