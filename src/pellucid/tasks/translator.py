@@ -23,8 +23,8 @@ if TYPE_CHECKING:  # as in pellucid/tasks/task.py
     import torch
 
     from pellucid.decoding.beam import Search
-    from pellucid.evaluation.calibration import Calibration
     from pellucid.decoding.constraints import Constraints
+    from pellucid.evaluation.calibration import Calibration
     from pellucid.evaluation.scores import References, Scores
     from pellucid.model.parts import Parts
     from pellucid.model.transformer import Transformer
