@@ -25,7 +25,7 @@ ORDER = (
     ("run",),
     ("analysis", "streams"),
     ("views",),
-    ("conversion", "demo", "distillation"),
+    ("conversion", "demo", "distillation", "sweep"),
     ("engines",),
     ("measuring",),
     ("cli",),
