@@ -1,10 +1,10 @@
 """`pellucid runs`."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 import tyro
 
-from pellucid.cli.options import Choices, optional
+from pellucid.cli.options import optional
 
 
 def runs(
@@ -14,9 +14,8 @@ def runs(
     /,
     *,
     format: Annotated[
-        str,
+        Literal["table", "csv", "latex", "json"],
         tyro.conf.arg(metavar="NAME", help="table, csv, latex (of booktabs) or json"),
-        Choices.of("table", "csv", "latex", "json"),
     ] = "table",
     sort: Annotated[
         str | None, optional("COLUMN", "by which column, the smallest first, as --format csv names it", "the folders")
@@ -31,17 +30,10 @@ def runs(
     """
     import sys
     from pathlib import Path
-    from typing import get_args
 
     from pellucid.errors import ConfigError, DataError, argument, did_you_mean, shown
     from pellucid.sweep.survey import find_runs, survey_run, survey_table
-    from pellucid.sweep.table import Format
 
-    if format not in get_args(Format):
-        raise ConfigError(
-            f"{argument('format', format)} is unknown{did_you_mean(format, get_args(Format))}",
-            f"choose one of {', '.join(get_args(Format))}",
-        )
     found, damaged = [], 0
     for path in find_runs(folder):
         try:

@@ -83,7 +83,7 @@ def _print_plan(experiment: "Experiment") -> None:
 
     told, seconds = experiment.sweep, estimate_seconds(experiment)
     keys = list(dict.fromkeys(key for setting in told.settings for key in setting.values))
-    rows = [
+    rows: list[dict[str, Any]] = [
         {"run": trial.name}
         | {key: str(value) for key, value in trial.setting.values.items()}
         | {"state": experiment.state(trial), "seconds": seconds.get(trial.setting.name)}

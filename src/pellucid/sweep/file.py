@@ -176,7 +176,7 @@ class _Reader:
             table = table.get(part, {}) if isinstance(table, Mapping) else table
         if not isinstance(table, dict):
             raise self.error(place, f"`{'.'.join(place)}` must be a table of settings, not {quoted(table)}")
-        found = {}
+        found = dict[str, Any]()
         for key, value in table.items():
             if isinstance(value, dict):
                 found |= {f"{key}.{inner}": inner_value for inner, inner_value in value.items()}
@@ -305,7 +305,7 @@ class _Reader:
                 ("metric",), f"`{metric}` is not a metric of {TASKS[recipe.task].trained_on}",
                 f"choose one of {', '.join(allowed)}",
             )  # fmt: skip
-        found: Metric = metric  # type: ignore[assignment]  # one of `allowed`
+        found: Metric = metric
         return found
 
 
@@ -323,7 +323,7 @@ def find_line(text: str, key: str) -> int | None:
         bare = line.strip().replace('"', "").replace("'", "")
         if bare.startswith("["):
             header = [part.strip() for part in bare.partition("]")[0].strip("[ ").split(".")]
-            if ".".join(header) == key:
+            if f"{'.'.join(header)}.".startswith(f"{key}."):
                 return number
         elif "=" in bare:
             parts = [part.strip() for part in bare.partition("=")[0].split(".")]

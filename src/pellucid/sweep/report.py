@@ -93,7 +93,7 @@ def effects_table(sweep: Sweep, runs: Surveyed) -> Table | None:
             by_seed.append(main_effects(levels, [response for response in responses if response is not None]))
     if not by_seed:
         return None
-    rows = []
+    rows = list[dict[str, Any]]()
     for (key, (first, second)), values in zip(sweep.factors.items(), zip(*by_seed, strict=True), strict=True):
         effect = Mean.of(values)
         row = {"factor": key, "from": str(_cell(first)), "to": str(_cell(second)), "effect": effect.value}
