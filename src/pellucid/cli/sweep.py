@@ -1,6 +1,6 @@
 """`pellucid sweep`."""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 

@@ -19,7 +19,8 @@ def read(tmp_path: Path, text: str, head: str = HEAD) -> Sweep:
 def test_a_grid_is_every_combination_with_every_seed(tmp_path: Path) -> None:
     found = read(
         tmp_path,
-        'seeds = [3, 4]\n[set]\ntrain.steps = 7\n[grid]\nmodel.norm = ["pre", "post"]\n"train.grad_clip" = [0.0, 1.0]\n',
+        "seeds = [3, 4]\n[set]\ntrain.steps = 7\n"
+        '[grid]\nmodel.norm = ["pre", "post"]\n"train.grad_clip" = [0.0, 1.0]\n',
     )
     assert [trial.name for trial in found.trials][:3] == [
         "norm=pre,grad_clip=0.0/seed-3",
