@@ -1,10 +1,11 @@
 """`pellucid runs`."""
 
-from typing import Annotated, Literal
+from typing import Annotated
 
 import tyro
 
 from pellucid.cli.options import optional
+from pellucid.sweep.table import Format
 
 
 def runs(
@@ -14,7 +15,7 @@ def runs(
     /,
     *,
     format: Annotated[
-        Literal["table", "csv", "latex", "json"],
+        Format,
         tyro.conf.arg(metavar="NAME", help="table, csv, latex (of booktabs) or json"),
     ] = "table",
     sort: Annotated[

@@ -1,4 +1,4 @@
-"""How long a sweep may take: by the runs of it that have finished, else by training each setting for a moment."""
+"""Estimates the time of a sweep: by the runs of it that have finished, else by training each setting for a moment."""
 
 from statistics import fmean
 

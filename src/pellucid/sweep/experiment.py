@@ -1,4 +1,4 @@
-"""A sweep as a folder: what is done already, what is left, and what all of it came to."""
+"""A sweep as a folder: what is done already, the rest of it, and its results."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -48,7 +48,7 @@ class Experiment:
 
     sweep: Sweep
     failures: dict[str, str] = field(default_factory=dict)
-    """What went wrong, by the names of the trials."""
+    """The complaints of failed runs, by the names of the trials."""
 
     def __post_init__(self) -> None:
         if self.out.exists() and not self.out.is_dir():

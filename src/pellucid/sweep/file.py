@@ -1,4 +1,4 @@
-"""The file of a sweep: which settings are trained with which seeds, read and checked before anything runs."""
+"""The file of a sweep, its settings and seeds, read and checked before anything runs."""
 
 import json
 import re
@@ -26,6 +26,7 @@ KEYS_OF_FILE = (
     "recipe", "out", "src", "tgt", "valid_src", "valid_tgt", "data_dir", "seeds", "jobs", "threads", "metric",
     "beam_size", "set", "grid", "runs", "screen",
 )  # fmt: skip
+TEXTS = KEYS_OF_FILE[2:6]
 PLANS = ("grid", "runs", "screen")
 SEED = "train.seed"
 _NAME = re.compile(r"[^\w.=,+-]+")
@@ -115,7 +116,7 @@ class _Reader:
         recipe = self.value("recipe", str, "default")
         if not (out := out or self.value("out", str, "")):
             raise ConfigError(f"`{shown(self.path)}` does not say where its runs go", 'add `out = "FOLDER"` to it')
-        texts = {name: self.paths(name) for name in ("src", "tgt", "valid_src", "valid_tgt")}
+        texts = {name: self.paths(name) for name in TEXTS}
         texts = {name: paths for name, paths in texts.items() if paths}
         jobs = self.value("jobs", int, 1) if jobs is None else jobs
         if jobs < 1:

@@ -1,4 +1,4 @@
-"""What a sweep found: a row for each setting, with mean and interval over its seeds, and a screening's main effects."""
+"""Tables of what a sweep found: a row for each setting, with mean and interval over its seeds, and a screening's main effects."""
 
 import math
 from collections.abc import Mapping

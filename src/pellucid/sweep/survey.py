@@ -32,7 +32,7 @@ COLUMNS = (Column("state", "state"), Column("steps", "steps"), *SCORE_COLUMNS, C
 
 @dataclass(frozen=True)
 class SurveyedRun:
-    """What the files of one run say, all of it as it was found."""
+    """Holds what the files of one run say."""
 
     folder: Path
     settings: dict[str, Any]
