@@ -31,7 +31,8 @@ python_use_unqualified_type_names = True
 NAVIGATION = {
     "Guides": [
         "first-model", "your-own-data", "classify-and-generate", "how-fast", "look-at-attention", "more-of-training",
-        "a-small-model", "when-training-goes-wrong", "reading-a-score", "experiments", "your-own-parts", "from-a-tutorial",
+        "a-small-model", "when-training-goes-wrong", "reading-a-score", "experiments",
+        "your-own-parts", "from-a-tutorial",
         "a-page-with-the-model", "take-it-elsewhere",
         "recipes-and-data",
     ],

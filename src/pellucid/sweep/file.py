@@ -40,7 +40,7 @@ class Setting:
     name: str
     values: dict[str, Any]
     levels: tuple[int, ...] = ()
-    """Of a screening: which level each factor stands at."""
+    """The level that each factor of a screening stands at."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ class Sweep:
     threads: int
     beam_size: int | None
     factors: dict[str, tuple[Any, Any]]
-    """Of a screening: the two levels of each factor."""
+    """The two levels of each factor of a screening."""
 
 
 def read_sweep(path: str | Path, *, out: str = "", jobs: int | None = None) -> Sweep:

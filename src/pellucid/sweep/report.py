@@ -1,4 +1,4 @@
-"""Tables of what a sweep found: a row for each setting, with mean and interval over its seeds, and a screening's main effects."""
+"""Tables of what a sweep found: settings with mean and interval over seeds, and a screening's main effects."""
 
 import math
 from collections.abc import Mapping
