@@ -1,11 +1,6 @@
-"""`pellucid sweep` and `pellucid runs`: from a file to a table, over failures, interruptions and kills."""
+"""`pellucid sweep` and `pellucid runs`: from a file to a table, over failures and changed files."""
 
 import json
-import signal
-import subprocess
-import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -25,20 +20,6 @@ def write_sweep(folder: Path, plan: str, *settings: str, seeds: str = "[1, 2]") 
     path = folder / "s.toml"
     path.write_text(f"{head}\n[set]\n" + "\n".join(lines) + f"\n\n{plan}\n", encoding="utf-8")
     return path
-
-
-def start(path: Path, *options: str) -> subprocess.Popen[str]:
-    """Starts a sweep as a process of its own, which a Ctrl-C reaches."""
-    command = [sys.executable, "-m", "pellucid", "sweep", str(path), *options]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-
-
-def wait_for(condition: Callable[[], bool], seconds: float = 120) -> None:
-    """Waits until something is so."""
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.05)
 
 
 def test_an_unknown_setting_is_refused_before_anything_is_written(pellucid: CommandLine, tmp_path: Path) -> None:
@@ -108,28 +89,3 @@ def test_a_run_that_fails_is_told_and_the_others_go_on(pellucid: CommandLine, tm
     changed = pellucid("sweep", path)
     assert changed.status == 2
     assert "has `train.steps = 6`, the file now `train.steps = 7`" in changed.error
-
-
-@pytest.mark.slow  # a training that is long enough to be stopped
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
-def test_a_sweep_that_is_stopped_leaves_nothing_behind_and_goes_on(tmp_path: Path, number: signal.Signals) -> None:
-    settings = ("train.steps=4000", "train.validate_every=4000", "train.save_every=20")
-    path = write_sweep(tmp_path, 'metric = "loss"', *settings, seeds="[1]")
-    text = path.read_text(encoding="utf-8").replace('metric = "loss"', "")
-    path.write_text('metric = "loss"\n' + text, encoding="utf-8")
-    run, log = tmp_path / "out" / "as-it-is" / "seed-1", tmp_path / "out" / "logs" / "as-it-is.1.log"
-    process = start(path)
-    wait_for(lambda: any((run / "checkpoints").glob("step-*")))
-    process.send_signal(number)
-    process.communicate()
-    assert process.returncode == (130 if number == signal.SIGINT else -9)
-    if sys.platform == "linux" or number == signal.SIGINT:
-        wait_for(lambda: "the same command goes on" in log.read_text(encoding="utf-8"))
-        wait_for(lambda: not (run / ".lock").exists())
-    assert not (run / "result.json").exists()
-    path.write_text(path.read_text(encoding="utf-8"), encoding="utf-8")
-    process = start(path)
-    _, err = process.communicate()
-    assert process.returncode == 0, err
-    assert "as-it-is/seed-1: goes on" in err
-    assert "resum" in log.read_text(encoding="utf-8") or "goes on" in log.read_text(encoding="utf-8")
