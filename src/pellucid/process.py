@@ -1,10 +1,13 @@
 """The settings that a command makes for its own process. Importing Pellucid changes nothing of it."""
 
 import ctypes
+import os
+import signal
 import sys
 
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
 ONE_GIGABYTE, MOST_MAPPED = 1 << 30, 32 << 20
+PR_SET_PDEATHSIG = 1
 
 
 def most_memory() -> int:
@@ -33,3 +36,19 @@ def keep_freed_memory() -> bool:
     mapped = mallopt(M_MMAP_THRESHOLD, ONE_GIGABYTE) or mallopt(M_MMAP_THRESHOLD, MOST_MAPPED)
     trimmed = mallopt(M_TRIM_THRESHOLD, ONE_GIGABYTE)
     return bool(mapped) and bool(trimmed)
+
+
+def stop_with_parent(parent: int) -> None:
+    """Has this process get SIGTERM when the one that started it dies, however that dies: with Linux alone.
+
+    Args:
+        parent: the number of that process. Where it is gone already, this one ends at once.
+    """
+    if not sys.platform.startswith("linux"):
+        return
+    try:
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+    except AttributeError:  # a C library without it
+        return
+    if os.getppid() != parent:
+        sys.exit(128 + signal.SIGTERM)

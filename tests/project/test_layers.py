@@ -26,7 +26,7 @@ ORDER = (
     ("run",),
     ("analysis", "streams"),
     ("views",),
-    ("conversion", "demo", "distillation"),
+    ("conversion", "demo", "distillation", "sweep"),
     ("engines",),
     ("examining", "measuring"),
     ("cli",),

@@ -6,6 +6,8 @@ from importlib import import_module
 VERBS = {
     "demo": "train and show a small model on data that comes with it",
     "train": "train a translator from two text files, or from a recipe",
+    "sweep": "train settings x seeds from a file, and tell what each brings",
+    "runs": "list all runs below a folder: settings that differ, steps, scores, time",
     "distill": "train a small translator on what larger ones write",
     "doctor": "look for what is wrong in a corpus, or in a model's mathematics",
     "clean": "take out of a corpus what is wrong in it, and say of each pair why",

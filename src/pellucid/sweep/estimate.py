@@ -1,0 +1,54 @@
+"""Estimates the time of a sweep: by the runs of it that have finished, else by training each setting for a moment."""
+
+from statistics import fmean
+
+import torch
+
+from pellucid.data.locate import locate
+from pellucid.data.prepare import Corpus, open_corpus, train_tokenizers
+from pellucid.planning.pace import measure_pace, sample_shard
+from pellucid.planning.settings import find_model_config
+from pellucid.sweep.experiment import Experiment
+from pellucid.sweep.file import Sweep, Trial
+
+SECONDS = 1.0
+"""The time for which each setting trains."""
+SAMPLE = 5_000  # pairs
+
+
+def estimate_seconds(experiment: Experiment) -> dict[str, float]:
+    """Returns the seconds that each setting's training may take, by its name; of some nothing is known.
+
+    Validation and scoring are not in what is measured, and other work on the machine makes all of it longer.
+    """
+    sweep, found = experiment.sweep, dict[str, float]()
+    for setting in sweep.settings:
+        trials = [trial for trial in sweep.trials if trial.setting is setting]
+        results = [run.seconds for t in trials if (run := experiment.surveyed().get(t.name)) and run.seconds]
+        if results:
+            found[setting.name] = fmean(results)
+        elif trials[0].recipe.task == "translate" and not trials[0].recipe.train.init_from:
+            found[setting.name] = _measured(sweep, trials[0])
+    return found
+
+
+def _measured(sweep: Sweep, trial: Trial) -> float:
+    recipe, threads = trial.recipe, torch.get_num_threads()
+    corpus = open_corpus(locate(recipe.data, sweep.data_dir or None), recipe.task)
+    assert isinstance(corpus, Corpus), "a translator's texts are pairs"
+    tokenizers = train_tokenizers(corpus)
+    pairs = [pair for _, pair in zip(range(SAMPLE), corpus.train(), strict=False)]
+    longest = recipe.data.max_length
+    encoded = [(tokenizers.source.encode(a), tokenizers.target.encode(b), a, b) for a, b in pairs]
+    kept = [each for each in encoded if 0 < len(each[0]) <= longest and 0 < len(each[1]) <= longest]
+    sources, targets, source_texts, target_texts = zip(*kept, strict=True)
+    torch.set_num_threads(sweep.threads)
+    try:
+        pace = measure_pace(
+            find_model_config(recipe, tokenizers), recipe.train,
+            sample_shard(sources, targets, source_texts, target_texts), None, torch.device("cpu"), SECONDS,
+        )  # fmt: skip
+    finally:
+        torch.set_num_threads(threads)
+    train = recipe.train
+    return train.steps * train.accumulate * pace.tokens_per_batch / pace.tokens_per_second

@@ -1,0 +1,91 @@
+"""`pellucid sweep` and `pellucid runs`: from a file to a table, over failures and changed files."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.toy_task import SMALL, reversed_letters, write_pairs
+from tests.unit.cli.command_line import CommandLine
+
+
+def write_sweep(folder: Path, plan: str, *settings: str, seeds: str = "[1, 2]") -> Path:
+    """Writes the file of a sweep over the toy task, below `folder`."""
+    src, tgt = write_pairs(folder, reversed_letters(200))
+    lines = []
+    for setting in (*SMALL, *settings):
+        key, _, value = setting.partition("=")
+        lines.append(f"{key} = " + (f'"{value}"' if value.isalpha() else value))
+    head = f'out = "{folder / "out"}"\nsrc = "{src}"\ntgt = "{tgt}"\nseeds = {seeds}\n'
+    path = folder / "s.toml"
+    path.write_text(f"{head}\n[set]\n" + "\n".join(lines) + f"\n\n{plan}\n", encoding="utf-8")
+    return path
+
+
+def test_an_unknown_setting_is_refused_before_anything_is_written(pellucid: CommandLine, tmp_path: Path) -> None:
+    path = write_sweep(tmp_path, "[grid]\ntrain.lr = [0.1, 0.2]")
+    outcome = pellucid("sweep", path)
+    assert outcome.status == 2
+    line = 1 + path.read_text(encoding="utf-8").splitlines().index("train.lr = [0.1, 0.2]")
+    assert outcome.error == f"`{path}`, line {line}: unknown setting `train.lr`; did you mean `learning_rate`?"
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_text_that_is_nowhere_is_refused_before_anything_is_written(pellucid: CommandLine, tmp_path: Path) -> None:
+    path = write_sweep(tmp_path, "")
+    (tmp_path / "train.src").unlink()
+    outcome = pellucid("sweep", path)
+    assert outcome.status == 2
+    assert "train.src" in outcome.error
+    assert not (tmp_path / "out").exists()
+
+
+def test_the_plan_says_what_is_to_do_and_trains_nothing(pellucid: CommandLine, tmp_path: Path) -> None:
+    path = write_sweep(tmp_path, '[grid]\nmodel.norm = ["pre", "post"]')
+    outcome = pellucid("sweep", path, "--plan")
+    assert outcome.status == 0
+    rows = [line.split() for line in outcome.out.splitlines()]
+    assert [row[:4] for row in rows[1:5]] == [
+        [f"norm={norm}/seed-{seed}", norm, "to", "do"] for norm in ("pre", "post") for seed in (1, 2)
+    ]
+    assert "4 of 4 runs to train, 1 at a time with 1 thread each: about " in outcome.out
+    assert not (tmp_path / "out").exists()
+
+
+def test_runs_lists_settings_that_differ_and_scores(pellucid: CommandLine, finished_run: Path) -> None:
+    [row] = json.loads(pellucid("runs", finished_run.parent, "--format", "json").out)
+    result = json.loads((finished_run / "result.json").read_text(encoding="utf-8"))
+    assert (row["run"], row["state"], row["steps"]) == ("run", "finished", result["steps"])
+    assert row["loss"] == result["valid_loss"]
+    assert not any("." in key for key in row)  # one run differs from none
+    assert pellucid("runs", finished_run.parent, "--sort", "los").error.startswith("`--sort los` is no column")
+
+
+def test_a_folder_without_runs_is_said(pellucid: CommandLine, tmp_path: Path) -> None:
+    assert pellucid("runs", tmp_path).error == f"there is no run in or below `{tmp_path}`"
+    assert pellucid("runs", tmp_path / "no").error == f"there is no folder `{tmp_path / 'no'}`"
+
+
+@pytest.mark.slow  # a process for each training and each score
+def test_a_run_that_fails_is_told_and_the_others_go_on(pellucid: CommandLine, tmp_path: Path) -> None:
+    plan = "[runs.well]\n[runs.diverges]\ntrain.learning_rate = 1e30\ntrain.warmup_steps = 1"
+    path = write_sweep(tmp_path, plan, seeds="[1]")
+    outcome = pellucid("sweep", path, "--jobs", 2, "--json")
+    assert outcome.status == 1
+    assert "diverges/seed-1: failed after " in outcome.err
+    assert "1 of 2 runs failed: diverges/seed-1" in outcome.err
+    found = json.loads(outcome.out)
+    assert [row["seeds"] for row in found["settings"]] == [1, 0]
+    assert found["settings"][0]["half_width"] is None
+    assert "no interval" in found["interval"]
+    # What is done is not done again; a file that says something else is noticed.
+    before = (tmp_path / "out" / "well" / "seed-1" / "result.json").stat().st_mtime_ns
+    path.write_text(path.read_text(encoding="utf-8").partition("[runs.diverges]")[0], encoding="utf-8")
+    again = pellucid("sweep", path)
+    assert again.status == 0
+    assert f"`{tmp_path / 'out' / 'diverges' / 'seed-1'}` is a run that {path} does not name" in again.err
+    assert (tmp_path / "out" / "well" / "seed-1" / "result.json").stat().st_mtime_ns == before
+    path.write_text(path.read_text(encoding="utf-8").replace("train.steps = 6", "train.steps = 7"), encoding="utf-8")
+    changed = pellucid("sweep", path)
+    assert changed.status == 2
+    assert "has `train.steps = 6`, the file now `train.steps = 7`" in changed.error
