@@ -7,6 +7,7 @@ run freely do the same without one.
 import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -77,10 +78,17 @@ def interrupted(model: nn.Module, task: Callable[[], Any], other: Callable[[], A
             found.append(None)
             found[0] = worker.submit(other).result()
 
-    first = next(module for name, module in model.named_modules() if name.endswith("self_attn"))
-    hook = first.register_forward_pre_hook(between)
-    try:
+    with watched(model, between):
         return task(), found[0]
+
+
+@contextmanager
+def watched(model: nn.Module, watcher: Callable[..., None]) -> Iterator[None]:
+    """Has the first attention of a model tell somebody of each call; so its work is done by its modules."""
+    first = next(module for name, module in model.named_modules() if name.endswith("self_attn"))
+    hook = first.register_forward_pre_hook(watcher)
+    try:
+        yield
     finally:
         hook.remove()
 
@@ -91,7 +99,8 @@ def test_another_threads_task_in_the_middle_changes_neither(
     name: str, other: str, tasks: dict[str, Task], tmp_path: Path, worker: ThreadPoolExecutor
 ) -> None:
     (model, task), (_, others) = tasks[name], tasks[other]
-    expected = told(task("abc"), tmp_path), told(others("deaf"), tmp_path)
+    with watched(model, lambda *_: None):
+        expected = told(task("abc"), tmp_path), told(others("deaf"), tmp_path)
     found = interrupted(model, partial(task, "abc"), partial(others, "deaf"), worker)
     assert (told(found[0], tmp_path), told(found[1], tmp_path)) == expected
 

@@ -20,15 +20,16 @@ def finished_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def other_weights(finished_run: Path) -> Path:
+def other_weights(finished_run: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A model that reads and writes as that of `finished_run`, with other weights."""
     found = Translator.load(finished_run, "cpu")
     torch.manual_seed(9)
     with torch.no_grad():
         for weights in found.model.parameters():
             weights.add_(torch.randn_like(weights), alpha=0.5)
-    found.save(finished_run.parent / "other")
-    return finished_run.parent / "other"
+    folder = tmp_path_factory.mktemp("other_weights") / "model"
+    found.save(folder)
+    return folder
 
 
 @pytest.fixture(scope="module")

@@ -403,6 +403,17 @@ def test_growth_of_a_corpus(run_script: Run) -> None:
     assert row["time"]["at_most"] == 1.0
 
 
+@pytest.mark.slow
+def test_corpus_growth(run_script: Run) -> None:
+    table, _ = run_script("corpus_growth", "--pairs", 1500, "--steps", 1, "--vocabulary", 300)
+    (size,) = table["sizes"]
+    assert (size["pairs"], size["kills"]) == (1500, 0)
+    assert [*size["first"]["phases"]] == ["inspect", "tokenizer", "encode"]
+    assert "inspect" not in size["start"]["phases"]  # it was stored
+    assert size["texts"]["megabytes"] > 0
+
+
+@pytest.mark.slow
 def test_speedrun(run_script: Run, script: Callable[[str], ModuleType], data_dir: Path, tmp_path: Path) -> None:
     sizes = [f"model.{name}=2" for name in ("d_model", "num_heads", "num_encoder_layers", "num_decoder_layers")]
     small = [word for setting in (*sizes, "data.vocab_size=300") for word in ("--set", setting)]
@@ -708,6 +719,7 @@ def test_two_trees(run_script: Run, data_dir: Path, translator_folder: Path) -> 
     assert len(lines) == 5
 
 
+@pytest.mark.slow
 def test_gpu_on_a_cpu(run_script: Run, tmp_path: Path, queued: Callable[[str], None]) -> None:
     """As on a GPU, but for what only a GPU can tell: its waits and its memory."""
     queued("cpu")

@@ -96,7 +96,7 @@ def test_a_training_says_a_word_before_its_first_step(
     pellucid: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     src, tgt = write_pairs(tmp_path, reversed_letters(50))
-    monkeypatch.setattr("pellucid.run.run.prepare", lambda *_: stop(signal.SIGTERM))
+    monkeypatch.setattr("pellucid.run.run.prepare", lambda *_, **__: stop(signal.SIGTERM))
     outcome = pellucid(*small_arguments(src, tgt, tmp_path / "run"))
     assert outcome.status == 143
     assert outcome.err.endswith("stopped by SIGTERM; the same command does again what was not saved\n")

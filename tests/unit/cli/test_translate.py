@@ -356,6 +356,7 @@ def test_what_an_ensemble_is_not(pellucid: CommandLine, finished_run: Path) -> N
     assert outcome.error.startswith("`--engine ctranslate2` does not go with `--ensemble`")
 
 
+@pytest.mark.slow
 def test_each_line_begins_as_a_file_says(pellucid: CommandLine, finished_run: Path, tmp_path: Path) -> None:
     begun = ["b a", "c c", "", "a", "h", ""]
     for name, lines in (("in", LINES), ("begun", begun)):
@@ -391,6 +392,7 @@ def test_lengths_and_repetitions(pellucid: CommandLine, finished_run: Path) -> N
     assert outcome.error == "`min_length` (-1) must be a whole number from 0 to 1,048,576"
 
 
+@pytest.mark.slow
 def test_of_many_draws_one(pellucid: CommandLine, finished_run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     wanted = Translator.load(finished_run, "cpu").sample(LINES, mbr=4, epsilon=0.05, seed=3)
     for workers in ("1", "2"):

@@ -187,6 +187,13 @@ WITH: dict[str, dict[str, Any]] = {
     "train.learning_rate": {"schedule": "cosine"},
     "train.final_learning_rate": {"schedule": "cosine"},
     "decode.n_best": {"beam_size": 9},
+    "data.temperature": {"temperature": 2.5},
+    "data.weights_from": {
+        "src": ("a", "b"),
+        "tgt": ("c", "d"),
+        "weights": (1.0, 2.0, 3.0, 4.0),
+        "weights_from": (0, 3),
+    },
 }
 
 
@@ -199,7 +206,7 @@ def test_each_field_survives_toml(name: str) -> None:
     config = getattr(recipe, section)
     changed = {key: other_value(typing.get_type_hints(SECTIONS[section])[key], getattr(config, key))}
     task = {"model.num_classes": "classify"}.get(name, "translate")
-    other = replace(recipe, **{"task": task, section: replace(config, **WITH.get(name, {}) | changed)})
+    other = replace(recipe, **{"task": task, section: replace(config, **changed | WITH.get(name, {}))})
     assert other != recipe
     assert Recipe.from_tables(tomllib.loads(other.to_toml())) == other
 

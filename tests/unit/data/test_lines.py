@@ -150,10 +150,13 @@ def test_a_damaged_gzip_file(write: Writer, damaged: slice) -> None:
         list(read_lines(path))
 
 
-@pytest.mark.parametrize("read", [lambda path: list(read_lines(path)), fingerprint])
-def test_a_folder_and_a_missing_file(tmp_path: Path, read: Callable[[Path], object]) -> None:
+def test_a_folder(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=f"^{re.escape(f'`{tmp_path}` is a folder, not a text file')}$"):
-        read(tmp_path)
+        list(read_lines(tmp_path))
+
+
+@pytest.mark.parametrize("read", [lambda path: list(read_lines(path)), fingerprint])
+def test_a_missing_file(tmp_path: Path, read: Callable[[Path], object]) -> None:
     missing = tmp_path / "x"
     with pytest.raises(DataError, match=f"^{re.escape(f'no file `{missing}`')}$") as error:
         read(missing)
@@ -202,6 +205,18 @@ def test_empty_files_are_an_error(write: Writer) -> None:
     src, tgt = write("a", b""), write("b", b"")
     with pytest.raises(DataError, match=f"^{re.escape(f'`{src}` and `{tgt}` are empty')}$"):
         list(read_pairs(src, tgt))
+
+
+def test_the_fingerprint_of_a_folder_is_of_its_files(tmp_path: Path) -> None:
+    def folder(name: str, **files: str) -> str:
+        (tmp_path / name / "in").mkdir(parents=True)
+        for file, text in files.items():
+            (tmp_path / name / "in" / file).write_text(text)
+        return fingerprint(tmp_path / name)
+
+    found = folder("one", a="x", b="y")
+    assert folder("same", b="y", a="x") == found
+    assert found not in (folder("text", a="x", b="z"), folder("name", a="x", c="y"), folder("fewer", a="x"))
 
 
 def test_the_fingerprint_is_of_the_bytes(write: Writer) -> None:

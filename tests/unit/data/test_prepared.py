@@ -307,6 +307,7 @@ def test_several_processes_write_the_same_bytes(tmp_path: Path, monkeypatch: pyt
     data = replace(write(tmp_path, pairs=400), concatenate=0.1)
     alone = files_of(data, tmp_path / "one")
     monkeypatch.setattr(side_by_side, "available_cores", lambda: workers)
+    monkeypatch.setattr(side_by_side, "_method", lambda: "spawn")  # a process of pytest may have threads
     used: list[str] = []
     started = side_by_side.Workers.__init__
 

@@ -213,7 +213,7 @@ def is_alive(pid: int) -> bool:
 
 def test_workers_share_a_processor_and_no_other_device() -> None:
     class Elsewhere:
-        model = torch.nn.Linear(2, 2, device="meta")
+        device = torch.device("meta")
 
     refused = r"^`workers=2` share the cores of a processor among them, and the model is on meta$"
     with pytest.raises(ConfigError, match=refused), answering_by(2, 1, Elsewhere(), Elsewhere, {}):  # type: ignore[arg-type]

@@ -41,6 +41,7 @@ def written(job: list[dict[str, Any]], run: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in lines]
 
 
+@pytest.mark.slow
 def test_two_ranks_take_the_steps_of_one_that_accumulates(found: list[dict[str, Any]], tmp_path: Path) -> None:
     alone = ToyRun(tmp_path / "alone", settings={"accumulate": 2}, parts={"optimizer": sgd})
     state = alone.trainer.train()
@@ -57,6 +58,7 @@ def test_two_ranks_take_the_steps_of_one_that_accumulates(found: list[dict[str, 
     assert [line[1] for line in lines[0]] == pytest.approx([line[1] for line in lines[1]], abs=1.1e-4)
 
 
+@pytest.mark.slow
 def test_the_log_tells_of_each_rank(found: list[dict[str, Any]]) -> None:
     lines = written(found, "same")
     names = {name for name in lines[0] if name.startswith("ranks_")}
@@ -67,11 +69,13 @@ def test_the_log_tells_of_each_rank(found: list[dict[str, Any]]) -> None:
     assert steps == [2, 4, 6, 8, 10, 12], "one rank alone writes"
 
 
+@pytest.mark.slow
 def test_sums_are_in_the_order_of_the_ranks(found: list[dict[str, Any]]) -> None:
     expected = [[0.0, 1.0, 7.0], [0.1 + 1.1] * 6, [3.0]]
     assert [each["sums"] for each in found] == [expected] * 2
 
 
+@pytest.mark.slow
 def test_what_a_hook_of_one_rank_asks_for(found: list[dict[str, Any]]) -> None:
     """The end is everybody's; the rate is the first one's."""
     assert [each["stopped"] for each in found] == [[5, True, 1.0, True], [5, True, 1.0, False]]
@@ -97,6 +101,7 @@ def test_memory_for_not_one_sentence_is_the_same_error_on_all(more: list[dict[st
     assert first.startswith("out of memory at step 1 with one sentence at a time, the longest of ")
 
 
+@pytest.mark.slow
 def test_a_loss_that_is_not_finite_names_the_rank_and_the_pair(found: list[dict[str, Any]]) -> None:
     first, second = (each["not_a_number"] for each in found)
     assert first == second
