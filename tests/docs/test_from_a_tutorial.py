@@ -19,6 +19,7 @@ def run(code: str, folder: Path, names: dict[str, object]) -> None:
     exec(compile(code, f"{GUIDE} in {folder}", "exec"), names)
 
 
+@pytest.mark.slow
 def test_the_guide_runs_from_top_to_bottom(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The reader's model is one of random weights; the copy for another engine is left to the tests of that engine."""
     monkeypatch.chdir(tmp_path)

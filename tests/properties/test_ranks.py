@@ -34,6 +34,7 @@ def lines_of(run: Path) -> list[Table]:
     return [{k: v for k, v in t.items() if k not in TIMES and not k.startswith("ranks_")} for t in tables]
 
 
+@pytest.mark.slow
 def test_the_command_on_two_ranks_has_one_voice_and_one_folder(tmp_path: Path) -> None:
     first, second = run_ranks(2, *arguments(tmp_path, "run"), cwd=tmp_path)
     assert (first.returncode, second.returncode, second.stdout, second.stderr) == (0, 0, "", "")

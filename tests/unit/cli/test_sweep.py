@@ -40,6 +40,7 @@ def test_a_text_that_is_nowhere_is_refused_before_anything_is_written(pellucid: 
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.slow
 def test_the_plan_says_what_is_to_do_and_trains_nothing(pellucid: CommandLine, tmp_path: Path) -> None:
     path = write_sweep(tmp_path, '[grid]\nmodel.norm = ["pre", "post"]')
     outcome = pellucid("sweep", path, "--plan")
