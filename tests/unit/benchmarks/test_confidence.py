@@ -25,6 +25,7 @@ def test_what_is_planted(script: Callable[[str], ModuleType]) -> None:
     assert module.half_copied("ein Hund läuft schnell", "a dog runs fast") == "a dog läuft schnell"
 
 
+@pytest.mark.slow
 def test_in_small(
     run_script: Callable[..., Ran], finished_run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

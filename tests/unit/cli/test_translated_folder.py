@@ -243,6 +243,7 @@ sys.exit(main(sys.argv[3:]))
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("deaths", [1, 100])
 def test_a_worker_that_dies_is_replaced(pellucid: CommandLine, finished_run: Path, texts: Path, deaths: int) -> None:
     with (texts / "in" / "a").open("a", encoding="utf-8") as file:
