@@ -302,7 +302,8 @@ def test_whoever_comes_second_says_that_it_waits(tmp_path: Path) -> None:
             assert told == [f"another process prepares these texts in `{tmp_path / 'x'}`: waiting for it"]
 
 
-@pytest.mark.parametrize("workers", [2, pytest.param(3, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("workers", [2, 3])
 def test_several_processes_write_the_same_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, workers: int) -> None:
     data = replace(write(tmp_path, pairs=400), concatenate=0.1)
     alone = files_of(data, tmp_path / "one")

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import pytest
 import torch
 
 from tests.unit.training.test_loop import batches
@@ -30,6 +31,7 @@ def test_gradients_are_equal_and_less_is_kept(tmp_path: Path) -> None:
     assert inputs < all_of_it / 2
 
 
+@pytest.mark.slow
 def test_a_whole_run_is_the_same(tmp_path: Path) -> None:
     plain, run = ToyRun(tmp_path / "plain"), ToyRun(tmp_path / "other", settings={"recompute": True})
     plain.trainer.train()
