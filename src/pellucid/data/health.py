@@ -159,12 +159,13 @@ class Pass:
     """The texts read so far, each with the number of its first pair."""
 
     def __post_init__(self) -> None:
-        self.effects = {"utf8": {"replace": "replaced by U+FFFD", "skip": "left out"}.get(self.data.on_bad_utf8, "")}
+        of_bytes = {"replace": "replaced by U+FFFD", "skip": "left out"}.get(self.data.on_bad_utf8, "")
+        self.effects: dict[str, str] = {"utf8": of_bytes}
         self.effects |= {"empty": "left out", "line_break": "read as a space"}
         self.effects |= {"too_long": "cut" if self.data.on_too_long == "cut" else "left out"}
         self.effects |= {"copy": _left_out(self.data.on_copy), "duplicate": _left_out(self.data.on_duplicate)}
-        self.spellings = Spellings(self.data.normalize)
-        self.usual = self.judge.usual
+        self.spellings: Spellings = Spellings(self.data.normalize)
+        self.usual: Usual | None = self.judge.usual
 
     def read(self, text: ParallelText) -> int:
         """Goes through a text; returns how many pairs there are in it."""

@@ -30,7 +30,8 @@ class Journal:
 
     def __init__(self, folder: Path, key: str, names: Sequence[str]) -> None:
         """Opens the folder, or makes it anew where it holds something else than `key` names, or is damaged."""
-        self.folder, self.key = folder, key
+        self.folder: Path = folder
+        self.key: str = key
         self.state: dict[str, Any] = {}
         sizes = dict.fromkeys(names, 0)
         try:
@@ -42,7 +43,7 @@ class Journal:
         except (OSError, ValueError, KeyError, TypeError):
             shutil.rmtree(folder, ignore_errors=True)
             folder.mkdir(parents=True)
-        self.goes_on = bool(self.state)
+        self.goes_on: bool = bool(self.state)
         """True where something was there to go on with."""
         self._files: dict[str, BinaryIO] = {}
         for name in names:

@@ -47,9 +47,9 @@ class Language:
         bound = float(np.quantile(scores, FOREIGN)) if scores else 0.0
         self._learn([line for line, score in zip(one, scores, strict=True) if score >= bound])
         found = np.array([self.score(line) for line in other] or [0.0])
-        self.usual = float(np.median(found))
-        self.usually_known = float(np.median([self.known(line) for line in other] or [0.0]))
-        self.deviation = max(1.4826 * float(np.median(np.abs(found - self.usual))), 0.05)
+        self.usual: float = float(np.median(found))
+        self.usually_known: float = float(np.median([self.known(line) for line in other] or [0.0]))
+        self.deviation: float = max(1.4826 * float(np.median(np.abs(found - self.usual))), 0.05)
 
     def _learn(self, lines: Sequence[str]) -> None:
         trigrams, contexts, words = Counter[str](), Counter[str](), Counter[str]()

@@ -25,7 +25,7 @@ class Readings(list[int]):
 
     def __init__(self, ids: Sequence[int], others: Sequence[list[int]]) -> None:
         super().__init__(ids)
-        self.others = list(others)
+        self.others: list[list[int]] = list(others)
 
     @property
     def each(self) -> list[list[int]]:
@@ -38,8 +38,8 @@ class Ensemble:
 
     def __init__(self, models: Sequence["Transformer"], decodes: Sequence[DecodeConfig]) -> None:
         """Takes the models, and of each the settings that say what stands around its sources."""
-        self.models = list(models)
-        self.decodes = list(decodes)
+        self.models: list[Transformer] = list(models)
+        self.decodes: list[DecodeConfig] = list(decodes)
         first = self.models[0].config
         room = min(model.config.max_positions for model in self.models)
         self.config: ModelConfig = first if room == first.max_positions else replace(first, max_positions=room)

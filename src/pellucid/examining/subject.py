@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from pellucid.config import DecodeConfig
+from pellucid.config import DecodeConfig, ModelConfig
 from pellucid.data.doctor import Check, Level
 from pellucid.data.framing import Framing
 from pellucid.model.embeddings import Embeddings
@@ -49,7 +49,9 @@ class Subject:
     folder: Path | None = None
 
     def __post_init__(self) -> None:
-        self.config = self.model.config
+        self.config: ModelConfig = self.model.config
+        self.exact: Model
+        self.dtype: torch.dtype
         self.exact, self.dtype = _exact(self.model)
         self.tolerance: float = torch.finfo(self.dtype).eps ** 0.5
         """Half of the digits: the rest is left to the rounding of all layers, as tests/rounding.py has it."""

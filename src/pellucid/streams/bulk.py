@@ -123,10 +123,14 @@ class BulkWork:
         add: "Callable[[Iterable[Translation]], object]" = lambda _: None,
     ) -> None:
         """Takes what is told of it: `say` sentences, `look_at` the lines, `add` their translations."""
-        self.bulk, self.translator, self.shards = bulk, translator, shards
-        self.command = bulk.command(translator)
+        self.bulk: BulkTranslation = bulk
+        self.translator: Translator = translator
+        self.shards: Sequence[Shard] = shards
+        self.command: dict[str, Any] = bulk.command(translator)
         self.progress: LineProgress = progress or LineProgress(shown=False)
-        self.say, self.look_at, self.add = say, look_at, add
+        self.say: Callable[[str], object] = say
+        self.look_at: Callable[[Sequence[str]], object] = look_at
+        self.add: Callable[[Iterable[Translation]], object] = add
         self._waiting = deque(shards)
         self._taken: list[Shard] | None = []
         """The files that another process writes; None: they have been asked for again."""

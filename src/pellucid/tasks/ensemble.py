@@ -19,6 +19,9 @@ if TYPE_CHECKING:  # as in pellucid/tasks/task.py
     from pellucid.decoding.beam import Search
     from pellucid.decoding.constraints import Constraints
     from pellucid.decoding.ensemble import Ensemble
+    from pellucid.evaluation.calibration import Calibration
+    from pellucid.text.tokenizers import Tokenizers
+    from pellucid.text.training_text import TrainingText
     from pellucid.tracing.trace import Trace
 
 
@@ -46,13 +49,13 @@ class EnsembleTranslator(Translator):
             raise ConfigError(f"{shown(odd[0])} is no translator with one model of PyTorch", "load it by itself")
         names = names or [f"model {number}" for number in range(1, len(self.members) + 1)]
         first = self.members[0]
-        self.tokenizers = first.tokenizers
-        self.decode = first.decode
-        self.labels = ()
-        self.languages = dict(first.languages)
-        self.text = first.text
+        self.tokenizers: Tokenizers = first.tokenizers
+        self.decode: DecodeConfig = first.decode
+        self.labels: tuple[str, ...] = ()
+        self.languages: dict[str, int] = dict(first.languages)
+        self.text: TrainingText | None = first.text
         self.card = ""
-        self.calibration = None
+        self.calibration: Calibration | None = None
         room = min(one.config.max_positions for one in self.members)
         self._config_of_all = replace(first.config, max_positions=room)
         for name, other in zip(names[1:], self.members[1:], strict=True):

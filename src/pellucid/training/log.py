@@ -155,8 +155,8 @@ class SilentLog(RunLog):
     """Takes what the ranks after the first tell, and writes none of it."""
 
     def __init__(self, folder: Path) -> None:
-        self.path = folder / METRICS
-        self.console = Console(quiet=True)
+        self.path: Path = folder / METRICS
+        self.console: Console = Console(quiet=True)
         self._board, self._bar = None, None
 
     def resume_at(self, step: int) -> None:
