@@ -12,10 +12,10 @@ import types
 import typing
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import redirect_stderr, redirect_stdout
-from functools import partial
+from functools import partial, wraps
 from itertools import dropwhile, takewhile
 from operator import not_
-from typing import Annotated, Any, TextIO, Union
+from typing import Any, TextIO
 
 import tyro
 
@@ -46,11 +46,15 @@ def read_arguments(verb: str, command: Callable[..., int], args: Sequence[str]) 
     _check_numbers(command, args)
     _check_repeated(command, args)
 
+    @wraps(command)
+    def filled(*values: Any, **options: Any) -> Callable[[], int]:
+        return partial(command, *values, **options)
+
     complaint, shown_help = io.StringIO(), _Help(sys.stdout)
     try:
         with redirect_stderr(complaint), redirect_stdout(shown_help):
             return tyro.cli(
-                _filling(command),
+                filled,
                 prog=prog,
                 args=list(args),
                 description="",
@@ -64,25 +68,6 @@ def read_arguments(verb: str, command: Callable[..., int], args: Sequence[str]) 
             print(f"{usage}\n\n{fitted_help(command.__doc__ or '')}\n\n{options.strip()}")
             raise
         raise ConfigError(_sentence(prog, complaint.getvalue()), f"{prog} --help lists all options") from None
-
-
-def _filling(command: Callable[..., int]) -> Callable[..., Callable[[], int]]:
-    """Returns what has the parameters of `command`, and fills them in."""
-
-    def filled(*values: Any, **options: Any) -> Callable[[], int]:
-        return partial(command, *values, **options)
-
-    hints = typing.get_type_hints(command, include_extras=True)
-    filled.__annotations__ = {name: _as_union(hint) for name, hint in hints.items()}
-    filled.__signature__ = inspect.signature(command)  # type: ignore[attr-defined]
-    return filled
-
-
-def _as_union(hint: Any) -> Any:
-    """Returns `X | None` as Optional[X]: for the former tyro imports a type checker, a tenth of a light command."""
-    if typing.get_origin(hint) is Annotated:
-        return Annotated[(_as_union(hint.__origin__), *hint.__metadata__)]
-    return Union[hint.__args__] if isinstance(hint, types.UnionType) else hint  # noqa: UP007
 
 
 def as_options(message: str, command: Callable[..., int]) -> str:

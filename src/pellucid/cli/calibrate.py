@@ -44,10 +44,11 @@ def calibrate(
 
     from pellucid.data.lines import read_pairs
     from pellucid.errors import ConfigError
-    from pellucid.evaluation.calibration import BINS, CALIBRATION, weights_of
+    from pellucid.evaluation.calibration import BINS, weights_of
     from pellucid.files.writing import refusals_in_words, writable
     from pellucid.tasks.calibrating import calibrate as fit
     from pellucid.tasks.translator import Translator
+    from pellucid.weights.folder import CALIBRATION
 
     if tgt is not None and ref is not None:
         raise ConfigError("`--ref` is the same as `--tgt`, and both are given", "leave one out")

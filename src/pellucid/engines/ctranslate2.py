@@ -22,13 +22,12 @@ from pellucid.decoding.hypothesis import Hypothesis
 from pellucid.decoding.ids import check_ids, suppressed_ids, whole_source
 from pellucid.engines.kept import MODEL, WITH_TORCH, kept_conversion
 from pellucid.errors import CheckpointError, ConfigError, argument, did_you_mean, install, shown
-from pellucid.evaluation.calibration import calibration_in
 from pellucid.tasks.languages import speaking
 from pellucid.tasks.task import check_for, model_folder
 from pellucid.tasks.translator import Translator
 from pellucid.text.tokenizers import GivenTokenizers, Tokenizers
 from pellucid.text.training_text import TrainingText
-from pellucid.weights.folder import Description, is_foreign, read_config, read_description
+from pellucid.weights.folder import CALIBRATION, Description, is_foreign, read_config, read_description
 
 if TYPE_CHECKING:
     import hashlib
@@ -80,7 +79,10 @@ def open_translator(
         described, kept / MODEL, device=kind, device_index=number, compute_type=name,
         inter_threads=cores if kind == "cpu" else 1, intra_threads=1,
     )  # fmt: skip
-    found.calibration = calibration_in(place)
+    if (place / CALIBRATION).exists():
+        from pellucid.evaluation.calibration import calibration_in  # it brings numpy
+
+        found.calibration = calibration_in(place)
     found.decode = speaking(
         found.decode, found.config, found.tokenizers, found.languages, source_language, target_language
     )

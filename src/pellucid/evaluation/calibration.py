@@ -13,12 +13,10 @@ import numpy.typing as npt
 from pellucid.errors import CheckpointError, DataError
 from pellucid.files.reading import NUMBER, TEXT, WHOLE, Kind, check_kinds, list_of, read_settings, sha256_of
 from pellucid.files.writing import write_json
-from pellucid.weights.folder import WEIGHTS
+from pellucid.weights.folder import CALIBRATION, WEIGHTS
 
 Floats = npt.NDArray[np.float64]
 
-CALIBRATION = "calibration.json"
-"""The file's name, beside the weights that it is about."""
 FORMAT = "pellucid-calibration/1"
 FEATURES = ("word", "line", "before", "behind")
 """The numbers that a word's probability is computed of: the log-odds of the product of its pieces' probabilities, the

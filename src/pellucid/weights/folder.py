@@ -30,6 +30,8 @@ if TYPE_CHECKING:  # what only describes a model is read without PyTorch, which 
 
 DESCRIPTION = "pellucid.json"
 CONFIG = "config.json"
+CALIBRATION = "calibration.json"
+"""The name of a calibration, beside the weights that it is about."""
 WEIGHTS = "model.safetensors"
 CONVERSION = "conversion.json"
 """The report of a conversion, in the folder that it wrote."""

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pellucid.evaluation.calibration import CALIBRATION
+from pellucid.weights.folder import CALIBRATION
 from tests.toy_task import reversed_letters, write_pairs
 from tests.unit.cli.command_line import CommandLine
 
