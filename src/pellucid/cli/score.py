@@ -81,9 +81,8 @@ def score(
     from pellucid.errors import ConfigError, DataError, shown
     from pellucid.streams.source import PairSource
     from pellucid.streams.streams import Stream, answering, identity, opened
-    from pellucid.tasks.calibrating import confidence_settings
     from pellucid.tasks.task import task_in
-    from pellucid.tasks.translator import Translator
+    from pellucid.tasks.translator import Translator, confidence_settings
 
     model = at_revision(model, revision)
     if tgt is not None and ref is not None:

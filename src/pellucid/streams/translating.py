@@ -44,7 +44,7 @@ class Translating:
 
     def identity(self, translator: "Translator") -> dict[str, Any]:
         """Returns what decides the answers beside the lines, as JSON has it."""
-        from pellucid.tasks.calibrating import confidence_settings
+        from pellucid.tasks.translator import confidence_settings
         from pellucid.text.training_text import TrainingText
 
         settings = {

@@ -2,8 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -85,9 +84,3 @@ def calibrate(translator: Translator, sources: Sequence[str], references: Sequen
         copied=float(np.quantile([copied(*pair)[0] for pair in pairs], 1 - UNUSUAL)),
         numbers_kept=sum(kept) / len(kept) if kept else 1.0,
     )
-
-
-def confidence_settings(translator: Translator, *, asked: bool) -> dict[str, Any]:
-    """Returns what decides the confidences of a stream: an output that was stopped goes on under the same alone."""
-    calibration = translator.calibration
-    return {"confidence": "not calibrated" if calibration is None else asdict(calibration)} if asked else {}

@@ -3,7 +3,7 @@
 import math
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypedDict, Unpack, cast
@@ -771,6 +771,12 @@ class Translator(TextModel["Transformer"]):
             tokens=[token for pieces in chosen for h in pieces for token in target.tokens(h.ids)],
             sentences=parts,
         )
+
+
+def confidence_settings(translator: Translator, *, asked: bool) -> dict[str, Any]:
+    """Returns what decides the confidences of a stream: an output that was stopped goes on under the same alone."""
+    calibration = translator.calibration
+    return {"confidence": "not calibrated" if calibration is None else asdict(calibration)} if asked else {}
 
 
 def _check_unconstrained(options: TranslateOptions, what: str) -> None:
