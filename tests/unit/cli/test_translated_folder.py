@@ -4,6 +4,7 @@ import fcntl
 import gzip
 import json
 import os
+import re
 import signal
 from collections.abc import Sequence
 from pathlib import Path
@@ -257,7 +258,9 @@ def test_a_worker_that_dies_is_replaced(pellucid: CommandLine, finished_run: Pat
         assert "error: worker " in done.stderr
         assert len([*(texts / "marks").iterdir()]) < 5
         return
-    assert (done.returncode, done.stderr.splitlines()[-1]) == (0, "6 files: 6 translated (200 lines)")
+    # How many lines were left for the others to do depends on when it died.
+    assert re.fullmatch(r"6 files: 6 translated \(\d+ lines\)", done.stderr.splitlines()[-1])
+    assert done.returncode == 0
     (texts / "out").rename(texts / "first")
     pellucid(*command(finished_run, texts))
     assert outputs(texts / "first") == outputs(texts / "out")
