@@ -405,7 +405,7 @@ def test_growth_of_a_corpus(run_script: Run) -> None:
 
 @pytest.mark.slow
 def test_corpus_growth(run_script: Run) -> None:
-    table, _ = run_script("corpus_growth", "--pairs", 1500, "--steps", 1, "--vocabulary", 300)
+    table, _ = run_script("corpus_growth", "--pairs", 1500, "--steps", 2, "--vocabulary", 300)
     (size,) = table["sizes"]
     assert (size["pairs"], size["kills"]) == (1500, 0)
     assert [*size["first"]["phases"]] == ["inspect", "tokenizer", "encode"]
