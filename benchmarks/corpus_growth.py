@@ -20,7 +20,6 @@ import json
 import os
 import re
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
@@ -164,7 +163,7 @@ def interrupted(words: Sequence[str]) -> dict[str, Any]:
     while process.poll() is None and not watch.has_said(PHASES["ready"]):
         time.sleep(0.01)
     time.sleep(1.0)
-    process.send_signal(signal.SIGINT)
+    process.terminate()  # a shell has what it starts in the background ignore SIGINT
     watch.lines()
     process.wait()
     return watch.summary(time.perf_counter())
