@@ -224,8 +224,9 @@ class Watch:
 
     def _listen(self) -> None:
         assert self._process.stderr is not None
-        for line in self._process.stderr:
-            self._lines.append((time.perf_counter(), line.rstrip("\n")))
+        with self._process.stderr as said:
+            for line in said:
+                self._lines.append((time.perf_counter(), line.rstrip("\n")))
 
     def _look(self) -> None:
         while self._process.poll() is None:
