@@ -13,6 +13,8 @@ from tests.properties.test_resume import STOPPED
 from tests.toy_task import SMALL, metrics, write_pairs
 from tests.unit.text.subword_models import CORPUS
 
+pytestmark = pytest.mark.slow  # tests/properties/test_resume.py has one resume for the quick tests
+
 LINES = CORPUS[7:107]
 PAIRS = [(line, " ".join(reversed(line.split()))) for line in LINES]
 SETTINGS = (

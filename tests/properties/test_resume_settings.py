@@ -12,6 +12,8 @@ from pellucid.weights.tensors import load_tensors
 from tests.toy_task import metrics, reversed_letters, small_arguments, write_pairs
 from tests.unit.run.test_run import at_step, interrupt
 
+pytestmark = pytest.mark.slow  # tests/properties/test_resume.py has one resume for the quick tests
+
 PLAIN = ("train.steps=8", "train.validate_every=2", "train.save_every=4")
 WAYS = {
     "moving average": ("train.ema_decay=0.9",),

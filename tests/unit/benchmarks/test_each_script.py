@@ -261,6 +261,7 @@ def test_hostile_strings_are_the_same_for_the_same_seed(script: Callable[[str], 
     assert all(mark in joined for mark in ("\0", "\u2581", "\x1b", "</s>", "<0x41>", "\u200d", "\ufffd"))
 
 
+@pytest.mark.slow
 def test_pictures(
     run_script: Run,
     script: Callable[[str], ModuleType],
@@ -498,6 +499,7 @@ def is_training_table(table: dict[str, Any]) -> bool:
 SMALL_TRAINING = ("--quick", "--windows", 1, "--batches", 1)
 
 
+@pytest.mark.slow
 def test_training_speed(
     run_script: Run, data_dir: Path, script: Callable[[str], ModuleType], monkeypatch: pytest.MonkeyPatch
 ) -> None:

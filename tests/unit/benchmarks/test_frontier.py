@@ -31,6 +31,7 @@ def texts(lines_file: Callable[..., Path]) -> tuple[Path, Path]:
     return lines_file("src", *(src for src, _ in pairs)), lines_file("ref", *(ref for _, ref in pairs))
 
 
+@pytest.mark.slow
 def test_frontier(run_script: Callable[..., Ran], models: list[Path], texts: tuple[Path, Path], tmp_path: Path) -> None:
     src, ref = texts
     picture = tmp_path / "frontier.svg"

@@ -17,6 +17,7 @@ def _in_its_own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_pairs(tmp_path, reversed_letters(60))
 
 
+@pytest.mark.slow
 def test_the_plan_alone(pellucid: CommandLine) -> None:
     outcome = pellucid("train", *TEXTS, "--budget", "1h", "--plan")
     assert (outcome.status, outcome.err) == (0, "")
