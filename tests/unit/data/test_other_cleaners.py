@@ -47,6 +47,7 @@ steps:
 """
 
 
+@pytest.mark.foreign
 def test_opusfilter(tmp_path: Path) -> None:
     said: list[str] = []
     limits, rules = read_opusfilter(configuration(tmp_path, OPUSFILTER), said.append)
@@ -62,6 +63,7 @@ def test_opusfilter(tmp_path: Path) -> None:
     assert any("AlphabetRatioFilter: spaces are not counted" in each for each in said)
 
 
+@pytest.mark.foreign
 def test_opusfilter_is_refused_by_name(tmp_path: Path) -> None:
     path = configuration(
         tmp_path,
@@ -84,6 +86,7 @@ steps:
     )
 
 
+@pytest.mark.foreign
 @pytest.mark.parametrize(
     ("text", "message"),
     [
