@@ -107,8 +107,8 @@ class TrainConfig(Settings):
 
     def __post_init__(self) -> None:
         check_fields(self)
-        if isinstance(self.log_to, str):
-            object.__setattr__(self, "log_to", (self.log_to,) if self.log_to else ())
+        names = [self.log_to] if self.log_to and isinstance(self.log_to, str) else self.log_to
+        object.__setattr__(self, "log_to", tuple(names))
         for name in self.log_to:
             if name not in TRACKERS:
                 raise ConfigError(f"`log_to` ({shown(name)}) must be one or several of {', '.join(TRACKERS)}")
