@@ -83,7 +83,13 @@ class Request:
                         "leave it out",
                     )
         if self.tag:
-            DataConfig(symbols=(self.tag,))  # which says what a symbol may be
+            try:
+                DataConfig(symbols=(self.tag,))
+            except ConfigError as error:
+                raise ConfigError(
+                    f"{argument('tag', shown(self.tag))} is no symbol: one is a word without a space in it",
+                    "write it as in <bt>",
+                ) from error
 
     @property
     def label(self) -> str:
@@ -249,7 +255,8 @@ def _select(
 
     def judged() -> Iterator[tuple[str, list[Candidate]]]:
         for line, candidates in zip(read_side(folder / MONO), read_translations(file), strict=True):
-            seen_flags.update(flag for each in candidates for flag in {*each.flags} & {*guards})
+            others = [each for each in candidates if request.selection.keep_copies or each.text.strip() != line.strip()]
+            seen_flags.update(flag for flag in guards for each in others if flag in each.flags)
             yield line, candidates if line else []  # of what is left out nothing is judged
 
     try:
