@@ -25,7 +25,7 @@ class Noise(Settings):
     blank_words: float = 0.0
     """The probability with which a word that is left becomes `BLANK`."""
     swap_words: int = 0
-    """How many places a word may end away from its own."""
+    """The most places that a word may end away from its own."""
 
     def __post_init__(self) -> None:
         check_fields(self)

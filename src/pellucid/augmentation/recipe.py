@@ -164,7 +164,7 @@ class Suggestion:
     recipe: Recipe | None
     """All of it; None where no real pair is known."""
     fragment: str
-    """What of it concerns the texts, as TOML, with the reason for it."""
+    """The part of it that concerns the texts, as TOML, with the reason for it."""
 
 
 def suggest(augmented: Augmented, request: Request, parallel: Parallel) -> Suggestion:

@@ -1,6 +1,6 @@
 """`pellucid augment`."""
 
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
 
@@ -14,6 +14,7 @@ from pellucid.cli.options import (
     LengthPenalty,
     Members,
     Model,
+    Settings,
     SourceLanguage,
     TargetLanguage,
     Threads,
@@ -22,6 +23,13 @@ from pellucid.cli.options import (
     prepare_process,
 )
 from pellucid.cli.texts import DataDir
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pellucid.augmentation.corpus import Request
+    from pellucid.augmentation.recipe import Parallel
+    from pellucid.augmentation.rounds import Rounds
 
 Texts = Annotated[
     tuple[str, ...],
@@ -101,6 +109,20 @@ def augment(
         tyro.conf.arg(metavar="WORD", help="leave out what is flagged so: loop, copy, numbers, length, mismatch"),
         Choices(_guards),
     ] = ("loop", "copy"),
+    rounds: Annotated[
+        int | None,
+        optional(
+            "N", "train on the pairs, too, and go on with the models that come of it, N times at most", "pairs alone"
+        ),
+    ] = None,
+    other_input: Annotated[
+        str,
+        optional(
+            "FILE", "with --rounds: text of the other language, by whose pairs MODEL's successor is trained", "none"
+        ),
+    ] = "",
+    budget: Annotated[str, optional("TIME", "with --rounds: how long all of it may take, as in 2h", "none")] = "",
+    set: Settings = (),
     batch_tokens: Annotated[int | None, optional("N", "tokens that the model translates at a time")] = None,
     on_bad_utf8: Annotated[
         str,
@@ -125,6 +147,7 @@ def augment(
     example: pellucid augment run-en-de --input more.en --noise --copies --out more
     example: pellucid augment run-de-en --direction forward --input more.de --out more
     example: pellucid train more/recipe.toml --out run-2
+    example: pellucid augment run-en-de --input more.en --other-input more.de --rounds 3 --budget 2h --out rounds
     """
     import sys
     from pathlib import Path
@@ -132,6 +155,7 @@ def augment(
     from pellucid.augmentation.corpus import Request, augment
     from pellucid.augmentation.noise import Noise
     from pellucid.augmentation.recipe import open_parallel, suggest
+    from pellucid.augmentation.rounds import Rounds
     from pellucid.cli.ranks import check_alone
     from pellucid.config import SamplingConfig
     from pellucid.distillation.selection import Selection
@@ -171,11 +195,19 @@ def augment(
         noise=Noise(**usual | _given(drop_words=drop_words, blank_words=blank_words, swap_words=swap_words)),
         tag=tag, copies=copies, seed=seed, on_bad_utf8=on_bad_utf8,  # type: ignore[arg-type]
     )  # fmt: skip
+    for name, value in {"other-input": other_input, "budget": budget, "set": " ".join(set)}.items():
+        if value and rounds is None:
+            raise ConfigError(f"`--{name} {value}` means nothing without --rounds", "add --rounds, which trains, too")
     prepare_process(threads)
     parallel = open_parallel(
         model, direction, recipe, data_dir=data_dir or None, say=say, src=src, tgt=tgt, valid_src=valid_src,
         valid_tgt=valid_tgt,
     )  # fmt: skip
+    if rounds is not None:
+        return _go_through(
+            Path(out), request, Rounds(rounds=rounds, other_input=other_input, budget=budget, overrides=set), parallel,
+            fresh=fresh, device=device, dtype=dtype, say=say,
+        )  # fmt: skip
     augmented = augment(
         Path(out), request, held_out=parallel.held_out(direction), fresh=fresh,
         device=device, dtype=dtype, say=say,
@@ -186,6 +218,19 @@ def augment(
         say("note: no real pairs are known: add them to [data], or name them by --src and --tgt")
     else:
         say(f"train on both: pellucid train {Path(out) / 'recipe.toml'} --out RUN")
+    return 0
+
+
+def _go_through(folder: "Path", request: "Request", rounds: "Rounds", parallel: "Parallel", **how: Any) -> int:
+    """Goes through rounds, and prints a line for each: synthetic pairs, BLEU of the text to validate on, the run."""
+    from pellucid.augmentation.rounds import run_rounds
+
+    found = run_rounds(folder, request, rounds, parallel, **how)
+    print("round\tpairs\tvalid_bleu\trun")
+    for number, each in enumerate(found, start=1):
+        print(f"{number}\t{each.pairs}\t{each.bleu:.2f}\t{each.run}")
+    best = max(found, key=lambda each: each.bleu)
+    how["say"](f"the best model is in {best.run}")
     return 0
 
 

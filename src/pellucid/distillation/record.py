@@ -41,7 +41,7 @@ def difference(stored: Mapping[str, Any], asked: Mapping[str, Any]) -> str:
             for teacher, digest in now.items():
                 if digest and before[teacher] and digest != before[teacher]:
                     return f"was made when `{teacher}` had other weights"
-        elif name in (*TEXTS, "input") and isinstance(before, list):
+        elif name in (*TEXTS, "input", "other_input") and isinstance(before, list):
             if len(before) != len(now) or any(a and b and a != b for a, b in zip(before, now, strict=True)):
                 return f"was made of another text than this command's `{name}=`"
         elif before != now:

@@ -16,7 +16,7 @@ from typing import Any
 from pellucid.config import SamplingConfig
 from pellucid.config.decode import MOST_SEED
 from pellucid.config.tables import to_table
-from pellucid.errors import ConfigError, DataError
+from pellucid.errors import ConfigError, DataError, argument
 from pellucid.files.reading import sha256_of
 from pellucid.streams.streams import Stream, answering, identity, opened
 from pellucid.tasks.guards import flags_of
@@ -57,7 +57,8 @@ class Drawing:
     def __post_init__(self) -> None:
         if not 1 <= self.draws <= MOST_DRAWS:
             raise ConfigError(
-                f"`draws` ({self.draws}) must be from 1 to {MOST_DRAWS:,}", "1 to 4 are usual; each is a search"
+                f"{argument('draws', self.draws)} must be from 1 to {MOST_DRAWS:,}",
+                "1 to 4 are usual; each is a search",
             )
 
 
@@ -71,7 +72,7 @@ class Candidate:
     length: int
     """Its tokens, end tokens included."""
     flags: tuple[str, ...] = ()
-    """What is odd about it, where that was asked for: the names of its `tasks.guards.Flag`s."""
+    """The names of what is odd about it, `tasks.guards.Flag`s, where that was asked for."""
 
 
 def open_teacher(names: Sequence[str], teaching: Teaching, device: str, dtype: str | None) -> Translator:

@@ -4,6 +4,7 @@ import gzip
 import io
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,7 +19,7 @@ LOOSE = ("--drop-worst", "0", "--length-ratio", "100", "--keep-copies", "--guard
 def _in_its_own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("PELLUCID_DATA", raising=False)
-    lines = [source for source, _ in reversed_letters(30, seed=3)]
+    lines = [source for source, _ in reversed_letters(14, seed=3)]
     Path("mono").write_text("".join(f"{line}\n" for line in lines))
     write_pairs(tmp_path, reversed_letters(60))
     write_pairs(tmp_path, reversed_letters(6, seed=9), "valid")
@@ -75,6 +76,48 @@ def test_draws_are_those_that_translate_draws(pellucid: CommandLine, finished_ru
     assert list(zip(*sides, strict=True)) == [pair for pair in pairs if pair[1] not in left]
 
 
+class Stop(BaseException):
+    """What stops a command, as a signal does."""
+
+
+@pytest.mark.slow
+def test_rounds_stopped_and_gone_on_with(
+    pellucid: CommandLine, finished_run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What comes of it is bit for bit what comes of rounds that nothing stopped."""
+    texts = ["--input", "mono", "--other-input", "mono", "--rounds", "2", "--set", "train.steps=4", *LOOSE]
+    whole = pellucid("augment", finished_run, "--out", "whole", *texts)
+    assert whole.status == 0, whole.err
+    head, first, second = (line.split("\t") for line in whole.out.splitlines())
+    assert head == ["round", "pairs", "valid_bleu", "run"]
+    assert (first[3], second[3]) == ("whole/round-1/run", "whole/round-2/run")
+    assert whole.err.splitlines()[-1].startswith("the best model is in whole/round-")
+    translate, calls = Translator.translate, list[int]()
+
+    def stopping(self: Translator, *given: Any, **options: Any) -> Any:
+        calls.append(1)
+        if len(calls) == stop_at:
+            raise Stop
+        return translate(self, *given, **options)
+
+    monkeypatch.setattr(Translator, "translate", stopping)
+    for stop_at in (1, 4, 0):
+        calls.clear()
+        try:
+            stopped = pellucid("augment", finished_run, "--out", "c", *texts)
+        except Stop:
+            assert stop_at
+    assert stopped.out == whole.out.replace("whole", "c")
+    for name in ("round-1/run", "round-1/other-run", "round-2/run"):
+        weights = [(Path(folder) / name / "model.safetensors").read_bytes() for folder in ("whole", "c")]
+        assert weights[0] == weights[1], name
+    calls.clear()
+    again = pellucid("augment", finished_run, "--out", "c", *texts)
+    assert (again.out, calls) == (stopped.out, [])
+    longer = pellucid("augment", finished_run, "--out", "c", *texts, "--set", "train.seed=2")
+    assert "the rounds in `c` were made with `--set " in longer.err
+
+
 @pytest.mark.parametrize(
     ("options", "error", "hint"),
     [
@@ -83,13 +126,15 @@ def test_draws_are_those_that_translate_draws(pellucid: CommandLine, finished_ru
         (["--input", "none"], "no file `none`", "check the path"),
         (["--draws", "2"], "`--draws` means nothing without --sample", "add --sample"),
         (["--sample", "--beam-size", "2"], "`--beam-size` means nothing with --sample", "leave --beam-size out"),
-        (["--sample", "--draws", "0"], "`draws` (0) must be from 1 to 1,024", "1 to 4 are usual"),
+        (["--sample", "--draws", "0"], "`--draws 0` must be from 1 to 1,024", "1 to 4 are usual"),
         (["--drop-words", "1"], "`--drop-words 1.0` must be at least 0 and below 1", "it is a probability"),
         (["--guards", "lop"], "`--guards lop` is unknown; did you mean `loop`?", "choose of loop, copy"),
         (["--tag", "b t"], "`--tag b t` is no symbol", "write it as in <bt>"),
         (["--direction", "forward", "--noise"], "`noise` is for sources that a model wrote", "leave it out"),
         (["--recipe", "sst2"], 'a translator is to be trained, and the recipe has `task = "classify"`', "name another"),
         (["--out", "mono"], "`mono` is a file, not a folder for them", "name another `--out`"),
+        (["--rounds", "2"], "`--rounds 2` needs text of the other language, too", "name it by `--other-input`"),
+        (["--budget", "5m"], "`--budget 5m` means nothing without --rounds", "add --rounds, which trains, too"),
         (["--n-best", "9"], "`n_best` (9) cannot exceed `beam_size` (2)", "use a beam of at least 9"),
     ],
 )
