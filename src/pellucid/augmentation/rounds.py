@@ -47,8 +47,8 @@ class Rounds:
             raise ConfigError(f"{argument('rounds', self.rounds)} must be at least 1", "2 or 3 are usual")
         if self.rounds > 1 and not self.other_input:
             raise ConfigError(
-                f"{argument('rounds', self.rounds)} needs text of the other language, too: without it the model that writes the "
-                "sources stays as it is, and a second round repeats the first",
+                f"{argument('rounds', self.rounds)} needs text of the other language, too: without it the model that "
+                "writes the sources stays as it is, and a second round repeats the first",
                 "name it by `other_input=`, or have one round",
             )
         pieces = 2 * self.rounds - 1
@@ -180,7 +180,7 @@ def run_rounds(
 
 @dataclass(frozen=True)
 class _Loop:
-    """What all pieces have in common."""
+    """All that the pieces have in common."""
 
     folder: Path
     rounds: Rounds
