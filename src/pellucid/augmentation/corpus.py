@@ -38,6 +38,10 @@ GUARDS = ("loop", "copy", "numbers", "length", "mismatch")
 """The names of flags by which translations may be left out."""
 
 
+class NothingLeftError(DataError):
+    """Is raised where none of a model's translations is kept."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Request:
     """Says what pairs are made of, and how."""
@@ -298,9 +302,9 @@ def _select(
     reasons = ", ".join(f"{count:,} {words[reason]}" for reason, count in left_out.items() if count)
     say(f"translations: {written:,} of {len(found.kept):,} are kept" + (f"; left out: {reasons}" if reasons else ""))
     if not written:
-        raise DataError(
+        raise NothingLeftError(
             f"nothing is left of {len(found.kept):,} translations: {reasons or 'there were none'}",
-            "look at the model's translations, or lower `drop_worst=` and raise `length_ratio=`",
+            f"look at them in `{file}`; `guards=`, `drop_worst=` and `length_ratio=` say what is left out",
         )
     sides = ("the lines", "the model's") if request.direction == "forward" else ("the model's", "the lines")
     places = [f"`{folder / name}` ({what})" for name, what in zip(SIDES, sides, strict=True)]

@@ -100,8 +100,10 @@ def open_parallel(
     if found.task != "translate":
         raise ConfigError(f'a translator is to be trained, and the recipe has `task = "{found.task}"`', "name another")
     given = any(texts.values())
-    if texts.get("src") and not texts.get("valid_src"):  # another text's validation says nothing of this one
-        found = replace(found, data=replace(found.data, valid_src="", valid_tgt=""))
+    if texts.get("src"):  # nothing of another text goes with this one
+        mixes: dict[str, Any] = {"weights": (), "weights_from": (), "temperature": 0.0, "tags": ()}
+        alone = replace(found.data, tgt="", valid_src="", valid_tgt="", **({} if recipe else mixes))
+        found = replace(found, data=alone)
     data = with_texts(found.data, **texts)
     if on_bad_utf8 is not None:
         data = replace(data, on_bad_utf8=on_bad_utf8)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from pellucid.augmentation.corpus import Request, augment
+from pellucid.augmentation.corpus import NothingLeftError, Request, augment
 from pellucid.augmentation.recipe import Parallel, mirrored, suggest
 from pellucid.config import RECIPE, Recipe
 from pellucid.data.lines import existing
@@ -120,7 +120,8 @@ def run_rounds(
 ) -> list[Round]:
     """Returns the rounds that were gone through, made first where they are not there; what was begun is gone on with.
 
-    The last one is no better than the one before it, unless there were as many as were asked for or the time was up.
+    The last one is no better than the one before it, unless there were as many as were asked for, the time was up, or a
+    model wrote nothing that is kept.
 
     Raises ConfigError for requests that cannot be gone through in rounds, and where the time is up before the first
     training; what `augment` and Run raise.
@@ -150,7 +151,13 @@ def run_rounds(
     found: list[Round] = []
     for number in range(1, rounds.rounds + 1):
         left = 2 * (rounds.rounds - number) + 1
-        gone = loop.through(f"round-{number}/run", f"round-{number}/pairs", request, ahead, left)
+        try:
+            gone = loop.through(f"round-{number}/run", f"round-{number}/pairs", request, ahead, left)
+        except NothingLeftError as error:
+            if not found:
+                raise
+            say(f"round {number} has nothing to learn: {error}")
+            break
         if gone is None:
             break
         found.append(gone)
@@ -165,7 +172,11 @@ def run_rounds(
         request = replace(request, teaching=own)
         back = replace(request, models=(str(gone.run),), input=rounds.other_input)
         behind = Parallel(mirrored(ahead.recipe))
-        other = loop.through(f"round-{number}/other-run", f"round-{number}/other-pairs", back, behind, left - 1)
+        try:
+            other = loop.through(f"round-{number}/other-run", f"round-{number}/other-pairs", back, behind, left - 1)
+        except NothingLeftError as error:
+            say(f"no further round: {gone.run} translates too badly yet: {error}")
+            break
         if other is None:
             break
         request = replace(request, models=(str(other.run),))

@@ -102,6 +102,10 @@ def test_texts_that_are_given(finished_run: Path) -> None:
     assert found.recipe.model.d_model == 16, "all else is as the run has it"
     assert found.held_out("back") == {*Path("valid.tgt").read_text().splitlines()}
     assert open_parallel("elsewhere", "back").is_known is False
+    with pytest.raises(ConfigError, match=r"`data\.tgt` is not given"):
+        open_parallel(str(finished_run), "back", src=("train.src",))
+    with pytest.raises(ConfigError, match=r"`data\.valid_tgt` is not given"):
+        open_parallel(str(finished_run), "back", **named | {"valid_tgt": ""}).held_out("back")
     with pytest.raises(DataError, match="no file `none`"):
         open_parallel(str(finished_run), "back", src=("none",), tgt=("train.tgt",))
     with pytest.raises(ConfigError, match='the recipe has `task = "classify"`'):

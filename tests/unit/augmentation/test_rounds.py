@@ -8,13 +8,15 @@ from typing import Any
 import pytest
 
 from pellucid.augmentation import rounds as module
-from pellucid.augmentation.corpus import Augmented, Request
+from pellucid.augmentation.corpus import Augmented, NothingLeftError, Request
 from pellucid.augmentation.recipe import Parallel
 from pellucid.augmentation.rounds import Round, Rounds, run_rounds
 from pellucid.config import DataConfig, Recipe
 from pellucid.errors import ConfigError
 from tests.toy_task import reversed_letters, write_pairs
 
+NOTHING = -1.0
+"""Stands for a model whose translations are all left out."""
 TEXTS = {"src": "train.src", "tgt": "train.tgt", "valid_src": "valid.src", "valid_tgt": "valid.tgt"}
 REAL = Parallel(Recipe(data=DataConfig(**TEXTS)))  # type: ignore[arg-type]
 
@@ -34,6 +36,8 @@ def through(monkeypatch: pytest.MonkeyPatch, *scores: float | None) -> list[tupl
     def piece(loop: Any, name: str, _: str, request: Request, parallel: Parallel, more: int) -> Round | None:
         asked.append((name, request.models, request.input, parallel.recipe.data.src, more))
         score = next(left)
+        if score == NOTHING:
+            raise NothingLeftError("nothing is left of 5 translations: 5 empty", "look")
         return None if score is None else Round(10, score, loop.folder / name)
 
     monkeypatch.setattr(module._Loop, "through", piece)
@@ -64,7 +68,15 @@ def test_both_ways_take_turns(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize(
     ("scores", "rounds", "pieces"),
-    [((10, 11, 10), 2, 3), ((10, 11, 9), 2, 3), ((10, None), 1, 2), ((10, 11, None), 1, 3), ((10, 9, 12, 9, 11), 3, 5)],
+    [
+        ((10, NOTHING), 1, 2),
+        ((10, 11, NOTHING), 1, 3),
+        ((10, 11, 10), 2, 3),
+        ((10, 11, 9), 2, 3),
+        ((10, None), 1, 2),
+        ((10, 11, None), 1, 3),
+        ((10, 9, 12, 9, 11), 3, 5),
+    ],
 )
 def test_when_they_end(
     monkeypatch: pytest.MonkeyPatch, scores: tuple[float | None, ...], rounds: int, pieces: int
