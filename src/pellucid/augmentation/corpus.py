@@ -242,7 +242,7 @@ def _make(
         say(f"copies: {copies:,} lines in `{folder / COPIED}`, which are their own sources")
     else:
         (folder / COPIED).unlink(missing_ok=True)
-    record = {
+    record: dict[str, Any] = {
         "format": FORMAT, "request": asked, "files": {"train": SIDES},
         "sha256": [fingerprint(folder / side) for side in SIDES],
         "counts": {**lines, **counts, "copies": copies},

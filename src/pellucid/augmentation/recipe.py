@@ -114,17 +114,15 @@ def open_parallel(
             raise
         say(f"what `{model}` was trained on is not used: {error}")
         data = replace(data, src="", tgt="", valid_src="", valid_tgt="", test_src="", test_tgt="")
-    if not data.src:
+    if not data.src or data.valid_src:
         return Parallel(replace(found, data=data))
-    cut_off = None
-    if not data.valid_src:
-        if data.weights or data.temperature or data.tags:
-            raise ConfigError(
-                "several corpora are mixed, and there is no text to validate on",
-                "name one by `valid_src=` and `valid_tgt=`",
-            )
-        cut_off = open_corpus(data)
-        assert isinstance(cut_off, Corpus)
+    if data.weights or data.temperature or data.tags:
+        raise ConfigError(
+            "several corpora are mixed, and there is no text to validate on",
+            "name one by `valid_src=` and `valid_tgt=`",
+        )
+    cut_off = open_corpus(data)
+    assert isinstance(cut_off, Corpus)
     return Parallel(replace(found, data=data), cut_off)
 
 
@@ -141,13 +139,13 @@ def mirrored(recipe: Recipe) -> Recipe:
             texts.append(text)
             (src,), tgt = _other_way([text])
             sides |= {f"{name}_src": src, f"{name}_tgt": tgt[0] if tgt else ""}
-    sizes = {"vocab_size": data.target_vocab_size or data.vocab_size, "target_vocab_size": data.vocab_size}
-    if data.joint or not data.target_vocab_size:
-        sizes = {}
+    sizes: dict[str, int] = {}
+    if not data.joint and data.target_vocab_size:
+        sizes = {"vocab_size": data.target_vocab_size, "target_vocab_size": data.vocab_size}
     columns: dict[str, Any] = {}
     if any(not text.tgt for text in texts):
         columns = {"tsv_columns": data.tsv_columns[::-1], "jsonl_keys": data.jsonl_keys[::-1]}
-    return replace(recipe, languages=recipe.languages[::-1], data=replace(data, **sides, **sizes, **columns))
+    return replace(recipe, languages=recipe.languages[::-1], data=replace(data, **{**sides, **sizes, **columns}))
 
 
 def _texts(data: DataConfig) -> tuple[ParallelText, ...]:

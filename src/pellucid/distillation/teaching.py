@@ -23,6 +23,9 @@ from pellucid.tasks.guards import flags_of
 from pellucid.tasks.translator import MOST_DRAWS, LongText, Translation, Translator, confidence_settings
 from pellucid.text.training_text import TrainingText
 
+STRETCH = 512
+"""Lines that are translated together, and that a kill may cost: a file is the same, byte for byte, after one."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Teaching:
@@ -121,7 +124,7 @@ def translations(
     stream = Stream(str(text), str(path))
     with warnings.catch_warnings(), opened(stream) as source:
         warnings.simplefilter("ignore", LongText)  # what a teacher cannot do well has a low score
-        with answering(stream, source, command=partial(dict, command), nothing=("", "[]")) as answers:
+        with answering(stream, source, command=partial(dict, command), nothing=("", "[]"), stretch=STRETCH) as answers:
             for place, lines in answers:
                 found = _found(translator, lines, place, drawing)
                 tables = ([_candidate(translator, line, each, flagged) for each in of_line]

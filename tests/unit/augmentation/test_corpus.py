@@ -12,10 +12,11 @@ import pytest
 from pellucid.augmentation.corpus import Request, augment
 from pellucid.augmentation.noise import Noise
 from pellucid.config import SamplingConfig
+from pellucid.distillation import teaching
 from pellucid.distillation.selection import Selection
 from pellucid.distillation.teaching import Drawing, Teaching
 from pellucid.errors import ConfigError, DataError
-from pellucid.streams import partial_output, streams
+from pellucid.streams import partial_output
 from pellucid.tasks.translator import Translation, Translator
 from tests.toy_task import reversed_letters
 
@@ -131,15 +132,14 @@ class Stop(BaseException):
 
 
 def test_stopped_and_gone_on_with(finished_run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(streams, "FIRST_STRETCH", 3)
-    monkeypatch.setattr(streams, "STRETCH", 5)
+    monkeypatch.setattr(teaching, "STRETCH", 5)
     monkeypatch.setattr(partial_output, "SECONDS_BETWEEN_RECORDS", 0.0)
     request = request_of(finished_run, drawing=TWO_DRAWS, noise=Noise(swap_words=2), guards=("loop",))
     make("whole", request)
     answer, places = Translator.answer, list[int]()
 
     def stopping(self: Translator, lines: Any, place: int, **options: Any) -> Any:
-        if place >= 8:
+        if place >= 10:
             raise Stop
         places.append(place)
         return answer(self, lines, place, **options)
@@ -154,7 +154,8 @@ def test_stopped_and_gone_on_with(finished_run: Path, monkeypatch: pytest.Monkey
     )
     done = len(places)
     make("c", request)
-    assert min(places[done:]) == 8, "what was there is not drawn again"
+    assert min(places[done:]) == 10, "what was there is not drawn again"
+    assert {place % 5 for place in places} == {0}, "what is drawn together is the same, stopped or not"
     contents = [{p.name: p.read_bytes() for p in Path(folder).iterdir()} for folder in ("whole", "c")]
     assert contents[0] == contents[1]
 
