@@ -24,6 +24,9 @@ class TrainConfig(Settings):
     recompute: bool = False
     """Keep only what goes into each layer for the backward pass, and compute the rest there once more: a third more
     arithmetic for a part of the memory, and the same gradients."""
+    shard: bool = False
+    """Deal weights, gradients and the optimizer's moments out among the processes that train together (FSDP2), for what
+    does not fit on one of them; nothing changes where there is one."""
     learning_rate: float | None = None
     """The highest learning rate; None: the paper's (d_model * warmup_steps)^-0.5."""
     warmup_steps: int = 4000

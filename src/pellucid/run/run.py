@@ -782,7 +782,8 @@ class Run:
             publish=partial(self._publish, folder),
             published=lambda: sha256_of(weights) if weights.is_file() else None,
             loss=self._loss,
-            optimizer=self.optimizer,
+            # That of sharded weights is made of what is left of them on this rank.
+            optimizer=None if train.shard and self._optimizer is None else self.optimizer,
             schedule=self._schedule,
             hooks=self.hooks,
             text_of=self._text_of,
