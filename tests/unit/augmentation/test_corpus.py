@@ -20,7 +20,7 @@ from pellucid.streams import partial_output
 from pellucid.tasks.translator import Translation, Translator
 from tests.toy_task import reversed_letters
 
-LINES = [*dict.fromkeys(source for source, _ in reversed_letters(30, seed=3))][:16]
+LINES = [*dict.fromkeys(source for source, _ in reversed_letters(30, seed=3))][:12]
 ALL = Selection(drop_worst=0.0, length_ratio=1000.0, keep_copies=True)
 TWO_DRAWS = Drawing(sampling=SamplingConfig(seed=7), draws=2)
 
@@ -59,7 +59,7 @@ def test_the_lines_become_targets(finished_run: Path, translator: Translator) ->
     assert make("c", request_of(finished_run)) == expected([translator.translate(LINES)])
     assert make("d", request_of(finished_run, tag="")) == expected([translator.translate(LINES)], "")
     counts = json.loads(Path("c/augmented.json").read_text())["counts"]
-    assert (counts["lines"], counts["pairs"] + counts["left_out_empty"]) == (16, 16)
+    assert (counts["lines"], counts["pairs"] + counts["left_out_empty"]) == (12, 12)
 
 
 def test_the_lines_become_sources(finished_run: Path, translator: Translator) -> None:
