@@ -180,9 +180,12 @@ def suggest(augmented: Augmented, request: Request, parallel: Parallel) -> Sugge
     if augmented.counts["copies"]:
         added.append((str(folder / COPIED), str(folder / COPIED)))
     synthetic = augmented.counts["pairs"] + augmented.counts["copies"]
-    what = f"{synthetic:,} pairs that a model wrote" + (f", which {request.label} marks" if request.label else "")
+    what = f"{augmented.counts['pairs']:,} pairs that a model wrote"
+    what += f", which {request.label} marks" if request.label else ""
+    what += f", and {augmented.counts['copies']:,} copied lines" if augmented.counts["copies"] else ""
     if not parallel.is_known:
-        data = DataConfig(src=added[0][0], tgt=added[0][1], symbols=tuple(symbols))
+        sources, targets = (tuple(pair[side] for pair in added) for side in (0, 1))
+        data = DataConfig(src=sources, tgt=targets, symbols=tuple(symbols))
         text = f"# {what}; put the text that people made before them, and a text to validate on.\n"
         return Suggestion(None, text + _fragment(data))
     data, real = parallel.write(folder)

@@ -73,6 +73,9 @@ def test_what_is_said() -> None:
     assert "# words keeps no symbols: <bt> will be cut as any other word is.\n" in words.fragment
     assert words.recipe is not None
     assert words.recipe.data.symbols == ()
+    assert (
+        "40 pairs that a model wrote, which <bt> marks, and 10 copied lines: " in suggested(parallel(), 40, 10).fragment
+    )
     alone = suggested(Parallel(Recipe()), 40)
     assert (alone.recipe, "put the text that people made before them" in alone.fragment) == (None, True)
 
