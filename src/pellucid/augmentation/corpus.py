@@ -15,7 +15,8 @@ from typing import Any, Literal
 import numpy as np
 
 from pellucid.augmentation.noise import Noise
-from pellucid.config.data import DataConfig, OnBadUtf8
+from pellucid.config import DataConfig, SamplingConfig
+from pellucid.config.data import OnBadUtf8
 from pellucid.data.lines import fingerprint, origin, read_mended_lines
 from pellucid.distillation.record import difference, digest_of, is_whole, read_record
 from pellucid.distillation.selection import REASONS, Reason, Selection, judge
@@ -73,6 +74,8 @@ class Request:
             raise ConfigError(
                 "`input=` is not given", "name the text of one language, a line each; `-` is standard input"
             )
+        DataConfig(on_bad_utf8=self.on_bad_utf8)  # these two say what is allowed
+        SamplingConfig(seed=self.seed)
         for flag in self.guards:
             if flag not in GUARDS:
                 raise ConfigError(

