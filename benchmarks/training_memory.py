@@ -41,7 +41,18 @@ def main(argv: Sequence[str] | None = None) -> int:
         folder = Path(name)
         src, tgt = write_parallel(split_dates(3000, seed=1, held_out=50)[0], folder, "train")
         settings = [part for key, value in SETTINGS.items() for part in ("--set", f"{key}={value}")]
-        words = ["train", "--src", src, "--tgt", tgt, "--out", str(folder / "run"), "--device", "cpu", *settings]
+        words = [
+            "train",
+            "--src",
+            str(src),
+            "--tgt",
+            str(tgt),
+            "--out",
+            str(folder / "run"),
+            "--device",
+            "cpu",
+            *settings,
+        ]
         log = folder / "log"
         with log.open("wb") as file:
             process = subprocess.Popen(

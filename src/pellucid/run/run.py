@@ -698,7 +698,9 @@ class Run:
         self._resuming, self._fresh, self._request = True, False, None
         ranks.wait()
         origin = folder.origin
-        log = RunLog(folder.path, recipe.train.steps, self._quiet) if ranks.is_first else SilentLog(folder.path)
+        log: RunLog = SilentLog(folder.path)
+        if ranks.is_first:
+            log = RunLog(folder.path, recipe.train.steps, self._quiet, recipe.train.log_to)
         try:
             prepared = partial(
                 prepare, self._corpus, self._tokenizers, folder.path / "data", log.say, folder.has_trained,
