@@ -11,6 +11,7 @@ from functools import partial
 import torch
 
 from pellucid.config import DecodeConfig, SamplingConfig
+from pellucid.decoding.banks import ChoiceByBanks
 from pellucid.decoding.batches import batches_by_length, pad
 from pellucid.decoding.beam import Search, beam_search, greedy_search
 from pellucid.decoding.constraints import Constraints
@@ -56,7 +57,16 @@ def search(
     run = by or (greedy_search if config.beam_size == 1 else beam_search)
     numbers = range(len(texts)) if places is None else places
     inputs, shapes, padded = _inputs(model, texts, config)
-    batches = list(batches_by_length(shapes, config.batch_tokens // config.beam_size, padded))
+    free, asked = range(len(texts)), list[int]()
+    if constraints and any(constraints.terms):
+        _check_terms(config, by)
+        asked = [place for place, terms in enumerate(constraints.terms) if terms]
+        free = [place for place, terms in enumerate(constraints.terms) if not terms]
+    batches = [
+        [places_of[i] for i in batch]
+        for places_of in (free, asked)  # apart, so that what is free is searched as it always is
+        for batch in batches_by_length([shapes[i] for i in places_of], config.batch_tokens // config.beam_size, padded)
+    ]
     device = next(model.parameters()).device
     found: dict[int, Found] = {}
     with torch.inference_mode():
@@ -65,13 +75,28 @@ def search(
             of_batch = model.of([texts[i] for i in batch], device) if isinstance(model, Ensemble) else model
             demanded = constraints.of(batch) if constraints else None
             steps = Steps(of_batch, given, config, [numbers[place] for place in batch], watch, demanded)
-            results = run(steps, config)
+            if demanded and any(demanded.terms):
+                choose = ChoiceByBanks(demanded.terms, demanded.continues)
+                results = beam_search(steps, config, choose=choose)
+            else:
+                results = run(steps, config)
             if by is not None:
                 _check_found(results, len(batch))
             found.update(zip(batch, results, strict=True))
             if len(batch) > 1:
                 batches += [[place] for place in batch if found[place].margin < NEAR_TIE]
     return [found[place].hypotheses for place in range(len(texts))]
+
+
+def _check_terms(config: DecodeConfig, by: Search | None) -> None:
+    """Raises DecodingError where a search cannot heed terms."""
+    if by is not None:
+        raise DecodingError("a search of your own does not know of terms", "leave `search=` or the terms out")
+    if config.beam_size == 1:
+        raise DecodingError(
+            "terms need a beam, and `beam_size` is 1: a greedy search would write them first of all",
+            "give a `beam_size` of 5 or more",
+        )
 
 
 def sample_outputs(
