@@ -43,6 +43,12 @@ def translate(
     beam_size: BeamSize = None,
     n_best: Annotated[int | None, optional("N", "translations a line; more than one need --json")] = None,
     length_penalty: LengthPenalty = None,
+    diverse_groups: Annotated[
+        int | None, optional("N", "with --n-best: part the beam into N groups that avoid each other's words", "one")
+    ] = None,
+    diversity: Annotated[
+        float | None, optional("X", "with --diverse-groups: nats that a word of an earlier group costs", "0.5")
+    ] = None,
     max_length: Annotated[int | None, optional("N", "most tokens of a translation")] = None,
     min_length: Annotated[int | None, optional("N", "fewest tokens of a sentence's translation", "none")] = None,
     no_repeat_ngram: Annotated[
@@ -104,6 +110,7 @@ def translate(
     example: pellucid translate run --ensemble run-2 run-3 < input.de > output.en
     example: pellucid translate run --mbr 32 --epsilon 0.02 < input.de > output.en
     example: pellucid translate run --prefix begun.en < input.de > output.en
+    example: pellucid translate run --beam-size 12 --n-best 4 --diverse-groups 4 --json < input.de
     example: pellucid translate run --terms glossary.tsv < input.de > output.en
     example: pellucid translate run --input-dir german --output-dir english --workers 4
     example: pellucid translate m2m100_418M --src-lang de --tgt-lang fr < input.de > output.fr
@@ -127,6 +134,7 @@ def translate(
         raise ConfigError(f"`--n-best {n_best}` needs --json: plain output has one line a sentence", "add --json")
     constraints = _given(min_length=min_length, no_repeat_ngram=no_repeat_ngram)
     searching = constraints | _given(beam_size=beam_size, n_best=n_best, length_penalty=length_penalty)
+    searching |= _given(diverse_groups=diverse_groups, diversity=diversity)
     drawing = _given(temperature=temperature, top_k=top_k, top_p=top_p, epsilon=epsilon, seed=seed)
     drawn = "--sample" if mbr is None else "--mbr"  # which draws, too
     sample = sample or mbr is not None

@@ -17,8 +17,9 @@ def read_terms(path: str | Path) -> list[tuple[str, str]]:
             continue
         sides = [side.strip() for side in line.split("\t")]
         if len(sides) != 2 or not all(sides):
+            count = "1 field" if len(sides) == 1 else f"{len(sides)} fields"
             raise DataError(
-                f"{origin(path)}, line {number:,}: {shown(line)} has {len(sides)} {'field' if len(sides) == 1 else 'fields'}"
+                f"{origin(path)}, line {number:,}: {shown(line)} has {count}"
                 f"{'' if all(sides) else ', one of them empty'}",
                 "write a source term, a tab and its translation",
             )

@@ -79,16 +79,12 @@ class ChoiceByBanks:
         What is no part of a term is alike to the automaton, so of a hypothesis the best of it are enough.
         """
         eos, found = steps.eos_id, []
-        states = [
-            self._states.setdefault(output, [TermAutomaton.start] * width) for output in steps.rows
-        ]
+        states = [self._states.setdefault(output, [TermAutomaton.start] * width) for output in steps.rows]
         alive = (totals[:, :, eos] > -torch.inf) | (totals > -torch.inf).any(dim=2)  # (B, W)
         places: list[tuple[int, int]] = [(row, place) for row, place in alive.nonzero().tolist()]
         named = [self._automata[steps.rows[row]].named(states[row][place]) for row, place in places]
         at = [
-            (row, place, token)
-            for (row, place), tokens in zip(places, named, strict=True)
-            for token in (*tokens, eos)
+            (row, place, token) for (row, place), tokens in zip(places, named, strict=True) for token in (*tokens, eos)
         ]
         index = tuple(send(torch.tensor(column, dtype=torch.long), totals.device) for column in zip(*at, strict=True))
         values = iter(totals[index].tolist() if at else [])

@@ -1,7 +1,8 @@
 """The constraints of outputs: they begin with given tokens, have a least length, repeat nothing, hold given terms.
 
-But for terms, by which a search chooses (`decoding/banks.py`), a constraint takes continuations away (minus infinity) and leaves the probabilities of the others as they are, so a
-score stays the model's own. It looks at one output alone, so batches change nothing.
+A constraint takes continuations away (minus infinity) and leaves the probabilities of the others as they are, so a
+score stays the model's own; by terms a search chooses besides (`decoding/banks.py`). It looks at one output alone, so
+batches change nothing.
 """
 
 from collections.abc import Sequence

@@ -15,6 +15,7 @@ from pellucid.decoding.banks import ChoiceByBanks
 from pellucid.decoding.batches import batches_by_length, pad
 from pellucid.decoding.beam import Search, beam_search, greedy_search
 from pellucid.decoding.constraints import Constraints
+from pellucid.decoding.diverse import DiverseSearch
 from pellucid.decoding.ensemble import Ensemble
 from pellucid.decoding.hypothesis import Found, Hypothesis, Watcher
 from pellucid.decoding.ids import check_ids, whole_source
@@ -71,10 +72,11 @@ def search(
     found: dict[int, Found] = {}
     with torch.inference_mode():
         for batch in batches:  # which grows
-            given = pad([inputs[place] for place in batch], model.config.pad_id or 0).to(device)
-            of_batch = model.of([texts[i] for i in batch], device) if isinstance(model, Ensemble) else model
-            demanded = constraints.of(batch) if constraints else None
-            steps = Steps(of_batch, given, config, [numbers[place] for place in batch], watch, demanded)
+            rows = [place for place in batch for _ in range(by.groups)] if isinstance(by, DiverseSearch) else batch
+            given = pad([inputs[place] for place in rows], model.config.pad_id or 0).to(device)
+            of_batch = model.of([texts[i] for i in rows], device) if isinstance(model, Ensemble) else model
+            demanded = constraints.of(rows) if constraints else None
+            steps = Steps(of_batch, given, config, [numbers[place] for place in rows], watch, demanded)
             if demanded and any(demanded.terms):
                 choose = ChoiceByBanks(demanded.terms, demanded.continues)
                 results = beam_search(steps, config, choose=choose)
@@ -91,11 +93,12 @@ def search(
 def _check_terms(config: DecodeConfig, by: Search | None) -> None:
     """Raises DecodingError where a search cannot heed terms."""
     if by is not None:
-        raise DecodingError("a search of your own does not know of terms", "leave `search=` or the terms out")
+        own = "a diverse search" if isinstance(by, DiverseSearch) else "a search of your own"
+        raise DecodingError(f"{own} does not know of terms", "leave the one or the other out")
     if config.beam_size == 1:
         raise DecodingError(
             "terms need a beam, and `beam_size` is 1: a greedy search would write them first of all",
-            "give a `beam_size` of 5 or more",
+            "give `beam_size=5` or more",
         )
 
 

@@ -140,7 +140,11 @@ class TermAutomaton:
         if state not in self._needs:
             lacking = self._all & ~(state.met | state.pending)
             gain = max(
-                (self._least[number] - left for number, left in self._ahead[state.node].items() if lacking >> number & 1),
+                (
+                    self._least[number] - left
+                    for number, left in self._ahead[state.node].items()
+                    if lacking >> number & 1
+                ),
                 default=0,
             )
             total = sum(least for number, least in enumerate(self._least) if lacking >> number & 1)

@@ -67,6 +67,8 @@ class TranslateOptions(TypedDict, total=False):
     prefixes: Sequence[str] | None
     terms: "Terms | None"
     line_terms: Sequence[Sequence[str]] | None
+    diverse_groups: int | None
+    diversity: float | None
 
 
 class LongText(UserWarning):
@@ -310,6 +312,8 @@ class Translator(TextModel["Transformer"]):
         prefixes: Sequence[str] | None = None,
         terms: "Terms | None" = None,
         line_terms: Sequence[Sequence[str]] | None = None,
+        diverse_groups: int | None = None,
+        diversity: float | None = None,
     ) -> list[Translation]:
         """Returns the best translation of each line; an empty line gives an empty one.
 
@@ -339,6 +343,10 @@ class Translator(TextModel["Transformer"]):
                 translation holds the other. A source term in small letters is found however it is written, one with a
                 capital only so; the longest first. Of several translations of one source term any will do.
             line_terms: what the translation of each line must hold, a list for each line.
+            diverse_groups: parts the beam into so many groups that avoid each other's words; with `n_best` each gives
+                its share.
+            diversity: how many nats a word counts less for each earlier group's hypothesis that writes it at the same
+                place; 0.5 where nothing else is said.
 
         Warns with LongText of sentences that are longer than what the model was trained on.
 
@@ -356,7 +364,10 @@ class Translator(TextModel["Transformer"]):
         constraints = self._constraints(lines, config, min_length, no_repeat_ngram, prefixes)
         if terms is not None or line_terms is not None:
             constraints = self._with_terms(constraints, lines, config, terms, line_terms)
-        found = iter(self._searched(pieces, config, search, constraints))
+        by = search
+        if diverse_groups is not None or diversity is not None:
+            by = self._diverse(config, search, diverse_groups, diversity)
+        found = iter(self._searched(pieces, config, by, constraints))
         penalty = config.length_penalty if search is None else None
         best = [self._translation(line, [[next(found) for _ in s.pieces] for s in line], penalty) for line in lines]
         return self._with_confidence(sources, best, config) if confidence else best
@@ -436,6 +447,20 @@ class Translator(TextModel["Transformer"]):
                     )
                 found.append(of_piece)
         return replace(constraints or Constraints(), terms=tuple(found), continues=tokens_that_continue(target))
+
+    def _diverse(
+        self, config: DecodeConfig, search: "Search | None", groups: int | None, strength: float | None
+    ) -> "Search":
+        """Returns the search by groups. Raises ConfigError for what cannot be."""
+        from pellucid.decoding.diverse import STRENGTH, DiverseSearch
+
+        if search is not None:
+            raise ConfigError("`search=` is a search of its own, and has no `diverse_groups=`", "leave one of them out")
+        if groups is None:
+            raise ConfigError("`diversity=` means nothing without `diverse_groups=`", "say how many groups there are")
+        found = DiverseSearch(groups, STRENGTH if strength is None else strength)
+        found.check(config)
+        return found
 
     def _limit(self, piece: list[int], config: DecodeConfig) -> int:
         """Returns the most tokens of the translation of a piece."""
@@ -839,8 +864,8 @@ def confidence_settings(translator: Translator, *, asked: bool) -> dict[str, Any
 
 
 def _check_unconstrained(options: TranslateOptions, what: str) -> None:
-    """Raises ConfigError for an option that constrains a search, where there is no such search."""
-    for name in ("min_length", "no_repeat_ngram", "prefixes", "terms", "line_terms"):
+    """Raises ConfigError for an option that constrains or parts a search, where there is no such search."""
+    for name in ("min_length", "no_repeat_ngram", "prefixes", "terms", "line_terms", "diverse_groups", "diversity"):
         if options.pop(name, None) is not None:  # type: ignore[misc]
             raise ConfigError(f"`{name}=` is of `translate` alone, and means nothing to {what}", "leave it out")
 

@@ -1,0 +1,119 @@
+"""Diverse beam search (Vijayakumar et al., AAAI 2018): groups of hypotheses, each of which avoids what others write.
+
+The beam of an output is parted into G groups, and each group is a beam search of its own. At each step they choose one
+after the other: a token that k hypotheses of earlier groups have chosen at this step counts `strength` * k nats less in
+the choice. Scores stay the model's own, and so does what a group is done by; once done it writes nothing more.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import islice, pairwise
+
+import torch
+from torch import Tensor
+
+from pellucid.config import DecodeConfig
+from pellucid.decoding.beam import Choice, beam_search, choose_continuations
+from pellucid.decoding.hypothesis import Found, Hypothesis, Watcher
+from pellucid.decoding.steps import Steps
+from pellucid.errors import ConfigError, shown
+
+STRENGTH = 0.5
+"""The diversity where nothing else is said, in nats."""
+
+
+class DiverseChoice:
+    """Chooses how the groups go on: called as `choose_continuations` is, with G outputs in a row for each output."""
+
+    def __init__(self, groups: int, strength: float) -> None:
+        self.groups = groups
+        self.strength = strength
+
+    def __call__(self, log_probs: Tensor, scores: Tensor, steps: Steps, watch: Watcher | None = None) -> Choice:
+        """Returns the choices of all rows: those of the first groups first, since the others depend on them."""
+        rows = [[row for row, output in enumerate(steps.rows) if output % self.groups == g] for g in range(self.groups)]
+        # (outputs, V): the hypotheses of earlier groups that go on with each token
+        written = torch.zeros(1 + max(steps.rows) // self.groups, log_probs.size(2), device=log_probs.device)
+        order, choices = list[int](), list[Choice]()
+        for of_group in rows:
+            if not of_group:
+                continue
+            places = torch.tensor(of_group, device=log_probs.device)
+            outputs = torch.tensor([steps.rows[row] // self.groups for row in of_group], device=log_probs.device)
+            penalty = self.strength * written[outputs]  # (n, V)
+            penalty[:, steps.eos_id] = 0.0
+            choice = choose_continuations(log_probs[places] - penalty[:, None], scores[places], steps)
+            live = choice.scores > -torch.inf  # (n, W)
+            paid = penalty.gather(1, choice.tokens).to(scores.dtype)  # (n, W)
+            choice = replace(choice, scores=choice.scores + paid)
+            written.index_put_(
+                (outputs[:, None].expand_as(choice.tokens), choice.tokens), live.float(), accumulate=True
+            )
+            order += of_group
+            choices.append(choice)
+        back = torch.tensor(order, device=log_probs.device).argsort()
+
+        def whole(name: str) -> Tensor:
+            return torch.cat([getattr(choice, name) for choice in choices])[back]
+
+        return Choice(
+            whole("tokens"), whole("parents"), whole("scores"), whole("ends"), whole("end_parents"),
+            whole("end_scores"), whole("margins"),
+        )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class DiverseSearch:
+    """A search that is called with each output as many times in a row as there are groups; `engine.search` does so."""
+
+    groups: int
+    """The groups that a beam is parted into."""
+    strength: float = STRENGTH
+    """The nats that each earlier hypothesis with the same token costs, in the choice alone."""
+
+    def __post_init__(self) -> None:
+        if isinstance(self.groups, bool) or not isinstance(self.groups, int) or self.groups < 2:
+            raise ConfigError(
+                f"`diverse_groups` ({shown(self.groups)}) must be a whole number from 2 on", "leave it out for one"
+            )
+        strength = self.strength
+        if isinstance(strength, bool) or not isinstance(strength, int | float) or not 0 <= strength < math.inf:
+            raise ConfigError(
+                f"`diversity` ({shown(strength)}) must be a number from 0 on", "0.2 to 0.8 are usual, more is stranger"
+            )
+
+    def check(self, config: DecodeConfig) -> None:
+        """Raises ConfigError where the groups cannot share the beam evenly."""
+        if config.beam_size % self.groups:
+            raise ConfigError(
+                f"`beam_size` ({config.beam_size}) cannot be shared evenly by {self.groups} groups",
+                f"use {self.groups * max(1, round(config.beam_size / self.groups))}",
+            )
+
+    def __call__(self, steps: Steps, config: DecodeConfig) -> list[Found]:
+        """Returns the n best of each output, from all of its groups.
+
+        Each group finds the n / G best of its own, rounded up; of all these the n best by rank are returned, each text
+        once.
+        """
+        self.check(config)
+        size = self.groups
+        of_group = replace(config, beam_size=config.beam_size // size, n_best=-(-config.n_best // size))
+        # Looked at in each step: a group that is done writes nothing more, whatever stands beside its output.
+        found = beam_search(steps, of_group, choose=DiverseChoice(size, self.strength), look_every=1)
+        return [_together(found[start : start + size], config) for start in range(0, len(found), size)]
+
+
+def _together(found: Sequence[Found], config: DecodeConfig) -> Found:
+    each: dict[tuple[int, ...], Hypothesis] = {}
+    for of_group in found:
+        for hypothesis in of_group.hypotheses:
+            each.setdefault(tuple(hypothesis.ids), hypothesis)
+    penalty = config.length_penalty
+    ranked = sorted(each.values(), key=lambda h: (-h.rank(penalty), h.ids))
+    margin = min(one.margin for one in found)
+    for first, second in islice(pairwise(ranked), config.n_best):
+        gap = first.rank(penalty) - second.rank(penalty)
+        margin = min(margin, 2 * gap / (1 / first.length**penalty + 1 / second.length**penalty))
+    return Found(ranked[: config.n_best], margin)
