@@ -64,6 +64,10 @@ def translate(
     line_terms: Annotated[
         str | None, optional("FILE", "what each translation must hold, one line each, with tabs between terms", "none")
     ] = None,
+    rerank: Annotated[
+        str | None,
+        optional("FILE", "choose among the n best as a file of `pellucid rerank` says", "by the score alone"),
+    ] = None,
     batch_tokens: Annotated[int | None, optional("N", "source tokens at a time, beams included")] = None,
     segment: Segment = None,
     json: Annotated[bool, flag("a JSON object a line: score, tokens, probabilities, flags, sentences, ...")] = False,
@@ -112,6 +116,7 @@ def translate(
     example: pellucid translate run --prefix begun.en < input.de > output.en
     example: pellucid translate run --beam-size 12 --n-best 4 --diverse-groups 4 --json < input.de
     example: pellucid translate run --terms glossary.tsv < input.de > output.en
+    example: pellucid translate run --rerank rerank.json < input.de > output.en
     example: pellucid translate run --input-dir german --output-dir english --workers 4
     example: pellucid translate m2m100_418M --src-lang de --tgt-lang fr < input.de > output.fr
     """
@@ -134,7 +139,7 @@ def translate(
         raise ConfigError(f"`--n-best {n_best}` needs --json: plain output has one line a sentence", "add --json")
     constraints = _given(min_length=min_length, no_repeat_ngram=no_repeat_ngram)
     searching = constraints | _given(beam_size=beam_size, n_best=n_best, length_penalty=length_penalty)
-    searching |= _given(diverse_groups=diverse_groups, diversity=diversity)
+    searching |= _given(diverse_groups=diverse_groups, diversity=diversity, rerank=rerank)
     drawing = _given(temperature=temperature, top_k=top_k, top_p=top_p, epsilon=epsilon, seed=seed)
     drawn = "--sample" if mbr is None else "--mbr"  # which draws, too
     sample = sample or mbr is not None

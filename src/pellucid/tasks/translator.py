@@ -29,6 +29,7 @@ if TYPE_CHECKING:  # as in pellucid/tasks/task.py
     from pellucid.model.parts import Parts
     from pellucid.model.transformer import Transformer
     from pellucid.tasks.confidence import Confidence, Forced
+    from pellucid.tasks.reranking import Reranker
     from pellucid.tasks.terms import Terms
     from pellucid.tracing.trace import Trace
     from pellucid.weights.folder import SavedModel
@@ -69,6 +70,7 @@ class TranslateOptions(TypedDict, total=False):
     line_terms: Sequence[Sequence[str]] | None
     diverse_groups: int | None
     diversity: float | None
+    rerank: "str | Path | Reranker | None"
 
 
 class LongText(UserWarning):
@@ -314,6 +316,7 @@ class Translator(TextModel["Transformer"]):
         line_terms: Sequence[Sequence[str]] | None = None,
         diverse_groups: int | None = None,
         diversity: float | None = None,
+        rerank: "str | Path | Reranker | None" = None,
     ) -> list[Translation]:
         """Returns the best translation of each line; an empty line gives an empty one.
 
@@ -347,6 +350,8 @@ class Translator(TextModel["Transformer"]):
                 its share.
             diversity: how many nats a word counts less for each earlier group's hypothesis that writes it at the same
                 place; 0.5 where nothing else is said.
+            rerank: chooses among the n best of each sentence by further models: a `pellucid.Reranker`, or the file that
+                `pellucid rerank` wrote. Scores stay those of this model.
 
         Warns with LongText of sentences that are longer than what the model was trained on.
 
@@ -359,6 +364,11 @@ class Translator(TextModel["Transformer"]):
             length_penalty=length_penalty, batch_tokens=batch_tokens, max_source_length=max_source_length,
             segment=segment,
         )  # fmt: skip
+        wanted = config.n_best
+        if rerank is not None:
+            rerank = self._reranker(rerank)
+            pool = max(wanted, rerank.n_best)
+            config = replace(config, n_best=pool, beam_size=max(pool, config.beam_size))
         lines = self._segments(sources, config)
         pieces = [piece for line in lines for s in line for piece in s.pieces]
         constraints = self._constraints(lines, config, min_length, no_repeat_ngram, prefixes)
@@ -367,8 +377,11 @@ class Translator(TextModel["Transformer"]):
         by = search
         if diverse_groups is not None or diversity is not None:
             by = self._diverse(config, search, diverse_groups, diversity)
-        found = iter(self._searched(pieces, config, by, constraints))
+        searched = self._searched(pieces, config, by, constraints)
         penalty = config.length_penalty if search is None else None
+        if rerank is not None:
+            searched, penalty = self._reranked(rerank, lines, searched, config, wanted), None
+        found = iter(searched)
         best = [self._translation(line, [[next(found) for _ in s.pieces] for s in line], penalty) for line in lines]
         return self._with_confidence(sources, best, config) if confidence else best
 
@@ -447,6 +460,39 @@ class Translator(TextModel["Transformer"]):
                     )
                 found.append(of_piece)
         return replace(constraints or Constraints(), terms=tuple(found), continues=tokens_that_continue(target))
+
+    def _reranker(self, rerank: "str | Path | Reranker") -> "Reranker":
+        from pellucid.tasks.reranking import Reranker, load_reranker
+
+        if isinstance(rerank, str | Path):
+            return load_reranker(rerank, self.device)
+        if not isinstance(rerank, Reranker):
+            raise ConfigError(f"`rerank=` is a {type(rerank).__name__}", "give a pellucid.Reranker, or its file")
+        return rerank
+
+    def _reranked(
+        self,
+        rerank: "Reranker",
+        lines: list[list[Segment]],
+        searched: list[list[Hypothesis]],
+        config: DecodeConfig,
+        wanted: int,
+    ) -> list[list[Hypothesis]]:
+        """Returns the n best of each piece in the order that a reranker gives them, as many as are wanted."""
+        from pellucid.tasks.reranking import Candidates, written
+
+        source, target = self.tokenizers.source, self.tokenizers.target
+        read = [
+            (segment.source if len(segment.pieces) == 1 else source.decode(piece), piece)
+            for line in lines
+            for segment in line
+            for piece in segment.pieces
+        ]
+        candidates = [
+            Candidates(text, piece, hypotheses, written(target, hypotheses))
+            for (text, piece), hypotheses in zip(read, searched, strict=True)
+        ]
+        return [hypotheses[:wanted] for hypotheses in rerank.best_first(self, candidates, config)]
 
     def _diverse(
         self, config: DecodeConfig, search: "Search | None", groups: int | None, strength: float | None
@@ -865,7 +911,16 @@ def confidence_settings(translator: Translator, *, asked: bool) -> dict[str, Any
 
 def _check_unconstrained(options: TranslateOptions, what: str) -> None:
     """Raises ConfigError for an option that constrains or parts a search, where there is no such search."""
-    for name in ("min_length", "no_repeat_ngram", "prefixes", "terms", "line_terms", "diverse_groups", "diversity"):
+    for name in (
+        "min_length",
+        "no_repeat_ngram",
+        "prefixes",
+        "terms",
+        "line_terms",
+        "diverse_groups",
+        "diversity",
+        "rerank",
+    ):
         if options.pop(name, None) is not None:  # type: ignore[misc]
             raise ConfigError(f"`{name}=` is of `translate` alone, and means nothing to {what}", "leave it out")
 
