@@ -62,7 +62,7 @@ def nouns(lines: Iterable[str]) -> frozenset[str]:
     for line in lines:
         words = ["", *cut_words(line.lower()), "."]
         for before, word, after in zip(words, words[1:], words[2:], strict=False):
-            if word.isalpha() and len(word) > 2:
+            if word.isalpha():
                 seen[word] += 1
                 led[word] += before in DETERMINERS
                 ended[word] += after in BEHIND

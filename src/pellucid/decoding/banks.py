@@ -78,7 +78,7 @@ class ChoiceByBanks:
 
         What is no part of a term is alike to the automaton, so of a hypothesis the best of it are enough.
         """
-        eos, found = steps.eos_id, []
+        eos = steps.eos_id
         states = [self._states.setdefault(output, [TermAutomaton.start] * width) for output in steps.rows]
         alive = (totals[:, :, eos] > -torch.inf) | (totals > -torch.inf).any(dim=2)  # (B, W)
         places: list[tuple[int, int]] = [(row, place) for row, place in alive.nonzero().tolist()]
@@ -90,7 +90,7 @@ class ChoiceByBanks:
         values = iter(totals[index].tolist() if at else [])
         if at:
             totals[index] = -torch.inf
-        found = [({}, []) for _ in steps.rows]  # type: list[tuple[dict[int, list[_Continuation]], list[_Continuation]]]
+        found: list[tuple[dict[int, list[_Continuation]], list[_Continuation]]] = [({}, []) for _ in steps.rows]
         for (row, place), tokens in zip(places, named, strict=True):
             automaton, state = self._automata[steps.rows[row]], states[row][place]
             for token in tokens:

@@ -47,8 +47,11 @@ class Constraints:
 
     def of(self, texts: Sequence[int]) -> "Constraints":
         """Returns the constraints of some of the texts, by their places."""
-        some = {name: getattr(self, name) for name in ("prefixes", "terms")}
-        return replace(self, **{name: tuple(each[i] for i in texts) for name, each in some.items() if each})
+        return replace(
+            self,
+            prefixes=tuple(self.prefixes[i] for i in texts) if self.prefixes else (),
+            terms=tuple(self.terms[i] for i in texts) if self.terms else (),
+        )
 
     def apply(
         self, log_probs: Tensor, ids: Tensor, outputs: Sequence[int], limits: Sequence[int], end: int, never: Tensor

@@ -6,7 +6,7 @@ the choice. Scores stay the model's own, and so does what a group is done by; on
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice, pairwise
 
@@ -88,32 +88,42 @@ class DiverseSearch:
         if config.beam_size % self.groups:
             raise ConfigError(
                 f"`beam_size` ({config.beam_size}) cannot be shared evenly by {self.groups} groups",
-                f"use {self.groups * max(1, round(config.beam_size / self.groups))}",
+                f"use {self.groups * -(-config.beam_size // self.groups)}",
             )
 
     def __call__(self, steps: Steps, config: DecodeConfig) -> list[Found]:
         """Returns the n best of each output, from all of its groups.
 
-        Each group finds the n / G best of its own, rounded up; of all these the n best by rank are returned, each text
-        once.
+        One group after the other gives its n / G best, rounded up, of those that no earlier one has given; what lacks
+        then comes from all of them by rank, and so does the order.
         """
         self.check(config)
         size = self.groups
-        of_group = replace(config, beam_size=config.beam_size // size, n_best=-(-config.n_best // size))
+        width = config.beam_size // size
+        of_group = replace(config, beam_size=width, n_best=width)
         # Looked at in each step: a group that is done writes nothing more, whatever stands beside its output.
         found = beam_search(steps, of_group, choose=DiverseChoice(size, self.strength), look_every=1)
         return [_together(found[start : start + size], config) for start in range(0, len(found), size)]
 
 
 def _together(found: Sequence[Found], config: DecodeConfig) -> Found:
-    each: dict[tuple[int, ...], Hypothesis] = {}
+    """Returns the n best of one output from what its groups have found, best first."""
+    penalty, share = config.length_penalty, -(-config.n_best // len(found))
+
+    def by_rank(hypotheses: Iterable[Hypothesis]) -> list[Hypothesis]:
+        return sorted(hypotheses, key=lambda h: (-h.rank(penalty), h.ids))
+
+    given: dict[tuple[int, ...], Hypothesis] = {}
     for of_group in found:
-        for hypothesis in of_group.hypotheses:
-            each.setdefault(tuple(hypothesis.ids), hypothesis)
-    penalty = config.length_penalty
-    ranked = sorted(each.values(), key=lambda h: (-h.rank(penalty), h.ids))
-    margin = min(one.margin for one in found)
-    for first, second in islice(pairwise(ranked), config.n_best):
-        gap = first.rank(penalty) - second.rank(penalty)
-        margin = min(margin, 2 * gap / (1 / first.length**penalty + 1 / second.length**penalty))
-    return Found(ranked[: config.n_best], margin)
+        new = [h for h in of_group.hypotheses if tuple(h.ids) not in given]
+        given.update({tuple(h.ids): h for h in new[:share]})
+    every = {tuple(h.ids): h for of_group in found for h in of_group.hypotheses} | given
+    others = by_rank(h for ids, h in every.items() if ids not in given)
+    lacking = max(0, config.n_best - len(given))
+    ranked = by_rank([*given.values(), *others[:lacking]])
+    near = [*islice(pairwise(ranked), config.n_best), *pairwise(others[max(0, lacking - 1) : lacking + 1])]
+    gaps = [
+        2 * (first.rank(penalty) - second.rank(penalty)) / (1 / first.length**penalty + 1 / second.length**penalty)
+        for first, second in near
+    ]
+    return Found(ranked[: config.n_best], min([one.margin for one in found] + gaps))

@@ -58,7 +58,7 @@ def search(
     run = by or (greedy_search if config.beam_size == 1 else beam_search)
     numbers = range(len(texts)) if places is None else places
     inputs, shapes, padded = _inputs(model, texts, config)
-    free, asked = range(len(texts)), list[int]()
+    free, asked = list(range(len(texts))), list[int]()
     if constraints and any(constraints.terms):
         _check_terms(config, by)
         asked = [place for place, terms in enumerate(constraints.terms) if terms]

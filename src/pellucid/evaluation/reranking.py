@@ -15,8 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pellucid.errors import DataError
-from pellucid.evaluation.scores import bleu_metric
-from pellucid.evaluation.tokenization import tokenizer_for
+from pellucid.evaluation.tokenization import bleu_metric, tokenizer_for
 
 Floats = npt.NDArray[np.float64]
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pellucid.decoding.hypothesis import Hypothesis
-from pellucid.errors import CheckpointError, ConfigError, DataError, shown
+from pellucid.errors import CheckpointError, ConfigError, DataError, argument, shown
 from pellucid.evaluation.reranking import Factors, Fit, Floats, fit_factors
 from pellucid.files.reading import MOST_SETTINGS_BYTES, read_text
 from pellucid.files.writing import write_json
@@ -76,7 +76,7 @@ class Reranker:
                 raise ConfigError(f"`{name}=` is a {type(given).__name__}, and must be a {wanted.__name__}")
         if isinstance(n_best, bool) or not isinstance(n_best, int) or not 2 <= n_best <= MOST_N_BEST:
             raise ConfigError(
-                f"`n_best` ({shown(n_best)}) must be from 2 to {MOST_N_BEST:,} to choose among", "10 to 50 are usual"
+                f"{argument('n_best', n_best)} must be from 2 to {MOST_N_BEST:,} to choose among", "10 to 50 are usual"
             )
         self.reverse = reverse
         self.lm = lm
@@ -215,12 +215,13 @@ def _loaded(path: str, text: str, device: str) -> Reranker:
     from pellucid.tasks.language_model import LanguageModel
     from pellucid.tasks.translator import Translator
 
-    table, models = json.loads(text), {}
+    table: dict[str, Any] = json.loads(text)
+    models: dict[str, Any] = {}
     for name, kind in (("reverse", Translator), ("lm", LanguageModel)):
         if name not in table:
             continue
         folder = Path(path).parent / table[name]["model"]
-        model = kind.load(folder, device)  # type: ignore[attr-defined]
+        model = kind.load(folder, device)
         if _digest(model) != table[name]["weights"]:
             raise CheckpointError(
                 f"`{folder}` has other weights than those that `{path}` was fitted with", "give `pellucid rerank` again"

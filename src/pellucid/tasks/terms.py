@@ -5,7 +5,7 @@ from functools import lru_cache
 
 from pellucid.decoding.terms import Spelling, Term
 from pellucid.errors import DataError, shown
-from pellucid.text.glossary import Glossary, has_words, is_whole_word, spellings
+from pellucid.text.glossary import Glossary, Spellings, has_words, is_whole_word
 from pellucid.text.tokenizer import CompleteTokenizer
 
 Terms = Mapping[str, str] | Iterable[tuple[str, str]]
@@ -35,25 +35,38 @@ def _glossary(pairs: tuple[tuple[str, str], ...]) -> Glossary:
     return Glossary(pairs)
 
 
-def term_of(tokenizer: CompleteTokenizer, choices: Sequence[str]) -> Term:
-    """Returns the term that any of the `choices` fulfils. Raises DataError for what the vocabulary cannot write."""
-    return _term(tokenizer, tuple(choices))
+class TermWriter:
+    """Turns terms into what a search looks for, by one tokenizer; what it has made once it keeps."""
 
+    def __init__(self, tokenizer: CompleteTokenizer) -> None:
+        self._spellings = Spellings(tokenizer)
+        self._unknown = tokenizer.unk_id
+        self._made: dict[tuple[str, ...], Term] = {}
 
-@lru_cache(maxsize=1 << 16)
-def _term(tokenizer: CompleteTokenizer, choices: tuple[str, ...]) -> Term:
-    written: list[Spelling] = []
-    for text in choices:
-        sought, beginning, others = spellings(tokenizer, text.strip())
-        if any(tokenizer.unk_id in ids for ids in sought) or not all(sought):
-            raise DataError(
-                f"the model's vocabulary cannot write the term `{shown(text)}`",
-                "leave it out, or spell it by characters that the training text has",
-            )
-        written += [Spelling(tuple(ids)) for ids in sought]
-        written += [Spelling(tuple(ids), starts=True) for ids in beginning if tokenizer.unk_id not in ids]
-        written += [Spelling(tuple(ids), sought=False) for ids in others]
-    return Term(tuple(dict.fromkeys(written)), whole=all(map(is_whole_word, choices)))
+    @property
+    def continues(self) -> frozenset[int]:
+        """The tokens that continue the word before them."""
+        return self._spellings.continuing
+
+    def term(self, choices: tuple[str, ...]) -> Term:
+        """Returns the term that any of the `choices` fulfils. Raises DataError for what cannot be written."""
+        if choices not in self._made:
+            self._made[choices] = self._term(choices)
+        return self._made[choices]
+
+    def _term(self, choices: tuple[str, ...]) -> Term:
+        written: list[Spelling] = []
+        for text in choices:
+            inside, beginning, others = self._spellings.of(text.strip())
+            if self._unknown in inside or not inside:
+                raise DataError(
+                    f"the model's vocabulary cannot write the term `{shown(text)}`",
+                    "leave it out, or spell it by characters that the training text has",
+                )
+            written.append(Spelling(tuple(inside)))
+            written += [Spelling(tuple(ids), starts=True) for ids in beginning if self._unknown not in ids]
+            written += [Spelling(tuple(ids), sought=False) for ids in others]
+        return Term(tuple(dict.fromkeys(written)), whole=all(map(is_whole_word, choices)))
 
 
 def terms_of_lines(line_terms: Sequence[Sequence[str]], count: int) -> list[list[str]]:

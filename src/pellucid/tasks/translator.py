@@ -30,7 +30,7 @@ if TYPE_CHECKING:  # as in pellucid/tasks/task.py
     from pellucid.model.transformer import Transformer
     from pellucid.tasks.confidence import Confidence, Forced
     from pellucid.tasks.reranking import Reranker
-    from pellucid.tasks.terms import Terms
+    from pellucid.tasks.terms import Terms, TermWriter
     from pellucid.tracing.trace import Trace
     from pellucid.weights.folder import SavedModel
 
@@ -134,6 +134,7 @@ class Translator(TextModel["Transformer"]):
     task: ClassVar[Task] = TASKS["translate"]
     calibration: "Calibration | None" = None
     """The record of what held-out text says of its probabilities; None: it is not calibrated."""
+    _writer: "TermWriter | None" = None
 
     def __init__(
         self,
@@ -434,10 +435,11 @@ class Translator(TextModel["Transformer"]):
     ) -> "Constraints":
         """Returns the constraints with the terms that each piece asks for. Raises what `translate` says of them."""
         from pellucid.decoding.constraints import Constraints
-        from pellucid.tasks.terms import glossary_of, term_of, terms_of_lines
-        from pellucid.text.glossary import tokens_that_continue
+        from pellucid.tasks.terms import TermWriter, glossary_of, terms_of_lines
 
-        source, target = self.tokenizers.source, self.tokenizers.target
+        source = self.tokenizers.source
+        if self._writer is None:
+            self._writer = TermWriter(self.tokenizers.target)
         glossary = glossary_of(terms or ())
         of_lines = [list[str]() for _ in lines] if line_terms is None else terms_of_lines(line_terms, len(lines))
         found = []
@@ -450,7 +452,9 @@ class Translator(TextModel["Transformer"]):
                 )
             for segment, piece in pieces:
                 text = segment.source if len(segment.pieces) == 1 else source.decode(piece)
-                asked = [term_of(target, choices) for choices in (*glossary.asked_by(text), *((one,) for one in given))]
+                asked = [
+                    self._writer.term(choices) for choices in (*glossary.asked_by(text), *((one,) for one in given))
+                ]
                 of_piece = tuple(dict.fromkeys(asked))
                 needed, limit = sum(term.least for term in of_piece), self._limit(piece, config)
                 if needed > limit:
@@ -459,7 +463,7 @@ class Translator(TextModel["Transformer"]):
                         "leave some out, or set `max_length=`",
                     )
                 found.append(of_piece)
-        return replace(constraints or Constraints(), terms=tuple(found), continues=tokens_that_continue(target))
+        return replace(constraints or Constraints(), terms=tuple(found), continues=self._writer.continues)
 
     def _reranker(self, rerank: "str | Path | Reranker") -> "Reranker":
         from pellucid.tasks.reranking import Reranker, load_reranker

@@ -2,7 +2,7 @@
 
 import unicodedata
 from collections.abc import Iterable, Sequence
-from functools import lru_cache
+from functools import cached_property
 
 from pellucid.text.normalization import normalize
 from pellucid.text.sentences import writes_spaces
@@ -11,10 +11,9 @@ from pellucid.text.words import extends, word_spans
 
 LEADS = ("a", "the", "1", ",")
 """The texts behind which a term is tried, to see how it is written in the middle of a sentence."""
+LEADS_WITHOUT_SPACES = ("。", ",", "的")
 WORDS_EACH = ("words", "spaces")
 """The kinds of tokenizers whose tokens are whole words."""
-SPACE = "▁"
-"""The character by which a token shows that a word begins."""
 MOST_SPELLINGS = 32
 """The ways to write a term by other pieces that are known for it: those of the fewest pieces."""
 
@@ -93,70 +92,68 @@ def is_whole_word(term: str) -> bool:
     return last.isalnum() and writes_spaces(last) and not unicodedata.name(last, "").startswith("HANGUL")
 
 
-def tokens_that_continue(tokenizer: CompleteTokenizer) -> frozenset[int]:
-    """Returns the ids of the tokens that continue the word before them."""
-    return _continuing(tokenizer)
+class Spellings:
+    """Says by which pieces a tokenizer writes terms."""
 
+    def __init__(self, tokenizer: CompleteTokenizer) -> None:
+        self._tokenizer = tokenizer
+        self._writes_words = tokenizer.kind in WORDS_EACH
 
-@lru_cache(maxsize=8)
-def _continuing(tokenizer: CompleteTokenizer) -> frozenset[int]:
-    if tokenizer.kind in WORDS_EACH:
-        return frozenset()
-    return frozenset(
-        number
-        for number, token in enumerate(tokenizer.tokens(range(tokenizer.size)))
-        if token[:1].isalnum() or extends(token[:1] or " ") or token.startswith("<0x")
-    )
+    @cached_property
+    def continuing(self) -> frozenset[int]:
+        """The ids of the tokens that continue the word before them."""
+        if self._writes_words:
+            return frozenset()
+        shown = self._tokenizer.tokens(range(self._tokenizer.size))
+        return frozenset(
+            number
+            for number, token in enumerate(shown)
+            if token[:1].isalnum() or extends(token[:1] or " ") or token.startswith("<0x")
+        )
 
+    def of(self, term: str) -> tuple[list[int], list[list[int]], list[list[int]]]:
+        """Returns how a term is written: in the middle of a sentence; at the very beginning alone; by other pieces.
 
-def spellings(tokenizer: CompleteTokenizer, term: str) -> tuple[list[list[int]], list[list[int]], list[list[int]]]:
-    """Returns how a term is written: anywhere; at the very beginning alone; and anywhere by other pieces.
+        At the beginning it may have a capital.
+        """
+        inside = self._inside(term)
+        forms = dict.fromkeys([term, term[:1].upper() + term[1:]])
+        beginning = [ids for ids in map(self._tokenizer.encode, forms) if ids not in ([], inside)]
+        return inside, beginning, self._other_pieces(inside)
 
-    The first is what the tokenizer makes of it in the middle of a sentence. At the beginning it may have a capital.
-    """
-    inside = _inside(tokenizer, term)
-    capital = term[:1].upper() + term[1:]
-    beginning = [ids for ids in map(tokenizer.encode, dict.fromkeys([term, capital])) if ids not in ([], inside)]
-    return [inside], beginning, _other_pieces(tokenizer, inside)
+    def _inside(self, term: str) -> list[int]:
+        """Returns the ids of a term behind another word; where no space stands between them, behind a mark."""
+        encode, spaced = self._tokenizer.encode, writes_spaces(term)
+        for lead in LEADS if spaced else LEADS_WITHOUT_SPACES:
+            before, both = encode(lead), encode(f"{lead} {term}" if spaced else f"{lead}{term}")
+            if both[: len(before)] == before and len(both) > len(before):
+                return both[len(before) :]
+        return encode(term)
 
+    def _other_pieces(self, ids: Sequence[int]) -> list[list[int]]:
+        """Returns the other ways to cut the same characters into pieces: those of the fewest pieces."""
+        cut = self._tokenizer.tokens(ids)
+        if self._writes_words or any(piece not in self._pieces for piece in cut):
+            return []
+        text, longest = "".join(cut), max(map(len, self._pieces))
+        ways: list[list[list[int]]] = [[[]]]
+        for end in range(1, len(text) + 1):
+            found = [
+                [*way, self._pieces[piece]]
+                for start in range(max(0, end - longest), end)
+                if (piece := text[start:end]) in self._pieces
+                for way in ways[start]
+            ]
+            ways.append(sorted(found, key=lambda way: (len(way), way))[:MOST_SPELLINGS])
+        return [way for way in ways[-1] if way != list(ids)]
 
-def _inside(tokenizer: CompleteTokenizer, term: str) -> list[int]:
-    """Returns the ids of a term behind another word; where no space stands between them, of a term alone."""
-    for lead in LEADS if writes_spaces(term) else ("。", "的"):
-        before = tokenizer.encode(lead)
-        both = tokenizer.encode(f"{lead} {term}" if writes_spaces(term) else f"{lead}{term}")
-        if both[: len(before)] == before and len(both) > len(before):
-            return both[len(before) :]
-    return tokenizer.encode(term)
-
-
-def _other_pieces(tokenizer: CompleteTokenizer, ids: Sequence[int]) -> list[list[int]]:
-    """Returns the other ways to cut the same characters into pieces: those of the fewest pieces."""
-    pieces = _ids_of_pieces(tokenizer)
-    cut = tokenizer.tokens(ids)
-    if tokenizer.kind in WORDS_EACH or any(piece not in pieces for piece in cut):
-        return []
-    text = "".join(cut)
-    longest = max(map(len, pieces))
-    ways: list[list[list[int]]] = [[[]]]
-    for end in range(1, len(text) + 1):
-        found = [
-            [*way, pieces[piece]]
-            for start in range(max(0, end - longest), end)
-            if (piece := text[start:end]) in pieces
-            for way in ways[start]
-        ]
-        ways.append(sorted(found, key=lambda way: (len(way), way))[:MOST_SPELLINGS])
-    return [way for way in ways[-1] if way != list(ids)]
-
-
-@lru_cache(maxsize=8)
-def _ids_of_pieces(tokenizer: CompleteTokenizer) -> dict[str, int]:
-    """Returns the ids of the tokens that are shown by the characters which they write."""
-    special = {tokenizer.pad_id, tokenizer.bos_id, tokenizer.eos_id, tokenizer.unk_id}
-    shown = tokenizer.tokens(range(tokenizer.size))
-    found: dict[str, int] = {}
-    for number, token in enumerate(shown):
-        if number not in special and not token.startswith("<"):
-            found.setdefault(token, number)
-    return found
+    @cached_property
+    def _pieces(self) -> dict[str, int]:
+        """The ids of the tokens that are shown by the characters which they write."""
+        own = self._tokenizer
+        special = {own.pad_id, own.bos_id, own.eos_id, own.unk_id}
+        found: dict[str, int] = {}
+        for number, token in enumerate(own.tokens(range(own.size))):
+            if number not in special and not token.startswith("<"):
+                found.setdefault(token, number)
+        return found

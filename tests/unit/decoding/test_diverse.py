@@ -19,7 +19,7 @@ def plain_diverse_search(
     logits: Callable[[Ids], list[float]], limit: int, config: DecodeConfig, groups: int, strength: float
 ) -> list[tuple[Ids, float]]:
     """The groups of one sentence step by step, written down as plainly as possible."""
-    width, wanted = config.beam_size // groups, -(-config.n_best // groups)
+    width, share = config.beam_size // groups, -(-config.n_best // groups)
     live: list[list[tuple[Ids, float]]] = [[((), 0.0)] for _ in range(groups)]
     finished: list[list[tuple[Ids, float]]] = [[] for _ in range(groups)]
 
@@ -47,13 +47,18 @@ def plain_diverse_search(
             written += [token for _, _, token, _ in going_on]
             if len(finished[group]) >= width and live[group]:
                 rival = max(rank(total, length + 1) for _, total in live[group])
-                if sum(rank(s, len(ids) + 1) >= rival for ids, s in finished[group]) >= wanted:
+                if sum(rank(s, len(ids) + 1) >= rival for ids, s in finished[group]) >= width:
                     live[group] = []
-    each: dict[Ids, float] = {}
+    taken: dict[Ids, float] = {}
+    left: dict[Ids, float] = {}
     for of_group in finished:
-        for ids, score in sorted(of_group, key=lambda f: (-rank(f[1], len(f[0]) + 1), f[0]))[:wanted]:
-            each.setdefault(ids, score)
-    return sorted(each.items(), key=lambda f: (-rank(f[1], len(f[0]) + 1), f[0]))[: config.n_best]
+        best = sorted(of_group, key=lambda f: (-rank(f[1], len(f[0]) + 1), f[0]))[:width]
+        new = [(ids, score) for ids, score in best if ids not in taken]
+        taken.update(new[:share])
+        left.update(new[share:])
+    rest = sorted(((i, s) for i, s in left.items() if i not in taken), key=lambda f: -rank(f[1], len(f[0]) + 1))
+    taken.update(rest[: max(0, config.n_best - len(taken))])
+    return sorted(taken.items(), key=lambda f: (-rank(f[1], len(f[0]) + 1), f[0]))[: config.n_best]
 
 
 @pytest.mark.parametrize(("groups", "width", "n_best"), [(2, 2, 4), (3, 1, 3), (2, 3, 3), (4, 2, 5)])
@@ -89,3 +94,16 @@ def test_what_cannot_be() -> None:
             DiverseSearch(2, strength)  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match=r"`beam_size` \(5\) cannot be shared evenly by 2 groups"):
         search(random_model(1), [[3]], DecodeConfig(beam_size=5), DiverseSearch(2))
+
+
+def test_groups_that_agree_give_what_they_do_not_share() -> None:
+    """One sentence is far more probable than all others, and every group finds it first."""
+
+    def sure(_: Ids, target: Ids) -> list[float]:
+        wanted = (4, 5, 6, EOS)[min(len(target), 3)]
+        return [9.0 if token == wanted else -float(token) / 9 for token in range(VOCAB)]
+
+    config = DecodeConfig(beam_size=8, n_best=4, max_length=4)
+    (found,) = search(scripted(sure, VOCAB), [[3]], config, DiverseSearch(4, 3.0))
+    assert found[0].ids == [4, 5, 6]
+    assert len({tuple(h.ids) for h in found}) == 4

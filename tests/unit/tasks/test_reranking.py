@@ -109,7 +109,7 @@ def test_what_cannot_be(translator: Translator) -> None:
     with pytest.raises(ConfigError, match="`lm=` is a Translator, and must be a LanguageModel"):
         Reranker(lm=translator)  # type: ignore[arg-type]
     for n_best in (1, True, 2.5, 5000):
-        with pytest.raises(ConfigError, match=r"`n_best` \(.*\) must be from 2 to 1,000"):
+        with pytest.raises(ConfigError, match=r"`n_best=.*` must be from 2 to 1,000"):
             Reranker(translator, n_best=n_best)  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match="`rerank=` is a int"):
         translator.translate(["a"], rerank=3)  # type: ignore[arg-type]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pellucid.text.glossary import Glossary, is_whole_word, spellings, tokens_that_continue
+from pellucid.text.glossary import Glossary, Spellings, is_whole_word
 from pellucid.text.tokenizer_training import train_tokenizer
 from pellucid.text.vocabulary import Vocabulary
 
@@ -46,7 +46,7 @@ def test_a_word_is_whole_where_its_script_has_spaces_and_no_particles() -> None:
 def test_spellings_of_pieces() -> None:
     text = ["the dog and the dogs", "a cat, the cats and a dog", "Dog and cat (the dog)"] * 4
     tokenizer = train_tokenizer("bpe", text, vocab_size=320)
-    (inside,), beginning, others = spellings(tokenizer, "dog")
+    inside, beginning, others = Spellings(tokenizer).of("dog")
     assert tokenizer.tokens(inside)[0].startswith("▁d")
     assert tokenizer.decode([*tokenizer.encode("a"), *inside]) == "a dog"
     assert [tokenizer.decode(ids) for ids in beginning] == ["Dog"]
@@ -54,17 +54,17 @@ def test_spellings_of_pieces() -> None:
     for ids in others:
         assert ids != inside
         assert tokenizer.decode([*tokenizer.encode("a"), *ids]) == "a dog"
-    continuing = tokenizer.tokens(sorted(tokens_that_continue(tokenizer)))
+    continuing = tokenizer.tokens(sorted(Spellings(tokenizer).continuing))
     assert "s" in continuing
     assert not any(token.startswith(("▁", ",", "(")) for token in continuing)
 
 
 def test_spellings_of_characters_and_of_words() -> None:
     letters = Vocabulary("characters", tuple(" abcdeABC"))
-    (inside,), beginning, others = spellings(letters, "cab")
+    inside, beginning, others = Spellings(letters).of("cab")
     assert letters.tokens(inside) == ["▁", "c", "a", "b"]
     assert [letters.decode(ids) for ids in beginning] == ["cab", "Cab"]
     assert others == []
     words = Vocabulary("words", ("the", "red", "dog", "."))
-    assert spellings(words, "red dog")[0] == [words.encode("red dog")]
-    assert not tokens_that_continue(words)
+    assert Spellings(words).of("red dog")[0] == words.encode("red dog")
+    assert not Spellings(words).continuing
