@@ -47,7 +47,7 @@ def translate(
         int | None, optional("N", "with --n-best: part the beam into N groups that avoid each other's words", "one")
     ] = None,
     diversity: Annotated[
-        float | None, optional("X", "with --diverse-groups: nats that a word of an earlier group costs", "0.5")
+        float | None, optional("X", "with --diverse-groups: nats that a word of an earlier group costs", "1")
     ] = None,
     max_length: Annotated[int | None, optional("N", "most tokens of a translation")] = None,
     min_length: Annotated[int | None, optional("N", "fewest tokens of a sentence's translation", "none")] = None,

@@ -1,8 +1,9 @@
 """Diverse beam search (Vijayakumar et al., AAAI 2018): groups of hypotheses, each of which avoids what others write.
 
 The beam of an output is parted into G groups, and each group is a beam search of its own. At each step they choose one
-after the other: a token that k hypotheses of earlier groups have chosen at this step counts `strength` * k nats less in
-the choice. Scores stay the model's own, and so does what a group is done by; once done it writes nothing more.
+after the other: a token that k hypotheses of earlier groups have chosen at this step counts `strength` * k nats less,
+in this choice and in those that follow upon it. Scores stay the model's own, and so does what a group is done by; once
+done it writes nothing more.
 """
 
 import math
@@ -19,7 +20,7 @@ from pellucid.decoding.hypothesis import Found, Hypothesis, Watcher
 from pellucid.decoding.steps import Steps
 from pellucid.errors import ConfigError, shown
 
-STRENGTH = 0.5
+STRENGTH = 1.0
 """The diversity where nothing else is said, in nats."""
 
 
@@ -29,6 +30,8 @@ class DiverseChoice:
     def __init__(self, groups: int, strength: float) -> None:
         self.groups = groups
         self.strength = strength
+        self._paid: dict[int, Tensor] = {}
+        """What the hypotheses of each output have lost so far, (W,)."""
 
     def __call__(self, log_probs: Tensor, scores: Tensor, steps: Steps, watch: Watcher | None = None) -> Choice:
         """Returns the choices of all rows: those of the first groups first, since the others depend on them."""
@@ -43,10 +46,15 @@ class DiverseChoice:
             outputs = torch.tensor([steps.rows[row] // self.groups for row in of_group], device=log_probs.device)
             penalty = self.strength * written[outputs]  # (n, V)
             penalty[:, steps.eos_id] = 0.0
-            choice = choose_continuations(log_probs[places] - penalty[:, None], scores[places], steps)
+            nothing = torch.zeros_like(scores[0])
+            before = torch.stack([self._paid.get(steps.rows[row], nothing) for row in of_group])  # (n, W)
+            choice = choose_continuations(log_probs[places] - penalty[:, None], scores[places] - before, steps)
             live = choice.scores > -torch.inf  # (n, W)
-            paid = penalty.gather(1, choice.tokens).to(scores.dtype)  # (n, W)
-            choice = replace(choice, scores=choice.scores + paid)
+            assert choice.parents is not None
+            paid = before.gather(1, choice.parents) + penalty.gather(1, choice.tokens).to(scores.dtype)  # (n, W)
+            self._paid.update(zip([steps.rows[row] for row in of_group], paid.unbind(), strict=True))
+            end_scores = choice.end_scores + before.gather(1, choice.end_parents)
+            choice = replace(choice, scores=choice.scores + paid, end_scores=end_scores)
             written.index_put_(
                 (outputs[:, None].expand_as(choice.tokens), choice.tokens), live.float(), accumulate=True
             )
@@ -80,7 +88,7 @@ class DiverseSearch:
         strength = self.strength
         if isinstance(strength, bool) or not isinstance(strength, int | float) or not 0 <= strength < math.inf:
             raise ConfigError(
-                f"`diversity` ({shown(strength)}) must be a number from 0 on", "0.2 to 0.8 are usual, more is stranger"
+                f"`diversity` ({shown(strength)}) must be a number from 0 on", "0.5 to 2 are usual, more is stranger"
             )
 
     def check(self, config: DecodeConfig) -> None:

@@ -350,7 +350,7 @@ class Translator(TextModel["Transformer"]):
             diverse_groups: parts the beam into so many groups that avoid each other's words; with `n_best` each gives
                 its share.
             diversity: how many nats a word counts less for each earlier group's hypothesis that writes it at the same
-                place; 0.5 where nothing else is said.
+                place; 1 where nothing else is said.
             rerank: chooses among the n best of each sentence by further models: a `pellucid.Reranker`, or the file that
                 `pellucid rerank` wrote. Scores stay those of this model.
 

@@ -20,7 +20,7 @@ def plain_diverse_search(
 ) -> list[tuple[Ids, float]]:
     """The groups of one sentence step by step, written down as plainly as possible."""
     width, share = config.beam_size // groups, -(-config.n_best // groups)
-    live: list[list[tuple[Ids, float]]] = [[((), 0.0)] for _ in range(groups)]
+    live: list[list[tuple[Ids, float, float]]] = [[((), 0.0, 0.0)] for _ in range(groups)]  # ids, score, what it lost
     finished: list[list[tuple[Ids, float]]] = [[] for _ in range(groups)]
 
     def rank(score: float, length: int) -> float:
@@ -30,23 +30,23 @@ def plain_diverse_search(
         written: list[int] = []
         for group in range(groups):
             candidates = []
-            for place, (ids, score) in enumerate(live[group]):
+            for place, (ids, score, lost) in enumerate(live[group]):
                 values = np.array(logits(ids))
                 log_probs = values - np.logaddexp.reduce(values)
                 for token in range(VOCAB):
                     if token in (PAD, BOS) or (length == limit and token != EOS):
                         continue
                     total = score + float(log_probs[token])
-                    paid = 0.0 if token == EOS else strength * written.count(token)
-                    candidates.append((paid - total, place, token, total))
+                    paid = lost + (0.0 if token == EOS else strength * written.count(token))
+                    candidates.append((paid - total, place, token, total, paid))
             candidates.sort()
             ends = [c for c in candidates[:width] if c[2] == EOS]
-            finished[group] += [(live[group][place][0], total) for _, place, _, total in ends]
+            finished[group] += [(live[group][place][0], total) for _, place, _, total, _ in ends]
             going_on = [c for c in candidates if c[2] != EOS][:width]
-            live[group] = [((*live[group][place][0], token), total) for _, place, token, total in going_on]
-            written += [token for _, _, token, _ in going_on]
+            live[group] = [((*live[group][i][0], token), total, paid) for _, i, token, total, paid in going_on]
+            written += [token for _, _, token, _, _ in going_on]
             if len(finished[group]) >= width and live[group]:
-                rival = max(rank(total, length + 1) for _, total in live[group])
+                rival = max(rank(total, length + 1) for _, total, _ in live[group])
                 if sum(rank(s, len(ids) + 1) >= rival for ids, s in finished[group]) >= width:
                     live[group] = []
     taken: dict[Ids, float] = {}
