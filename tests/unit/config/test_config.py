@@ -188,6 +188,7 @@ WITH: dict[str, dict[str, Any]] = {
     "train.final_learning_rate": {"schedule": "cosine"},
     "decode.n_best": {"beam_size": 9},
     "data.temperature": {"temperature": 2.5},
+    "train.log_to": {"log_to": ("mlflow", "tensorboard")},
     "data.weights_from": {
         "src": ("a", "b"),
         "tgt": ("c", "d"),
