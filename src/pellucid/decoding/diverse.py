@@ -31,7 +31,7 @@ class DiverseChoice:
         self.groups = groups
         self.strength = strength
         self._paid: dict[int, Tensor] = {}
-        """What the hypotheses of each output have lost so far, (W,)."""
+        """The nats that the hypotheses of each output have lost so far, (W,)."""
 
     def __call__(self, log_probs: Tensor, scores: Tensor, steps: Steps, watch: Watcher | None = None) -> Choice:
         """Returns the choices of all rows: those of the first groups first, since the others depend on them."""

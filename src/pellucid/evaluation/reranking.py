@@ -1,4 +1,4 @@
-"""How the n best of a search are ranked again, and how the factors of that are found on held-out text.
+"""Ranks the n best of a search by several models, and finds the factors of that on held-out text.
 
 By Yee, Dauphin and Auli (EMNLP 2019), and Ng et al. (WMT 2019), for a source x and an output y:
 

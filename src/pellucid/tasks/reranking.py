@@ -8,26 +8,36 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 
+from pellucid.config import TASKS, DecodeConfig
 from pellucid.decoding.hypothesis import Hypothesis
 from pellucid.errors import CheckpointError, ConfigError, DataError, argument, shown
 from pellucid.evaluation.reranking import Factors, Fit, Floats, fit_factors
 from pellucid.files.reading import MOST_SETTINGS_BYTES, read_text
 from pellucid.files.writing import write_json
+from pellucid.tasks.task import Scored, class_of
 
-if TYPE_CHECKING:
-    from pellucid.config import DecodeConfig
-    from pellucid.tasks.language_model import LanguageModel
-    from pellucid.tasks.translator import Translator
-
+TRANSLATE, GENERATE = TASKS["translate"], TASKS["generate"]
 VERSION = 1
 NEAR_TIE = 1e-4
 """A lead of ranks that rounding could turn: such lists are scored again, alone."""
 MOST_N_BEST = 1000
 """The most hypotheses of a line."""
+
+
+class Reverse(Protocol):
+    """A Translator, as far as it is needed here."""
+
+    def scored(self, sources: Sequence[str], targets: Sequence[str]) -> list[Scored]: ...
+
+
+class Fluency(Protocol):
+    """A LanguageModel, as far as it is needed here."""
+
+    def token_scores(self, texts: Sequence[str]) -> list[list[float]]: ...
 
 
 @dataclass(frozen=True)
@@ -36,7 +46,7 @@ class Candidates:
 
     source: str
     ids: list[int]
-    """What the translator read."""
+    """The ids that the translator read."""
     hypotheses: list[Hypothesis]
     texts: list[str]
 
@@ -51,8 +61,8 @@ class Reranker:
 
     def __init__(
         self,
-        reverse: "Translator | None" = None,
-        lm: "LanguageModel | None" = None,
+        reverse: Reverse | None = None,
+        lm: Fluency | None = None,
         factors: Factors | None = None,
         n_best: int = 10,
     ) -> None:
@@ -66,14 +76,11 @@ class Reranker:
 
         Raises ConfigError where neither model is given, one is for something else, or for another number.
         """
-        from pellucid.tasks.language_model import LanguageModel
-        from pellucid.tasks.translator import Translator
-
         if reverse is None and lm is None:
             raise ConfigError("neither `reverse=` nor `lm=` is given: there is nothing to rank by", "give one of them")
-        for name, given, wanted in (("reverse", reverse, Translator), ("lm", lm, LanguageModel)):
-            if given is not None and not isinstance(given, wanted):
-                raise ConfigError(f"`{name}=` is a {type(given).__name__}, and must be a {wanted.__name__}")
+        for name, given, wanted in (("reverse", reverse, TRANSLATE), ("lm", lm, GENERATE)):
+            if given is not None and not isinstance(given, class_of(wanted)):
+                raise ConfigError(f"`{name}=` is a {type(given).__name__}, and must be a {wanted.class_name}")
         if isinstance(n_best, bool) or not isinstance(n_best, int) or not 2 <= n_best <= MOST_N_BEST:
             raise ConfigError(
                 f"{argument('n_best', n_best)} must be from 2 to {MOST_N_BEST:,} to choose among", "10 to 50 are usual"
@@ -84,7 +91,7 @@ class Reranker:
         self.n_best = n_best
 
     def best_first(
-        self, translator: "Translator", candidates: Sequence[Candidates], decode: "DecodeConfig"
+        self, translator: Any, candidates: Sequence[Candidates], decode: DecodeConfig
     ) -> list[list[Hypothesis]]:
         """Returns the hypotheses of each list in their new order; of equal ones the search's own first."""
         found = []
@@ -97,7 +104,7 @@ class Reranker:
             found.append([one.hypotheses[i] for i in order])
         return found
 
-    def _alone(self, translator: "Translator", one: Candidates, decode: "DecodeConfig") -> Floats:
+    def _alone(self, translator: Any, one: Candidates, decode: DecodeConfig) -> Floats:
         """Returns the totals of one list by what depends on nothing beside it."""
         written = [h.ids for h in one.hypotheses]
         scores = translator._scores([one.ids] * len(written), written, decode)
@@ -134,7 +141,7 @@ class Reranker:
             place += count
         return found
 
-    def fit(self, translator: "Translator", sources: Sequence[str], references: Sequence[str]) -> Fit:
+    def fit(self, translator: Any, sources: Sequence[str], references: Sequence[str]) -> Fit:
         """Finds the factors with the highest BLEU on held-out text, keeps and returns them.
 
         Raises DataError where the lists differ in length or hold too little.
@@ -179,7 +186,7 @@ def save_reranking(path: Path, reranker: Reranker, reverse: str | None, lm: str 
 
 
 def load_reranker(path: str | Path, device: Any = "auto") -> Reranker:
-    """Opens the models and the factors of a file that `pellucid rerank` wrote.
+    """Opens the models and the factors of a file that `save_reranking` wrote.
 
     Raises CheckpointError for a file that is none, and for models that are not there or have other weights.
     """
@@ -188,9 +195,9 @@ def load_reranker(path: str | Path, device: Any = "auto") -> Reranker:
 
 
 def reranking_in(path: str | Path) -> str:
-    """Returns what a file of `pellucid rerank` says, checked. Raises CheckpointError where it is none."""
+    """Returns what a file of factors says, checked. Raises CheckpointError where it is none."""
     text = read_text(Path(path), MOST_SETTINGS_BYTES)
-    fault = CheckpointError(f"`{path}` is no file of `pellucid rerank`", "write it by `pellucid rerank`")
+    fault = CheckpointError(f"`{path}` is no file of factors for reranking", "fit them again, which writes one")
     try:
         table = json.loads(text)
         if table["rerank"] != VERSION:
@@ -212,19 +219,16 @@ def reranking_in(path: str | Path) -> str:
 
 @lru_cache(maxsize=2)
 def _loaded(path: str, text: str, device: str) -> Reranker:
-    from pellucid.tasks.language_model import LanguageModel
-    from pellucid.tasks.translator import Translator
-
     table: dict[str, Any] = json.loads(text)
     models: dict[str, Any] = {}
-    for name, kind in (("reverse", Translator), ("lm", LanguageModel)):
+    for name, kind in (("reverse", TRANSLATE), ("lm", GENERATE)):
         if name not in table:
             continue
         folder = Path(path).parent / table[name]["model"]
-        model = kind.load(folder, device)
+        model = class_of(kind).load(folder, device)
         if _digest(model) != table[name]["weights"]:
             raise CheckpointError(
-                f"`{folder}` has other weights than those that `{path}` was fitted with", "give `pellucid rerank` again"
+                f"`{folder}` has other weights than those that `{path}` was fitted with", "fit the factors again"
             )
         models[name] = model
     return Reranker(**models, factors=Factors(**table["factors"]), n_best=table["n_best"])

@@ -72,7 +72,7 @@ def test_what_cannot_be(pellucid: CommandLine, finished_run: Path, english: Path
     assert outcome.status == 2
     (tmp_path / "odd.json").write_text("{}", encoding="utf-8")
     outcome = pellucid("translate", finished_run, "a", "--rerank", tmp_path / "odd.json")
-    assert outcome.error == f"`{tmp_path / 'odd.json'}` is no file of `pellucid rerank`"
+    assert outcome.error == f"`{tmp_path / 'odd.json'}` is no file of factors for reranking"
     outcome = pellucid("translate", finished_run, "a", "--rerank", tmp_path / "odd.json", "--sample")
     assert outcome.error == "`--rerank` means nothing with --sample"
 

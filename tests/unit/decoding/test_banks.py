@@ -46,11 +46,11 @@ CASES = {
 
 
 @pytest.mark.parametrize("name", CASES)
-@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (2, 3, 4))])
 def test_the_best_is_that_of_all_outputs_that_hold_them(seed: int, name: str) -> None:
-    model, sources, terms = random_model(seed, 6), [[3, 4, 5], [5]], tuple(CASES[name])
+    model, sources, terms = random_model(seed, 6), [[3, 4, 5]], tuple(CASES[name])
     continues = frozenset({5})
-    constraints = Constraints(terms=(terms,) * 2, continues=continues)
+    constraints = Constraints(terms=(terms,), continues=continues)
     found = search(model, sources, WIDE, constraints=constraints)
     kept = [target for target in all_targets(6, 4) if all(holds(target, one, continues) for one in terms)]
     for source, (best, *_) in zip(sources, found, strict=True):
@@ -64,12 +64,12 @@ def some_terms(place: int) -> list[Term]:
     return ([], [term((3 + place, 4))], two, CASES["overlapping"])[place % 4]
 
 
-@pytest.mark.parametrize("beam_size", [2, 4])
+@pytest.mark.parametrize("beam_size", [pytest.param(2, marks=pytest.mark.slow), 4])
 def test_each_output_holds_its_terms_whatever_stands_beside_it(beam_size: int) -> None:
     model, sources, continues = random_model(3), random_sources(3, 8, longest=6), frozenset({10, 11})
     terms = tuple(tuple(some_terms(place)) for place in range(8))
     constraints = Constraints(terms=terms, continues=continues)
-    config = DecodeConfig(beam_size=beam_size, n_best=2)
+    config = DecodeConfig(beam_size=beam_size, n_best=2, max_length=9)
     free = search(model, sources, config)
     together = search(model, sources, config, constraints=constraints)
     for place in range(8):

@@ -60,6 +60,7 @@ def test_the_order_is_that_of_the_sum(translator: Translator, reranker: Reranker
     assert [found[i].text for i in range(6)] != [pool[i].text for i in range(6)]
 
 
+@pytest.mark.slow
 def test_neighbours_change_nothing(translator: Translator, reranker: Reranker) -> None:
     together = translator.translate(LINES, rerank=reranker, n_best=2)
     assert len(together[3].sentences) == 3
@@ -68,6 +69,7 @@ def test_neighbours_change_nothing(translator: Translator, reranker: Reranker) -
         assert [t.text for t in alone.alternatives] == [t.text for t in wanted.alternatives]
 
 
+@pytest.mark.slow
 def test_a_file_opens_as_the_reranker(translator: Translator, tmp_path: Path) -> None:
     model(2).save(tmp_path / "reverse")
     made = Reranker(model(2), n_best=5)
@@ -96,7 +98,7 @@ def test_a_file_opens_as_the_reranker(translator: Translator, tmp_path: Path) ->
         '{"rerank": 1, "factors": {"x": 1}}',
     ):
         path.write_text(text, encoding="utf-8")
-        with pytest.raises(CheckpointError, match="is no file of `pellucid rerank`"):
+        with pytest.raises(CheckpointError, match="is no file of factors for reranking"):
             load_reranker(path)
     path.write_text('{"rerank": 9}', encoding="utf-8")
     with pytest.raises(CheckpointError, match="is of version 9, and this is 1"):

@@ -43,6 +43,7 @@ def test_a_word_is_whole_where_its_script_has_spaces_and_no_particles() -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.slow
 def test_spellings_of_pieces() -> None:
     text = ["the dog and the dogs", "a cat, the cats and a dog", "Dog and cat (the dog)"] * 4
     tokenizer = train_tokenizer("bpe", text, vocab_size=320)
