@@ -103,6 +103,7 @@ if TYPE_CHECKING:
     from pellucid.tasks.evaluate import evaluate as evaluate
     from pellucid.tasks.language_model import Generation as Generation
     from pellucid.tasks.language_model import LanguageModel as LanguageModel
+    from pellucid.tasks.reranking import Reranker as Reranker
     from pellucid.tasks.task import Scored as Scored
     from pellucid.tasks.task import TextModel as TextModel
     from pellucid.tasks.tracing import trace as trace
@@ -146,7 +147,8 @@ __all__ = [
     "EnsembleTranslator", "FeedForward", "Found",
     "Generation", "Hypothesis", "Interrupted", "LabelScores", "LanguageModel", "LayerCache", "LearnedPositions",
     "Lens", "Linear", "Losses", "ModelCheck", "ModelConfig", "MultiHeadAttention", "Parts", "PellucidError", "Plan",
-    "Proof", "RDrop", "Recipe", "RelativePositions", "RotaryPositions", "Run", "RunResult", "SamplingConfig", "Scored",
+    "Proof", "RDrop", "Recipe", "RelativePositions", "Reranker", "RotaryPositions", "Run", "RunResult",
+    "SamplingConfig", "Scored",
     "Scores", "Search", "Sentence", "SequenceClassifier", "SinusoidalPositions", "StepEvent", "StepModel", "Steps",
     "TextModel", "TextScores", "Token", "Tokenizer", "Tokenizers", "Trace", "TrainConfig", "Transformer",
     "Translation", "Translator", "TutorialOptions", "ValidationEvent", "View", "ablate", "align", "attention",
@@ -211,6 +213,7 @@ _HOMES = {
     "RDrop": "pellucid.training.loss",
     "Recipe": "pellucid.config",
     "RelativePositions": "pellucid.model.relative",
+    "Reranker": "pellucid.tasks.reranking",
     "RotaryPositions": "pellucid.model.relative",
     "Run": "pellucid.run.run",
     "RunResult": "pellucid.run.folder",

@@ -43,6 +43,12 @@ def translate(
     beam_size: BeamSize = None,
     n_best: Annotated[int | None, optional("N", "translations a line; more than one need --json")] = None,
     length_penalty: LengthPenalty = None,
+    diverse_groups: Annotated[
+        int | None, optional("N", "with --n-best: part the beam into N groups that avoid each other's words", "one")
+    ] = None,
+    diversity: Annotated[
+        float | None, optional("X", "with --diverse-groups: nats that a word of an earlier group costs", "1")
+    ] = None,
     max_length: Annotated[int | None, optional("N", "most tokens of a translation")] = None,
     min_length: Annotated[int | None, optional("N", "fewest tokens of a sentence's translation", "none")] = None,
     no_repeat_ngram: Annotated[
@@ -50,6 +56,17 @@ def translate(
     ] = None,
     prefix: Annotated[
         str | None, optional("FILE", "what each translation begins with, one a line; empty: nothing", "none")
+    ] = None,
+    terms: Annotated[
+        str | None,
+        optional("FILE", "source term, tab, translation in each line: to be used where the source term stands", "none"),
+    ] = None,
+    line_terms: Annotated[
+        str | None, optional("FILE", "what each translation must hold, one line each, with tabs between terms", "none")
+    ] = None,
+    rerank: Annotated[
+        str | None,
+        optional("FILE", "choose among the n best as a file of `pellucid rerank` says", "by the score alone"),
     ] = None,
     batch_tokens: Annotated[int | None, optional("N", "source tokens at a time, beams included")] = None,
     segment: Segment = None,
@@ -97,6 +114,9 @@ def translate(
     example: pellucid translate run --ensemble run-2 run-3 < input.de > output.en
     example: pellucid translate run --mbr 32 --epsilon 0.02 < input.de > output.en
     example: pellucid translate run --prefix begun.en < input.de > output.en
+    example: pellucid translate run --beam-size 12 --n-best 4 --diverse-groups 4 --json < input.de
+    example: pellucid translate run --terms glossary.tsv < input.de > output.en
+    example: pellucid translate run --rerank rerank.json < input.de > output.en
     example: pellucid translate run --input-dir german --output-dir english --workers 4
     example: pellucid translate m2m100_418M --src-lang de --tgt-lang fr < input.de > output.fr
     """
@@ -106,6 +126,7 @@ def translate(
 
     from pellucid.cli.text_notes import TextNotes
     from pellucid.config import SamplingConfig
+    from pellucid.data.terms import read_terms
     from pellucid.errors import ConfigError, DataError
     from pellucid.streams.source import PairSource
     from pellucid.streams.streams import Stream, answering, opened, text_stream
@@ -118,16 +139,23 @@ def translate(
         raise ConfigError(f"`--n-best {n_best}` needs --json: plain output has one line a sentence", "add --json")
     constraints = _given(min_length=min_length, no_repeat_ngram=no_repeat_ngram)
     searching = constraints | _given(beam_size=beam_size, n_best=n_best, length_penalty=length_penalty)
+    searching |= _given(diverse_groups=diverse_groups, diversity=diversity, rerank=rerank)
     drawing = _given(temperature=temperature, top_k=top_k, top_p=top_p, epsilon=epsilon, seed=seed)
     drawn = "--sample" if mbr is None else "--mbr"  # which draws, too
     sample = sample or mbr is not None
-    for name in (searching | _given(prefix=prefix)) if sample else drawing:
+    beside = _given(prefix=prefix, line_terms=line_terms)
+    for name in (searching | beside | _given(terms=terms)) if sample else drawing:
         option = f"--{name.replace('_', '-')}"
         if sample:
             raise ConfigError(f"`{option}` means nothing with {drawn}", f"leave {option} out")
         raise ConfigError(f"`{option}` means nothing without --sample", "add --sample, which draws translations")
     options = searching | _given(max_length=max_length, batch_tokens=batch_tokens, segment=segment)
-    options |= _given(mbr=mbr) | ({} if prefix is None else {"prefixed": True})
+    options |= _given(mbr=mbr, prefixed=True if prefix is not None else None)
+    options |= _given(termed=True if line_terms is not None else None)
+    if len(beside) > 1:
+        raise ConfigError("`--prefix` and `--line-terms` both give something to each line", "leave one of them out")
+    if terms is not None:
+        options["terms"] = read_terms(terms)
     sampling = SamplingConfig(**drawing) if sample else None
 
     translating = Translating(
@@ -138,7 +166,8 @@ def translate(
         options=options, sampling=sampling, as_json=json,
     )  # fmt: skip
     if input_dir is not None or output_dir is not None:
-        for name, value in {"TEXT": text, "--input": input, "--output": output, "--prefix": prefix}.items():
+        alone = {"TEXT": text, "--input": input, "--output": output, "--prefix": prefix, "--line-terms": line_terms}
+        for name, value in alone.items():
             if value not in (None, "-"):
                 raise ConfigError(f"{name} is given, and a folder by `--input-dir`", "leave one of them out")
         if input_dir is None or output_dir is None:
@@ -155,16 +184,19 @@ def translate(
 
     stream = text_stream(text, input, output, on_bad_utf8, fresh)
     each = prepare_process(threads, workers, engine)
-    if prefix == "-" and text is None and input == "-":
-        raise DataError("standard input (`-`) can be only one of --input and --prefix", "name the other")
+    for name, file in {**beside, **_given(terms=terms)}.items():
+        if file == "-" and text is None and input == "-":
+            raise DataError(
+                f"standard input (`-`) can be only one of --input and --{name.replace('_', '-')}", "name the other"
+            )
     with warnings.catch_warnings(), ExitStack() as stack:
         source: Any = stack.enter_context(opened(stream))
-        if prefix is not None:
-            source = PairSource(source, stack.enter_context(opened(Stream(prefix, output, on_bad_utf8))))
+        for file in beside.values():
+            source = PairSource(source, stack.enter_context(opened(Stream(file, output, on_bad_utf8))))
         warnings.simplefilter("ignore", LongText)  # it is said once, at the end
         translator = translating.load()
         notes, unknown = TextNotes(translator.text), UnknownShare(translator.tokenizers.source)
-        nothing: Any = translating.nothing if prefix is None else (("", ""), translating.nothing[1])
+        nothing: Any = translating.nothing if not beside else (("", ""), translating.nothing[1])
         with (
             answering_by(workers, each, translator, translating.load, translating.answering) as answered,
             answering(

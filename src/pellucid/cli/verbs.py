@@ -17,6 +17,7 @@ VERBS = {
     "generate": "continue lines of text",
     "score": "log-probabilities of given translations",
     "calibrate": "fit the probabilities of a translator's words on held-out text",
+    "rerank": "find on held-out text how further models choose among the n best",
     "evaluate": "BLEU and chrF of a model on a test set",
     "bench": "how fast a model is on this machine, and which command to use",
     "inspect": "look at every head of a model on a text: a page, a picture or a trace",

@@ -54,7 +54,11 @@ Prefer = Callable[[Tensor, list[int]], Tensor]
 
 
 def beam_search(
-    steps: Steps, config: DecodeConfig, watch: Watcher | None = None, choose: Choose | None = None
+    steps: Steps,
+    config: DecodeConfig,
+    watch: Watcher | None = None,
+    choose: Choose | None = None,
+    look_every: int = LOOK_EVERY,
 ) -> list[Found]:
     """Returns the `n_best` hypotheses of each output, by the definitions of DecodeConfig.
 
@@ -65,6 +69,7 @@ def beam_search(
         config: `beam_size`, `n_best` and `length_penalty` count.
         watch: is told of each step of a single output: its 2W best continuations. None: `steps.watch` is, if any.
         choose: how a step goes on; None: with the W best continuations that do not end.
+        look_every: the steps after which a GPU is asked what has ended.
     """
     choose = choose or choose_continuations
     steps.start(config.beam_size)
@@ -76,7 +81,7 @@ def beam_search(
     scores[:, 0] = 0.0  # the others would be the same hypothesis again
     finished: list[list[Hypothesis]] = [[] for _ in range(count)]
     margins, found = [math.inf] * count, dict[int, Found]()
-    every = LOOK_EVERY if has_queue(steps.device) and watch is None else 1
+    every = look_every if has_queue(steps.device) and watch is None else 1
     taken: list[tuple[Tensor, ...]] = []
     while steps.rows:
         choice = choose(steps.log_probs(), scores, steps, watch)

@@ -1,7 +1,8 @@
-"""The constraints of outputs: they begin with given tokens, have a least length, repeat nothing.
+"""The constraints of outputs: they begin with given tokens, have a least length, repeat nothing, hold given terms.
 
 A constraint takes continuations away (minus infinity) and leaves the probabilities of the others as they are, so a
-score stays the model's own. It looks at one output alone, so batches change nothing.
+score stays the model's own; by terms a search chooses besides (`decoding/banks.py`). It looks at one output alone, so
+batches change nothing.
 """
 
 from collections.abc import Sequence
@@ -11,6 +12,7 @@ import torch
 from torch import Tensor
 
 from pellucid.config.decode import CEILINGS
+from pellucid.decoding.terms import Term
 from pellucid.errors import ConfigError, shown
 from pellucid.model.fast.queue import send
 
@@ -27,6 +29,10 @@ class Constraints:
     """No so many tokens in a row stand in an output twice; 0: they may."""
     prefixes: tuple[tuple[int, ...], ...] = ()
     """The tokens that each of the outputs begins with, which count in its score; (): none does."""
+    terms: tuple[tuple[Term, ...], ...] = ()
+    """The terms that each of the outputs holds; (): none."""
+    continues: frozenset[int] = frozenset()
+    """The tokens that continue the word before them: what shows where a term is a whole word."""
 
     def __post_init__(self) -> None:
         for name in ("min_length", "no_repeat_ngram"):
@@ -37,11 +43,15 @@ class Constraints:
                 )
 
     def __bool__(self) -> bool:
-        return bool(self.min_length or self.no_repeat_ngram or any(self.prefixes))
+        return bool(self.min_length or self.no_repeat_ngram or any(self.prefixes) or any(self.terms))
 
     def of(self, texts: Sequence[int]) -> "Constraints":
         """Returns the constraints of some of the texts, by their places."""
-        return replace(self, prefixes=tuple(self.prefixes[i] for i in texts)) if self.prefixes else self
+        return replace(
+            self,
+            prefixes=tuple(self.prefixes[i] for i in texts) if self.prefixes else (),
+            terms=tuple(self.terms[i] for i in texts) if self.terms else (),
+        )
 
     def apply(
         self, log_probs: Tensor, ids: Tensor, outputs: Sequence[int], limits: Sequence[int], end: int, never: Tensor

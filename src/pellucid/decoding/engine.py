@@ -11,9 +11,11 @@ from functools import partial
 import torch
 
 from pellucid.config import DecodeConfig, SamplingConfig
+from pellucid.decoding.banks import ChoiceByBanks
 from pellucid.decoding.batches import batches_by_length, pad
 from pellucid.decoding.beam import Search, beam_search, greedy_search
 from pellucid.decoding.constraints import Constraints
+from pellucid.decoding.diverse import DiverseSearch
 from pellucid.decoding.ensemble import Ensemble
 from pellucid.decoding.hypothesis import Found, Hypothesis, Watcher
 from pellucid.decoding.ids import check_ids, whole_source
@@ -56,22 +58,48 @@ def search(
     run = by or (greedy_search if config.beam_size == 1 else beam_search)
     numbers = range(len(texts)) if places is None else places
     inputs, shapes, padded = _inputs(model, texts, config)
-    batches = list(batches_by_length(shapes, config.batch_tokens // config.beam_size, padded))
+    free, asked = list(range(len(texts))), list[int]()
+    if constraints and any(constraints.terms):
+        _check_terms(config, by)
+        asked = [place for place, terms in enumerate(constraints.terms) if terms]
+        free = [place for place, terms in enumerate(constraints.terms) if not terms]
+    batches = [
+        [places_of[i] for i in batch]
+        for places_of in (free, asked)  # apart, so that what is free is searched as it always is
+        for batch in batches_by_length([shapes[i] for i in places_of], config.batch_tokens // config.beam_size, padded)
+    ]
     device = next(model.parameters()).device
     found: dict[int, Found] = {}
     with torch.inference_mode():
         for batch in batches:  # which grows
-            given = pad([inputs[place] for place in batch], model.config.pad_id or 0).to(device)
-            of_batch = model.of([texts[i] for i in batch], device) if isinstance(model, Ensemble) else model
-            demanded = constraints.of(batch) if constraints else None
-            steps = Steps(of_batch, given, config, [numbers[place] for place in batch], watch, demanded)
-            results = run(steps, config)
+            rows = [place for place in batch for _ in range(by.groups)] if isinstance(by, DiverseSearch) else batch
+            given = pad([inputs[place] for place in rows], model.config.pad_id or 0).to(device)
+            of_batch = model.of([texts[i] for i in rows], device) if isinstance(model, Ensemble) else model
+            demanded = constraints.of(rows) if constraints else None
+            steps = Steps(of_batch, given, config, [numbers[place] for place in rows], watch, demanded)
+            if demanded and any(demanded.terms):
+                choose = ChoiceByBanks(demanded.terms, demanded.continues)
+                results = beam_search(steps, config, choose=choose)
+            else:
+                results = run(steps, config)
             if by is not None:
                 _check_found(results, len(batch))
             found.update(zip(batch, results, strict=True))
             if len(batch) > 1:
                 batches += [[place] for place in batch if found[place].margin < NEAR_TIE]
     return [found[place].hypotheses for place in range(len(texts))]
+
+
+def _check_terms(config: DecodeConfig, by: Search | None) -> None:
+    """Raises DecodingError where a search cannot heed terms."""
+    if by is not None:
+        own = "a diverse search" if isinstance(by, DiverseSearch) else "a search of your own"
+        raise DecodingError(f"{own} does not know of terms", "leave the one or the other out")
+    if config.beam_size == 1:
+        raise DecodingError(
+            "terms need a beam, and `beam_size` is 1: a greedy search would write them first of all",
+            "give `beam_size=5` or more",
+        )
 
 
 def sample_outputs(

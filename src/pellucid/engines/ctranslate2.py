@@ -159,9 +159,9 @@ class CTranslate2Translator(Translator):
         behind: so nothing is suppressed at first, and what is searched again gets the scores that the model gives.
         """
         if search is not None:
-            self._refuse("has a search of its own, and takes none as `search=`")
+            self._refuse("has a search of its own, and takes none as `search=`, and no `diverse_groups=`")
         if constraints:
-            self._refuse("takes no `prefixes=`, `min_length=` or `no_repeat_ngram=`")
+            self._refuse("takes no `terms=`, `prefixes=`, `min_length=` or `no_repeat_ngram=`")
         check_ids(config, self.config)
         sources = [self._words_of_source(ids, config) for ids in pieces]
         room = self.config.max_positions - 1 - len(config.target_prefix)

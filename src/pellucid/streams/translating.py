@@ -27,10 +27,13 @@ class Translating:
     as_json: bool = False
 
     def load(self) -> "Translator":
-        """Opens the translator. Raises what `Translator.load` raises."""
+        """Opens the translator. Raises what `Translator.load` raises, and `load_reranker` where one is named."""
         from pellucid.tasks.translator import Translator
 
-        return Translator.load(self.model, **self.loading)
+        translator = Translator.load(self.model, **self.loading)
+        if "rerank" in self.options:
+            translator._reranker(self.options["rerank"])
+        return translator
 
     @property
     def answering(self) -> dict[str, Any]:
@@ -44,6 +47,7 @@ class Translating:
 
     def identity(self, translator: "Translator") -> dict[str, Any]:
         """Returns what decides the answers beside the lines, as JSON has it."""
+        from pellucid.tasks.reranking import reranking_in
         from pellucid.tasks.translator import confidence_settings
         from pellucid.text.training_text import TrainingText
 
@@ -52,6 +56,8 @@ class Translating:
             "as_json": self.as_json, "text": to_table(translator.text or TrainingText()),  # by which lines are cut
             **confidence_settings(translator, asked=self.as_json),
         }  # fmt: skip
+        if "rerank" in settings:
+            settings["rerank"] = reranking_in(settings["rerank"])  # what it says, wherever it lies
         return identity("translate", translator, settings)
 
     def line(self, translation: "Translation") -> str:

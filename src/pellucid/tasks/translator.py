@@ -29,6 +29,8 @@ if TYPE_CHECKING:  # as in pellucid/tasks/task.py
     from pellucid.model.parts import Parts
     from pellucid.model.transformer import Transformer
     from pellucid.tasks.confidence import Confidence, Forced
+    from pellucid.tasks.reranking import Reranker
+    from pellucid.tasks.terms import Terms, TermWriter
     from pellucid.tracing.trace import Trace
     from pellucid.weights.folder import SavedModel
 
@@ -64,6 +66,11 @@ class TranslateOptions(TypedDict, total=False):
     min_length: int | None
     no_repeat_ngram: int | None
     prefixes: Sequence[str] | None
+    terms: "Terms | None"
+    line_terms: Sequence[Sequence[str]] | None
+    diverse_groups: int | None
+    diversity: float | None
+    rerank: "str | Path | Reranker | None"
 
 
 class LongText(UserWarning):
@@ -127,6 +134,7 @@ class Translator(TextModel["Transformer"]):
     task: ClassVar[Task] = TASKS["translate"]
     calibration: "Calibration | None" = None
     """The record of what held-out text says of its probabilities; None: it is not calibrated."""
+    _writer: "TermWriter | None" = None
 
     def __init__(
         self,
@@ -305,6 +313,11 @@ class Translator(TextModel["Transformer"]):
         min_length: int | None = None,
         no_repeat_ngram: int | None = None,
         prefixes: Sequence[str] | None = None,
+        terms: "Terms | None" = None,
+        line_terms: Sequence[Sequence[str]] | None = None,
+        diverse_groups: int | None = None,
+        diversity: float | None = None,
+        rerank: "str | Path | Reranker | None" = None,
     ) -> list[Translation]:
         """Returns the best translation of each line; an empty line gives an empty one.
 
@@ -330,22 +343,46 @@ class Translator(TextModel["Transformer"]):
             no_repeat_ngram: no so many tokens in a row stand in the translation of a sentence twice.
             prefixes: what the translation of each line begins with, one a line, "" for nothing. Its last word may go
                 on; its probability is part of the score. Of a line of several sentences it begins the first.
+            terms: pairs of a source term and its translation. Where a sentence has the source term, as whole words, its
+                translation holds the other. A source term in small letters is found however it is written, one with a
+                capital only so; the longest first. Of several translations of one source term any will do.
+            line_terms: what the translation of each line must hold, a list for each line.
+            diverse_groups: parts the beam into so many groups that avoid each other's words; with `n_best` each gives
+                its share.
+            diversity: how many nats a word counts less for each earlier group's hypothesis that writes it at the same
+                place; 1 where nothing else is said.
+            rerank: chooses among the n best of each sentence by further models: a `pellucid.Reranker`, or the file that
+                `pellucid rerank` wrote. Scores stay those of this model.
 
         Warns with LongText of sentences that are longer than what the model was trained on.
 
         Raises ConfigError for a value that cannot work, or a language that is unknown or missing; DataError for another
-        number of prefixes than of lines, and for one that is longer than a translation may be.
+        number of prefixes or lists of terms than of lines, and for what is longer than a translation may be or cannot
+        be written by the vocabulary; DecodingError for terms with a search of one's own, or a beam of one.
         """
         config = self._config(
             decode, source_language, target_language, beam_size=beam_size, n_best=n_best, max_length=max_length,
             length_penalty=length_penalty, batch_tokens=batch_tokens, max_source_length=max_source_length,
             segment=segment,
         )  # fmt: skip
+        wanted = config.n_best
+        if rerank is not None:
+            rerank = self._reranker(rerank)
+            pool = max(wanted, rerank.n_best)
+            config = replace(config, n_best=pool, beam_size=max(pool, config.beam_size))
         lines = self._segments(sources, config)
         pieces = [piece for line in lines for s in line for piece in s.pieces]
         constraints = self._constraints(lines, config, min_length, no_repeat_ngram, prefixes)
-        found = iter(self._searched(pieces, config, search, constraints))
+        if terms is not None or line_terms is not None:
+            constraints = self._with_terms(constraints, lines, config, terms, line_terms)
+        by = search
+        if diverse_groups is not None or diversity is not None:
+            by = self._diverse(config, search, diverse_groups, diversity)
+        searched = self._searched(pieces, config, by, constraints)
         penalty = config.length_penalty if search is None else None
+        if rerank is not None:
+            searched, penalty = self._reranked(rerank, lines, searched, config, wanted), None
+        found = iter(searched)
         best = [self._translation(line, [[next(found) for _ in s.pieces] for s in line], penalty) for line in lines]
         return self._with_confidence(sources, best, config) if confidence else best
 
@@ -378,7 +415,7 @@ class Translator(TextModel["Transformer"]):
                 raise DataError(f"{len(lines)} sources and {len(texts)} prefixes: each source has one", 'none is ""')
             for line, text, ids in zip(lines, texts, self.tokenizers.target.encode_lines(texts), strict=True):
                 pieces = [piece for segment in line for piece in segment.pieces]
-                limit = min(config.limit(len(pieces[0])), self._target_room(config)) if pieces else len(ids)
+                limit = self._limit(pieces[0], config) if pieces else len(ids)
                 if len(ids) > limit:
                     raise DataError(
                         f"the prefix `{shown(text)}` has {len(ids):,} tokens, and the translation of its line at most "
@@ -387,6 +424,97 @@ class Translator(TextModel["Transformer"]):
                     )
                 begins += [tuple(ids) if number == 0 else () for number in range(len(pieces))]
         return replace(constraints, prefixes=tuple(begins))
+
+    def _with_terms(
+        self,
+        constraints: "Constraints | None",
+        lines: list[list[Segment]],
+        config: DecodeConfig,
+        terms: "Terms | None",
+        line_terms: Sequence[Sequence[str]] | None,
+    ) -> "Constraints":
+        """Returns the constraints with the terms that each piece asks for. Raises what `translate` says of them."""
+        from pellucid.decoding.constraints import Constraints
+        from pellucid.tasks.terms import TermWriter, glossary_of, terms_of_lines
+
+        source = self.tokenizers.source
+        if self._writer is None:
+            self._writer = TermWriter(self.tokenizers.target)
+        glossary = glossary_of(terms or ())
+        of_lines = [list[str]() for _ in lines] if line_terms is None else terms_of_lines(line_terms, len(lines))
+        found = []
+        for number, (line, given) in enumerate(zip(lines, of_lines, strict=True), start=1):
+            pieces = [(segment, piece) for segment in line for piece in segment.pieces]
+            if given and len(pieces) > 1:
+                raise DataError(
+                    f"line {number} is translated in {len(pieces)} parts, and its terms do not say in which they stand",
+                    'give a sentence a line, or `segment="off"`',
+                )
+            for segment, piece in pieces:
+                text = segment.source if len(segment.pieces) == 1 else source.decode(piece)
+                asked = [
+                    self._writer.term(choices) for choices in (*glossary.asked_by(text), *((one,) for one in given))
+                ]
+                of_piece = tuple(dict.fromkeys(asked))
+                needed, limit = sum(term.least for term in of_piece), self._limit(piece, config)
+                if needed > limit:
+                    raise DataError(
+                        f"the terms of line {number} have {needed:,} tokens, and its translation at most {limit:,}",
+                        "leave some out, or set `max_length=`",
+                    )
+                found.append(of_piece)
+        return replace(constraints or Constraints(), terms=tuple(found), continues=self._writer.continues)
+
+    def _reranker(self, rerank: "str | Path | Reranker") -> "Reranker":
+        from pellucid.tasks.reranking import Reranker, load_reranker
+
+        if isinstance(rerank, str | Path):
+            return load_reranker(rerank, self.device)
+        if not isinstance(rerank, Reranker):
+            raise ConfigError(f"`rerank=` is a {type(rerank).__name__}", "give a pellucid.Reranker, or its file")
+        return rerank
+
+    def _reranked(
+        self,
+        rerank: "Reranker",
+        lines: list[list[Segment]],
+        searched: list[list[Hypothesis]],
+        config: DecodeConfig,
+        wanted: int,
+    ) -> list[list[Hypothesis]]:
+        """Returns the n best of each piece in the order that a reranker gives them, as many as are wanted."""
+        from pellucid.tasks.reranking import Candidates, written
+
+        source, target = self.tokenizers.source, self.tokenizers.target
+        read = [
+            (segment.source if len(segment.pieces) == 1 else source.decode(piece), piece)
+            for line in lines
+            for segment in line
+            for piece in segment.pieces
+        ]
+        candidates = [
+            Candidates(text, piece, hypotheses, written(target, hypotheses))
+            for (text, piece), hypotheses in zip(read, searched, strict=True)
+        ]
+        return [hypotheses[:wanted] for hypotheses in rerank.best_first(self, candidates, config)]
+
+    def _diverse(
+        self, config: DecodeConfig, search: "Search | None", groups: int | None, strength: float | None
+    ) -> "Search":
+        """Returns the search by groups. Raises ConfigError for what cannot be."""
+        from pellucid.decoding.diverse import STRENGTH, DiverseSearch
+
+        if search is not None:
+            raise ConfigError("`search=` is a search of its own, and has no `diverse_groups=`", "leave one of them out")
+        if groups is None:
+            raise ConfigError("`diversity=` means nothing without `diverse_groups=`", "say how many groups there are")
+        found = DiverseSearch(groups, STRENGTH if strength is None else strength)
+        found.check(config)
+        return found
+
+    def _limit(self, piece: list[int], config: DecodeConfig) -> int:
+        """Returns the most tokens of the translation of a piece."""
+        return min(config.limit(len(piece)), self._target_room(config))
 
     def sample(
         self,
@@ -505,15 +633,21 @@ class Translator(TextModel["Transformer"]):
         mbr: int | None = None,
         confidence: bool = False,
         prefixed: bool = False,
+        termed: bool = False,
         **options: Unpack[TranslateOptions],
     ) -> list[Translation]:
         """Translates some lines of a stream, of which `place` came before; draws as `sampling` says, if it is given.
 
-        `prefixed` says that the lines are pairs: a line, and what its translation begins with.
+        `prefixed` says that the lines are pairs: a line, and what its translation begins with; `termed`, that they are
+        a line, and what its translation must hold, with tabs between the terms.
         """
-        if prefixed:
-            options["prefixes"] = [prefix for _, prefix in cast(Sequence[tuple[str, str]], lines)]
-            lines = [line for line, _ in cast(Sequence[tuple[str, str]], lines)]
+        if prefixed or termed:
+            pairs = cast(Sequence[tuple[str, str]], lines)
+            if prefixed:
+                options["prefixes"] = [prefix for _, prefix in pairs]
+            else:
+                options["line_terms"] = [of_line.split("\t") for _, of_line in pairs]
+            lines = [line for line, _ in pairs]
         texts = cast(Sequence[str], lines)
         if sampling is None:
             return self.translate(texts, confidence=confidence, **options)
@@ -780,8 +914,17 @@ def confidence_settings(translator: Translator, *, asked: bool) -> dict[str, Any
 
 
 def _check_unconstrained(options: TranslateOptions, what: str) -> None:
-    """Raises ConfigError for an option that constrains a search, where there is no such search."""
-    for name in ("min_length", "no_repeat_ngram", "prefixes"):
+    """Raises ConfigError for an option that constrains or parts a search, where there is no such search."""
+    for name in (
+        "min_length",
+        "no_repeat_ngram",
+        "prefixes",
+        "terms",
+        "line_terms",
+        "diverse_groups",
+        "diversity",
+        "rerank",
+    ):
         if options.pop(name, None) is not None:  # type: ignore[misc]
             raise ConfigError(f"`{name}=` is of `translate` alone, and means nothing to {what}", "leave it out")
 

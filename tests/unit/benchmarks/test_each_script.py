@@ -91,6 +91,7 @@ def test_wrong_arguments_are_told(
         ("sentences_a_line", "NOWHERE"),
         ("speedrun", "table --out NOWHERE"),
         ("sst2", "--data-dir NOWHERE"),
+        ("terms", "NOWHERE --data-dir NOWHERE"),
         ("threads", "--model NOWHERE"),
         ("time_budget", "--budget soon --data-dir NOWHERE"),
         ("tiny_shakespeare", "--data-dir NOWHERE"),
@@ -309,6 +310,24 @@ def test_sentences_a_line(run_script: Run, finished_run: Path) -> None:
     assert len([line for line in lines if line.startswith("run, ")]) == 8
     assert row["other translations"]["as written"] == 0
     assert len(row["other translations"]) == 8
+
+
+@pytest.mark.parametrize("more", [[], ["--missing"]])
+def test_terms(run_script: Run, finished_run: Path, tmp_path: Path, more: list[str]) -> None:
+    """In the text below `d` stands where nouns stand, and `e` does not."""
+    folder = tmp_path / "multi30k"
+    folder.mkdir()
+    texts = {"train.en": ["the d is e ."] * 25, "val.de": ["a b c", "b", "c a"], "val.en": ["a d", "e", "b"]}
+    for name, lines in texts.items():
+        with gzip.open(folder / f"{name}.gz", "wt", encoding="utf-8") as file:
+            file.write("".join(f"{line}\n" for line in lines))
+    table, lines = run_script("terms", finished_run, "--data-dir", tmp_path, "--limit", 2, *more)
+    assert lines[-1] == "1 of 2 lines have a term"
+    assert (table["nouns"], table["lines"], table["lines with terms"], table["terms"]) == (1, 2, 1, 1)
+    assert table["terms used"] == {"free": 0, "held": 1}
+    assert table["other texts without terms"] == 0
+    (example,) = table["examples"]
+    assert example["terms"] == ["d"]
 
 
 def test_sentences_a_line_of_an_unfinished_run(

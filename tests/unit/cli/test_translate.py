@@ -383,6 +383,34 @@ def test_each_line_begins_as_a_file_says(pellucid: CommandLine, finished_run: Pa
     assert outcome.hint == "cut it, or set `--max-length`"
 
 
+@pytest.mark.slow
+def test_terms_of_a_file_and_of_each_line(pellucid: CommandLine, finished_run: Path, tmp_path: Path) -> None:
+    held = ["h a", "", "", "b", "g\tc", ""]
+    for name, lines in (("in", LINES), ("terms", ["a b\tg h", "c\td"]), ("held", held)):
+        (tmp_path / name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    translator = Translator.load(finished_run, "cpu")
+    given = {"terms": [("a b", "g h"), ("c", "d")]}, {"line_terms": [line.split("\t") for line in held]}
+    for option, wanted in zip(("terms", "held"), given, strict=True):
+        options = ["--input", tmp_path / "in", f"--{'terms' if option == 'terms' else 'line-terms'}", tmp_path / option]
+        found = [
+            pellucid("translate", finished_run, *options, "--beam-size", "3", *more).out
+            for more in ([], ["--workers", "2", "--device", "cpu"])
+        ]
+        texts = [t.text for t in translator.translate(LINES, beam_size=3, **wanted)]  # type: ignore[arg-type]
+        assert found == ["".join(f"{text}\n" for text in texts)] * 2
+        assert texts != [t.text for t in translator.translate(LINES, beam_size=3)]
+
+
+def test_terms_that_cannot_be(pellucid: CommandLine, finished_run: Path, tmp_path: Path) -> None:
+    (tmp_path / "terms").write_text("a\tb\n", encoding="utf-8")
+    given = ["translate", finished_run, "a b", "--terms", tmp_path / "terms"]
+    assert pellucid(*given, "--sample").error == "`--terms` means nothing with --sample"
+    assert pellucid(*given, "--beam-size", "1").hint == "give `--beam-size 5` or more"
+    both = pellucid("translate", finished_run, "--line-terms", tmp_path / "terms", "--prefix", tmp_path / "terms")
+    assert both.error == "`--prefix` and `--line-terms` both give something to each line"
+    assert pellucid("translate", finished_run, "a", "--terms", tmp_path / "none").error.startswith("no file")
+
+
 def test_lengths_and_repetitions(pellucid: CommandLine, finished_run: Path) -> None:
     line = "a a a a"
     found = pellucid("translate", finished_run, line, "--min-length", 6, "--no-repeat-ngram", "2")

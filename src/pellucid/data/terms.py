@@ -1,0 +1,29 @@
+"""Files of terms: a source term, a tab and its translation in each line."""
+
+from pathlib import Path
+
+from pellucid.data.lines import origin, read_lines
+from pellucid.errors import DataError, shown
+
+
+def read_terms(path: str | Path) -> list[tuple[str, str]]:
+    """Reads the pairs of a file of terms, plain or gzip; empty lines are passed over.
+
+    Raises DataError for a line that is no pair, a file without any, and what `read_lines` says of files.
+    """
+    pairs = []
+    for number, line in enumerate(read_lines(path), start=1):
+        if not line.strip():
+            continue
+        sides = [side.strip() for side in line.split("\t")]
+        if len(sides) != 2 or not all(sides):
+            count = "1 field" if len(sides) == 1 else f"{len(sides)} fields"
+            raise DataError(
+                f"{origin(path)}, line {number:,}: {shown(line)} has {count}"
+                f"{'' if all(sides) else ', one of them empty'}",
+                "write a source term, a tab and its translation",
+            )
+        pairs.append((sides[0], sides[1]))
+    if not pairs:
+        raise DataError(f"{origin(path)} holds no terms", "write a source term, a tab and its translation in each line")
+    return pairs

@@ -1,0 +1,152 @@
+"""The terms that an output must hold, as an automaton that reads its tokens and knows which of them it has met.
+
+It is the automaton of Aho and Corasick (1975) over all spellings of all terms, so terms may overlap, begin with one
+another and lie within one another. It reads a token in constant time, however many terms there are.
+"""
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+
+@dataclass(frozen=True)
+class Spelling:
+    """The tokens that write a term."""
+
+    ids: tuple[int, ...]
+    starts: bool = False
+    """It counts at the very beginning of an output alone."""
+    sought: bool = True
+    """The search goes for it; otherwise it only counts where the model writes it by itself."""
+
+
+@dataclass(frozen=True)
+class Term:
+    """A term that an output holds in one of its spellings: one of them, at least, is sought and counts anywhere."""
+
+    spellings: tuple[Spelling, ...]
+    whole: bool = False
+    """No token that continues a word may follow it."""
+
+    @property
+    def least(self) -> int:
+        """The fewest tokens by which the search can always write it."""
+        return min(len(s.ids) for s in self.spellings if s.sought and not s.starts)
+
+
+class State(NamedTuple):
+    """The place of an output in the automaton."""
+
+    node: int
+    met: int
+    """The terms that it holds, a bit each."""
+    pending: int
+    """The terms that it holds unless the next token continues their last word."""
+
+
+ROOT, BEGIN = 0, 1
+
+
+class TermAutomaton:
+    """Reads the tokens of an output; says which terms it holds, and how many tokens are needed for the others."""
+
+    start = State(BEGIN, 0, 0)
+    """The state of an empty output."""
+
+    def __init__(self, terms: Sequence[Term], continues: Collection[int]) -> None:
+        """Takes the terms, and the tokens that continue the word before them."""
+        self._least = [term.least for term in terms]
+        self._all = (1 << len(terms)) - 1
+        self._whole = sum(1 << number for number, term in enumerate(terms) if term.whole)
+        self._continues = continues
+        self._children: list[dict[int, int]] = [{}, {}]
+        self._fail = [ROOT, ROOT]
+        self._ended = [0, 0]
+        self._ahead: list[dict[int, int]] = [{}, {}]  # of each term the tokens that its nearest spelling lacks here
+        for number, term in enumerate(terms):
+            for spelling in term.spellings:
+                self._add(number, spelling)
+        for node in (*self._below(ROOT), *self._below(BEGIN)):
+            back = self._fail[node]
+            self._ended[node] |= self._ended[back]
+            for number, lacking in self._ahead[back].items():
+                self._ahead[node][number] = min(lacking, self._ahead[node].get(number, lacking))
+        self._next: dict[tuple[State, int], State] = {}
+        self._needs: dict[State, int] = {}
+        self._named: dict[int, list[int]] = {}
+
+    def _add(self, number: int, spelling: Spelling) -> None:
+        node = BEGIN if spelling.starts else ROOT
+        for place, token in enumerate(spelling.ids, start=1):
+            if token not in self._children[node]:
+                self._children[node][token] = len(self._children)
+                self._children.append({})
+                self._fail.append(ROOT)
+                self._ended.append(0)
+                self._ahead.append({})
+            node = self._children[node][token]
+            if spelling.sought:
+                lacking = len(spelling.ids) - place
+                self._ahead[node][number] = min(lacking, self._ahead[node].get(number, lacking))
+        self._ended[node] |= 1 << number
+
+    def _below(self, root: int) -> Iterator[int]:
+        """Yields the nodes below one, the nearest first, having found what each falls back to."""
+        level = [root]
+        while level:
+            below = []
+            for node in level:
+                for token, child in self._children[node].items():
+                    self._fail[child] = ROOT if node == ROOT else self._go(self._fail[node], token)
+                    below.append(child)
+                    yield child
+            level = below
+
+    def _go(self, node: int, token: int) -> int:
+        while token not in self._children[node]:
+            if node == ROOT:
+                return ROOT
+            node = self._fail[node]
+        return self._children[node][token]
+
+    def named(self, state: State) -> list[int]:
+        """Returns the tokens that write a part of a term from here; every other one writes none."""
+        if state.node not in self._named:
+            tokens, node = set(self._children[ROOT]), state.node
+            while node != ROOT:
+                tokens |= set(self._children[node])
+                node = self._fail[node]
+            self._named[state.node] = sorted(tokens)
+        return self._named[state.node]
+
+    def read(self, state: State, token: int) -> State:
+        """Returns the state behind one more token."""
+        if (state, token) not in self._next:
+            node = self._go(state.node, token)
+            met = self._met(state, token in self._continues)
+            ended = self._ended[node] & ~met
+            self._next[state, token] = State(node, met | (ended & ~self._whole), ended & self._whole)
+        return self._next[state, token]
+
+    def read_other(self, state: State, *, continues: bool) -> State:
+        """Returns the state behind a token that is not `named`: one that continues a word, or one that does not."""
+        return State(ROOT, self._met(state, continues), 0)
+
+    def _met(self, state: State, continues: bool) -> int:
+        return state.met if continues else state.met | state.pending
+
+    def needs(self, state: State) -> int:
+        """Returns how many tokens more write all terms that are lacking, where none of them overlap; 0: none is."""
+        if state not in self._needs:
+            lacking = self._all & ~(state.met | state.pending)
+            gain = max(
+                (
+                    self._least[number] - left
+                    for number, left in self._ahead[state.node].items()
+                    if lacking >> number & 1
+                ),
+                default=0,
+            )
+            total = sum(least for number, least in enumerate(self._least) if lacking >> number & 1)
+            self._needs[state] = total - max(0, gain)
+        return self._needs[state]

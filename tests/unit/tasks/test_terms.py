@@ -1,0 +1,79 @@
+"""Translations that hold terms: by a glossary, by line, in lines of several sentences, and what cannot be."""
+
+import pytest
+
+from pellucid.config import DecodeConfig, SamplingConfig
+from pellucid.errors import ConfigError, DataError, DecodingError
+from pellucid.tasks.translator import Translator
+from pellucid.text.tokenizers import Tokenizers
+from pellucid.text.training_text import TrainingText
+from pellucid.text.vocabulary import Vocabulary
+from tests.unit.decoding.models import random_model
+
+LETTERS = Vocabulary("characters", tuple(" abcdefgh."))
+LINES = ["bad cab", "", "faded", "head. bed. egg."]
+TERMS = [("bad", "gag"), ("bed", "fee"), ("egg", "ah"), ("egg", "ha")]
+
+
+@pytest.fixture(scope="module")
+def translator() -> Translator:
+    model = random_model(1, LETTERS.size, sharpness=2.0)
+    return Translator(
+        model,
+        Tokenizers(LETTERS, LETTERS),
+        DecodeConfig(beam_size=4, max_length=12),
+        text=TrainingText(source_length=9, source_longest=9, sentence_ends=0.9, several_sentences=0.0),
+    )
+
+
+def test_each_sentence_holds_the_terms_that_it_asks_for(translator: Translator) -> None:
+    free = translator.translate(LINES)
+    found = translator.translate(LINES, terms=TERMS)
+    assert "gag" in found[0].text
+    assert [found[i].text for i in (1, 2)] == [free[i].text for i in (1, 2)]
+    head, bed, egg = found[3].sentences
+    assert head.text == free[3].sentences[0].text
+    assert "fee" in bed.text
+    assert "ah" in egg.text or "ha" in egg.text
+    for place in range(4):
+        (alone,) = translator.translate(LINES[place : place + 1], terms=dict(TERMS[:3]) if place < 3 else TERMS)
+        assert alone.text == found[place].text
+
+
+def test_each_line_holds_its_own_terms(translator: Translator) -> None:
+    found = translator.translate(LINES[:3], line_terms=[["ab", "ha"], [], ["gg"]], n_best=2)
+    for one in found[0].alternatives:
+        assert "ab" in one.text
+        assert "ha" in one.text
+    assert found[1].text == ""
+    assert "gg" in found[2].text
+    pairs = list(zip(LINES[:3], ["ab\tha", "", "gg"], strict=True))
+    assert [t.text for t in translator.answer(pairs, 0, termed=True)] == [t.text for t in found]
+
+
+def test_what_cannot_be_asked_for(translator: Translator) -> None:
+    with pytest.raises(DataError, match="term 1 is Hund, and no pair"):
+        translator.translate(["a"], terms=["Hund"])  # type: ignore[list-item]
+    with pytest.raises(DataError, match="term 1 has no translation"):
+        translator.translate(["a"], terms=[("a", " ")])
+    with pytest.raises(DataError, match="`terms` is bad, and no pairs of texts"):
+        translator.translate(["a"], terms="bad")  # type: ignore[arg-type]
+    vocabulary = Translator(
+        translator.model, Tokenizers(LETTERS, Vocabulary("words", tuple("abcdefgh"))), translator.decode
+    )
+    with pytest.raises(DataError, match="the model's vocabulary cannot write the term `zoo`"):
+        vocabulary.translate(["a"], terms=[("a", "zoo")])
+    with pytest.raises(DataError, match=r"the terms of line 2 have 1\d tokens, and its translation at most 12"):
+        translator.translate(["a", "b"], line_terms=[[], ["abc", "def", "gha", "bad"]])
+    with pytest.raises(DataError, match="line 1 is translated in 3 parts, and its terms do not say in which"):
+        translator.translate(LINES[3:], line_terms=[["a"]])
+    with pytest.raises(DataError, match="1 sources and 2 lists of terms"):
+        translator.translate(["a"], line_terms=[["a"], []])
+    with pytest.raises(DataError, match="the terms of line 1 are a, and no list of texts"):
+        translator.translate(["a"], line_terms=["a"])
+    with pytest.raises(DecodingError, match="terms need a beam, and `beam_size` is 1"):
+        translator.translate(["a"], line_terms=[["a"]], beam_size=1)
+    with pytest.raises(ConfigError, match="`terms=` is of `translate` alone, and means nothing to a trace"):
+        translator.trace("a", terms=TERMS)
+    with pytest.raises(ConfigError, match="`terms=` is of `translate` alone, and means nothing to a drawn"):
+        translator.answer(["a"], 0, sampling=SamplingConfig(), terms=TERMS)
