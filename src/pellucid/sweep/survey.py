@@ -49,6 +49,8 @@ def find_runs(folder: str | Path) -> Iterator[Path]:
 
     Raises DataError where there is no such folder.
     """
+    if Path(folder).is_file():
+        raise DataError(f"`{shown(Path(folder))}` is a file, not a folder", "name one that runs lie below")
     if not Path(folder).is_dir():
         raise DataError(f"there is no folder `{shown(Path(folder))}`", "name one that runs lie below")
     for place, below, files in os.walk(folder):

@@ -65,6 +65,8 @@ def test_runs_lists_settings_that_differ_and_scores(pellucid: CommandLine, finis
 def test_a_folder_without_runs_is_said(pellucid: CommandLine, tmp_path: Path) -> None:
     assert pellucid("runs", tmp_path).error == f"there is no run in or below `{tmp_path}`"
     assert pellucid("runs", tmp_path / "no").error == f"there is no folder `{tmp_path / 'no'}`"
+    (tmp_path / "file").touch()
+    assert pellucid("runs", tmp_path / "file").error == f"`{tmp_path / 'file'}` is a file, not a folder"
 
 
 @pytest.mark.slow  # a process for each training and each score
