@@ -39,7 +39,8 @@ def speaking(
     | OPUS-MT (`>>fra<<`) | none | before the source |
     | Pellucid's own (`<2fr>`) | none; it is one that was trained on | before the source |
 
-    `pairs` are those that a model of our own was trained on, as in "de-en". Warns with ZeroShot, `stacklevel` calls up, of a pair that was not among them.
+    `pairs` are those that a model of our own was trained on, as in "de-en". Warns with ZeroShot,
+    `stacklevel` calls up, of a pair that was not among them.
 
     Raises ConfigError for a code that the model does not know, naming near ones, or has no use for.
     """
