@@ -102,7 +102,7 @@ $(VENV)/.types: $(VENV)/.dev
 
 $(VENV)/.foreign: $(VENV)/.dev
 	@echo "installing other people's libraries into $(VENV)"
-	@$(PIP) --editable ".[hf,verify,ct2,onnx,zst,parquet,ray,langid,opusfilter]" --group foreign
+	@$(PIP) --editable ".[hf,verify,ct2,onnx,zst,parquet,ray,langid,opusfilter,tensorboard,trackio,mlflow]" --group foreign
 	@command -v npm >/dev/null || { echo "error: npm is missing (Debian: apt-get install nodejs npm)" >&2; exit 1; }
 	@npm install --silent --no-audit --no-fund --ignore-scripts --prefix $(VENV)/js $(TRANSFORMERS_JS)
 	@touch $@

@@ -25,10 +25,11 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from held_memory import children, is_flat, watch
 from report import circumstances, positive, print_json, refusals_in_words
 
 from pellucid import read_lines
@@ -41,7 +42,6 @@ SETTINGS = {
     "train.warmup_steps": 30, "train.learning_rate": 5e-3, "train.validate_every": 300, "train.validate_decode": 10,
 }  # fmt: skip
 OPTIONS = ("--beam-size", "1", "--max-length", "16", "--device", "cpu", "--threads", "1")
-MOST_GROWTH = 1.02
 POLL = 0.02
 LIMIT = 3600.0
 """Seconds without a file more, after which something hangs."""
@@ -239,40 +239,17 @@ def watch_memory(args: argparse.Namespace, model: Path, folder: Path) -> tuple[d
     log = folder / "log"
     with log.open("wb") as file:
         process = subprocess.Popen(pellucid("translate", model, *words, *OPTIONS), stdout=file, stderr=file)
-    held = dict[int, list[tuple[float, int]]]()
     try:
         while not any((folder / "out").rglob("*.partial")) and process.poll() is None:  # it opens the model
             time.sleep(POLL)
-        started = time.monotonic()
-        while (passed := time.monotonic() - started) < 60 * args.minutes and process.poll() is None:
-            for number in (process.pid, *children(process.pid)):
-                if size := resident(number):
-                    held.setdefault(number, []).append((passed, size))
-            time.sleep(min(1.0, 60 * args.minutes / 300))
+        found = watch(process, args.minutes)
     finally:
         process.terminate()
         status = process.wait()
     if status not in (0, 128 + signal.SIGTERM):
         raise SystemExit(f"error: status {status}: {log.read_text()[-2000:]}")
-    end = max(seconds for looks in held.values() for seconds, _ in looks)
-    table: dict[str, dict[str, Any]] = {}
-    for number, looks in held.items():
-        thirds = [[size for seconds, size in looks if part <= 3 * seconds / end <= part + 1] for part in range(3)]
-        if all(thirds):
-            who = "command" if number == process.pid else f"worker {len(table)}"
-            peaks = [max(sizes) / 2**20 for sizes in thirds]
-            table[who] = {"MiB in each third": [round(p, 1) for p in peaks], "growth": round(peaks[2] / peaks[1], 4)}
-    files = sum(path.is_file() and OWN not in path.parts for path in (folder / "out").rglob("*"))
-    found = {"minutes": round(end / 60, 2), "files written": files, "processes": table}
-    return found, bool(table) and all(each["growth"] <= MOST_GROWTH for each in table.values())
-
-
-def children(parent: int) -> Iterator[int]:
-    """Yields the processes that another has started."""
-    for path in Path("/proc").glob("[0-9]*/stat"):
-        with contextlib.suppress(OSError, IndexError):
-            if int(path.read_text().rpartition(")")[2].split()[1]) == parent:
-                yield int(path.parent.name)
+    found["files written"] = sum(path.is_file() and OWN not in path.parts for path in (folder / "out").rglob("*"))
+    return found, is_flat(found)
 
 
 def writers(folder: Path) -> dict[int, str]:
@@ -285,14 +262,6 @@ def writers(folder: Path) -> dict[int, str]:
             if open_:
                 found[int(process.name)] = open_[0].removeprefix(f"{folder}/").removesuffix(".partial")
     return found
-
-
-def resident(process: int) -> int:
-    """Returns the bytes that a process holds in memory; 0 where it has gone."""
-    try:
-        return int(Path(f"/proc/{process}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-    except (OSError, IndexError):
-        return 0
 
 
 def _is_alive(process: int) -> bool:

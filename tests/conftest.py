@@ -9,6 +9,7 @@ os.environ["PELLUCID_OFFLINE"] = "1"  # no test fetches anything by accident
 
 import gc
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 import torch
@@ -42,6 +43,24 @@ def queued(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
         monkeypatch.setattr(queue, "QUEUED", {*types})
 
     return choose
+
+
+WHOLLY = {
+    "browser": ("tests/browser",),
+    "foreign": ("tests/parity/export", "tests/parity/foreign_tokenizers", "tests/parity/hugging_face"),
+}
+"""Folders of which every test has that mark (tests/project/test_marks.py): where it is left out, they are not read."""
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Passes over folders whose tests would all be left out."""
+    chosen = config.getoption("markexpr")
+    left_out = {folder for mark, folders in WHOLLY.items() if f"not {mark}" in chosen for folder in folders}
+    return True if collection_path.is_dir() and _place(collection_path, config) in left_out else None
+
+
+def _place(path: Path, config: pytest.Config) -> str:
+    return path.relative_to(config.rootpath).as_posix() if path.is_relative_to(config.rootpath) else ""
 
 
 def pytest_collection_finish() -> None:

@@ -27,6 +27,7 @@ ORDER = (
     ("analysis", "streams"),
     ("views",),
     ("conversion", "demo", "distillation", "sweep"),
+    ("augmentation",),
     ("engines",),
     ("examining", "measuring"),
     ("cli",),

@@ -47,7 +47,7 @@ def first_loss(config: ModelConfig) -> float:
 @pytest.mark.parametrize(
     ("preset", "vocab_size", "overrides"),
     [
-        ("base", VOCAB_SIZE, {}),
+        pytest.param("base", VOCAB_SIZE, {}, marks=pytest.mark.slow),
         ("base", 2000, {"num_encoder_layers": 2}),
         ("base", 2000, {"num_encoder_layers": 2, "num_decoder_layers": 2, "tie_embeddings": "none"}),
         ("tiny", 2000, {}),

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from pellucid.tasks.translator import Translator
 from pellucid.weights.tensors import load_tensors
 from tests.ranks import run_ranks
 from tests.toy_task import reversed_letters, small_arguments, write_pairs
@@ -107,6 +109,54 @@ def test_ranks_and_accumulation_are_the_same_run(tmp_path: Path) -> None:
     assert two == again
     once, twice = (load_tensors(tmp_path / out / "model.safetensors") for out in ("two", "again"))
     assert all(once[name].equal(twice[name]) for name in once), "bit by bit"
+
+
+@pytest.mark.slow
+def test_sharded_ranks_are_the_same_run(tmp_path: Path) -> None:
+    """Losses within 1e-5; stopped and gone on with, and on one process, they leave what they leave undisturbed."""
+    texts = write_pairs(tmp_path, reversed_letters(400))
+    (tmp_path / "exactly.py").write_text(EXACTLY, encoding="utf-8")
+    settings = ("train.steps=40", "train.warmup_steps=20", "train.save_every=10", "train.validate_every=20")
+
+    def trained(out: str, shard: str, ranks: int = 2) -> list[Table]:
+        words = [tmp_path / "exactly.py", *texts, tmp_path / out, *settings, f"train.shard={shard}"]
+        done = run_ranks(ranks, *words, cwd=ROOT)
+        assert {each.returncode for each in done} == {0}, done[0].stderr
+        return lines_of(tmp_path / out)
+
+    plain, sharded, whole = trained("plain", "false"), trained("run", "true"), trained("whole", "true")
+    assert sharded == whole
+    exact = [[line["exact"] for line in lines if line["event"] == "train"] for lines in (plain, sharded)]
+    assert exact[0] == pytest.approx(exact[1], abs=1e-5)
+    run, names = tmp_path / "run", ("model.safetensors", "checkpoints/step-00000040/optimizer.safetensors")
+
+    def go_back(step: int) -> None:
+        (run / "result.json").unlink()
+        for path in (run / "checkpoints").iterdir():
+            if int(path.name[5:]) > step:
+                shutil.rmtree(path)
+
+    go_back(30)
+    assert trained("run", "true") == whole
+    for name in names:
+        assert (run / name).read_bytes() == (tmp_path / "whole" / name).read_bytes(), name
+    go_back(30)
+    trained("run", "true", ranks=1)
+    alone, both = (load_tensors(folder / names[1]) for folder in (run, tmp_path / "whole"))
+    assert {name: tensor.shape for name, tensor in alone.items()} == {name: t.shape for name, t in both.items()}
+    assert Translator.load(tmp_path / "whole", device="cpu").translate(["a b c"])
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="finds the ranks in /proc")
+def test_a_rank_of_a_sharded_run_that_dies_is_named(tmp_path: Path) -> None:
+    settings = ("train.steps=100000", "train.save_every=10", "train.validate_every=1000", "train.shard=true")
+    with train(arguments(tmp_path, "run", *settings), 2, PELLUCID_RANK_TIMEOUT="4") as process:
+        wait_for(tmp_path / "run/checkpoints/step-00000010", process)
+        os.kill(processes_of(process.pid)[1], signal.SIGKILL)
+        err = process.communicate(timeout=60)[1]
+    assert process.returncode == 1
+    assert re.search(r"rank 1 \(process \d+ on .*\) has died, as by SIGKILL", err), err
 
 
 @pytest.mark.slow

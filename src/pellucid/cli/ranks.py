@@ -4,6 +4,7 @@ import logging
 import os
 import signal
 import sys
+import tempfile
 import time
 import uuid
 from collections.abc import Iterator
@@ -58,6 +59,7 @@ def is_restarted() -> bool:
 
 def start_ranks(command: list[str], ranks: int, max_restarts: int) -> int:
     """Runs a command of Pellucid in so many processes on this machine and returns the exit status."""
+    from torch.distributed.elastic.multiprocessing import DefaultLogsSpecs
     from torch.distributed.elastic.multiprocessing.api import SignalException
     from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
     from torch.distributed.launcher.api import LaunchConfig, elastic_launch
@@ -67,16 +69,19 @@ def start_ranks(command: list[str], ranks: int, max_restarts: int) -> int:
     os.environ.setdefault("OMP_NUM_THREADS", str(max(1, processors // ranks)))
     os.environ.setdefault(SHUTDOWN, SECONDS_TO_SAVE)
     _silence("torch.distributed.elastic")
-    config = LaunchConfig(
-        min_nodes=1, max_nodes=1, nproc_per_node=ranks, rdzv_backend="c10d", rdzv_endpoint="localhost:0",
-        run_id=str(uuid.uuid4()), max_restarts=max_restarts, monitor_interval=LOOKS, local_addr="localhost",
-    )  # fmt: skip
-    try:
-        elastic_launch(config, sys.executable)("-m", "pellucid", *command)
-    except SignalException as stop:
-        return 128 + stop.sigval
-    except ChildFailedError as error:
-        return _status_of({rank: (each.pid, each.exitcode) for rank, each in error.failures.items()})
+    # The launcher leaves a folder for each start behind where it is not told of one.
+    with tempfile.TemporaryDirectory(prefix="pellucid-ranks-", ignore_cleanup_errors=True) as folder:
+        config = LaunchConfig(
+            min_nodes=1, max_nodes=1, nproc_per_node=ranks, rdzv_backend="c10d", rdzv_endpoint="localhost:0",
+            run_id=str(uuid.uuid4()), max_restarts=max_restarts, monitor_interval=LOOKS, local_addr="localhost",
+            logs_specs=DefaultLogsSpecs(folder),
+        )  # fmt: skip
+        try:
+            elastic_launch(config, sys.executable)("-m", "pellucid", *command)
+        except SignalException as stop:
+            return 128 + stop.sigval
+        except ChildFailedError as error:
+            return _status_of({rank: (each.pid, each.exitcode) for rank, each in error.failures.items()})
     return 0
 
 

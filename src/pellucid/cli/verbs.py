@@ -9,6 +9,7 @@ VERBS = {
     "sweep": "train settings x seeds from a file, and tell what each brings",
     "runs": "list all runs below a folder: settings that differ, steps, scores, time",
     "distill": "train a small translator on what larger ones write",
+    "augment": "training pairs of text of one language: back- and forward-translation",
     "doctor": "look for what is wrong in a corpus, or in a model's mathematics",
     "clean": "take out of a corpus what is wrong in it, and say of each pair why",
     "translate": "translate lines of text",

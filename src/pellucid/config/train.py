@@ -7,6 +7,8 @@ from pellucid.config.decode import BATCH_TOKENS, MOST_SEED
 from pellucid.config.tables import Settings, check_at_least, check_fields, check_probabilities
 from pellucid.errors import ConfigError, shown
 
+TRACKERS = ("tensorboard", "trackio", "mlflow")
+"""Programs that draw a run's numbers."""
 Precision = Literal["float32", "bfloat16", "auto"]
 """The types of a training's matrix products, and the choice of the faster one."""
 
@@ -24,6 +26,9 @@ class TrainConfig(Settings):
     recompute: bool = False
     """Keep only what goes into each layer for the backward pass, and compute the rest there once more: a third more
     arithmetic for a part of the memory, and the same gradients."""
+    shard: bool = False
+    """Deal weights, gradients and the optimizer's moments out among the processes that train together (FSDP2), for what
+    does not fit on one of them; nothing changes where there is one."""
     learning_rate: float | None = None
     """The highest learning rate; None: the paper's (d_model * warmup_steps)^-0.5."""
     warmup_steps: int = 4000
@@ -96,9 +101,17 @@ class TrainConfig(Settings):
     """The checkpoints averaged: the last ones, with the mean of those that validated best beside it, or these alone."""
     log_every: int = 100
     """Steps between lines of the metrics log."""
+    log_to: str | tuple[str, ...] = ()
+    """Programs that are given the lines of the metrics log as they come: tensorboard, trackio, mlflow, one or several.
+    They write into the run's folder, unless the environment tells them another place. A run may go on with others."""
 
     def __post_init__(self) -> None:
         check_fields(self)
+        names = [self.log_to] if self.log_to and isinstance(self.log_to, str) else self.log_to
+        object.__setattr__(self, "log_to", tuple(names))
+        for name in self.log_to:
+            if name not in TRACKERS:
+                raise ConfigError(f"`log_to` ({shown(name)}) must be one or several of {', '.join(TRACKERS)}")
         if self.best_by == "bleu":  # its older name
             object.__setattr__(self, "best_by", "score")
         counts = ("steps", "batch_tokens", "accumulate", "warmup_steps", "average")

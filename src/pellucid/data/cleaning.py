@@ -1,7 +1,6 @@
 """Takes out of a corpus the pairs that `pellucid doctor` names, by the same judge, and reports each with its reason."""
 
 import errno
-import gzip
 import json
 import os
 from collections import Counter
@@ -24,6 +23,7 @@ from pellucid.data.parallel import ParallelText, parallel_texts
 from pellucid.data.prepare import held_out_sources
 from pellucid.data.survey import EVERY, survey
 from pellucid.errors import ConfigError, DataError, argument, did_you_mean, shown
+from pellucid.files.compression import writer
 from pellucid.files.writing import output, refusals_in_words, replacing, writable
 
 FORMAT = "pellucid-clean/1"
@@ -179,8 +179,10 @@ class _Writer:
 
 
 def _name_of(path: str) -> str:
-    if path.endswith((".zst", ".xz", ".bz2")):
-        raise DataError(f"cannot write `{shown(Path(path).name)}`: only plain text and .gz are written", "convert it")
+    if path.endswith((".xz", ".bz2")):
+        raise DataError(
+            f"cannot write `{shown(Path(path).name)}`: only plain text, .gz and .zst are written", "convert it"
+        )
     return Path(path).name
 
 
@@ -236,12 +238,11 @@ def _held(out: Path) -> Iterator[Path]:
 
 @contextmanager
 def _lines_to(path: Path) -> Iterator[IO[bytes]]:
-    """Opens a text for output, gzip where its name says so; it is there only when all of it is."""
+    """Opens a text for output, compressed where its name says so; it is there only when all of it is."""
     target = writable(path)
     with refusals_in_words(path), replacing(target) as temporary, temporary.open("wb") as file:
-        if path.suffix == ".gz":
-            # Without a name and a time, so that equal texts are equal files.
-            with gzip.GzipFile(filename="", fileobj=file, mode="wb", compresslevel=6, mtime=0) as packed:
+        if path.suffix in (".gz", ".zst"):
+            with writer(file, path.suffix) as packed:
                 yield cast(IO[bytes], packed)
         else:
             yield file

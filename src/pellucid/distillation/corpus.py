@@ -8,7 +8,6 @@ and says of what, and by which rules, all of it was made.
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass
 from itertools import chain
 from pathlib import Path
@@ -19,18 +18,19 @@ from pellucid.data.health import inspect
 from pellucid.data.lines import fingerprint
 from pellucid.data.parallel import holds_both_sides, parallel_texts
 from pellucid.data.prepare import TEXTS, Corpus, held_out_sources, open_corpus
+from pellucid.distillation.record import difference, digest_of, digest_of_text, is_whole, read_record
 from pellucid.distillation.selection import REASONS, Reason, Selection, judge
+from pellucid.distillation.sides import read_side, write_sides
 from pellucid.distillation.teaching import Candidate, Teaching, open_teacher, read_translations, translations
-from pellucid.errors import ConfigError, DataError, quoted
-from pellucid.files.writing import refusals_in_words, replacing, write_json
+from pellucid.errors import ConfigError, DataError
+from pellucid.files.writing import refusals_in_words, write_json
 from pellucid.run.card import CODES
-from pellucid.run.start import weights_digest
 from pellucid.tasks.translator import Translator
 from pellucid.text.tokenizers import Tokenizers
 
 FORMAT = "pellucid-distilled/1"
 RECORD = "distilled.json"
-OF_RECORD = {"request", "files", "sha256", "tokenizer", "joint", "counts"}
+OF_RECORD = {"files", "sha256", "tokenizer", "joint", "counts"}
 READING = ("on_bad_utf8", "on_copy", "on_duplicate", "tsv_columns", "jsonl_keys", "valid_size")
 """Settings of [data] that decide which lines are read."""
 
@@ -94,8 +94,8 @@ class Request:
     def table(self) -> dict[str, Any]:
         """Returns it as the record has it: texts and teachers by name and content."""
         table = {
-            "teachers": {name: _digest_of(Path(name)) for name in self.teachers},
-            **{name: [_fingerprint(path) for path in self.data.files(name)] for name in TEXTS},
+            "teachers": {name: digest_of(Path(name)) for name in self.teachers},
+            **{name: [digest_of_text(path) for path in self.data.files(name)] for name in TEXTS},
             **self.teaching.deciding,
             **asdict(self.selection),
             "originals": self.originals,
@@ -131,15 +131,15 @@ def distil(
     cannot be read and where nothing is left; what Translator.load raises for a teacher.
     """
     asked = request.table()
-    record = _read_record(folder)
+    record = read_record(folder / RECORD, FORMAT, OF_RECORD)
     if record is not None:
-        difference = _difference(record["request"], asked)
-        if difference and not fresh:
+        other = difference(record["request"], asked)
+        if other and not fresh:
             raise ConfigError(
-                f"the corpus in `{folder}` {difference}",
+                f"the corpus in `{folder}` {other}",
                 "repeat the command that made it, name another `corpus=`, or have it made anew with `fresh=True`",
             )
-        if not difference and _is_whole(folder, record):
+        if not other and is_whole(folder, record):
             return _opened(folder, record)
     if record is None and folder.exists() and not _is_ours(folder):
         what = "a file" if not folder.is_dir() else "not empty and holds no translations"
@@ -167,9 +167,9 @@ def _make(
     names = _names(request)
     source, original = folder / f"source.{names[0]}", folder / f"original.{names[1]}"
     (folder / RECORD).unlink(missing_ok=True)  # from here on what lies there is not what it says
-    lines = _write_sides((source, original) if request.is_parallel else (source,), pairs)
+    lines = write_sides((source, original) if request.is_parallel else (source,), pairs)
     if valid:
-        _write_sides([folder / f"valid.{name}" for name in names], valid)
+        write_sides([folder / f"valid.{name}" for name in names], valid)
     files = [translations(teacher, name, source, say) for name, teacher in teachers.items()]
     first = next(iter(teachers.values()))
     translated = dict(zip(teachers, files, strict=True))
@@ -225,7 +225,7 @@ def _select(
     judged, files = [], [*translated.values()]
     for name, file in translated.items():
         try:
-            found = judge(zip(_lines(texts[0]), read_translations(file), strict=True), request.selection)
+            found = judge(zip(read_side(texts[0]), read_translations(file), strict=True), request.selection)
         except ValueError as error:  # zip's
             raise DataError(
                 f"`{file}` has not as many lines as `{texts[0]}`", "remove the file: it is translated again"
@@ -240,8 +240,10 @@ def _select(
 
     def pairs() -> Iterator[tuple[str, str]]:
         keeps = [iter(each.kept) for each in judged]
-        originals: Iterator[str | None] = _lines(texts[1]) if with_originals else iter(lambda: None, "")
-        for source, original, *found in zip(_lines(texts[0]), originals, *map(read_translations, files), strict=False):
+        originals: Iterator[str | None] = read_side(texts[1]) if with_originals else iter(lambda: None, "")
+        for source, original, *found in zip(
+            read_side(texts[0]), originals, *map(read_translations, files), strict=False
+        ):
             seen = set[str]()
             if original is not None:
                 seen.add(original.strip())
@@ -255,7 +257,7 @@ def _select(
                 counts["translations"] += 1
                 yield source, text
 
-    _write_sides([folder / f"train.{name}" for name in names], pairs())
+    write_sides([folder / f"train.{name}" for name in names], pairs())
     of_all = sum(len(each.kept) for each in judged)
     reasons = ", ".join(f"{count:,} {REASONS[reason]}" for reason, count in left_out.items() if count)
     say(
@@ -292,69 +294,6 @@ def _code(paths: Iterator[str]) -> str:
     return next((code for code in found if code in CODES), "")
 
 
-def _write_sides(paths: Sequence[Path], rows: Iterator[tuple[str, ...]] | Sequence[tuple[str, ...]]) -> int:
-    """Writes the sides of pairs, a file each, in one piece; returns how many lines each has."""
-    number = 0
-    with ExitStack() as stack:
-        temporaries = [stack.enter_context(replacing(path)) for path in paths]
-        files = [stack.enter_context(t.open("w", encoding="utf-8", newline="\n")) for t in temporaries]
-        for row in rows:
-            number += 1
-            for file, text in zip(files, row, strict=True):
-                file.write(f"{text}\n")
-        for file in files:  # before they take their places
-            file.close()
-    return number
-
-
-def _lines(path: Path) -> Iterator[str]:
-    with path.open(encoding="utf-8", newline="\n") as file:
-        for line in file:
-            yield line.removesuffix("\n")
-
-
-def _read_record(folder: Path) -> dict[str, Any] | None:
-    """Returns the record of a finished corpus; None where there is none, or none that can be read."""
-    with suppress(OSError, ValueError):
-        table = json.loads((folder / RECORD).read_text(encoding="utf-8"))
-        whole = isinstance(table, dict) and table.get("format") == FORMAT and table.keys() >= OF_RECORD
-        if whole and isinstance(table["request"], dict):
-            return table
-    return None
-
-
-def _difference(stored: Mapping[str, Any], asked: Mapping[str, Any]) -> str:
-    """Returns what differs between two requests, in words; nothing where they ask for the same.
-
-    A teacher or a text that is not there any more is what it was.
-    """
-    if stored.get("ensemble", False) != asked.get("ensemble", False):
-        ways = ("an ensemble", "teachers one after the other")
-        was, is_now = ways if stored.get("ensemble") else ways[::-1]
-        return f"is of {was}, this command names {is_now}"
-    for name, now in asked.items():
-        before = stored.get(name)
-        if name == "teachers" and isinstance(before, dict):
-            if [*before] != [*now]:
-                return f"is of `{'`, `'.join(before)}`, this command names `{'`, `'.join(now)}`"
-            for teacher, digest in now.items():
-                if digest and before[teacher] and digest != before[teacher]:
-                    return f"was made when `{teacher}` had other weights"
-        elif name in TEXTS and isinstance(before, list):
-            if len(before) != len(now) or any(a and b and a != b for a, b in zip(before, now, strict=True)):
-                return f"was made of another text than this command's `{name}=`"
-        elif before != now:
-            return f"was made with `{name}={quoted(before)}`, this command has `{name}={quoted(now)}`"
-    return ""
-
-
-def _is_whole(folder: Path, record: Mapping[str, Any]) -> bool:
-    """Tells whether the files are those that the record is of."""
-    with suppress(OSError, KeyError, TypeError, DataError):
-        return [fingerprint(folder / name) for name in record["files"]["train"]] == record["sha256"]
-    return False
-
-
 def _is_ours(folder: Path) -> bool:
     """Tells whether a folder is empty, or one in which a corpus was begun."""
     names = [path.name for path in folder.iterdir()] if folder.is_dir() else ["."]
@@ -369,15 +308,3 @@ def _opened(folder: Path, record: Mapping[str, Any]) -> Distilled:
     tokenizers = None if table is None else Tokenizers.load(folder, table)
     cut_off = (valid[0], valid[1]) if valid else None
     return Distilled(folder, src, tgt, cut_off, tokenizers, record["joint"], record["counts"])
-
-
-def _digest_of(teacher: Path) -> str:
-    """Returns the digest of a teacher's weights; empty for what is not a folder, or not any more."""
-    return weights_digest(teacher) if teacher.is_dir() else ""
-
-
-def _fingerprint(path: str) -> str:
-    """Returns a text's digest; empty where it is not there any more."""
-    with suppress(DataError):
-        return fingerprint(path)
-    return ""

@@ -26,11 +26,12 @@ def zstd() -> Any:
 
 def compress(plain: Path, ending: str, compressed: Path) -> None:
     """Writes what a plain file holds as a gzip file (".gz") or a Zstandard file (".zst"), without a time or a name."""
-    with plain.open("rb") as file, compressed.open("wb") as raw, _writer(raw, ending) as target:
+    with plain.open("rb") as file, compressed.open("wb") as raw, writer(raw, ending) as target:
         shutil.copyfileobj(file, target, AT_ONCE)
 
 
-def _writer(file: BinaryIO, ending: str) -> Any:
+def writer(file: BinaryIO, ending: str) -> Any:
+    """Returns a stream that compresses into an open file, for ".gz" or ".zst". Raises DataError as `zstd` does."""
     if ending == ".gz":
         return gzip.GzipFile("", "wb", compresslevel=6, fileobj=file, mtime=0)
     return zstd().ZstdFile(file, "wb", level=3)

@@ -26,6 +26,7 @@ from pellucid.run.lock import hold
 from pellucid.text.special_ids import SETTINGS
 from pellucid.training.log import METRICS
 from pellucid.training.state import Checkpoints, last_step_saved, newest_state
+from pellucid.training.trackers import DATABASE, FOLDERS, GIVEN
 from pellucid.weights.card import CARD
 from pellucid.weights.export.tokenizer_files import TARGET
 from pellucid.weights.folder import CONFIG, DESCRIPTION, WEIGHTS
@@ -40,11 +41,14 @@ OWN = (
     RECORD,
     "tokenizer.model", "tokenizer.json", "source.model", "source.json", "target.model", "target.json",
     "vocabulary.json", "numbers.json", SETTINGS, f"{TARGET}/tokenizer.json", f"{TARGET}/{SETTINGS}",
-    "checkpoints/step-*", "data/train", "data/train.partial", "data/valid", "data/valid.partial", "tensorboard",
+    "checkpoints/step-*", "data/train", "data/train.partial", "data/valid", "data/valid.partial",
+    GIVEN, DATABASE, *FOLDERS,
 )  # fmt: skip
 """All that a run writes besides its recipe, as patterns."""
 HALF_WRITTEN = tuple(f".{name}.????????" for name in (*OWN, RECIPE, "tokenizers") if "/" not in name)
 """The files that lie there under temporary names when the process is killed."""
+UNSEEN = ("log_to",)
+"""Settings that change nothing of a training: a run may go on with others."""
 PLACES = (*TEXT_FIELDS, "init_from", "prepared")
 """Settings that name a place; two runs are compared by what was there."""
 PARTIAL = ("checkpoints/step-*.partial", "data/train.partial", "data/valid.partial")
@@ -387,7 +391,7 @@ def _differences(stored: Recipe, asked: Recipe) -> Iterator[tuple[str, str]]:
     for section, cls in SECTIONS.items():
         before, now = to_table(getattr(stored, section)), to_table(getattr(asked, section))
         for f in fields(cls):
-            if before[f.name] != now[f.name] and f.name not in PLACES:
+            if before[f.name] != now[f.name] and f.name not in (*PLACES, *UNSEEN):
                 key = f"{section}.{f.name}"
                 yield toml_line(key, before[f.name]), toml_line(key, now[f.name])
 

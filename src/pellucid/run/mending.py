@@ -19,6 +19,7 @@ from pellucid.files.reading import sha256_of
 from pellucid.run.folder import OWN, RunFolder
 from pellucid.run.lock import LOCK
 from pellucid.text.tokenizers import Tokenizers
+from pellucid.training.trackers import FOLDERS
 from pellucid.weights.folder import CONFIG, DESCRIPTION, WEIGHTS, read_config, save_description
 
 FILES = "files"
@@ -87,7 +88,7 @@ def check_places(run: RunFolder) -> None:
     for name in (LOCK, RECIPE, *(name for name in OWN if "*" not in name and not name.startswith("data/"))):
         path = run.path / name
         try:
-            if not os.path.lexists(path) or path.is_file() or name == "tensorboard":
+            if not os.path.lexists(path) or path.is_file() or name in FOLDERS:
                 continue
             os.stat(path)
         except OSError as error:

@@ -702,7 +702,9 @@ class Run:
         self._resuming, self._fresh, self._request = True, False, None
         ranks.wait()
         origin = folder.origin
-        log = RunLog(folder.path, recipe.train.steps, self._quiet) if ranks.is_first else SilentLog(folder.path)
+        log: RunLog = SilentLog(folder.path)
+        if ranks.is_first:
+            log = RunLog(folder.path, recipe.train.steps, self._quiet, recipe.train.log_to)
         try:
             prepared = partial(
                 prepare, self._corpus, self._tokenizers, folder.path / "data", log.say, folder.has_trained,
@@ -786,7 +788,8 @@ class Run:
             publish=partial(self._publish, folder),
             published=lambda: sha256_of(weights) if weights.is_file() else None,
             loss=self._loss,
-            optimizer=self.optimizer,
+            # That of sharded weights is made of what is left of them on this rank.
+            optimizer=None if train.shard and self._optimizer is None else self.optimizer,
             schedule=self._schedule,
             hooks=self.hooks,
             text_of=self._text_of,

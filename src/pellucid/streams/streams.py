@@ -105,6 +105,7 @@ class Answers(Generic[Line]):
         progress: LineProgress,
         nothing: tuple[Line, str],
         workers: int,
+        stretch: int | None = None,
     ) -> None:
         """Begins behind the lines that have been taken from the source; see `answering`."""
         self._source = source
@@ -112,17 +113,24 @@ class Answers(Generic[Line]):
         self._progress = progress
         self._nothing = nothing
         self._workers = workers
+        self._stretch = stretch
         self._given: deque[tuple[list[Line | None], Reached, float | None]] = deque()
         self._first = source.number
         progress.begin(source.number, source.share)
 
     def __iter__(self) -> Iterator[tuple[int, list[Line]]]:
-        size = FIRST_STRETCH
+        size = FIRST_STRETCH if self._stretch is None else self._to_its_end(self._stretch)
         while lines := self._source.take(size):
             reached, share = Reached.by(self._source), self._source.share
             self._given.append((lines, reached, share))
             yield reached.number - len(lines), [self._nothing[0] if line is None else line for line in lines]
             size = stretch_size(self._workers, reached.number - self._first, share)
+            if self._stretch is not None:
+                size = self._to_its_end(self._stretch)
+
+    def _to_its_end(self, stretch: int) -> int:
+        """Returns how many lines are left of a stretch in which the source stands."""
+        return stretch - self._source.number % stretch
 
     def is_ready(self) -> bool:
         """Tells whether the next stretch need not be waited for."""
@@ -157,6 +165,7 @@ def answering(
     command: Callable[[], Mapping[str, Any]],
     nothing: tuple[Line, str],
     workers: int = 1,
+    stretch: int | None = None,
 ) -> Iterator[Answers[Line]]:
     """Opens the output of a stream. It is whole when the context ends well, and else stays to be gone on with.
 
@@ -165,6 +174,8 @@ def answering(
             the same one alone.
         nothing: the line that stands for one that is left out, and what is written for it.
         workers: how many take stretches side by side.
+        stretch: lines that are answered together, of one worker and a file, whether or not it was stopped: the last
+            digits of a score follow from what is computed together. None: as many as suit who waits.
     """
     with LineProgress(shown=_is_waited_for(stream, source)) as progress:
         if stream.output == "-" or not is_replaceable(stream.output):
@@ -174,12 +185,12 @@ def answering(
                     file.write(text)
                     file.flush()
 
-                yield Answers(source, write, progress, nothing, workers)
+                yield Answers(source, write, progress, nothing, workers, stretch)
         else:
             settings = {**command(), "on_bad_utf8": stream.on_bad_utf8}
             target = writable(stream.output)
             with partial_output(target, settings, source, fresh=stream.fresh, say=_say) as partial:
-                yield Answers(source, partial.write, progress, nothing, workers)
+                yield Answers(source, partial.write, progress, nothing, workers, stretch)
 
 
 def identity(verb: str, task: "TextModel[Any]", settings: Mapping[str, Any]) -> dict[str, Any]:

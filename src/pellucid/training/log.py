@@ -1,15 +1,14 @@
-"""Tells how a run goes: in metrics.jsonl and `logging` always, in TensorBoard where wanted, and on standard error.
+"""Tells how a run goes: in metrics.jsonl and `logging`, on standard error, and to programs that draw it where wanted.
 
 A program that uses Pellucid as a library hears each message at `logging.getLogger("pellucid")`, also where `quiet=True`
-keeps standard error silent. TensorBoard is written where it is installed, unless PELLUCID_TENSORBOARD says otherwise:
-`off`, or `on`, with which it must be there.
+keeps standard error silent.
 """
 
-import importlib.util
 import json
 import logging
 import os
 from collections import deque
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +23,8 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-from pellucid.errors import ConfigError, install, shown
 from pellucid.files.writing import disk_trouble, flush, is_disk_failure, write_text
+from pellucid.training.trackers import Trackers, wanted
 
 METRICS = "metrics.jsonl"
 """A run's file of numbers, a line each step that is told of."""
@@ -35,8 +34,6 @@ WIDE = 100
 """Columns from which on a bar and the time gone have room beside the rest."""
 AT_THE_END = ("candidate", "average", "end")
 """Events behind the last checkpoint; the second is what earlier versions wrote of their mean."""
-SWITCH = "PELLUCID_TENSORBOARD"
-"""The environment variable that switches TensorBoard; not a setting, as it changes nothing of the training."""
 LOGGER = logging.getLogger("pellucid")
 LOGGER.addHandler(logging.NullHandler())  # else Python prints warnings itself where nobody has set up logging
 
@@ -54,16 +51,20 @@ class RunLog:
     Args:
         total_steps: how long the bar is.
         quiet: says nothing on standard error.
+        log_to: the programs that are given the numbers, as `train.log_to` has them.
+
+    Raises ConfigError where one of these is not installed.
     """
 
-    def __init__(self, folder: Path, total_steps: int, quiet: bool = False) -> None:
+    def __init__(self, folder: Path, total_steps: int, quiet: bool = False, log_to: Sequence[str] = ()) -> None:
         self.path: Path = folder / METRICS
         self.console: Console = Console(stderr=True, quiet=quiet, highlight=False, soft_wrap=True, emoji=False)
         self._waiting: deque[str] = deque(maxlen=MOST_WAITING)
         self._failing = False
-        self._board = _tensorboard(folder / "tensorboard")
-        if self._board is not None:
-            self.say(f"TensorBoard events go to {folder / 'tensorboard'}")
+        names = wanted(log_to)
+        self._trackers = Trackers(folder, names, self.say)
+        if names:
+            self.say(f"the run's numbers go to {', '.join(names)}, too")
         self._bar = _Bar(self.console, total_steps) if self.console.is_terminal and not quiet else None
 
     def resume_at(self, step: int) -> None:
@@ -74,6 +75,8 @@ class RunLog:
             kept = b"".join(line for line in lines if _is_behind(line, step))
             if kept != before:
                 write_text(self.path, kept.decode())
+            for line in kept.splitlines():  # one that is new has been given nothing of them
+                self._hand_on(**json.loads(line))
 
     def write(self, event: str, step: int, **values: Any) -> None:
         """Appends a line, or has it wait where the disk is full."""
@@ -84,7 +87,7 @@ class RunLog:
             if not is_disk_failure(error):
                 raise
             self._complain(error)
-        self._show_on_board(event, step, values)
+        self._hand_on(event, step, **values)
 
     def flush(self) -> None:
         """Puts the lines on the disk, those that wait first. Raises OSError where it does not take them."""
@@ -116,14 +119,9 @@ class RunLog:
             )
         self._failing = True
 
-    def _show_on_board(self, event: str, step: int, values: dict[str, Any]) -> None:
-        try:
-            for name, value in values.items():
-                if self._board is not None and isinstance(value, int | float):
-                    self._board.add_scalar(f"{event}/{name}", value, step)
-        except OSError as error:
-            self.say(f"warning: TensorBoard gets no more events: {disk_trouble(error, self.path.parent)}")
-            self._board = None
+    def _hand_on(self, event: str, step: int, **values: Any) -> None:
+        if event != "candidate":  # several of a step
+            self._trackers.write(event, step, values)
 
     def progress(self, step: int, text: str) -> None:
         """Shows how far the run is: a bar on a terminal, else a line."""
@@ -144,11 +142,10 @@ class RunLog:
         self.console.print(text, markup=False)
 
     def close(self) -> None:
-        """Ends the bar, writes out what TensorBoard holds back."""
+        """Ends the bar, has others write out what they hold back."""
         if self._bar is not None:
             self._bar.stop()
-        if self._board is not None:
-            self._board.close()
+        self._trackers.close()
 
 
 class SilentLog(RunLog):
@@ -157,7 +154,7 @@ class SilentLog(RunLog):
     def __init__(self, folder: Path) -> None:
         self.path: Path = folder / METRICS
         self.console: Console = Console(quiet=True)
-        self._board, self._bar = None, None
+        self._trackers, self._bar = Trackers(folder, (), self.say), None
 
     def resume_at(self, step: int) -> None:
         """Leaves the lines to the first rank."""
@@ -207,28 +204,3 @@ def _is_behind(line: bytes, step: int) -> bool:
         return line.endswith(b"\n") and table["step"] <= step and table["event"] not in AT_THE_END
     except (ValueError, KeyError, TypeError):
         return False
-
-
-def wants_tensorboard() -> bool:
-    """Returns whether TensorBoard is to be written: as PELLUCID_TENSORBOARD says, else where it is installed.
-
-    Raises ConfigError where it is switched on and not installed, or the variable says something else.
-    """
-    switch = os.environ.get(SWITCH, "").strip().lower() or "auto"
-    if switch in ("off", "0", "false", "no"):
-        return False
-    if switch not in ("auto", "on", "1", "true", "yes"):
-        raise ConfigError(f"`{SWITCH}` in the environment ({shown(switch)}) must be auto, on or off")
-    installed = importlib.util.find_spec("tensorboard") is not None
-    if switch != "auto" and not installed:
-        raise ConfigError(f"`{SWITCH}` is on, but TensorBoard is not installed", f"run `{install('tensorboard')}`")
-    return installed
-
-
-def _tensorboard(folder: Path) -> Any:
-    """Returns a writer of TensorBoard events, or None where there is to be none."""
-    if not wants_tensorboard():
-        return None
-    from torch.utils.tensorboard import SummaryWriter
-
-    return SummaryWriter(str(folder))

@@ -4,7 +4,7 @@ import hashlib
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
 from types import MappingProxyType
@@ -30,11 +30,12 @@ from pellucid.training.events import CheckpointEvent, EndEvent, Hooks, StepEvent
 from pellucid.training.failures import Cause, diverged, in_parts, is_out_of_memory, not_finite, too_long_for_memory
 from pellucid.training.interrupts import Interrupted, Interrupts
 from pellucid.training.log import RunLog
-from pellucid.training.loss import Loss, check_losses, make_loss, name_of
+from pellucid.training.loss import Loss, Losses, check_losses, make_loss, name_of
 from pellucid.training.muon import Muon
 from pellucid.training.optimizer import (
     MovingAverage,
     Optimizer,
+    Table,
     Tensors,
     check_optimizer,
     make_optimizer,
@@ -46,8 +47,10 @@ from pellucid.training.precision import autocast, multiply_in
 from pellucid.training.ranks import ALONE, Ranks
 from pellucid.training.saving import Saving
 from pellucid.training.schedule import UNDECIDED, Clock, Ending, Schedule, fall_from, own_rate, planned_ending
+from pellucid.training.sharding import Sharding, check_shared_out
 from pellucid.training.state import Checkpoints, Meter, RunState, Trained, average_into, read_weights
 from pellucid.training.validation import Validation, record, set_result, winner
+from pellucid.weights.sharded import whole, whole_ones
 from pellucid.weights.tensors import parameters
 
 UNREAD = 16
@@ -149,9 +152,14 @@ class Trainer:
         loss: Loss = make_loss(config) if self.loss is None else self.loss
         if isinstance(loss, nn.Module):
             loss.to(next(model.parameters()).device)
+        self._sharding: Sharding | None = None
+        if config.shard and self.ranks.count > 1:
+            self._sharding = Sharding(model, loss, self.ranks)
         optimizer: Any = make_optimizer(model, config, loss) if self.optimizer is None else self.optimizer
         if callable(optimizer):
             optimizer = optimizer(model)
+        if self._sharding is not None:
+            check_shared_out(optimizer)
         self._planned = Schedule(config, model.config.d_model)
         self._parameters = named_parameters(model, loss)
         if warning := check_optimizer(optimizer, self._parameters):
@@ -170,7 +178,8 @@ class Trainer:
         self._own = OwnPart()
         self._device: torch.device = next(model.parameters()).device
         # Where the optimizer can leave out an update by a number on the device, Python need not look at it before.
-        self._runs_ahead: bool = has_queue(self._device) and _can_leave_out_updates(optimizer)
+        leaves_out = self._sharding is None and _can_leave_out_updates(optimizer)
+        self._runs_ahead: bool = has_queue(self._device) and leaves_out
         self._stopped: Tensor = torch.zeros((), device=self._device)  # 1 from the first step on that is not finite
         self._unread: list[Taken] = []
 
@@ -210,6 +219,8 @@ class Trainer:
             self.saving.write_what_waits()
         self.ranks.wait()  # what is chosen from is on the disk
         self._choose()
+        if self._sharding is not None:
+            self._sharding.end()
         self._tell_of_end()
         self.log.flush()
         return self.state
@@ -260,7 +271,7 @@ class Trainer:
         norm = get_total_norm([p.grad for p in self._parameters.values() if p.grad is not None])
         if self.config.grad_clip:
             clip_grads_with_norm_(self._parameters.values(), self.config.grad_clip, norm)
-        taken = Taken(step, batches, rate, loss, norm, tokens)
+        taken = Taken(step, batches, rate, loss, whole(norm), tokens)
         if self._runs_ahead:
             self._update_unless_stopped(taken)
         else:
@@ -298,7 +309,9 @@ class Trainer:
                 self.state.tokens -= sum(later.tokens for later in taken[place:])
             what = f"loss {loss / one.tokens:.4g}, gradient norm {norm:.4g}, learning rate {one.rate:.3g}"
             is_finite = partial(self._is_finite, step=one.step)
-            causes = self.ranks.gather(Cause.of(self.model, one.batches, is_finite, self.text_of))
+            with self._whole_weights():
+                cause = Cause.of(self.model, one.batches, is_finite, self.text_of)
+            causes = self.ranks.gather(cause)
             raise not_finite(causes, f"step {one.step:,} ({what})")
         return list(zip(losses, norms, strict=True))
 
@@ -356,7 +369,8 @@ class Trainer:
                 f"rank {other} finds the run after step {steps[other]:,}, the first rank after step {steps[0]:,}",
                 f"let all machines see the same folder: `{self.checkpoints.folder}`",
             )
-        ranks.same_weights(self.model)
+        if self._sharding is None:
+            ranks.same_weights(self.model)
         before = state.ranks if state.step else ranks.count
         batches = (state.accumulate or self.config.accumulate) * before
         self._accumulate = max(1, batches // ranks.count)
@@ -453,7 +467,7 @@ class Trainer:
                 parameter.grad = torch.zeros_like(parameter)
         gradients = [p.grad for p in parameters if p.grad is not None]
         loss = loss[None]
-        self.ranks.add([*gradients, loss])
+        self.ranks.add([loss] if self._sharding else [*gradients, loss])
         torch._foreach_div_(gradients, tokens)
         return loss[0]
 
@@ -470,14 +484,25 @@ class Trainer:
                 if has_queue(self._device):
                     part = part.for_a_queue(self.model.config.max_positions)
                 part = part.to(self._device)
-                with autocast(self.model):
-                    losses = check_losses(self.trained.loss(self.model, part), self.trained.loss)
-                (losses.minimised / per).backward()  # type: ignore[no-untyped-call]
+                with nullcontext() if self._sharding is None else self._sharding.noticing():
+                    with autocast(self.model):
+                        losses = check_losses(self._losses_of(part), self.trained.loss)
+                    (losses.minimised / per).backward()  # type: ignore[no-untyped-call]
                 loss += losses.reported.detach()
         return loss
 
+    def _losses_of(self, batch: Batch) -> Losses:
+        if self._sharding is None:
+            return self.trained.loss(self.model, batch)
+        found: Losses = self._sharding.losses(batch)
+        return found
+
     def _is_finite(self, batch: Batch, step: int) -> bool:
-        """Returns whether loss and gradient of a batch, computed once more, are finite."""
+        """Returns whether loss and gradient of a batch, computed once more, are finite; of sharded weights the loss."""
+        if self._sharding is not None:  # a gradient needs all ranks
+            torch.manual_seed(_seed_of(self.config.seed, step, self.ranks.rank))
+            with torch.no_grad(), autocast(self.model):
+                return bool(self.trained.loss(self.model, batch.to(self._device)).minimised.isfinite())
         loss = self._gradients([batch], step, per=_tokens([batch]))
         gradients = (p.grad for p in self._parameters.values() if p.grad is not None)
         return bool(loss.isfinite()) and all(bool(torch.isfinite(g).all()) for g in gradients)
@@ -563,10 +588,11 @@ class Trainer:
         with nullcontext() if self.moving_average is None else self.moving_average.in_place():
             found = self._found_by(self.validate)
             if not math.isfinite(found.loss):
-                raise diverged(self.model, found.loss, step, self._last_rate, self.config.init_from)
+                with self._whole_weights():
+                    raise diverged(self.model, found.loss, step, self._last_rate, self.config.init_from)
             better = record(found, self.state, self.config)
-            if better and self.ranks.is_first:
-                self.saving.publish(step, parameters(self.model))
+            if better and (weights := self._weights()):
+                self.saving.publish(step, weights)
             if self.hooks.validation:
                 told = self._standing(found.loss) | self._steering
                 event = ValidationEvent(**told, numbers=found.numbers, best=better)
@@ -583,8 +609,16 @@ class Trainer:
 
     def _found_by(self, validate: Callable[[], Validation]) -> Validation:
         self.model.eval()
-        with torch.inference_mode():
+        with self._whole_weights(), torch.inference_mode():
             return validate()
+
+    def _whole_weights(self) -> AbstractContextManager[None]:
+        """Gives this rank all weights, where they are sharded, to compute with them by itself."""
+        return nullcontext() if self._sharding is None else self._sharding.whole_weights()
+
+    def _weights(self) -> Tensors:
+        """Returns the model's weights, for the first rank to write; nothing on the others, which hand over theirs."""
+        return whole_ones(parameters(self.model), self.ranks.is_first)
 
     def _end_early(self) -> None:
         """Makes this step the last one where a hook asks for it, or validation has not got better for too long."""
@@ -661,7 +695,10 @@ class Trainer:
         if self.clock is not None:
             state.clock = self.clock.elapsed
         state.origin, state.replaced = self.origin, self.trained.replaced
-        saved = self.ranks.is_first and self.saving.save(state, self.trained)
+        saved = False
+        if self.ranks.is_first or self._sharding is not None:
+            files = {name: self._whole_file(content) for name, content in self.trained.files.items()}
+            saved = self.ranks.is_first and self.saving.save(state, files)
         self.ranks.wait()
         if self.clock is not None:
             self.clock.saved(time.perf_counter() - started)
@@ -669,6 +706,9 @@ class Trainer:
             event = CheckpointEvent(**self._standing(self._last_loss), folder=self.checkpoints.path_of(state.step))
             if numbers := events.call(self.hooks.checkpoint, event):
                 self.log.write("checkpoint", state.step, **numbers)
+
+    def _whole_file(self, content: Tensors | Table) -> Tensors | Table:
+        return whole_ones(content, self.ranks.is_first) if self._sharding is not None else content
 
     def _choose(self) -> None:
         """Publishes the best of what the run's model can be: one checkpoint or a mean, each validated on all there is.
@@ -687,8 +727,8 @@ class Trainer:
             self.log.say(f"{candidate}: {found[-1]}")
         best = winner(found, self.config.best_by)
         average_into(self.model, candidates[best].paths)
-        if self.ranks.is_first:
-            self.publish(parameters(self.model))
+        if weights := self._weights():
+            self.publish(weights)
         for i, (candidate, numbers) in enumerate(zip(candidates, found, strict=True)):
             values = {"candidate": candidate.name, "checkpoints": candidate.steps, "kept": i == best}
             self.log.write("candidate", state.step, **values, **numbers.numbers)
@@ -700,12 +740,12 @@ class Trainer:
     def _choose_best(self) -> None:
         """Makes the best validation's weights the run's model, where nothing else can be it."""
         self.chosen = f"the best validation (step {self.state.best_step:,})"
-        if not self.ranks.is_first:
+        if not (weights := self._weights()):
             return
         self._publish_best_again()
         if self.published is not None and self.published() is None:
             self.chosen = f"the last step ({self.state.step:,}), since the best weights are lost"
-            self.publish(parameters(self.model))
+            self.publish(weights)
             self.log.say(f"warning: kept: {self.chosen}")
 
     def _tell_of_end(self) -> None:

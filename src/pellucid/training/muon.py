@@ -16,6 +16,7 @@ from pellucid.config import TrainConfig
 from pellucid.model.attention import MultiHeadAttention
 from pellucid.training.adam import PaperAdam, hyperparameters
 from pellucid.training.schedule import peak_rate
+from pellucid.weights.sharded import own_rows, whole
 
 ITERATIONS = 5
 COEFFICIENTS = (3.4445, -4.7750, 2.0315)
@@ -83,19 +84,23 @@ class Muon(PaperAdam):
             gradients = [torch.where(stopped > 0, *pair) for pair in zip(buffers, gradients, strict=True)]
         torch._foreach_lerp_(buffers, gradients, 1 - group["momentum"])
         updates = torch._foreach_lerp(gradients, buffers, group["momentum"])  # as Nesterov has it
-        parts = [
-            part
-            for packed, update in zip(moved, updates, strict=True)
-            for part in zip(torch.split(packed.weight, packed.rows), torch.split(update, packed.rows), strict=True)
-        ]
-        orthogonal = orthogonalised([update for _, update in parts], self._dtype)
+        # Of a weight that is dealt out among ranks each of them has the directions of all rows, and moves its own.
+        split = [torch.split(whole(update), packed.rows) for packed, update in zip(moved, updates, strict=True)]
+        orthogonal = orthogonalised([matrix for matrices in split for matrix in matrices], self._dtype)
         decay = group["lr"] * group["weight_decay"]
         if stopped is not None:
             decay, orthogonal = decay * (1 - stopped), [direction * (1 - stopped) for direction in orthogonal]
-        for (weight, _), direction in zip(parts, orthogonal, strict=True):
-            weight.mul_(1 - decay)
-            rows, columns = weight.shape
-            weight.sub_(direction, alpha=group["lr"] * max(1.0, rows / columns) ** 0.5)
+        directions = iter(orthogonal)
+        for packed in moved:
+            held, first = own_rows(packed.weight)
+            held.mul_(1 - decay)
+            start = -first  # of a matrix, counted from the first row that is held
+            for rows, direction in zip(packed.rows, directions, strict=False):
+                place = slice(max(0, start), max(0, start + rows))
+                own = held[place]
+                rate = group["lr"] * max(1.0, rows / direction.size(1)) ** 0.5
+                own.sub_(direction[place.start - start :][: len(own)], alpha=rate)
+                start += rows
 
 
 def hidden_matrices(model: nn.Module) -> list[Packed]:

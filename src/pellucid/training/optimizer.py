@@ -17,6 +17,7 @@ from pellucid.errors import CheckpointError, ConfigError
 from pellucid.training.adam import PaperAdam, hyperparameters
 from pellucid.training.loss import name_of
 from pellucid.training.muon import Muon
+from pellucid.weights.sharded import sharded_like
 from pellucid.weights.tensors import parameters
 
 Tensors = dict[str, Tensor]
@@ -123,7 +124,8 @@ def restore_state(
         optimizer.state.clear()
         for name, parameter in known.items():
             # Fused Adam counts steps in single precision, beside the parameter.
-            state = {m: tensors[f"{m}.{name}"].to(parameter.device) for m in MOMENTS if f"{m}.{name}" in tensors}
+            read = {m: tensors[f"{m}.{name}"].to(parameter.device) for m in MOMENTS if f"{m}.{name}" in tensors}
+            state = {m: sharded_like(tensor, parameter) for m, tensor in read.items()}
             if state:
                 optimizer.state[parameter] = state
         return
@@ -255,4 +257,6 @@ class MovingAverage:
 
     def _exchange(self) -> None:
         for name, parameter in parameters(self.model).items():
-            parameter.data, self.tensors[name] = self.tensors[name], parameter.data
+            kept = parameter.detach().clone()
+            parameter.data.copy_(self.tensors[name])
+            self.tensors[name].copy_(kept)

@@ -78,7 +78,7 @@ class Ranks:
 
         own = torch.tensor(numbers, dtype=torch.float64)
         all_of_them = list(torch.empty(self.count, len(own), dtype=torch.float64).unbind())
-        with self._noticing():
+        with self.noticing():
             dist.all_gather(all_of_them, own, group=_JOINED[self])
         return [each.tolist() for each in all_of_them]
 
@@ -93,7 +93,7 @@ class Ranks:
         import torch.distributed as dist
 
         found: list[_T] = [value] * self.count
-        with self._noticing():
+        with self.noticing():
             dist.all_gather_object(found, value, group=_PATIENTLY[self])
         return found
 
@@ -109,7 +109,7 @@ class Ranks:
                 told = [make(), None]
             except PellucidError as error:
                 told = [None, error]
-        with self._noticing():
+        with self.noticing():
             dist.broadcast_object_list(told, src=0, group=_PATIENTLY[self])
         if isinstance(told[1], PellucidError):
             raise told[1]
@@ -120,8 +120,13 @@ class Ranks:
         if self.count > 1:
             import torch.distributed as dist
 
-            with self._noticing():
+            with self.noticing():
                 dist.barrier(group=_PATIENTLY[self])
+
+    @property
+    def group(self) -> Any:
+        """Returns the group of processes whose waits end after `timeout`, for what else they do together."""
+        return _JOINED[self]
 
     def add(self, tensors: Sequence[Tensor]) -> None:
         """Puts the sum over ranks in the place of each tensor.
@@ -149,7 +154,7 @@ class Ranks:
         flat = tensors[0].new_zeros(self.count, share)
         torch.cat([tensor.flatten() for tensor in tensors], out=flat.view(-1)[:size])
         parts = torch.empty_like(flat)
-        with self._noticing():
+        with self.noticing():
             dist.all_to_all_single(parts, flat, group=_JOINED[self])
             total = parts[0]
             for part in parts[1:]:
@@ -165,19 +170,19 @@ class Ranks:
         if self.count > 1:
             import torch.distributed as dist
 
-            with self._noticing():
+            with self.noticing():
                 for tensor in (*model.parameters(), *model.buffers()):
                     dist.broadcast(tensor.data, src=0)
 
     @contextmanager
-    def _noticing(self) -> Iterator[None]:
+    def noticing(self) -> Iterator[None]:
         """Says of a connection that is closed, or of a wait that is over, which rank it was."""
         try:
             yield
         except RuntimeError as error:
-            raise self._lost(error) from error
+            raise self.lost(error) from error
 
-    def _lost(self, error: RuntimeError) -> LostRankError:
+    def lost(self, error: BaseException) -> LostRankError:
         """Returns what there is to say of the ranks that do not answer; those on this machine that hang are ended."""
         for number in (signal.SIGTERM, signal.SIGINT):  # torchrun sends them, since the same rank is lost
             with suppress(ValueError):

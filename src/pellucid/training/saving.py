@@ -5,13 +5,14 @@ checkpoint stands, all from before it stands, too: the metrics, the best weights
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from typing import cast
 
 from pellucid.files.writing import disk_trouble, is_disk_failure
 from pellucid.training.log import RunLog
-from pellucid.training.optimizer import Tensors
-from pellucid.training.state import Checkpoints, RunState, Trained
+from pellucid.training.optimizer import Table, Tensors
+from pellucid.training.state import EMA, WEIGHTS, Checkpoints, RunState
 
 
 class Saving:
@@ -42,16 +43,16 @@ class Saving:
             self._best = _copy(weights)
             self._complain(step, "the best weights so far", error)
 
-    def save(self, state: RunState, trained: Trained) -> bool:
+    def save(self, state: RunState, files: Mapping[str, Tensors | Table]) -> bool:
         """Writes a checkpoint, after all that waits; returns whether the disk took it. Its time counts as the run's."""
         started = time.perf_counter()
         try:
             self.write_what_waits()
-            self.checkpoints.save(state, trained)
+            self.checkpoints.save(state, files)
         except OSError as error:
             if not is_disk_failure(error):
                 raise
-            self._defer(state, trained.weights)
+            self._defer(state, files)
             self._complain(state.step, "the checkpoint", error)
             return False
         finally:
@@ -71,10 +72,11 @@ class Saving:
             self.checkpoints.write(*self._late[step])
             del self._late[step]
 
-    def _defer(self, state: RunState, weights: dict[str, Tensors]) -> None:
+    def _defer(self, state: RunState, files: Mapping[str, Tensors | Table]) -> None:
         """Keeps weights in memory that the end of the run needs; those that newer ones push out of that go."""
         if self.checkpoints.needed([state.step], state):
-            self._late[state.step] = replace(state), {name: _copy(tensors) for name, tensors in weights.items()}
+            weights = {name: _copy(cast(Tensors, files[name])) for name in (WEIGHTS, EMA) if name in files}
+            self._late[state.step] = replace(state), weights
             needed = self.checkpoints.needed(self._late, state)
             self._late = {step: late for step, late in self._late.items() if step in needed}
 

@@ -28,6 +28,7 @@ from pellucid.files.reading import sha256_of
 from pellucid.files.writing import flush, write_text
 from pellucid.training.loss import Loss, trained_tensors
 from pellucid.training.optimizer import Optimizer, Table, Tensors, named_parameters, restore_state, saved_state
+from pellucid.weights.sharded import sharded_like
 from pellucid.weights.tensors import load_tensors, mean_of, parameters, save_tensors, set_parameters
 
 WEIGHTS, EMA, LOSS = "model.safetensors", "ema.safetensors", "loss.safetensors"
@@ -128,14 +129,11 @@ class Trained:
     """As RunState has it."""
 
     @property
-    def weights(self) -> dict[str, Tensors]:
-        """Returns the files that hold the model's weights."""
-        return {WEIGHTS: parameters(self.model)} | ({} if self.ema is None else {EMA: self.ema})
-
-    @property
     def files(self) -> dict[str, Tensors | Table]:
-        """Returns all files, tensors or tables, by name."""
-        files: dict[str, Tensors | Table] = dict(self.weights)
+        """Returns all files, tensors or tables, by name; WEIGHTS and EMA hold the model's weights."""
+        files: dict[str, Tensors | Table] = {WEIGHTS: parameters(self.model)}
+        if self.ema is not None:
+            files[EMA] = self.ema
         of_loss = dict(trained_tensors(self.loss))
         if of_loss:
             files[LOSS] = of_loss
@@ -148,7 +146,7 @@ class Trained:
         if self.ema is not None:
             saved = load_tensors(checkpoint / EMA)
             for name, tensor in self.ema.items():
-                tensor.copy_(saved[name])
+                tensor.copy_(sharded_like(saved[name], tensor))
         of_loss = dict(trained_tensors(self.loss))
         saved = load_tensors(checkpoint / LOSS) if (checkpoint / LOSS).is_file() else {}
         if {n: t.shape for n, t in of_loss.items()} != {n: t.shape for n, t in saved.items()}:
@@ -157,7 +155,7 @@ class Trained:
                 "hand over the loss that the run began with, or start over with `fresh=True`",
             )
         for name, tensor in of_loss.items():
-            tensor.data.copy_(saved[name])
+            tensor.data.copy_(sharded_like(saved[name], tensor))
         path = checkpoint / OPTIMIZER_TABLE
         table = json.loads(path.read_bytes()) if path.is_file() else None
         known = named_parameters(self.model, self.loss)
@@ -208,12 +206,12 @@ class Checkpoints:
         self.average_of = average_of
         self.keep_every = keep_every
 
-    def save(self, state: RunState, trained: Trained) -> None:
+    def save(self, state: RunState, files: Mapping[str, Tensors | Table]) -> None:
         """Writes a checkpoint of this moment, whole or not at all, then removes those that nothing needs.
 
         Raises OSError where it cannot be written; those before it are as they were then.
         """
-        self.write(state, trained.files)
+        self.write(state, files)
         with suppress(OSError):  # what cannot be removed now goes the next time
             self._prune(state.step)
 

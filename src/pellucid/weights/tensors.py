@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from pellucid.errors import CheckpointError, shown
 from pellucid.files.writing import replacing
+from pellucid.weights.sharded import sharded_like
 
 FLOATS = {"F16": torch.float16, "BF16": torch.bfloat16, "F32": torch.float32, "F64": torch.float64}
 """The types of stored parameters by their names in a header. Others would be cast without a word."""
@@ -107,7 +108,7 @@ def set_parameters(model: nn.Module, tensors: dict[str, Tensor], origin: str) ->
     for name, tensor in tensors.items():
         check_finite(name, tensor, origin)
     for name, parameter in parameters(model).items():
-        parameter.data.copy_(tensors[name])
+        parameter.data.copy_(sharded_like(tensors[name], parameter))
 
 
 def check_stored(model: nn.Module, stored: Mapping[str, Stored], origin: str) -> None:

@@ -1,4 +1,4 @@
-"""The benchmark that kills those who translate a folder: a small trial, and what it takes for a difference."""
+"""The benchmarks of long jobs: those who translate a folder are killed, and what processes hold is looked at."""
 
 import sys
 from collections.abc import Callable
@@ -47,6 +47,14 @@ def test_memory_is_told_of_each_process(module: ModuleType, translator_folder: P
         minutes, workers = 0.1, 2
 
     found, good = module.watch_memory(Arguments, translator_folder, tmp_path)
-    assert [*found["processes"]] == ["command", "worker 1", "worker 2"]
+    assert [*found["processes"]] == ["command", "process 1", "process 2"]
     assert found["files written"] > 4
     assert good == all(each["growth"] <= 1.02 for each in found["processes"].values())
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="it looks into /proc")
+def test_memory_is_told_of_each_rank(run_script: Callable[..., Ran]) -> None:
+    table, _ = run_script("training_memory", "--minutes", 0.05)
+    assert [*table["processes"]] == ["command", "process 1", "process 2"]
+    assert table["steps"] >= 100

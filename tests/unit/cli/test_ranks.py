@@ -1,5 +1,6 @@
 """`--ranks` and `--max-restarts`: who starts whom, what is refused, and one voice for all."""
 
+import os
 import signal
 import subprocess
 import sys
@@ -103,12 +104,17 @@ def test_one_rank_speaks(
 
 
 @pytest.mark.slow
-def test_a_mistake_is_told_once(tmp_path: Path) -> None:
+def test_a_mistake_is_told_once_and_nothing_stays(tmp_path: Path) -> None:
+    (tmp_path / "tmp").mkdir()
     src, tgt = write_pairs(tmp_path, reversed_letters(10))
     words = [sys.executable, "-m", "pellucid", *small_arguments(src, tgt, tmp_path / "run"), "--ranks", "2"]
-    done = subprocess.run([*words, "--set", "train.stepz=3"], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [*words, "--set", "train.stepz=3"], capture_output=True, text=True, check=False,
+        env=os.environ | {"TMPDIR": str(tmp_path / "tmp")},
+    )  # fmt: skip
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith("error: unknown key `stepz`")
     assert done.stderr.count("error") == done.stderr.count("hint: ") == 1
     assert "stopped" not in done.stderr
     assert not (tmp_path / "run").exists()
+    assert [*(tmp_path / "tmp").iterdir()] == []

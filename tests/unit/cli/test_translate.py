@@ -335,6 +335,7 @@ def test_the_folder_that_was_meant(pellucid: CommandLine, finished_run: Path, mo
     assert pellucid("translate", "no/such/run", "a").hint == "check the path; a model is a folder"
 
 
+@pytest.mark.slow
 def test_an_ensemble(
     pellucid: CommandLine, finished_run: Path, other_weights: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

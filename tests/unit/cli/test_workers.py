@@ -33,7 +33,10 @@ def test_they_write_what_one_process_writes(
 
 @pytest.mark.parametrize(
     ("verb", "options"),
-    [("classify", ()), ("generate", ("--temperature", "1", "--seed", "3", "--max-new-tokens", "8"))],
+    [
+        pytest.param("classify", (), marks=pytest.mark.slow),
+        ("generate", ("--temperature", "1", "--seed", "3", "--max-new-tokens", "8")),
+    ],
 )
 def test_so_do_those_that_classify_and_write_on(
     pellucid: CommandLine, tmp_path: Path, verb: str, options: tuple[str, ...]

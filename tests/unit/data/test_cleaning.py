@@ -3,6 +3,7 @@
 import gzip
 import json
 import os
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -63,13 +64,33 @@ def test_twice_is_the_same_and_clean_text_stays_clean(data: DataConfig) -> None:
     assert again.in_words().endswith("56 kept (100.0 %), 0 taken out")
 
 
-def test_gzip_stays_gzip_and_equal_texts_are_equal_files(data: DataConfig) -> None:
-    Path("a.de.gz").write_bytes(gzip.compress(lines(TEXTS, 0)))
-    given = replace(data, src="a.de.gz")
+def _zstd(name: str) -> Callable[[bytes], bytes]:
+    from pellucid.files.compression import zstd
+
+    found: Callable[[bytes], bytes] = getattr(zstd(), name)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("ending", "compress", "decompress"),
+    [
+        (".gz", gzip.compress, gzip.decompress),
+        pytest.param(
+            ".zst", lambda data: _zstd("compress")(data), lambda data: _zstd("decompress")(data),
+            marks=pytest.mark.foreign,
+        ),
+    ],
+    ids=["gzip", "zstd"],
+)  # fmt: skip
+def test_what_is_compressed_stays_so_and_equal_texts_are_equal_files(
+    data: DataConfig, ending: str, compress: Callable[[bytes], bytes], decompress: Callable[[bytes], bytes]
+) -> None:
+    Path(f"a.de{ending}").write_bytes(compress(lines(TEXTS, 0)))
+    given = replace(data, src=f"a.de{ending}")
     clean(given, Path("one"))
     clean(given, Path("two"))
-    assert gzip.decompress(Path("one/a.de.gz").read_bytes()) == lines(KEPT, 0)
-    assert Path("one/a.de.gz").read_bytes() == Path("two/a.de.gz").read_bytes()
+    assert decompress(Path(f"one/a.de{ending}").read_bytes()) == lines(KEPT, 0)
+    assert Path(f"one/a.de{ending}").read_bytes() == Path(f"two/a.de{ending}").read_bytes()
     assert Path("one/a.en").read_bytes() == lines(KEPT, 1)
 
 

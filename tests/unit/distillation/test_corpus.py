@@ -10,11 +10,12 @@ from typing import Any
 import pytest
 
 from pellucid.config import DataConfig
+from pellucid.distillation import teaching
 from pellucid.distillation.corpus import Request, corpus_of, distil
 from pellucid.distillation.selection import Selection
 from pellucid.distillation.teaching import Teaching
 from pellucid.errors import ConfigError, DataError
-from pellucid.streams import partial_output, streams
+from pellucid.streams import partial_output
 from pellucid.tasks.translator import Translator
 from tests.toy_task import reversed_letters, write_pairs
 
@@ -111,8 +112,7 @@ class Stop(BaseException):
 
 @pytest.fixture
 def _recorded_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(streams, "FIRST_STRETCH", 3)
-    monkeypatch.setattr(streams, "STRETCH", 5)
+    monkeypatch.setattr(teaching, "STRETCH", 5)
     monkeypatch.setattr(partial_output, "SECONDS_BETWEEN_RECORDS", 0.0)
 
 

@@ -21,8 +21,10 @@ from pellucid.training.log import SilentLog
 from pellucid.training.loss import CrossEntropy, Losses
 from pellucid.training.ranks import Ranks, join
 from pellucid.training.schedule import Clock
+from pellucid.weights.sharded import own_rows
 from tests.unit.training.toy_run import ToyRun
 
+SHARDED = {"shard": True}
 STABLE = {"schedule": "stable", "steps": 40}
 
 
@@ -137,6 +139,30 @@ class Job:
         clock = Clock(100.0, 0.4, 0.0, now=lambda: float(next(now)))
         state = self.run("clock", settings=STABLE, clock=clock).trainer.train()
         return [state.falls_at, state.last_step, state.step]
+
+    def sharded(self) -> dict[str, Any]:
+        """The numbers that this rank holds, of how many; all weights after the run; and what the log says."""
+        toy = self.run("sharded", settings=SHARDED | {"optimizer": "muon", "ema_decay": 0.5, "grad_clip": 1.0})
+        held = sum(own_rows(p)[0].numel() for p in toy.model.parameters())
+        moments = {"weights": held, "of": sum(p.numel() for p in toy.model.parameters())}
+        toy.trainer.train()
+        state = toy.trainer.trained.optimizer.state.values()
+        moments["moments"] = sum(own_rows(m)[0].numel() for each in state for m in each.values() if m.dim())
+        weights = torch.cat([p.detach().flatten() for p in toy.model.parameters()])
+        return moments | {"all": weights.tolist()}
+
+    def sharded_not_a_number(self) -> str:
+        bad = self.ranks.rank == 1
+        return self.error_of(
+            self.run("sharded-nan", settings=SHARDED, loss=LossOf(lambda batch: math.nan if bad else 1.0))
+        )
+
+    def sharded_with_an_optimizer_of_its_own(self) -> str:
+        try:
+            self.run("sharded-sgd", settings=SHARDED, optimizer=sgd)
+        except PellucidError as error:
+            return str(error)
+        return ""
 
     def patience(self) -> list[Any]:
         """Validation gets no better."""

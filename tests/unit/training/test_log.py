@@ -14,8 +14,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from pellucid.errors import ConfigError
-from pellucid.training.log import RunLog, _Bar, wants_tensorboard
+from pellucid.training.log import RunLog, _Bar
 
 
 def events(folder: Path) -> list[tuple[str, int]]:
@@ -213,74 +212,6 @@ def test_without_logging_set_up_a_warning_is_not_printed_twice(tmp_path: Path) -
         command = [sys.executable, "-c", code, str(tmp_path), how]
         done = subprocess.run(command, capture_output=True, text=True, check=True)
         assert done.stderr == expected
-
-
-@pytest.mark.parametrize(
-    ("switch", "installed", "wanted"),
-    [
-        ("auto", True, True), ("auto", False, False), ("", True, True), ("off", True, False), ("off", False, False),
-        ("OFF", True, False), ("0", True, False), ("on", True, True), ("1", True, True),
-    ],
-)  # fmt: skip
-def test_tensorboard_is_switched_by_the_environment(
-    monkeypatch: pytest.MonkeyPatch, switch: str, installed: bool, wanted: bool
-) -> None:
-    monkeypatch.setenv("PELLUCID_TENSORBOARD", switch)
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: object() if installed else None)
-    assert wants_tensorboard() == wanted
-
-
-def test_tensorboard_that_is_on_must_be_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    monkeypatch.setenv("PELLUCID_TENSORBOARD", "on")
-    with pytest.raises(ConfigError, match=r"^`PELLUCID_TENSORBOARD` is on, but TensorBoard is not installed$") as error:
-        wants_tensorboard()
-    assert "[tensorboard]" in error.value.hint
-    monkeypatch.setenv("PELLUCID_TENSORBOARD", "maybe")
-    with pytest.raises(ConfigError, match=r"^`PELLUCID_TENSORBOARD` in the environment \(maybe\) must be auto, on or"):
-        wants_tensorboard()
-
-
-class Board:
-    """Stands in for TensorBoard's writer."""
-
-    def __init__(self) -> None:
-        self.scalars: list[Any] = []
-        self.closed = False
-
-    def add_scalar(self, name: str, value: float, step: int) -> None:
-        self.scalars.append((name, value, step))
-
-    def close(self) -> None:
-        self.closed = True
-
-
-def test_a_full_disk_ends_tensorboard_alone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    board = Board()
-    monkeypatch.setattr("pellucid.training.log._tensorboard", lambda folder: board)
-    log = RunLog(tmp_path, 10)
-    monkeypatch.setattr(board, "add_scalar", lambda *_: FullDisk.fail())
-    for step in (1, 2):
-        log.write("train", step, loss=0.5)
-    assert events(tmp_path) == [("train", 1), ("train", 2)]
-    assert capsys.readouterr().err.count("warning: TensorBoard gets no more events: No space left on device, ") == 1
-
-
-def test_tensorboard_gets_the_numbers(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    board = Board()
-    monkeypatch.setattr("pellucid.training.log._tensorboard", lambda folder: board)
-    log = RunLog(tmp_path, 10)
-    log.write("train", 7, loss=0.5, tokens=9, bleu=None, text="x")
-    log.close()
-    assert board.scalars == [("train/loss", 0.5, 7), ("train/tokens", 9, 7)]
-    assert board.closed
-    assert capsys.readouterr().err == f"TensorBoard events go to {tmp_path / 'tensorboard'}\n"
-    RunLog(tmp_path, 10, quiet=True)
-    assert capsys.readouterr().err == ""
 
 
 @pytest.mark.parametrize("width", [60, 80, 99, 100, 120, 200])

@@ -117,6 +117,46 @@ def test_the_clock_is_that_of_the_first_rank(more: list[dict[str, Any]]) -> None
     assert 10 < first[0] < first[1] == first[2]
 
 
+@pytest.fixture(scope="module")
+def sharded(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
+    names = ("sharded", "sharded_not_a_number", "sharded_with_an_optimizer_of_its_own")
+    return of_both(tmp_path_factory.mktemp("ranks"), *names)
+
+
+@pytest.mark.slow
+def test_each_rank_holds_its_rows_of_weights_and_moments_alone(sharded: list[dict[str, Any]], tmp_path: Path) -> None:
+    """With Muon, a moving average and a clipped gradient: after its end both have all, as one process has."""
+    first, second = (each["sharded"] for each in sharded)
+    assert first["weights"] + second["weights"] == first["of"] == second["of"]
+    assert abs(first["weights"] - second["weights"]) < 0.02 * first["of"]
+    assert first["moments"] < 1.02 * first["of"], "two for what is Adam's, one for what is Muon's, of half the weights"
+    assert first["all"] == second["all"]
+    settings = {"accumulate": 2, "optimizer": "muon", "ema_decay": 0.5, "grad_clip": 1.0}
+    alone = ToyRun(tmp_path / "alone", settings=settings)
+    alone.trainer.train()
+    biases_of_keys = ("qkv_proj.bias",)  # nothing depends on them: Adam makes steps of their rounding
+    places = [(name, p.detach().flatten()) for name, p in alone.model.named_parameters()]
+    found = torch.tensor(first["all"]).split([len(p) for _, p in places])
+    for (name, expected), weights in zip(places, found, strict=True):
+        if not name.endswith(biases_of_keys):
+            torch.testing.assert_close(weights, expected, rtol=0, atol=1e-4, msg=lambda m, name=name: f"{name}: {m}")
+
+
+@pytest.mark.slow
+def test_sharded_ranks_name_the_pair_that_gives_no_number(sharded: list[dict[str, Any]]) -> None:
+    first, second = (each["sharded_not_a_number"] for each in sharded)
+    assert first == second
+    assert "; it comes from training pair " in first
+    assert first.endswith(", on rank 1 of 2")
+
+
+@pytest.mark.slow
+def test_an_optimizer_that_may_need_whole_weights_is_refused(sharded: list[dict[str, Any]]) -> None:
+    first, second = (each["sharded_with_an_optimizer_of_its_own"] for each in sharded)
+    assert first == second
+    assert first.startswith("`optimizer` (SGD) cannot be used with `train.shard`: ")
+
+
 @pytest.mark.slow
 def test_early_stopping_stops_all(more: list[dict[str, Any]]) -> None:
     assert [each["patience"] for each in more] == [[4, True]] * 2

@@ -51,7 +51,7 @@ class Disk:
         return RunState(step=step)
 
     def save(self, *steps: int) -> list[bool]:
-        return [self.saving.save(self.at(step), self.trained) for step in steps]
+        return [self.saving.save(self.at(step), self.trained.files) for step in steps]
 
     def publish_best(self, step: int) -> None:
         self.at(step)
@@ -200,7 +200,7 @@ def test_the_time_of_saving_counts(disk: Disk) -> None:
     for full in (False, True):
         disk.full = full
         state = disk.at(10)
-        disk.saving.save(state, disk.trained)
+        disk.saving.save(state, disk.trained.files)
         assert state.seconds > 0
     table = json.loads((disk.checkpoints.folder / "step-00000010" / "state.json").read_text(encoding="utf-8"))
     assert table["seconds"] == 0.0

@@ -16,7 +16,7 @@ from pellucid.config import TrainConfig
 from pellucid.errors import CheckpointError
 from pellucid.training.loss import CrossEntropy
 from pellucid.training.optimizer import make_optimizer
-from pellucid.training.state import Checkpoints, Meter, RunState, Trained, read_weights
+from pellucid.training.state import WEIGHTS, Checkpoints, Meter, RunState, Trained, read_weights
 
 STATE = RunState(
     step=20, epoch=3, position=7, tokens=12345, seconds=1.25, best_step=10, best_loss=0.1, best_bleu=None,
@@ -55,7 +55,7 @@ class Run:
 
     def save(self, *steps: int) -> None:
         for step in steps:
-            self.checkpoints.save(RunState(step=step), trained(step % 7))
+            self.checkpoints.save(RunState(step=step), trained(step % 7).files)
 
     def restore(self) -> tuple[RunState, list[str]]:
         said: list[str] = []
@@ -74,7 +74,7 @@ def run(tmp_path: Path) -> Run:
 def test_saved_and_restored_is_bit_identical(tmp_path: Path) -> None:
     checkpoints = Checkpoints(tmp_path, 10, 1)
     before, after = trained(3), trained(1)
-    checkpoints.save(STATE, before)
+    checkpoints.save(STATE, before.files)
     said: list[str] = []
     assert checkpoints.restore(after, said.append) == STATE
     assert said == []
@@ -90,7 +90,7 @@ def test_saved_and_restored_is_bit_identical(tmp_path: Path) -> None:
 
 def test_training_goes_on_bit_identically(tmp_path: Path) -> None:
     before, after = trained(3), trained(0)
-    Checkpoints(tmp_path, 10, 1).save(STATE, before)
+    Checkpoints(tmp_path, 10, 1).save(STATE, before.files)
     Checkpoints(tmp_path, 10, 1).restore(after, print)
     for network, adam in ((before.model, before.optimizer), (after.model, after.optimizer)):
         torch.manual_seed(1)
@@ -252,7 +252,7 @@ def test_steps_beyond_eight_digits_are_in_order(run: Run) -> None:
 
 
 def test_state_json_vouches_for_itself_and_the_files_beside_it(tmp_path: Path) -> None:
-    Checkpoints(tmp_path, 10, 1).save(STATE, trained(1))
+    Checkpoints(tmp_path, 10, 1).save(STATE, trained(1).files)
     folder = tmp_path / "step-00000020"
     table = json.loads((folder / "state.json").read_text(encoding="utf-8"))
     digest, files = table.pop("sha256"), table["files"]
@@ -269,7 +269,7 @@ def test_a_moving_average_is_saved_and_restored(tmp_path: Path) -> None:
     checkpoints = Checkpoints(tmp_path, 10, 1)
     begun = trained(3)
     ema = {name: torch.randn_like(p) for name, p in begun.model.named_parameters()}
-    checkpoints.save(STATE, replace(begun, ema=ema))
+    checkpoints.save(STATE, replace(begun, ema=ema).files)
     found = {name: torch.zeros_like(p) for name, p in begun.model.named_parameters()}
     checkpoints.restore(replace(begun, ema=found), print)
     assert all(torch.equal(found[name], tensor) for name, tensor in ema.items())
@@ -330,7 +330,7 @@ def no_room(*_: object) -> None:
 def test_weights_alone_are_not_resumed_from(run: Run) -> None:
     """As they stand for a while when the disk was full in between."""
     run.save(10)
-    run.checkpoints.write(RunState(step=20), trained(2).weights)
+    run.checkpoints.write(RunState(step=20), {WEIGHTS: trained(2).files[WEIGHTS]})
     state, said = run.restore()
     assert state.step == run.checkpoints.last_step_saved == 10
     path = run.folder / "step-00000020"

@@ -106,6 +106,7 @@ def test_without_matplotlib_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) 
     assert install("plot") in error.value.hint
 
 
+@pytest.mark.slow
 def test_svg_needs_no_matplotlib(tmp_path: Path) -> None:
     code = f"""
 import sys

@@ -1,0 +1,113 @@
+"""Claim: with few pairs, text of one language brings a good part of what its hidden translations would.
+
+    python benchmarks/augmentation.py --data-dir DATA --pairs 5000 --budget 15m > augmentation.json
+
+Of Multi30k the first pairs are known; of the others their English alone. Trained from German to English, by one recipe:
+on the known pairs; on these and what a model of them, from English to German, writes for the English of the others, in
+each way of `--ways`; on all pairs. All are scored on the validation text, with `--test` on the test of 2016. The share
+of a way is (way - few) / (all - few), by BLEU of the validation text.
+"""
+
+import argparse
+import json
+import subprocess
+import sys
+from collections.abc import Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from report import circumstances, positive, print_json, refusals_in_words
+
+from pellucid.data.lines import read_pairs
+from pellucid.planning.duration import parse_duration
+
+WAYS: dict[str, tuple[str, ...]] = {
+    "beam": (), "noise": ("--noise",), "sample": ("--sample",), "top10": ("--sample", "--top-k", "10"),
+    "copies": ("--copies",), "untagged": ("--tag", ""),
+}  # fmt: skip
+HELD_OUT = {"validation": "multi30k/val", "test": "multi30k/test_2016_flickr"}
+
+
+@refusals_in_words()
+def main(argv: Sequence[str] | None = None) -> int:
+    """Trains each system for each seed, scores it, prints JSON."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data-dir", type=Path, required=True, help="the folder that holds multi30k/")
+    parser.add_argument("--pairs", type=positive, default=5000, help="pairs that are known")
+    parser.add_argument("--budget", help="of each training, as for `pellucid train`; without it the recipe's steps")
+    parser.add_argument("--ways", nargs="+", choices=WAYS, default=["beam", "noise"])
+    parser.add_argument("--seeds", type=int, nargs="+", default=[1])
+    parser.add_argument("--set", action="append", default=[], help="a setting of all trainings, as section.key=value")
+    parser.add_argument("--test", action="store_true", help="score on the test of 2016, too: once, at the end")
+    parser.add_argument("--out", type=Path, default=Path("runs/augmentation"), help="all folders go below it")
+    options = parser.parse_args(argv)
+    if options.budget:
+        parse_duration(options.budget)  # before anything is written
+    write_texts(options.data_dir, options.out, options.pairs)
+    runs = [row for seed in options.seeds for row in rows_of(seed, options)]
+    print_json(circumstances(__file__, argv) | {"pairs": options.pairs, "runs": runs})
+    return 0
+
+
+def write_texts(data: Path, out: Path, pairs: int) -> None:
+    """Writes the pairs that are known, and the English of the others."""
+    out.mkdir(parents=True, exist_ok=True)
+    both = read_pairs(data / "multi30k/train.de.gz", data / "multi30k/train.en.gz")
+    known = list(islice(both, pairs))
+    (out / "few.de").write_text("".join(f"{german}\n" for german, _ in known), encoding="utf-8")
+    (out / "few.en").write_text("".join(f"{english}\n" for _, english in known), encoding="utf-8")
+    (out / "more.en").write_text("".join(f"{english}\n" for _, english in both), encoding="utf-8")
+
+
+def rows_of(seed: int, options: argparse.Namespace) -> list[dict[str, Any]]:
+    """Trains all systems with a seed; returns a row for each."""
+    out, data = options.out, options.data_dir
+    folder = out / f"seed-{seed}"
+    each = [part for setting in (*options.set, f"train.seed={seed}") for part in ("--set", setting)]
+    each += ["--budget", options.budget] if options.budget else []
+
+    def few(source: str, target: str) -> list[object]:
+        held = data / HELD_OUT["validation"]
+        given: list[object] = ["--data-dir", data, "--src", out / f"few.{source}", "--tgt", out / f"few.{target}"]
+        return [*given, "--valid-src", f"{held}.{source}.gz", "--valid-tgt", f"{held}.{target}.gz"]
+
+    recipe = "multi30k-de-en"
+    pellucid("train", "multi30k-en-de", *few("en", "de"), "--out", folder / "reverse", *each)
+    pellucid("train", recipe, *few("de", "en"), "--out", folder / "few", *each)
+    pellucid("train", recipe, "--data-dir", data, "--out", folder / "all", *each)
+    for way in options.ways:
+        pairs = folder / f"{way}-pairs"
+        real = ["--recipe", recipe, *few("de", "en")]
+        pellucid("augment", folder / "reverse", "--input", out / "more.en", "--out", pairs, *real, *WAYS[way])
+        pellucid("train", pairs / "recipe.toml", "--out", folder / way, *each)
+    names = HELD_OUT if options.test else {"validation": HELD_OUT["validation"]}
+    rows = []
+    for system in ("few", *options.ways, "all"):
+        scores = {name: scored(folder / system, data / place) for name, place in names.items()}
+        rows.append({"seed": seed, "system": system, "scores": scores})
+    few, most = (rows[place]["scores"]["validation"]["bleu"] for place in (0, -1))
+    for row in rows:
+        row["share"] = None if few == most else round((row["scores"]["validation"]["bleu"] - few) / (most - few), 3)
+        print(f"seed {seed}, {row['system']}: {row['scores']['validation']['bleu']:.2f}", file=sys.stderr)
+    return rows
+
+
+def scored(run: Path, place: Path) -> dict[str, Any]:
+    """The scores of a run on a text."""
+    found = pellucid("evaluate", run, "--src", f"{place}.de.gz", "--ref", f"{place}.en.gz", "--json")
+    scores: dict[str, Any] = json.loads(found)
+    return scores
+
+
+def pellucid(*args: object) -> str:
+    """What the command prints on standard output."""
+    command = [sys.executable, "-m", "pellucid", *map(str, args)]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True)
+    if done.returncode:  # it has said why
+        raise SystemExit(done.returncode)
+    return done.stdout
+
+
+if __name__ == "__main__":
+    sys.exit(main())

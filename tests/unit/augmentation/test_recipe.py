@@ -1,0 +1,147 @@
+"""The training that pairs are made for: whose text it is, which way, and how often real pairs are seen."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pellucid.augmentation.corpus import Augmented, Request
+from pellucid.augmentation.noise import Noise
+from pellucid.augmentation.recipe import Parallel, Suggestion, mirrored, open_parallel, suggest
+from pellucid.config import DataConfig, Recipe
+from pellucid.errors import ConfigError, DataError
+from tests.toy_task import reversed_letters, write_pairs
+
+
+@pytest.fixture(autouse=True)
+def _in_its_own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("PELLUCID_DATA", raising=False)
+    write_pairs(tmp_path, reversed_letters(40))
+    write_pairs(tmp_path, reversed_letters(5, seed=2), "valid")
+
+
+def parallel(**data: Any) -> Parallel:
+    texts = {"src": "train.src", "tgt": "train.tgt", "valid_src": "valid.src", "valid_tgt": "valid.tgt"}
+    return Parallel(Recipe(data=DataConfig(**texts | data)))
+
+
+def suggested(real: Parallel, pairs: int, copies: int = 0, **request: Any) -> Suggestion:
+    Path("c").mkdir(exist_ok=True)
+    counts = {"pairs": pairs, "copies": copies}
+    return suggest(Augmented(Path("c"), counts), Request(models=("run",), input="mono", **request), real)
+
+
+@pytest.mark.parametrize(("pairs", "times"), [(10, 1.0), (40, 1.0), (100, 2.5), (10**6, 10.0)])
+def test_both_weigh_alike(pairs: int, times: float) -> None:
+    found = suggested(parallel(), pairs).recipe
+    assert found is not None
+    assert (found.data.weights, found.data.symbols) == ((times, 1.0), ("<bt>",))
+    assert (found.data.src, found.data.tgt) == (("train.src", "c/train.src"), ("train.tgt", "c/train.tgt"))
+    assert Recipe.load("c/recipe.toml") == found
+
+
+def test_copies_are_a_corpus_of_their_own_and_blanks_a_symbol() -> None:
+    found = suggested(parallel(on_copy="skip"), 60, 20, noise=Noise(blank_words=0.1)).recipe
+    assert found is not None
+    assert found.data.src == ("train.src", "c/train.src", "c/copied.txt")
+    assert found.data.tgt == ("train.tgt", "c/train.tgt", "c/copied.txt")
+    assert (found.data.weights, found.data.symbols) == ((2.0, 1.0, 1.0), ("<bt>", "<blank>"))
+    assert found.data.on_copy == "keep"
+
+
+def test_mixes_that_are_there_stay() -> None:
+    two = {"src": ("train.src", "valid.src"), "tgt": ("train.tgt", "valid.tgt")}
+    mixed = suggested(parallel(**two, weights=(1, 2, 0.5, 1), weights_from=(0, 3)), 90).recipe
+    assert mixed is not None
+    assert mixed.data.weights == (2.0, 4.0, 1.0, 1.0, 2.0, 1.0)
+    by_temperature = suggested(parallel(**two, temperature=2.0, tags=("<a>", "<b>")), 90, tag="").recipe
+    assert by_temperature is not None
+    assert (by_temperature.data.weights, by_temperature.data.temperature) == ((), 2.0)
+    assert by_temperature.data.tags == ("<a>", "<b>", "<synthetic>")
+
+
+def test_what_is_said() -> None:
+    fragment = suggested(parallel(), 100).fragment
+    assert fragment.startswith(
+        "# 40 pairs that people made, and 100 pairs that a model wrote, which <bt> marks: the former are seen 2.5 "
+        'times an epoch.\n[data]\nsrc = ["train.src", "c/train.src"]\n'
+    )
+    assert "each is seen once an epoch" in suggested(parallel(), 40).fragment
+    words = suggested(parallel(tokenizer="words"), 40)
+    assert "# words keeps no symbols: <bt> will be cut as any other word is.\n" in words.fragment
+    assert words.recipe is not None
+    assert words.recipe.data.symbols == ()
+    assert (
+        "40 pairs that a model wrote, which <bt> marks, and 10 copied lines: " in suggested(parallel(), 40, 10).fragment
+    )
+    alone = suggested(Parallel(Recipe()), 40)
+    assert (alone.recipe, "put the text that people made before them" in alone.fragment) == (None, True)
+
+
+def test_a_run_that_translates_the_other_way_has_the_texts(finished_run: Path) -> None:
+    """What was held out of its own training is held out of the next one, and not translated."""
+    folder = finished_run.parent
+    found = open_parallel(str(finished_run), "back")
+    assert (found.recipe.data.src, found.recipe.data.tgt) == (str(folder / "train.tgt"), str(folder / "train.src"))
+    forward = open_parallel(str(finished_run), "forward")
+    assert forward.recipe.data.src == str(folder / "train.src")
+    assert found.corpus is not None
+    assert forward.corpus is not None
+    assert [pair[::-1] for pair in found.corpus.valid] == forward.corpus.valid
+    assert found.held_out("back") == {source for source, _ in forward.corpus.valid} == forward.held_out("forward")
+    Path("c").mkdir()
+    data, count = found.write(Path("c"))
+    assert (data.src, data.valid_tgt, count) == ("c/parallel.src", "c/valid.tgt", len(found.corpus))
+    sources = Path("c/parallel.src").read_text().splitlines()
+    assert sources == [source for source, _ in found.corpus.train()]
+
+
+def test_texts_that_are_given(finished_run: Path) -> None:
+    named = {"src": ("train.src",), "tgt": ("train.tgt",), "valid_src": "valid.src", "valid_tgt": "valid.tgt"}
+    found = open_parallel(str(finished_run), "back", **named)
+    assert (found.recipe.data.src, found.recipe.data.valid_tgt, found.corpus) == ("train.src", "valid.tgt", None)
+    assert found.recipe.model.d_model == 16, "all else is as the run has it"
+    assert found.held_out("back") == {*Path("valid.tgt").read_text().splitlines()}
+    assert open_parallel("elsewhere", "back").is_known is False
+    with pytest.raises(ConfigError, match=r"`data\.tgt` is not given"):
+        open_parallel(str(finished_run), "back", src=("train.src",))
+    with pytest.raises(ConfigError, match=r"`data\.valid_tgt` is not given"):
+        open_parallel(str(finished_run), "back", **named | {"valid_tgt": ""}).held_out("back")
+    with pytest.raises(DataError, match="no file `none`"):
+        open_parallel(str(finished_run), "back", src=("none",), tgt=("train.tgt",))
+    with pytest.raises(ConfigError, match='the recipe has `task = "classify"`'):
+        open_parallel(str(finished_run), "back", "sst2")
+
+
+def test_texts_that_are_gone_are_said(finished_run: Path, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    run.mkdir()
+    recipe = Recipe.load(finished_run / "recipe.toml")
+    gone = replace(recipe, data=replace(recipe.data, src="gone.src", tgt="gone.tgt"))
+    (run / "recipe.toml").write_text(gone.to_toml())
+    said: list[str] = []
+    assert not open_parallel("run", "back", say=said.append).is_known
+    assert said[0].startswith("what `run` was trained on is not used: no file `gone.tgt`")
+
+
+def test_the_other_way() -> None:
+    data = DataConfig(
+        src=("both.tsv", "a.de"), tgt=("a.en",), valid_src="v.jsonl", joint=False, vocab_size=10, target_vocab_size=20
+    )
+    found = mirrored(Recipe(data=data, languages=("de", "en")))
+    assert (found.data.src, found.data.tgt, found.data.valid_src) == (("both.tsv", "a.en"), "a.de", "v.jsonl")
+    assert (found.data.tsv_columns, found.data.jsonl_keys) == ((2, 1), ("tgt", "src"))
+    assert (found.data.vocab_size, found.data.target_vocab_size, found.languages) == (20, 10, ("en", "de"))
+    assert mirrored(found) == Recipe(data=data, languages=("de", "en"))
+    plain = DataConfig(src="a.de", tgt="a.en", tsv_columns=(3, 4))
+    assert mirrored(Recipe(data=plain)).data.tsv_columns == (3, 4), "no text has columns"
+
+
+def test_several_corpora_need_a_text_to_validate_on(finished_run: Path) -> None:
+    Path("mix.toml").write_text(
+        '[data]\nsrc = ["train.src", "valid.src"]\ntgt = ["train.tgt", "valid.tgt"]\nweights = [1, 2]\n'
+    )
+    with pytest.raises(ConfigError, match="several corpora are mixed, and there is no text to validate on"):
+        open_parallel(str(finished_run), "back", "mix.toml")

@@ -1,0 +1,170 @@
+"""Rounds of back-translation: when they end, what each piece is given, and what cannot be gone through."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pellucid.augmentation import rounds as module
+from pellucid.augmentation.corpus import Augmented, NothingLeftError, Request
+from pellucid.augmentation.recipe import Parallel
+from pellucid.augmentation.rounds import Round, Rounds, run_rounds
+from pellucid.config import DataConfig, Recipe
+from pellucid.errors import ConfigError
+from tests.toy_task import reversed_letters, write_pairs
+
+NOTHING = -1.0
+"""Stands for a model whose translations are all left out."""
+TEXTS = {"src": "train.src", "tgt": "train.tgt", "valid_src": "valid.src", "valid_tgt": "valid.tgt"}
+REAL = Parallel(Recipe(data=DataConfig(**TEXTS)))  # type: ignore[arg-type]
+
+
+@pytest.fixture(autouse=True)
+def _in_its_own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_pairs(tmp_path, reversed_letters(30))
+    write_pairs(tmp_path, reversed_letters(5, seed=2), "valid")
+
+
+def through(monkeypatch: pytest.MonkeyPatch, *scores: float | None) -> list[tuple[Any, ...]]:
+    """Has pieces come to these scores, None where the time is up, and returns what each was asked for."""
+    asked: list[tuple[Any, ...]] = []
+    left = iter(scores)
+
+    def piece(loop: Any, name: str, _: str, request: Request, parallel: Parallel, more: int) -> Round | None:
+        asked.append((name, request.models, request.input, parallel.recipe.data.src, more))
+        score = next(left)
+        if score == NOTHING:
+            raise NothingLeftError("nothing is left of 5 translations: 5 empty", "look")
+        return None if score is None else Round(10, score, loop.folder / name)
+
+    monkeypatch.setattr(module._Loop, "through", piece)
+    monkeypatch.setattr(module, "open_teacher", lambda *_: None)
+    return asked
+
+
+def run(rounds: Rounds, **given: Any) -> list[Round]:
+    request = Request(models=("reverse",), input="train.tgt")
+    return run_rounds(Path("r"), replace(request, **given), rounds, REAL, device="cpu", say=str)
+
+
+THREE = Rounds(rounds=3, other_input="train.src")
+
+
+def test_both_ways_take_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = through(monkeypatch, 10, 11, 12, 13, 14)
+    found = run(THREE)
+    assert [each.bleu for each in found] == [10, 12, 14]
+    assert asked == [
+        ("round-1/run", ("reverse",), "train.tgt", "train.src", 5),
+        ("round-1/other-run", ("r/round-1/run",), "train.src", "train.tgt", 4),
+        ("round-2/run", ("r/round-1/other-run",), "train.tgt", "train.src", 3),
+        ("round-2/other-run", ("r/round-2/run",), "train.src", "train.tgt", 2),
+        ("round-3/run", ("r/round-2/other-run",), "train.tgt", "train.src", 1),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("scores", "rounds", "pieces"),
+    [
+        ((10, NOTHING), 1, 2),
+        ((10, 11, NOTHING), 1, 3),
+        ((10, 11, 10), 2, 3),
+        ((10, 11, 9), 2, 3),
+        ((10, None), 1, 2),
+        ((10, 11, None), 1, 3),
+        ((10, 9, 12, 9, 11), 3, 5),
+    ],
+)
+def test_when_they_end(
+    monkeypatch: pytest.MonkeyPatch, scores: tuple[float | None, ...], rounds: int, pieces: int
+) -> None:
+    asked = through(monkeypatch, *scores)
+    assert (len(run(THREE)), len(asked)) == (rounds, pieces)
+
+
+def test_the_time_is_up_before_anything(monkeypatch: pytest.MonkeyPatch) -> None:
+    through(monkeypatch, None)
+    with pytest.raises(ConfigError, match="`budget=5m` is too short"):
+        run(replace(THREE, budget="5m"))
+
+
+def test_each_piece_has_an_equal_part_of_what_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A piece that is gone on with has the time that it was given."""
+    clock, given = [0.0], list[str]()
+
+    def made(folder: Path, *_: Any, **__: Any) -> Augmented:
+        clock[0] += 20
+        return Augmented(folder, {"pairs": 10})
+
+    class Trained:
+        def __init__(self, *_: Any, budget: str, **__: Any) -> None:
+            given.append(budget)
+
+        def train(self) -> None:
+            clock[0] += 60
+            if len(given) == 1:
+                raise KeyboardInterrupt
+
+    monkeypatch.setattr(module.time, "monotonic", lambda: clock[0])
+    for name, value in {"augment": made, "Run": Trained, "suggest": str, "open_teacher": str}.items():
+        monkeypatch.setattr(module, name, value if name in ("augment", "Run") else lambda *_: None)
+    monkeypatch.setattr(module.Recipe, "load", lambda *_: REAL.recipe)
+    score: Callable[..., float] = lambda *_: 1.0  # noqa: E731
+    monkeypatch.setattr(module._Loop, "_score", score)
+    with pytest.raises(KeyboardInterrupt):
+        run(replace(THREE, rounds=2, budget="10m"))
+    run(replace(THREE, rounds=2, budget="10m"))
+    first, second = (600 / 3 - 20) * 0.95, ((600 - 80) / 2 - 20) * 0.95
+    third = (600 - 2 * 80 - 20) * 0.95
+    assert given == [f"{int(seconds)}s" for seconds in (first, first, second, third)]
+
+
+def test_pieces_of_another_request_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    through(monkeypatch, 10, 9, 8)
+    run(replace(THREE, rounds=1))
+    run(replace(THREE, rounds=1, other_input="train.src"))
+    for rounds, given, error in (
+        (replace(THREE, rounds=1), {"seed": 2}, "were made with `seed=1`, this command has `seed=2`"),
+        (
+            replace(THREE, rounds=1, other_input="valid.src"),
+            {},
+            "were made of another text than this command's `other_input=`",
+        ),
+    ):
+        with pytest.raises(ConfigError) as refused:
+            run(rounds, **given)
+        assert str(refused.value) == f"the rounds in `r` {error}"
+        assert refused.value.hint.endswith("start over with `fresh=True`")
+
+
+@pytest.mark.parametrize(
+    ("rounds", "given", "error"),
+    [
+        ({"rounds": 0}, {}, "`rounds=0` must be at least 1"),
+        ({"rounds": 2}, {}, "`rounds=2` needs text of the other language, too"),
+        (
+            {"rounds": 3, "other_input": "x", "budget": "2m"},
+            {},
+            "`budget=2m` leaves 24s for each of 5 trainings",
+        ),
+        ({"rounds": 1}, {"direction": "forward"}, "`rounds` translate back, and `direction=forward` is given"),
+        ({"rounds": 1}, {"input": "-"}, "standard input can be read once, and each round reads its text"),
+    ],
+)
+def test_rounds_that_cannot_be(rounds: dict[str, Any], given: dict[str, Any], error: str) -> None:
+    with pytest.raises(ConfigError) as refused:
+        run(Rounds(**rounds), **given)
+    assert (str(refused.value).startswith(error), bool(refused.value.hint)) == (True, True)
+    assert not Path("r").exists()
+
+
+def test_folders_of_others_and_no_real_pairs() -> None:
+    Path("r").mkdir()
+    Path("r/thesis.txt").write_text("mine")
+    with pytest.raises(ConfigError, match="`r` is not empty and holds no rounds, not a folder for them"):
+        run(Rounds(rounds=1))
+    with pytest.raises(ConfigError, match="`rounds` train on real pairs, too, and none are known"):
+        run_rounds(Path("q"), Request(models=("m",), input="train.tgt"), Rounds(rounds=1), Parallel(Recipe()), say=str)
