@@ -87,10 +87,11 @@ def open_translator(
     revision: str | None = None,
     parts: Parts | None = None,
     tokenizer: GivenTokenizers | None = None,
+    languages: tuple[str | None, str | None] = (None, None),
 ) -> Translator:
     """Opens the translator of a folder. Raises CheckpointError where it holds none."""
     keep_freed_memory()
-    return Translator.load(model, device, dtype, revision=revision, parts=parts, tokenizer=tokenizer)
+    return Translator.load(model, device, dtype, *languages, revision=revision, parts=parts, tokenizer=tokenizer)
 
 
 def align_lines(

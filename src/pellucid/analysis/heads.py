@@ -27,6 +27,7 @@ from pellucid.run.folder import stored_recipe
 from pellucid.tasks.classifier import Classifier
 from pellucid.tasks.encoder import BEGIN_WITH_IT
 from pellucid.tasks.language_model import LanguageModel
+from pellucid.tasks.languages import speaking
 from pellucid.tasks.task import TextModel, check_openable, model_folder, open_task, task_in
 from pellucid.tasks.translator import Translator
 from pellucid.text.tokenizers import GivenTokenizers
@@ -50,11 +51,13 @@ class Texts:
     """The place that they are from, in words."""
     running: bool = False
     """True where they are passages of one running text."""
+    tagged: bool = False
+    """True where the tag of a language stands before each source."""
 
     def some(self, count: int) -> "Texts":
         """Returns at most `count` of them, spread evenly over all."""
         places = np.linspace(0, len(self.pairs) - 1, min(count, len(self.pairs))).round().astype(int)
-        return Texts([self.pairs[place] for place in places], self.origin, self.running)
+        return Texts([self.pairs[place] for place in places], self.origin, self.running, self.tagged)
 
 
 @dataclass(frozen=True)
@@ -67,9 +70,19 @@ class Subject:
 
     @classmethod
     def open(
-        cls, model: str, src: str | None, tgt: str | None, sentences: int, *, device: str, dtype: str | None
+        cls,
+        model: str,
+        src: str | None,
+        tgt: str | None,
+        sentences: int,
+        *,
+        device: str,
+        dtype: str | None,
+        languages: tuple[str | None, str | None] = (None, None),
     ) -> "Subject":
         """Opens the model with at most `sentences` of two files, or of those that the run was tested on.
+
+        `languages` are the codes of source and target, for a multilingual model.
 
         Raises ConfigError for texts that are missing or not wanted, CheckpointError for a folder that holds no model.
         """
@@ -84,6 +97,17 @@ class Subject:
         task, reader = task_in(model), open_task(model, device, dtype)
         running = isinstance(reader, LanguageModel) and not reader.reads_lines
         texts = own_texts(model, task) if src is None else given_texts(task, src, tgt, running)
+        if isinstance(reader, Translator):
+            spoken = reader.config, reader.tokenizers, reader.languages, *languages
+            reader.decode = speaking(reader.decode, *spoken, reader.pairs)
+            if texts.tagged:
+                if languages != (None, None):
+                    named = "` and `".join(filter(None, languages))
+                    raise ConfigError(
+                        f"languages are given (`{named}`), but {texts.origin} names those of each sentence",
+                        "leave them out, or give texts as `sources=` and `targets=`",
+                    )
+                reader = Translator(reader.model, reader.tokenizers, replace(reader.decode, source_prefix=()))
         return cls(task, reader, texts.some(sentences))
 
 
@@ -130,7 +154,7 @@ def own_texts(model: str | Path, task: Task, revision: str | None = None) -> Tex
     valid = open_corpus(data, cast(TrainedTask, task.name)).valid
     if running:
         valid = _alone((line for chunk, _ in valid for line in chunk.splitlines()), running)
-    return _checked(valid, "the run's validation set", running)
+    return replace(_checked(valid, "the run's validation set", running), tagged=bool(data.tgt_lang))
 
 
 def _whole(text: ParallelText) -> Iterator[tuple[str, str]]:

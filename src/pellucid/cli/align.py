@@ -4,7 +4,18 @@ from typing import Annotated
 
 import tyro
 
-from pellucid.cli.options import Choices, Device, Dtype, Model, Revision, at_revision, flag, optional
+from pellucid.cli.options import (
+    Choices,
+    Device,
+    Dtype,
+    Model,
+    Revision,
+    SourceLanguage,
+    TargetLanguage,
+    at_revision,
+    flag,
+    optional,
+)
 
 
 def align(
@@ -40,6 +51,8 @@ def align(
     output: Annotated[
         str, tyro.conf.arg(aliases=["-o"], metavar="FILE", help="where to write; - is standard output")
     ] = "-",
+    src_lang: SourceLanguage = None,
+    tgt_lang: TargetLanguage = None,
     revision: Revision = None,
     device: Device = "auto",
     dtype: Dtype = None,
@@ -89,7 +102,7 @@ def align(
     lines = ParallelLines.read(src, tgt, gold, gold_from_one)
     if not tokens:
         lines.check_gold()
-    translator = open_translator(model, device, dtype)
+    translator = open_translator(model, device, dtype, languages=(src_lang, tgt_lang))
     if all_heads:
         with writer(output) as file:
             file.write(report(score_lines(translator, lines, extraction, rows)) + "\n")

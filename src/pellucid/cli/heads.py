@@ -4,7 +4,18 @@ from typing import Annotated
 
 import tyro
 
-from pellucid.cli.options import METRICS, Device, Dtype, Model, Revision, at_revision, flag, optional
+from pellucid.cli.options import (
+    METRICS,
+    Device,
+    Dtype,
+    Model,
+    Revision,
+    SourceLanguage,
+    TargetLanguage,
+    at_revision,
+    flag,
+    optional,
+)
 
 
 def heads(
@@ -25,6 +36,8 @@ def heads(
         tyro.conf.arg(aliases=["-o"]),
         optional("FILE", ".json, or .html: the model view of the first sentence with the figures", "the table alone"),
     ] = None,
+    src_lang: SourceLanguage = None,
+    tgt_lang: TargetLanguage = None,
     revision: Revision = None,
     device: Device = "auto",
     dtype: Dtype = None,
@@ -47,7 +60,9 @@ def heads(
             f"`--metric {metric}` is of `--ablate`, which is not given", "add `--ablate`, or leave it out"
         )
     check_output(output)
-    subject = Subject.open(at_revision(model, revision), src, tgt, sentences, device=device, dtype=dtype)
+    subject = Subject.open(
+        at_revision(model, revision), src, tgt, sentences, device=device, dtype=dtype, languages=(src_lang, tgt_lang)
+    )
     if ablate:
         quiet = not sys.stderr.isatty()
         found = ablate_heads(subject, metric, lambda head: quiet or print(f"without {head}", file=sys.stderr))

@@ -1,5 +1,6 @@
 """[data]: the texts and how they become ids."""
 
+import re
 from dataclasses import dataclass, fields
 from typing import Literal
 
@@ -10,6 +11,15 @@ OnBadUtf8 = Literal["error", "replace", "skip"]
 """The fate of a line that is not UTF-8: an error, U+FFFD for each bad byte, or nothing of it."""
 Normalization = Literal["nfc", "nmt_nfkc", "none"]
 """The spellings of a text before it becomes ids."""
+
+ONE_OR_SEVERAL = ("src", "tgt", "src_lang", "tgt_lang", "valid_src", "valid_tgt")
+"""Settings that are a text or a list of them; a list of one is that text."""
+CODE = re.compile(r"[A-Za-z0-9_]+")
+
+
+def language_tag(code: str) -> str:
+    """Returns the symbol that stands before a source and says in which language to write."""
+    return f"<2{code}>"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -34,9 +44,15 @@ class DataConfig(Settings):
     temperature: float = 0.0
     """In place of `weights`: the part of an epoch that a corpus of n pairs is of goes with n ^ (1 / temperature), while
     an epoch stays as long. 1: in proportion; above 1 small corpora are seen more often; 0: each corpus once."""
-    valid_src: str = ""
-    """Source sentences to validate on; empty: some are cut off the training text."""
-    valid_tgt: str = ""
+    src_lang: str | tuple[str, ...] = ""
+    """The code of the language of the sources, as "de": one for all corpora, or one for each of a list. With `tgt_lang`
+    one model learns several pairs of languages, told by a tag before each source which one to write: <2en>."""
+    tgt_lang: str | tuple[str, ...] = ""
+    """The same of the targets."""
+    valid_src: str | tuple[str, ...] = ""
+    """Source sentences to validate on; empty: some are cut off the training text. Of several pairs of languages a list:
+    a file for each pair, in the order in which they first come up in `src`, or for each corpus."""
+    valid_tgt: str | tuple[str, ...] = ""
     """Target sentences to validate on."""
     valid_size: int = 1000
     """Pairs cut off for validation where no validation text is given (at most a tenth of the text). Of a running text
@@ -102,18 +118,59 @@ class DataConfig(Settings):
         for f in fields(self):
             value = getattr(self, f.name)
             if isinstance(value, list | tuple):  # frozen all the way down; a list of one file is that file
-                single = f.name in ("src", "tgt") and len(value) == 1
+                single = f.name in ONE_OR_SEVERAL and len(value) == 1
                 object.__setattr__(self, f.name, value[0] if single else tuple(value))
         check_fields(self)
         check_at_least(self, ("valid_size", "vocab_size", "min_frequency", "max_length"), 1)
         check_at_least(self, ("target_vocab_size", "tokenizer_pairs"), 0)
         check_probabilities(self, ("concatenate", "subword_sampling"))
         self._check_lists()
+        self._check_languages()
 
     def files(self, name: str) -> tuple[str, ...]:
         """Returns the files of a text field, say "src": none, one or several."""
         value: str | tuple[str, ...] = getattr(self, name)
         return value if isinstance(value, tuple) else (value,) if value else ()
+
+    def pairs(self, corpora: int) -> tuple[tuple[str, str], ...]:
+        """Returns the languages of source and target of each of so many corpora; none where they are not named.
+
+        Raises ConfigError where they are neither one for all corpora nor one for each.
+        """
+        sides = []
+        for name in ("src_lang", "tgt_lang"):
+            codes = self.files(name)
+            if len(codes) not in (0, 1, corpora):
+                raise ConfigError(
+                    f"`data.{name}` ({list(codes)}) must be one code, or as many as the corpora ({corpora})",
+                    "give a code for each file in `data.src`",
+                )
+            sides.append(codes * corpora if len(codes) == 1 else codes)
+        return tuple(zip(*sides, strict=True))
+
+    def _check_languages(self) -> None:
+        for name, other in (("src_lang", "tgt_lang"), ("tgt_lang", "src_lang")):
+            codes = self.files(name)
+            if codes and not self.files(other):
+                raise ConfigError(f"`{name}` ({', '.join(codes)}) is given without `{other}`", f"give `{other}`, too")
+            for code in codes:
+                if not CODE.fullmatch(code):
+                    raise ConfigError(
+                        f"`{name}` has {quoted(code)}, which is no code of a language: one is letters, digits and _",
+                        "write it as de, kor_Hang or pt_BR",
+                    )
+        if self.tgt_lang and self.tags:
+            raise ConfigError(
+                f"`tags` ({list(self.tags)}) and `tgt_lang` ({', '.join(self.files('tgt_lang'))}) exclude each other: "
+                "both put a tag before each source",
+                "leave one of them out",
+            )
+        if self.concatenate and len({*self.files("tgt_lang")}) > 1:
+            raise ConfigError(
+                f"`concatenate` ({self.concatenate:g}) would join sentences that are to be written in different "
+                f"languages: `tgt_lang` is {', '.join(self.files('tgt_lang'))}",
+                "leave it out",
+            )
 
     def _check_lists(self) -> None:
         for name in ("tsv_columns", "jsonl_keys"):

@@ -40,6 +40,12 @@ class Recipe(Settings):
 
     def __post_init__(self) -> None:
         check_fields(self)
+        if self.task != "translate" and self.data.tgt_lang:
+            raise ConfigError(
+                f"`data.src_lang` and `data.tgt_lang` ({', '.join(self.data.files('tgt_lang'))}) are for "
+                f'`task = "translate"`, not for `task = "{self.task}"`',
+                "leave them out",
+            )
         task = TASKS[self.task]
         if self.model.family != task.family:
             raise ConfigError(

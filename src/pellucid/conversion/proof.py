@@ -40,7 +40,8 @@ def with_languages(saved: SavedModel, languages: Languages = (None, None)) -> tu
             raise ConfigError(f"languages are given (`{named}`), but the model knows none", "leave them out")
         return saved, ""
     model = saved.model.config, saved.tokenizers, saved.languages
-    decode = speaking(saved.decode, *model, *languages)
+    pairs = () if saved.text is None else saved.text.pairs
+    decode = speaking(saved.decode, *model, *languages, pairs)
     source: str | None = None
     if codes_are_special(saved.tokenizers, saved.languages):
         source = _code(saved.languages, (*decode.source_prefix, *decode.source_suffix))

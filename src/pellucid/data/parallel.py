@@ -7,7 +7,7 @@ from itertools import zip_longest
 from typing import Any, Protocol
 
 from pellucid.config import DataConfig
-from pellucid.config.data import OnBadUtf8
+from pellucid.config.data import OnBadUtf8, language_tag
 from pellucid.data.containers import ENDINGS, is_container, read_container
 from pellucid.data.faults import Fault
 from pellucid.data.lines import bad_byte, read_mended_lines
@@ -93,6 +93,8 @@ class ParallelText:
     """There is one side, which is read for both: a language model's text."""
     tag: str = ""
     """Stands before each source in training."""
+    pair: str = ""
+    """Its languages, as in "de-en"; empty: not named."""
 
     def __str__(self) -> str:
         return f"`{self.src}` and `{self.tgt}`" if self.tgt else f"`{self.src}`"
@@ -182,6 +184,8 @@ def parallel_texts(data: DataConfig, *, alone: bool = False) -> tuple[ParallelTe
             f"`data.weights` ({list(data.weights)}) must be as many as the corpora ({len(texts)}){times}",
             "give a weight for each file in `data.src`",
         )
+    if data.tgt_lang:
+        return tuple(map(_between, texts, data.pairs(len(texts))))
     if not data.tags:
         return texts
     if alone or len(data.tags) != len(texts):
@@ -194,11 +198,38 @@ def parallel_texts(data: DataConfig, *, alone: bool = False) -> tuple[ParallelTe
 
 
 def held_out_text(data: DataConfig, name: str, *, alone: bool = False) -> ParallelText | None:
-    """Returns the text named "valid" or "test", or None. Raises ConfigError where one of its sides is missing."""
+    """Returns the text named "valid" or "test", or None; of several the first one.
+
+    Raises ConfigError where one of its sides is missing.
+    """
+    return next(iter(held_out_texts(data, name, alone=alone)), None)
+
+
+def held_out_texts(data: DataConfig, name: str, *, alone: bool = False) -> tuple[ParallelText, ...]:
+    """Returns the texts named "valid" or "test", each with its languages where there are some to validate on.
+
+    Raises ConfigError where a side is missing, or it does not show which pair of languages a text is of.
+    """
     src, tgt = f"{name}_src", f"{name}_tgt"
     if not (data.files(src) or data.files(tgt)):
-        return None
-    return (_alone if alone else _paired)(data, src, tgt)[0]
+        return ()
+    texts = (_alone if alone else _paired)(data, src, tgt)
+    if not data.tgt_lang or name != "valid":
+        return texts
+    of_corpora = data.pairs(len(data.files("src")))
+    pairs = tuple(dict.fromkeys(of_corpora))
+    if len(texts) not in (len(pairs), len(of_corpora)):
+        raise ConfigError(
+            f"`data.{src}` names {len(texts)} text{'s' * (len(texts) > 1)} for {len(pairs)} pairs of languages: "
+            f"{', '.join(map('-'.join, pairs))}",
+            "give one for each of them, in this order, or none: some are then cut off the training text",
+        )
+    return tuple(map(_between, texts, pairs if len(texts) == len(pairs) else of_corpora))
+
+
+def _between(text: ParallelText, languages: tuple[str, str]) -> ParallelText:
+    """Returns the text with the pair that it is of, and the tag of its target's language before each source."""
+    return replace(text, pair="-".join(languages), tag=language_tag(languages[1]))
 
 
 def _alone(data: DataConfig, src: str, tgt: str) -> tuple[ParallelText, ...]:

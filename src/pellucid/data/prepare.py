@@ -9,7 +9,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, partial
-from itertools import chain
+from itertools import chain, compress, zip_longest
 from pathlib import Path
 from typing import Literal, Self
 
@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pellucid.config import TASKS, DataConfig, DecodeConfig, ModelConfig
+from pellucid.config.data import language_tag
 from pellucid.config.tasks import TrainedTask
 from pellucid.data.classified import Labels
 from pellucid.data.concatenation import Concatenation
@@ -26,7 +27,7 @@ from pellucid.data.given import GivenText
 from pellucid.data.health import Inspection, find_true, inspect
 from pellucid.data.judging import HeldOut
 from pellucid.data.lines import fingerprint
-from pellucid.data.parallel import ParallelText, held_out_text, parallel_texts
+from pellucid.data.parallel import ParallelText, held_out_texts, parallel_texts
 from pellucid.data.prepared import Prepared
 from pellucid.data.running import RunningCorpus, open_running
 from pellucid.data.shards import Encoders, Shard, open_or_write, stored_fingerprint
@@ -62,7 +63,7 @@ OF_TOKENIZERS = (
 )  # fmt: skip
 """The settings that decide which tokenizers are trained on a text."""
 TABLE = "table.json"
-NEWER = ("concatenate", "weights_from", "temperature", "symbols", "tags")
+NEWER = ("concatenate", "weights_from", "temperature", "symbols", "tags", "src_lang", "tgt_lang")
 """Settings of [data] that runs of earlier versions go on without: at its default each of them changes nothing."""
 
 
@@ -114,6 +115,16 @@ class Corpus:
             found += self.valid_inspection.findings
         return [finding for finding in found if finding.fault != "too_long"]
 
+    @property
+    def valid_languages(self) -> tuple[str, ...]:
+        """The languages of each of `valid`, as in "de-en"; none where no pair of languages is named."""
+        found = self.valid_inspection
+        if not any(text.pair for text in found.texts):
+            return ()
+        ends = np.cumsum(found.counts)
+        places = np.searchsorted(ends, np.flatnonzero(self.valid_used), side="right")
+        return tuple(found.texts[place].pair for place in places.tolist())
+
     def train(self, skip: int = 0) -> Iterator[Pair]:
         """Returns the training pairs in their order, read anew, but the first `skip`."""
         return self.inspection.pairs(self.used, self.data.on_bad_utf8, skip)
@@ -143,6 +154,10 @@ class TrainingData:
     valid_pairs: list[Pair]
     labels: tuple[str, ...] = ()
     """The names of a classifier's classes."""
+    valid_languages: tuple[str, ...] = ()
+    """The languages of each of `valid_pairs`, as in "de-en"; none where there is one pair of languages."""
+    valid_rows_of: tuple[str, ...] = ()
+    """The same of each row of `valid`."""
     decode: DecodeConfig = field(default_factory=DecodeConfig)
     """Says what stands around the validation texts as a translator reads and writes them, and what is never written."""
     valid_bytes: int = 0
@@ -189,34 +204,39 @@ def open_corpus(
         return _open_kept(data, task, prepared)
     held_out = held_out_sources(data)
     texts: tuple[ParallelText, ...]
-    valid_text: ParallelText | None
+    valid_texts: tuple[ParallelText, ...]
     if given:
         if data.weights and len(data.weights) != (len(data.weights_from) or 1):
             raise ConfigError(
                 f"`data.weights` ({list(data.weights)}) must be as many as the corpora (1)",
                 "leave it out: what is handed over is one corpus",
             )
+        if data.tgt_lang:
+            raise ConfigError(
+                f"`data.src_lang` and `data.tgt_lang` ({', '.join(data.files('tgt_lang'))}) are for corpora in files",
+                "write each pair of languages to files of its own",
+            )
         if data.tags:
             raise ConfigError(
                 f"`data.tags` ({list(data.tags)}) are for corpora in files", "put the tag before each source yourself"
             )
-        texts, valid_text = (given["train"],), given.get("valid")
+        texts, valid_texts = (given["train"],), (given["valid"],) if "valid" in given else ()
         faults: tuple[Fault, ...] = ("valid", "test")
         held_out = {name: (given[name].src, list(given[name].sources())) for name in faults if name in given}
     else:
-        texts, valid_text = parallel_texts(data, alone=alone), held_out_text(data, "valid", alone=alone)
+        texts, valid_texts = parallel_texts(data, alone=alone), held_out_texts(data, "valid", alone=alone)
     inspection = inspect(texts, data, held_out)
     inspection.check()
-    if valid_text is None:
+    if not valid_texts:
         return _with_validation_cut_off(inspection, data, task, given)
-    pairs, valid = _read_valid(valid_text, data)
+    pairs, valid = _read_valid(valid_texts, data)
     return Corpus(data, inspection, inspection.used, pairs, valid, valid.used, task, given)
 
 
-def _read_valid(text: ParallelText, data: DataConfig) -> tuple[list[Pair], Inspection]:
+def _read_valid(texts: Sequence[ParallelText], data: DataConfig) -> tuple[list[Pair], Inspection]:
     """Returns the pairs to validate on, and what is wrong in their text."""
     # Copies and repeated pairs are as good as others to validate on.
-    valid = inspect([text], replace(data, on_copy="keep", on_duplicate="keep"), {})
+    valid = inspect(texts, replace(data, on_copy="keep", on_duplicate="keep"), {})
     valid.check()
     return list(valid.pairs(valid.used, data.on_bad_utf8)), valid
 
@@ -224,12 +244,14 @@ def _read_valid(text: ParallelText, data: DataConfig) -> tuple[list[Pair], Inspe
 def _open_kept(data: DataConfig, task: TrainedTask, prepared: Prepared) -> Corpus:
     """Returns the corpus with the inspection that `prepared` holds, made now where it holds none."""
     alone = not TASKS[task].targets
-    texts, valid_text = parallel_texts(data, alone=alone), held_out_text(data, "valid", alone=alone)
+    texts, valid_texts = parallel_texts(data, alone=alone), held_out_texts(data, "valid", alone=alone)
     tests = [path for path in (data.test_src, data.test_tgt) if path and Path(path).is_file()]
     named = {name: list(data.files(name)) for name in TEXTS if data.files(name)}
     known = prepared.digests([*(path for paths in named.values() for path in paths), *tests])
     digests = {name: [known[path] for path in paths] for name, paths in named.items()}
     settings = {name: getattr(data, name) for name in OF_INSPECTION}
+    if data.tgt_lang:  # else the folders of earlier versions keep their names
+        settings |= {name: data.files(name) for name in ("src_lang", "tgt_lang")}
     folder = prepared.of_texts(
         {"texts": digests, "test": [known[path] for path in tests], "task": task, "settings": settings}
     )
@@ -239,14 +261,14 @@ def _open_kept(data: DataConfig, task: TrainedTask, prepared: Prepared) -> Corpu
             found = open_inspected(folder / "inspection", texts)
             if found is None:
                 prepared.say(f"inspecting the texts; what is found is kept in `{folder}`")
-                choose = partial(_choose_held_out, data=data, task=task) if valid_text is None else None
+                choose = partial(_choose_held_out, data=data, task=task) if not valid_texts else None
                 inspect_into(folder / "inspection", texts, data, held_out_sources(data), choose, say=prepared.say)
                 found = open_inspected(folder / "inspection", texts)
                 assert found is not None
     inspection, kept = found.inspection, Kept(prepared, folder, digests)
-    if valid_text is None:
+    if not valid_texts:
         return Corpus(data, inspection, found.trained, found.valid, inspection, found.held_out, task, kept=kept)
-    pairs, valid = _read_valid(valid_text, data)
+    pairs, valid = _read_valid(valid_texts, data)
     return Corpus(data, inspection, inspection.used, pairs, valid, valid.used, task, kept=kept)
 
 
@@ -255,9 +277,14 @@ def held_out_sources(data: DataConfig) -> HeldOut:
     found: dict[Fault, tuple[str, list[str]]] = {}
     names: tuple[Fault, ...] = ("valid", "test")
     for name in names:
-        src, tgt = getattr(data, f"{name}_src"), getattr(data, f"{name}_tgt")
-        if src and Path(src).is_file():
-            found[name] = src, list(ParallelText(src, tgt, data.tsv_columns, data.jsonl_keys).sources())
+        sources, targets = data.files(f"{name}_src"), data.files(f"{name}_tgt")
+        there = [
+            ParallelText(src, tgt, data.tsv_columns, data.jsonl_keys)
+            for src, tgt in zip_longest(sources, targets[: len(sources)], fillvalue="")
+            if Path(src).is_file()
+        ]
+        if there:
+            found[name] = " + ".join(text.src for text in there), [line for text in there for line in text.sources()]
     return found
 
 
@@ -271,6 +298,8 @@ def train_tokenizers(corpus: Corpus | RunningCorpus, say: Callable[[str], object
         return _train_tokenizers(corpus, say)
     assert isinstance(corpus, Corpus)
     settings = {name: getattr(corpus.data, name) for name in OF_TOKENIZERS} | {"learned_from": _learned_from(corpus)}
+    if corpus.data.tgt_lang:
+        settings["tgt_lang"] = corpus.data.files("tgt_lang")
     folder = kept.folder / f"tokenizer-{_digest(settings)[:16]}"
     with kept.prepared.held(kept.folder):
         try:
@@ -291,7 +320,8 @@ def _train_tokenizers(corpus: Corpus | RunningCorpus, say: Callable[[str], objec
     normalization = "none" if isinstance(corpus, RunningCorpus) else data.normalize
 
     # Somebody else's tokenizer may know the tags; nothing can be added to it.
-    symbols = (*data.symbols, *(data.tags if data.tokenizer in WITH_SYMBOLS else ()))
+    tags = data.tags or tuple(map(language_tag, dict.fromkeys(data.files("tgt_lang"))))
+    symbols = (*data.symbols, *(tag for tag in tags if data.tokenizer in WITH_SYMBOLS and tag not in data.symbols))
 
     def trained(side: Side, vocab_size: int) -> CompleteTokenizer:
         return train_tokenizer(
@@ -402,9 +432,13 @@ def prepare(
         say("\n".join([_size_of(name, shard, corpus.task), *(f"  {finding}" for finding in long)]))
     if writes:
         write_text(folder.parent / RECORD, _record(corpus, train, valid, [*long_train, *long_valid]))
-    usable = [pair for pair in corpus.valid if pair[0].strip() and pair[1].strip()]
+    is_usable = [bool(pair[0].strip() and pair[1].strip()) for pair in corpus.valid]
+    usable, of = list(compress(corpus.valid, is_usable)), corpus.valid_languages
+    rows_of = tuple(name for place, name in enumerate(of) if place not in {*valid.left_out})
     names, size = (labels.names, 0) if labels else ((), _target_bytes(corpus, valid, tokenizers))
-    return TrainingData(tokenizers, train, valid, usable, names, valid_bytes=size, mark=mark)
+    return TrainingData(
+        tokenizers, train, valid, usable, names, tuple(compress(of, is_usable)), rows_of, valid_bytes=size, mark=mark
+    )
 
 
 def check_same_texts(corpus: Corpus | RunningCorpus, tokenizers: Tokenizers, folder: Path, known: str = "") -> None:

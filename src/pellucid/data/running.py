@@ -81,7 +81,9 @@ def open_running(data: DataConfig, given: Mapping[str, GivenText] | None = None)
         train = int(0.9 * total)
         valid = total - train
     if min(train, valid) < 2:
-        paths = [str(text) for text in given.values()] or [f"`{p}`" for p in (*data.files("src"), data.valid_src) if p]
+        paths = [str(text) for text in given.values()] or [
+            f"`{p}`" for p in (*data.files("src"), *data.files("valid_src")) if p
+        ]
         raise DataError(
             f"{' and '.join(paths)} {'has' if len(paths) == 1 else 'have'} {train:,} characters to train on and "
             f"{valid:,} to validate on: too few",

@@ -74,6 +74,12 @@ class Request:
             raise ConfigError("`ensemble=True` has teachers write as one, and one is given", "name another, too")
         if not self.data.src:
             raise ConfigError("`src=` is not given", "name the text that the teacher translates")
+        if self.data.tgt_lang:
+            raise ConfigError(
+                f"`data.tgt_lang` ({', '.join(self.data.files('tgt_lang'))}) has no effect: what a student learns is "
+                "one pair of languages",
+                "leave it out, and name what the teacher writes by `target_language=`",
+            )
         if self.data.weights:
             raise ConfigError(
                 f"`data.weights` ({list(self.data.weights)}) has no effect: what a student learns is one corpus",

@@ -84,7 +84,7 @@ def open_translator(
 
         found.calibration = calibration_in(place)
     found.decode = speaking(
-        found.decode, found.config, found.tokenizers, found.languages, source_language, target_language
+        found.decode, found.config, found.tokenizers, found.languages, source_language, target_language, found.pairs
     )
     return found
 

@@ -81,6 +81,8 @@ def languages_of(recipe: Recipe) -> tuple[str, ...]:
     """Returns the languages that the recipe names, or else those that its files are called by, as in `train.de.gz`."""
     if recipe.languages or recipe.task == "classify":
         return recipe.languages
+    if recipe.data.tgt_lang:
+        return tuple(dict.fromkeys((*recipe.data.files("src_lang"), *recipe.data.files("tgt_lang"))))
     found = dict[str, None]()
     for path in (*recipe.data.files("src"), *recipe.data.files("tgt")):
         code = Path(path).name.removesuffix(".gz").rpartition(".")[2]
@@ -126,7 +128,7 @@ def _data_sets(recipe: Recipe) -> tuple[str, ...]:
 def _index(recipe: Recipe, metrics: list[dict[str, Any]]) -> list[dict[str, Any]]:
     if not metrics:
         return []
-    name = Path(recipe.data.valid_src).name or "held out of the training text"
+    name = ", ".join(Path(path).name for path in recipe.data.files("valid_src")) or "held out of the training text"
     data_set = {"name": f"validation text ({name})", "type": (*_data_sets(recipe), "unknown")[0]}
     result = {"task": {"type": TASKS[recipe.task].pipeline_tag}, "dataset": data_set, "metrics": metrics}
     return [{"name": recipe.name, "results": [result]}]

@@ -41,6 +41,9 @@ def _recipe(folder: Path) -> Recipe | None:
 def _task(saved: SavedModel) -> str:
     noun = TASKS[saved.task].noun
     if saved.languages:
+        pairs = () if saved.text is None else saved.text.pairs
+        if pairs:
+            return f"{saved.task}: {noun} of {len(pairs)} pair{'s' * (len(pairs) > 1)} of languages, {', '.join(pairs)}"
         codes = sorted(saved.languages)
         more = f" and {len(codes) - 12} more" if len(codes) > 12 else ""
         return f"{saved.task}: {noun} of {len(codes)} languages, {', '.join(codes[:12])}{more}"

@@ -54,8 +54,10 @@ from pellucid.run.lock import check_free
 from pellucid.run.mending import FILES, check_mended, check_places, digest_description, find_loss, must_be_mended
 from pellucid.run.start import Start, has_no_effect, with_gentle_rate, with_start
 from pellucid.run.validation import Validator
+from pellucid.tasks.languages import in_language, own_languages
 from pellucid.tasks.task import find_device
 from pellucid.text.tokenizers import GivenTokenizers, Tokenizers
+from pellucid.text.training_text import TrainingText
 from pellucid.training import precision
 from pellucid.training.events import (
     CheckpointEvent,
@@ -536,6 +538,8 @@ class Run:
         self._languages: Mapping[str, int] = read_config(described).get("languages", {}) if described else {}
         if start is not None:
             self._languages = start.model.languages
+        if recipe.data.tgt_lang:
+            self._languages = own_languages(recipe.data, self._tokenizers, self._languages)
         self._sampling = make_subword_sampling(recipe, self._tokenizers)
         if self._request is not None and isinstance(corpus, Corpus):
             # Measured, and so decided, by the first of several ranks.
@@ -821,16 +825,27 @@ class Run:
 
     def _description(self) -> dict[str, Any]:
         """Returns what describes the model, as save_description takes it."""
+        decode = find_decode_config(self._recipe, self._config)
+        if self._recipe.data.tgt_lang and len(self._languages) == 1:  # whoever opens the folder need not name it
+            decode = in_language(decode, self._texts.tokenizers, *self._languages)
         return {
             "model": self._config,
             "tokenizers": self._texts.tokenizers,
-            "decode": find_decode_config(self._recipe, self._config),
+            "decode": decode,
             "card": model_card(self._recipe, self._config, parts=self.parts),
             "labels": self._texts.labels,
             "languages": self._languages,
-            "text": self._texts.train.text if self._recipe.task == "translate" else None,
+            "text": self._text_trained_on() if self._recipe.task == "translate" else None,
             "parts": self.parts,
         }
+
+    def _text_trained_on(self) -> TrainingText | None:
+        """Returns what the lines trained on are, with their pairs of languages, those of the start before them."""
+        data, text, start = self._recipe.data, self._texts.train.text, self._begins_with
+        earlier = start.model.text.pairs if start is not None and start.model.text is not None else ()
+        own = tuple(map("-".join, data.pairs(len(data.files("src")))))
+        pairs = tuple(dict.fromkeys((*earlier, *own)))
+        return replace(text or TrainingText(), pairs=pairs) if pairs else text
 
     def _text_of(self, index: int) -> str:
         """Returns both sides of a training pair, as the tokenizers write its ids; of a text alone itself."""

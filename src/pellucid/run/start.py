@@ -148,7 +148,8 @@ def with_start(
         if languages != (None, None):
             table = read_config(run)
             tokenizers = Tokenizers.load(run, table["tokenizer"], tokenizer)
-            decode = speaking(decode, shape, tokenizers, table.get("languages", {}), *languages)
+            pairs = table.get("text", {}).get("pairs", ())
+            decode = speaking(decode, shape, tokenizers, table.get("languages", {}), *languages, pairs)
     else:
         start = known if known is not None and known.folder == folder else Start.read(folder, parts, tokenizer)
         start.check(recipe)
@@ -156,8 +157,18 @@ def with_start(
         assert saved.tokenizers is not None
         shape, kinds = saved.model.config, (saved.tokenizers.source.kind, saved.tokenizers.target.kind)
         decode = _own_decode(saved.decode, recipe.decode, given)
-        decode = speaking(decode, shape, saved.tokenizers, saved.languages, *languages)
-        if recipe.task == "translate":
+        if recipe.data.tgt_lang and languages != (None, None):
+            raise ConfigError(
+                f"languages are given (`{'` and `'.join(filter(None, languages))}`), and `data.tgt_lang` "
+                f"({', '.join(recipe.data.files('tgt_lang'))}) names those of each corpus",
+                "leave one of them out",
+            )
+        pairs = () if saved.text is None else saved.text.pairs
+        if recipe.data.tgt_lang:  # a tag stands before each source
+            decode = replace(decode, source_prefix=())
+        else:
+            decode = speaking(decode, shape, saved.tokenizers, saved.languages, *languages, pairs)
+        if recipe.task == "translate" and not recipe.data.tgt_lang:
             check_languages(decode, shape, saved.tokenizers, saved.languages)
     if tokenizer is not None and OWN_KIND not in kinds:
         raise has_no_effect(folder)

@@ -2,9 +2,13 @@
 
 import math
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Self, TypeVar
+
+import numpy as np
+import numpy.typing as npt
 
 from pellucid.config import TrainConfig
 from pellucid.data.batching import Batch, batch_order, draw_batch
@@ -41,9 +45,11 @@ class Validator:
         """
         if isinstance(self.model, SequenceClassifier):
             return self._classified(self.model)
-        nats, tokens = self._loss()
+        of_pairs = self._losses()
+        nats, tokens = map(sum, zip(*of_pairs.values(), strict=True))
         size = self.texts.valid_bytes
-        found = Validation(nats / tokens, bits_per_byte=nats / math.log(2) / size if size else None)
+        pairs = {name: Validation(each / count) for name, (each, count) in of_pairs.items()} if self._names else {}
+        found = Validation(nats / tokens, bits_per_byte=nats / math.log(2) / size if size else None, pairs=pairs)
         if not math.isfinite(nats):  # with such weights nothing can be translated
             return found
         if isinstance(self.model, Transformer) and self.config.validate_decode and self.texts.valid_pairs:
@@ -59,14 +65,40 @@ class Validator:
         return replace(self, config=replace(config, validate_decode=count if config.validate_decode else 0))
 
     def _translated(self, model: Transformer, found: Validation) -> Validation:
-        """Adds BLEU and chrF of the first `validate_decode` sentences, translated greedily."""
-        sources, references = zip(*self.texts.valid_pairs[: self.config.validate_decode], strict=True)
+        """Adds BLEU and chrF of the first `validate_decode` sentences, translated greedily; of several pairs of
+        languages the first ones of each, as many together."""
+        places = self._decoded()
+        sources, references = zip(*(self.texts.valid_pairs[place] for place in places), strict=True)
         translator = Translator(model, self.texts.tokenizers, self.texts.decode)
         outputs = self._shared([t.text for t in translator.translate(self._own(sources), beam_size=1)])
         source, reference, output = map(_shown, (sources[0], references[0], outputs[0]))
         sample = f"  source     {source}\n  reference  {reference}\n  output     {output}"
         bleu, chrf, tokenizer = corpus_scores(outputs, references)
-        return replace(found, bleu=bleu, chrf=chrf, tokenizer=tokenizer, sample=sample)
+        pairs = dict(found.pairs)
+        for name in pairs:
+            of = [row for row, place in enumerate(places) if self.texts.valid_languages[place] == name]
+            if of:
+                own, _, cut = corpus_scores([outputs[row] for row in of], [references[row] for row in of])
+                pairs[name] = replace(pairs[name], bleu=own, tokenizer=cut)
+        return replace(found, bleu=bleu, chrf=chrf, tokenizer=tokenizer, sample=sample, pairs=pairs)
+
+    @property
+    def _names(self) -> tuple[str, ...]:
+        """The pairs of languages, in the order in which they are told; none where there is one."""
+        names = tuple(dict.fromkeys(self.texts.valid_rows_of))
+        return names if len(names) > 1 else ()
+
+    def _decoded(self) -> list[int]:
+        """Returns the places of the validation pairs that are translated, in their order."""
+        most, languages = self.config.validate_decode, self.texts.valid_languages
+        if not self._names:
+            return list(range(min(most, len(self.texts.valid_pairs))))
+        each, taken, places = max(1, most // len({*languages})), Counter[str](), []
+        for place, name in enumerate(languages):
+            taken[name] += 1
+            if taken[name] <= each:
+                places.append(place)
+        return places
 
     def _classified(self, model: SequenceClassifier) -> Validation:
         """Returns the loss of a classifier, and the part of the texts whose most probable label is theirs."""
@@ -80,11 +112,16 @@ class Validator:
         total, right, texts = map(sum, zip(*self._shared(found), strict=True))
         return Validation(total / texts, accuracy=right / texts)
 
-    def _loss(self) -> tuple[float, int]:
-        """Returns the sum over target tokens, in nats, and their number."""
-        found = [(float(CrossEntropy()(self.model, batch).reported), batch.num_tokens) for batch in self._batches()]
-        total, tokens = map(sum, zip(*self._shared(found), strict=True))
-        return total, tokens
+    def _losses(self) -> dict[str, tuple[float, int]]:
+        """Returns the sum over target tokens, in nats, and their number: of each pair of languages, or of all ("")."""
+        found: dict[str, tuple[float, int]] = {}
+        names = np.array(self.texts.valid_rows_of)
+        for name in self._names or ("",):
+            batches = self._batches(np.flatnonzero(names == name) if name else None)
+            own = [(float(CrossEntropy()(self.model, batch).reported), batch.num_tokens) for batch in batches]
+            total, tokens = map(sum, zip(*self._shared(own), strict=True))
+            found[name] = total, tokens
+        return found
 
     def _own(self, all_of_them: Sequence[_T]) -> Sequence[_T]:
         """Returns what this rank takes of it."""
@@ -93,12 +130,15 @@ class Validator:
     def _shared(self, own: list[_T]) -> list[_T]:
         """Returns what all ranks have found, in the order of what they took."""
         found = self.ranks.gather(own)
-        return [each[place] for place in range(len(found[0])) for each in found if place < len(each)]
+        return [each[place] for place in range(max(map(len, found))) for each in found if place < len(each)]
 
-    def _batches(self) -> Iterator[Batch]:
+    def _batches(self, rows: "npt.NDArray[np.intp] | None" = None) -> Iterator[Batch]:
+        """Yields the batches that this rank takes; with `rows` what each has of those, where it has some."""
         shard, device = self.texts.valid, next(self.model.parameters()).device
         for drawn in self._own(batch_order(shard, self.config.batch_tokens, seed=0).epoch(0)):
-            yield draw_batch(shard, drawn, self.model.config).to(device)
+            kept = drawn if rows is None else drawn[np.isin(drawn % len(shard), rows)]
+            if len(kept):
+                yield draw_batch(shard, kept, self.model.config).to(device)
 
 
 def _shown(text: str) -> str:

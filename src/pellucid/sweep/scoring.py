@@ -4,6 +4,7 @@ import hashlib
 import json
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -60,6 +61,8 @@ def score_run(folder: Path, data_dir: str, beam_size: int | None, device: str = 
         usable = [pair for pair in corpus.valid if pair[0].strip() and pair[1].strip()]  # as training scores them
         sources, references = map(list, zip(*usable, strict=True))
     translator = Translator.load(folder, device)
+    if recipe.data.tgt_lang and not test:  # a tag stands before each source already
+        translator = Translator(translator.model, translator.tokenizers, replace(translator.decode, source_prefix=()))
     outputs = [found.text for found in translator.translate(sources, beam_size=beam_size)]
     scores = score_corpus(outputs, references)
     table = {

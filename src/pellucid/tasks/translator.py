@@ -200,7 +200,7 @@ class Translator(TextModel["Transformer"]):
                 f"{argument('threads', threads)} is for another engine than PyTorch", "call `torch.set_num_threads`"
             )
         found = cls._from_folder(folder, open_model(folder, device, dtype, revision, parts, tokenizer))
-        spoken = (found.languages, source_language, target_language)
+        spoken = (found.languages, source_language, target_language, found.pairs)
         found.decode = speaking(found.decode, found.config, found.tokenizers, *spoken)
         return found
 
@@ -263,6 +263,11 @@ class Translator(TextModel["Transformer"]):
     def config(self) -> ModelConfig:
         """The sizes and the shape of its model."""
         return self.model.config
+
+    @property
+    def pairs(self) -> tuple[str, ...]:
+        """The pairs of languages that it was trained on, as in "de-en"; none of a model of two languages."""
+        return () if self.text is None else self.text.pairs
 
     def _searched(
         self, pieces: list[list[int]], config: DecodeConfig, search: "Search | None", constraints: "Constraints | None"
@@ -795,7 +800,7 @@ class Translator(TextModel["Transformer"]):
             given["max_length"] = max_length
         decode = replace(decode or self.decode, **given)
         fixed = (self.config, self.tokenizers, self.languages)
-        decode = speaking(decode, *fixed, source_language, target_language)
+        decode = speaking(decode, *fixed, source_language, target_language, self.pairs, stacklevel=4)
         check_languages(decode, *fixed)
         return decode
 

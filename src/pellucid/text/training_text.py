@@ -41,6 +41,8 @@ class TrainingText:
     """The part of the source lines that end as sentences do."""
     several_sentences: float | None = None
     """The part of the source lines that hold more than one sentence."""
+    pairs: tuple[str, ...] = ()
+    """The pairs of languages that a model of several was trained on, as in "de-en"."""
 
     def __post_init__(self) -> None:
         check_fields(self)

@@ -27,6 +27,7 @@ words       each piece is a word
 _BYTE = re.compile(r"<0x([0-9A-F]{2})>")
 _SPECIAL = re.compile(r"\[[A-Z]+\d*\]|<(?!0x[0-9A-F]{2}>)[^<>\s]+>|>>[^<>\s]+<<")
 _CODE = re.compile(r">>[^<>\s]+<<")
+_TAG = re.compile(r"<2[A-Za-z0-9_]+>")
 _BYTES = byte_characters()
 
 
@@ -82,8 +83,9 @@ def _special_ids(tokenizer: CompleteTokenizer) -> set[int]:
 
 
 def _is_code(tokenizer: CompleteTokenizer, spelled: str) -> bool:
-    """Tells if a piece is one of OPUS-MT's language codes."""
-    return isinstance(tokenizer, NumberedSubwords) and _CODE.fullmatch(spelled) is not None
+    """Tells if a piece is one of OPUS-MT's language codes, or the tag of a language in a model of our own."""
+    code = _CODE if isinstance(tokenizer, NumberedSubwords) else _TAG
+    return code.fullmatch(spelled) is not None
 
 
 def _bytes_of(vocabulary: Vocabulary, i: int) -> bytes:

@@ -604,8 +604,8 @@ class Trainer:
             self.clock.validated(seconds)
         self.log.write("validation", step, **found.numbers, best=better, **numbers)
         self.log.say(f"step {step:,}: {found}{', the best so far' if better else ''}")
-        if found.sample:
-            self.log.say(found.sample)
+        for more in filter(None, (found.of_pairs, found.sample)):
+            self.log.say(more)
 
     def _found_by(self, validate: Callable[[], Validation]) -> Validation:
         self.model.eval()

@@ -1,8 +1,8 @@
 """Holds what a validation found, and says which weights are the best."""
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from pellucid.config import TrainConfig
 from pellucid.training.state import RunState
@@ -26,6 +26,8 @@ class Validation:
     """The loss in bits for a byte of the target's UTF-8, line ends included: compares models of any vocabulary."""
     tokenizer: str = "13a"
     """The tokenizer by which BLEU cut the text."""
+    pairs: Mapping[str, "Validation"] = field(default_factory=dict)
+    """The same of each pair of languages, as "de-en", where there are several."""
 
     def score(self, by: str = "score") -> list[float]:
         """Returns what is to be highest: BLEU or accuracy, and of equal ones the negative loss.
@@ -51,11 +53,24 @@ class Validation:
         return f"validation loss {self.loss:.3f}{bits}{bleu}{chrf}{accuracy}"
 
     @property
+    def of_pairs(self) -> str:
+        """Says what was found for each pair of languages, a line each."""
+        width = max(map(len, self.pairs), default=0)
+        lines = (
+            f"  {name:<{width}}  loss {of.loss:.3f}" + ("" if of.bleu is None else f", BLEU {of.bleu:.2f}")
+            for name, of in self.pairs.items()
+        )
+        return "\n".join(lines)
+
+    @property
     def numbers(self) -> dict[str, float | None]:
         """Returns its numbers as the metrics have them."""
         others = {"accuracy": self.accuracy, "chrf": self.chrf, "bits_per_byte": self.bits_per_byte}
         known = {name: value for name, value in others.items() if value is not None}
-        return {"loss": self.loss, "bleu": self.bleu, **known}
+        of_pairs: dict[str, float | None] = {}
+        for name, of in self.pairs.items():
+            of_pairs |= {f"loss_{name}": of.loss, f"bleu_{name}": of.bleu}
+        return {"loss": self.loss, "bleu": self.bleu, **known, **of_pairs}
 
 
 def record(found: Validation, state: RunState, config: TrainConfig) -> bool:

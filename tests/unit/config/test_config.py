@@ -124,7 +124,7 @@ def test_where_a_final_norm_stands(norm: Any, final_norm: bool | None, expected:
         (DataConfig, {"joint": "yes"}, r"`joint` must be true or false, not 'yes'"),
         (DataConfig, {"src": 5}, r"`src` must be a string or a list of strings, not 5"),
         (DataConfig, {"src": ["a", 5]}, r"`src` must be a string or a list of strings, not \('a', 5\)"),
-        (DataConfig, {"valid_src": ["a", "b"]}, r"`valid_src` must be a string, not \('a', 'b'\)"),
+        (DataConfig, {"test_src": ["a", "b"]}, r"`test_src` must be a string, not \('a', 'b'\)"),
         (DataConfig, {"weights": ["a"]}, r"`weights` must be a list of numbers, not \('a',\)"),
         (DataConfig, {"weights": [1, 0]}, r"`weights` \(\[1, 0\]\) must be above 0"),
         (DataConfig, {"weights": [float("inf")]}, r"`weights` \(\(inf,\)\) must be finite"),
@@ -188,6 +188,8 @@ WITH: dict[str, dict[str, Any]] = {
     "train.final_learning_rate": {"schedule": "cosine"},
     "decode.n_best": {"beam_size": 9},
     "data.temperature": {"temperature": 2.5},
+    "data.src_lang": {"src_lang": ("de", "kor_Hang"), "tgt_lang": "en"},
+    "data.tgt_lang": {"src_lang": "de", "tgt_lang": ("en", "fr")},
     "train.log_to": {"log_to": ("mlflow", "tensorboard")},
     "data.weights_from": {
         "src": ("a", "b"),
