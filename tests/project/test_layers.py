@@ -49,7 +49,7 @@ WEIGHTS = Path("weights/__init__.py")
 _PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 
 
-IMPORTED_AS = {"pyyaml": "yaml"}
+IMPORTED_AS = {"pyyaml": "yaml", "mlflow_skinny": "mlflow"}
 
 
 def _import_names(requirements: list[str]) -> set[str]:
