@@ -25,6 +25,7 @@ from pellucid.weights.sharded import own_rows
 from tests.unit.training.toy_run import ToyRun
 
 SHARDED = {"shard": True}
+WITH = {"optimizer": "muon", "ema_decay": 0.5, "grad_clip": 1.0, "recompute": True}
 STABLE = {"schedule": "stable", "steps": 40}
 
 
@@ -142,7 +143,7 @@ class Job:
 
     def sharded(self) -> dict[str, Any]:
         """The numbers that this rank holds, of how many; all weights after the run; and what the log says."""
-        toy = self.run("sharded", settings=SHARDED | {"optimizer": "muon", "ema_decay": 0.5, "grad_clip": 1.0})
+        toy = self.run("sharded", settings=SHARDED | WITH)
         held = sum(own_rows(p)[0].numel() for p in toy.model.parameters())
         moments = {"weights": held, "of": sum(p.numel() for p in toy.model.parameters())}
         toy.trainer.train()
@@ -156,6 +157,16 @@ class Job:
         return self.error_of(
             self.run("sharded-nan", settings=SHARDED, loss=LossOf(lambda batch: math.nan if bad else 1.0))
         )
+
+    def sharded_no_memory(self) -> str:
+        """The second rank lacks memory in the middle of a step, and ends: nothing can come after this."""
+
+        def before(batch: Batch) -> float:
+            if self.ranks.rank:
+                raise MemoryError
+            return 1.0
+
+        return self.error_of(self.run("sharded-no-memory", settings=SHARDED, loss=LossOf(before)))
 
     def sharded_with_an_optimizer_of_its_own(self) -> str:
         try:

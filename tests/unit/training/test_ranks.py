@@ -11,7 +11,7 @@ import torch
 from pellucid.errors import ConfigError
 from pellucid.training import ranks
 from tests.ranks import run_ranks
-from tests.unit.training.on_ranks import sgd
+from tests.unit.training.on_ranks import WITH, sgd
 from tests.unit.training.toy_run import ToyRun
 
 ROOT = Path(__file__).parents[3]
@@ -125,14 +125,13 @@ def sharded(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
 
 @pytest.mark.slow
 def test_each_rank_holds_its_rows_of_weights_and_moments_alone(sharded: list[dict[str, Any]], tmp_path: Path) -> None:
-    """With Muon, a moving average and a clipped gradient: after its end both have all, as one process has."""
+    """With Muon, a moving average, a clipped gradient and layers computed twice: at the end both have what one has."""
     first, second = (each["sharded"] for each in sharded)
     assert first["weights"] + second["weights"] == first["of"] == second["of"]
     assert abs(first["weights"] - second["weights"]) < 0.02 * first["of"]
     assert first["moments"] < 1.02 * first["of"], "two for what is Adam's, one for what is Muon's, of half the weights"
     assert first["all"] == second["all"]
-    settings = {"accumulate": 2, "optimizer": "muon", "ema_decay": 0.5, "grad_clip": 1.0}
-    alone = ToyRun(tmp_path / "alone", settings=settings)
+    alone = ToyRun(tmp_path / "alone", settings={"accumulate": 2, **WITH})
     alone.trainer.train()
     biases_of_keys = ("qkv_proj.bias",)  # nothing depends on them: Adam makes steps of their rounding
     places = [(name, p.detach().flatten()) for name, p in alone.model.named_parameters()]
@@ -148,6 +147,13 @@ def test_sharded_ranks_name_the_pair_that_gives_no_number(sharded: list[dict[str
     assert first == second
     assert "; it comes from training pair " in first
     assert first.endswith(", on rank 1 of 2")
+
+
+@pytest.mark.slow
+def test_memory_that_a_sharded_rank_lacks_ends_all_with_its_name(tmp_path: Path) -> None:
+    first, second = (each["sharded_no_memory"] for each in of_both(tmp_path, "sharded_no_memory"))
+    assert second.startswith("out of memory on rank 1; with `train.shard` batches are not taken in smaller parts, ")
+    assert first.startswith("rank 1 (process ")
 
 
 @pytest.mark.slow
