@@ -72,6 +72,7 @@ def shown() -> list[tuple[str, list[str]]]:
 SHOWN = shown()
 
 
+@pytest.mark.slow
 def test_each_command_can_be_read() -> None:
     refused = []
     for origin, command in SHOWN:

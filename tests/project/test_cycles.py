@@ -72,6 +72,7 @@ def modules_of_the_package() -> dict[str, str]:
     return found
 
 
+@pytest.mark.slow
 def test_no_modules_import_each_other() -> None:
     sources = modules_of_the_package()
     # The front door hands out names of all modules when they are asked for, and some take its version.

@@ -124,6 +124,7 @@ def _objection_to_others(root: str, inside_function: bool) -> str:
     return f"`{root}` is no dependency in pyproject.toml"
 
 
+@pytest.mark.slow
 def test_imports_go_one_way() -> None:
     found = [
         line

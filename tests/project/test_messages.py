@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
+import pytest
+
 from pellucid.cli.verbs import VERBS
 
 PACKAGE = Path(__file__).parents[2] / "src" / "pellucid"
@@ -66,10 +68,12 @@ def test_no_option_of_the_command_line_is_named() -> None:
     assert _found(OPTION, COMMAND) == [], "write `name=` or `name=value`, which becomes an option"
 
 
+@pytest.mark.slow
 def test_no_command_is_named() -> None:
     assert _found(VERB, COMMAND) == [], "name the function, or its parameter"
 
 
+@pytest.mark.slow
 def test_what_messages_name_are_parameters() -> None:
     known = parameters() | OTHERS
     named = {(name, path) for path in MODULES for _, text in strings(path) for name in NAMED.findall(text)}

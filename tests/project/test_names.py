@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 
+import pytest
+
 PACKAGE = Path(__file__).parents[2] / "src" / "pellucid"
 DRAWERS = {"utils", "util", "helpers", "helper", "common", "misc"}
 RIDDLE = re.compile(r"(What|How|Whether|Of|Those|That|Where|Which|When|Who|Whose|Why)\b")
@@ -48,6 +50,7 @@ class C:
     assert sorted(docstrings(source)) == [(1, "M."), (3, "A."), (5, "C."), (7, "X."), (9, "F.")]
 
 
+@pytest.mark.slow
 def test_no_docstring_opens_as_a_riddle() -> None:
     found = [
         f"{path.relative_to(PACKAGE)}:{line}: {text.splitlines()[0]}"

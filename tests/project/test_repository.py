@@ -62,6 +62,7 @@ def test_an_innocent_line_is_not(line: str) -> None:
     assert not FORBIDDEN.search(line)
 
 
+@pytest.mark.slow
 def test_each_module_has_a_docstring() -> None:
     trees = {path: ast.parse(path.read_text(encoding="utf-8")) for path in MODULES}
     assert [str(path.relative_to(ROOT)) for path, tree in trees.items() if not ast.get_docstring(tree)] == []

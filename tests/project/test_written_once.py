@@ -5,6 +5,8 @@ from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 PACKAGE = Path(__file__).parents[2] / "src" / "pellucid"
 LEAST = 3
 """Elements from which on equal lists are no accident."""
@@ -32,6 +34,7 @@ def constants(path: Path) -> Iterator[tuple[object, ...]]:
             yield tuple(words)
 
 
+@pytest.mark.slow
 def test_lists_of_words_stand_once() -> None:
     found: dict[tuple[object, ...], set[str]] = defaultdict(set)
     for path in PACKAGE.rglob("*.py"):

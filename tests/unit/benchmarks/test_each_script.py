@@ -174,6 +174,7 @@ def test_dropout(run_script: Run) -> None:
     assert [line.partition(":")[0] for line in lines] == ["torch", "pellucid"]
 
 
+@pytest.mark.slow
 def test_initialisation(run_script: Run, data_dir: Path) -> None:
     small = [part for key in ("d_model=16", "d_ff=16", "num_decoder_layers=1") for part in ("--set", f"model.{key}")]
     few = ["--recipe", "tiny-shakespeare", "--steps", 2, "--warmup", 1, "--seeds", 1]

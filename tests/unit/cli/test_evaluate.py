@@ -74,6 +74,7 @@ def test_two_models(pellucid: CommandLine, finished_run: Path, texts: tuple[str,
     assert table == json.loads(json.dumps({"a": str(finished_run), "b": str(second), **comparison.to_json()}))
 
 
+@pytest.mark.slow
 def test_a_model_against_a_file(pellucid: CommandLine, finished_run: Path, texts: tuple[str, str], other: Path) -> None:
     options = ["--src", texts[0], "--ref", texts[1], "--beam-size", "1", "--json"]
     for systems, outputs in (

@@ -50,6 +50,7 @@ def test_what_makes_no_sense_is_refused(pellucid: CommandLine, options: tuple[st
     assert not Path("run").exists()
 
 
+@pytest.mark.slow
 def test_a_budget_that_is_forgotten_is_named(pellucid: CommandLine) -> None:
     command = small_arguments("train.src", "train.tgt", Path("run"))
     pellucid(*command, "--budget", "1m", "--device", "cpu")

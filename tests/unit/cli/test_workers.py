@@ -20,7 +20,10 @@ def command(run: Path, folder: Path, *options: object) -> list[object]:
     return ["translate", run, "--input", folder / "in", "--device", "cpu", "--threads", "1", *options]
 
 
-@pytest.mark.parametrize(("options", "different"), [(("--beam-size", "2"), 2), (("--sample", "--seed", "4"), 100)])
+@pytest.mark.parametrize(
+    ("options", "different"),
+    [(("--beam-size", "2"), 2), pytest.param(("--sample", "--seed", "4"), 100, marks=pytest.mark.slow)],
+)
 def test_they_write_what_one_process_writes(
     pellucid: CommandLine, finished_run: Path, tmp_path: Path, options: tuple[str, ...], different: int
 ) -> None:

@@ -105,6 +105,7 @@ def test_a_teacher_of_many_languages_keeps_its_vocabulary(
     assert run.tokenizers.source.kind == "bpe"
 
 
+@pytest.mark.slow
 def test_a_budget_plans_neither_shape_nor_dropout(corpus: Distilled, tmp_path: Path) -> None:
     """They are the student's; the steps, the batches and the rate are the plan's."""
     asked = Recipe.load("student-tiny", ["model.num_encoder_layers=5"])

@@ -89,6 +89,7 @@ def test_the_plan_file_says_what_was_planned(tmp_path: Path) -> None:
     assert table["expected_bleu"] is None
 
 
+@pytest.mark.slow
 def test_a_planned_run_is_gone_on_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     recipe = small_recipe(*write_pairs(tmp_path, reversed_letters(60)))
     settings = ["train.steps=6", "model.d_model=16", "train.validate_decode=4"]

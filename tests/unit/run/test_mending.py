@@ -163,6 +163,7 @@ def test_other_texts_do_not_make_another_tokenizer(run: Path, tmp_path: Path) ->
     assert (run / "pellucid.json").read_bytes() == before
 
 
+@pytest.mark.slow
 def test_a_tokenizer_that_came_from_a_model_is_taken_from_there(
     recipe: Recipe, unbroken: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -221,6 +221,7 @@ def test_a_run_says_what_it_does_on_stderr(
         assert text in said.err
 
 
+@pytest.mark.slow
 def test_a_plan_writes_nothing(finished_run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nor does it take the folder that it is made in for a run's."""
     before = contents(finished_run)

@@ -577,6 +577,7 @@ def test_a_model_to_start_from_is_read_and_hashed_once(
     assert sorted(calls) == ["open_folder", "weights_digest"]
 
 
+@pytest.mark.slow
 def test_a_model_with_a_tokenizer_of_ones_own_is_started_from(
     recipe: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -625,6 +626,7 @@ def test_a_model_with_a_tokenizer_of_ones_own_is_gone_on_with(recipe: Recipe, tm
     assert Translator(translator.model, Letters()).translate(["a b"])[0].text
 
 
+@pytest.mark.slow
 def test_the_plan_of_a_budget_is_looked_at_and_its_recipe_replaced(recipe: Recipe, tmp_path: Path) -> None:
     settings = ["train.steps=6", "model.d_model=16", "train.validate_decode=4"]
 

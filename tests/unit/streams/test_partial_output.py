@@ -210,6 +210,7 @@ def test_a_finished_output_keeps_its_mode_and_its_link(folder: Path) -> None:
     assert (folder / "real").read_text(encoding="utf-8") == EXPECTED
 
 
+@pytest.mark.slow
 @given(st.lists(st.integers(0, 320), max_size=6), st.integers(1, 40), st.integers(1, 40))
 def test_wherever_it_is_stopped(tmp_path_factory: pytest.TempPathFactory, stops: list[int], a: int, b: int) -> None:
     folder = tmp_path_factory.mktemp("stopped")

@@ -104,6 +104,7 @@ def test_resumed_after_the_decision_it_is_the_same_run(unbroken: ToyRun, tmp_pat
     assert second.has_the_weights_of(unbroken)
 
 
+@pytest.mark.slow
 def test_resumed_before_the_decision_it_has_the_time_that_is_left(tmp_path: Path) -> None:
     first = budgeted(tmp_path, stop_after=30)
     with pytest.raises(Interrupted):
