@@ -50,7 +50,7 @@ ROOT, BEGIN = 0, 1
 class TermAutomaton:
     """Reads the tokens of an output; says which terms it holds, and how many tokens are needed for the others."""
 
-    start = State(BEGIN, 0, 0)
+    start: State = State(BEGIN, 0, 0)
     """The state of an empty output."""
 
     def __init__(self, terms: Sequence[Term], continues: Collection[int]) -> None:
