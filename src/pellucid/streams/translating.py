@@ -47,7 +47,6 @@ class Translating:
 
     def identity(self, translator: "Translator") -> dict[str, Any]:
         """Returns what decides the answers beside the lines, as JSON has it."""
-        from pellucid.tasks.reranking import reranking_in
         from pellucid.tasks.translator import confidence_settings
         from pellucid.text.training_text import TrainingText
 
@@ -57,6 +56,8 @@ class Translating:
             **confidence_settings(translator, asked=self.as_json),
         }  # fmt: skip
         if "rerank" in settings:
+            from pellucid.tasks.reranking import reranking_in  # it brings numpy
+
             settings["rerank"] = reranking_in(settings["rerank"])  # what it says, wherever it lies
         return identity("translate", translator, settings)
 
