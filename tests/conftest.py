@@ -47,6 +47,7 @@ def queued(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
 
 WHOLLY = {
     "browser": ("tests/browser",),
+    "slow": ("tests/unit/benchmarks",),
     "foreign": ("tests/parity/export", "tests/parity/foreign_tokenizers", "tests/parity/hugging_face"),
 }
 """Folders of which every test has that mark (tests/project/test_marks.py): where it is left out, they are not read."""

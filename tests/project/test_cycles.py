@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 PACKAGE = Path(__file__).parents[2] / "src" / "pellucid"
 
 Imports = Mapping[str, frozenset[str]]

@@ -5,6 +5,8 @@ import sys
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 HEAVY = {"torch", "sacrebleu", "sentencepiece"}
 
 IMPORT = "import pellucid"

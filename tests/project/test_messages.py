@@ -10,6 +10,8 @@ import pytest
 
 from pellucid.cli.verbs import VERBS
 
+pytestmark = pytest.mark.slow
+
 PACKAGE = Path(__file__).parents[2] / "src" / "pellucid"
 MODULES = sorted(path for path in PACKAGE.rglob("*.py") if path.parent.name != "cli")
 NAMED = re.compile(r"`([a-z]\w*)=")

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 PACKAGE = Path(__file__).parents[2] / "src" / "pellucid"
 DRAWERS = {"utils", "util", "helpers", "helper", "common", "misc"}
 RIDDLE = re.compile(r"(What|How|Whether|Of|Those|That|Where|Which|When|Who|Whose|Why)\b")

@@ -9,6 +9,8 @@ import pytest
 
 from tests.processes import FORKS, python, run_python
 
+pytestmark = pytest.mark.slow
+
 PROGRAMS = {
     "output": "import sys; print(sys.argv[1:]); print('안녕', file=sys.stderr)",
     "standard input": "print(repr(open(0).read()))",

@@ -11,6 +11,8 @@ import pytest
 
 import pellucid
 
+pytestmark = pytest.mark.slow
+
 DOORS = [pellucid, pellucid.weights]
 
 

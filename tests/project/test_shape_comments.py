@@ -14,6 +14,8 @@ from pellucid.model.families import DecoderOnly, SequenceClassifier
 from pellucid.model.transformer import Transformer
 from tests.project.shape_comments import Run, check, collect
 
+pytestmark = pytest.mark.slow
+
 # Different primes, so that no size is another by chance; D is H * K.
 SIZES = {"H": 2, "N": 3, "B": 5, "S": 7, "T": 11, "K": 13, "D": 26, "F": 17, "V": 19, "W": 23}
 SRC_VOCAB_SIZE = 29

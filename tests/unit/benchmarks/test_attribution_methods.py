@@ -12,6 +12,8 @@ from pellucid.tasks.translator import Translator
 from tests.unit.benchmarks.conftest import Ran
 from tests.unit.benchmarks.test_multi30k_results import copy_run
 
+pytestmark = pytest.mark.slow
+
 METHODS = [
     "best head", "attention, mean", "rollout", "occlusion", "gradient x input", "gradient x input, absolute",
     "integrated gradients", "integrated gradients, absolute", "direct attribution",

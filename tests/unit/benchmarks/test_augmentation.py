@@ -14,6 +14,8 @@ import pytest
 from pellucid.cli.main import main
 from tests.toy_task import SMALL, reversed_letters
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def data(tmp_path: Path) -> Path:

@@ -10,6 +10,8 @@ import pytest
 
 from tests.unit.benchmarks.conftest import Ran
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def module(script: Callable[[str], ModuleType]) -> ModuleType:

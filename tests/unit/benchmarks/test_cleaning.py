@@ -11,6 +11,8 @@ from pellucid.data.doctor import check_corpus
 from pellucid.data.faults import OF_PAIRS, TITLES
 from tests.unit.benchmarks.conftest import Ran
 
+pytestmark = pytest.mark.slow
+
 SLOW = [pytest.param(name, marks=pytest.mark.slow) for name in ("Cyrillic", "Greek", "Arabic", "Japanese")]
 
 

@@ -12,6 +12,8 @@ from tests.docs.test_commands import commands
 from tests.unit.benchmarks.conftest import SCRIPTS
 from tests.unit.benchmarks.test_each_script import MAINS, parser_of
 
+pytestmark = pytest.mark.slow
+
 BEGINNING = "benchmarks/"
 
 

@@ -10,6 +10,8 @@ import pytest
 from tests.toy_task import reversed_letters, write_pairs
 from tests.unit.benchmarks.conftest import Ran
 
+pytestmark = pytest.mark.slow
+
 
 def test_what_is_planted(script: Callable[[str], ModuleType]) -> None:
     module = script("confidence")

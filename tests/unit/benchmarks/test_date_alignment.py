@@ -8,6 +8,8 @@ import pytest
 from pellucid.data.dates import LANGUAGES, split_dates, write_date
 from pellucid.tracing.tokens import Token
 
+pytestmark = pytest.mark.slow
+
 END = Token("</s>", "</s>", special=True)
 
 

@@ -15,6 +15,8 @@ import pytest
 
 from tests.unit.benchmarks.conftest import SCRIPTS, Ran
 
+pytestmark = pytest.mark.slow
+
 Run = Callable[..., Ran]
 MAINS = sorted(path.stem for path in SCRIPTS.glob("*.py") if "__main__" in path.read_text(encoding="utf-8"))
 

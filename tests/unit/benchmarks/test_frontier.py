@@ -13,6 +13,8 @@ from pellucid.evaluation.comparison import compare_outputs
 from pellucid.tasks.translator import Translator
 from tests.unit.benchmarks.conftest import Ran
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def models(translator_folder: Path, tmp_path: Path) -> list[Path]:

@@ -12,6 +12,8 @@ import pytest
 
 from tests.unit.benchmarks.conftest import SCRIPTS
 
+pytestmark = pytest.mark.slow
+
 SETTINGS = {"train.steps": 20, "train.validate_every": 10}
 SAID = "training the tokenizer (bpe)\nvocabulary: 400\ntraining: 9 pairs\nmodel: 5,824 parameters on cpu\n"
 

@@ -15,6 +15,8 @@ from sacrebleu.metrics.chrf import CHRF
 from pellucid.tasks.translator import Translation, Translator
 from tests.toy_task import reversed_letters
 
+pytestmark = pytest.mark.slow
+
 PAIRS = reversed_letters(30, seed=5)
 
 

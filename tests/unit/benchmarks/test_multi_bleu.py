@@ -12,6 +12,8 @@ from sacrebleu.metrics.bleu import BLEU
 
 from pellucid.errors import DataError
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def module(script: Callable[[str], ModuleType]) -> ModuleType:

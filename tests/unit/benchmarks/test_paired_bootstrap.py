@@ -13,6 +13,8 @@ from sacrebleu.metrics.bleu import BLEU
 
 from pellucid.evaluation.comparison import randomization_p
 
+pytestmark = pytest.mark.slow
+
 _DRAW = random.Random(2)
 LINES = [" ".join(_DRAW.choices(string.ascii_lowercase, k=30)) for _ in range(40)]
 

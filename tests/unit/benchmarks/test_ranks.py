@@ -8,6 +8,8 @@ import pytest
 
 from tests.unit.benchmarks.conftest import Ran
 
+pytestmark = pytest.mark.slow
+
 
 def test_what_is_reckoned(script: Callable[[str], ModuleType], capsys: pytest.CaptureFixture[str]) -> None:
     """By hand: 8 GPUs send 7/8 of the gradient twice, 4 bytes each; twice the tokens take twice the computing."""

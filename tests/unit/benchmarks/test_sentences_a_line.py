@@ -5,6 +5,8 @@ from types import ModuleType
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 PAIRS = [(f"s{i}. ", f"t{i}.") for i in range(7)]
 
 
