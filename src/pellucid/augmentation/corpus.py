@@ -17,7 +17,7 @@ import numpy as np
 from pellucid.augmentation.noise import Noise
 from pellucid.config import DataConfig, SamplingConfig
 from pellucid.config.data import OnBadUtf8
-from pellucid.data.lines import fingerprint, origin, read_mended_lines
+from pellucid.data.lines import existing, fingerprint, origin, read_mended_lines
 from pellucid.distillation.record import difference, digest_of, is_whole, read_record
 from pellucid.distillation.selection import REASONS, Reason, Selection, judge
 from pellucid.distillation.sides import read_side, write_sides
@@ -158,7 +158,9 @@ def augment(
         raise ConfigError(f"`{folder}` is {what}, not a folder for them", "name another `out=`")
     if record is not None and not fresh:
         _check_same(folder, record, asked)
-    # A model that cannot be opened is said before anything is written.
+    # A text or a model that cannot be opened is said before anything is written.
+    if request.input != "-":
+        existing(Path(request.input))
     translator = None if record is not None else open_teacher(request.models, request.teaching, device, dtype)
     with refusals_in_words(folder, "folder"):
         folder.mkdir(parents=True, exist_ok=True)

@@ -83,6 +83,7 @@ from pellucid.training.ranks import (
     tell_failure,
 )
 from pellucid.training.schedule import Clock, Schedule
+from pellucid.training.trackers import wanted
 from pellucid.weights.card import CARD
 from pellucid.weights.folder import (
     WEIGHTS,
@@ -445,6 +446,7 @@ class Run:
         if recipe.train.precision == "auto":  # as the run in the folder has it, else by a measurement
             chosen = stored.train.precision if stored is not None else self.ranks.of_first(self._measured_precision)
             recipe = replace(recipe, train=replace(recipe.train, precision=chosen))
+        wanted(recipe.train.log_to)  # what is not installed is said before a text is read
         self._look_at_folder(recipe)
 
     def _measured_precision(self) -> Precision:

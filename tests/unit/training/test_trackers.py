@@ -13,9 +13,10 @@ import pytest
 
 from pellucid.config import TrainConfig
 from pellucid.errors import ConfigError
+from pellucid.run.run import Run
 from pellucid.training import trackers
 from pellucid.training.log import RunLog
-from tests.toy_task import reversed_letters, small_arguments, write_pairs
+from tests.toy_task import reversed_letters, small_arguments, small_recipe, write_pairs
 
 ALL = ("tensorboard", "trackio", "mlflow")
 
@@ -43,6 +44,14 @@ def test_what_is_wanted_must_be_there(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PELLUCID_TENSORBOARD", "maybe")
     with pytest.raises(ConfigError, match=r"^`PELLUCID_TENSORBOARD` in the environment \(maybe\) must be auto, on or"):
         trackers.wanted([])
+
+
+def test_a_run_says_so_before_it_writes(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    src, tgt = write_pairs(tmp_path, reversed_letters(40))
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(ConfigError, match="are to go to trackio, which is not installed"):
+        Run(small_recipe(src, tgt, "train.log_to=trackio"), tmp_path / "run", device="cpu", quiet=True)
+    assert not (tmp_path / "run").exists()
 
 
 def test_the_setting() -> None:
