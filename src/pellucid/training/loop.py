@@ -35,7 +35,6 @@ from pellucid.training.muon import Muon
 from pellucid.training.optimizer import (
     MovingAverage,
     Optimizer,
-    Table,
     Tensors,
     check_optimizer,
     make_optimizer,
@@ -190,6 +189,10 @@ class Trainer:
         finite, or a single sentence does not fit into memory; OSError when at the end the disk does not take what
         waits.
         """
+        with nullcontext() if self._sharding is None else self._sharding.noticing():
+            return self._train()
+
+    def _train(self) -> RunState:
         self._restore()
         order = batch_order(self.shard, self.config.batch_tokens, self.config.seed)
         stream = order.follow(self.state.epoch, self.state.position)
@@ -435,7 +438,8 @@ class Trainer:
             try:
                 loss = self._gradients(batches, step, per=_tokens(batches) if self.ranks.count == 1 else 1)
             except (RuntimeError, MemoryError) as error:
-                if not is_out_of_memory(error):
+                # With shards the others are in the middle of the step, too, and cannot begin it again.
+                if self._sharding is not None or not is_out_of_memory(error):
                     raise
             # Out of the except clause: what the failed pass still held is free now.
             computed = time.perf_counter()
@@ -484,10 +488,9 @@ class Trainer:
                 if has_queue(self._device):
                     part = part.for_a_queue(self.model.config.max_positions)
                 part = part.to(self._device)
-                with nullcontext() if self._sharding is None else self._sharding.noticing():
-                    with autocast(self.model):
-                        losses = check_losses(self._losses_of(part), self.trained.loss)
-                    (losses.minimised / per).backward()  # type: ignore[no-untyped-call]
+                with autocast(self.model):
+                    losses = check_losses(self._losses_of(part), self.trained.loss)
+                (losses.minimised / per).backward()  # type: ignore[no-untyped-call]
                 loss += losses.reported.detach()
         return loss
 
@@ -697,7 +700,9 @@ class Trainer:
         state.origin, state.replaced = self.origin, self.trained.replaced
         saved = False
         if self.ranks.is_first or self._sharding is not None:
-            files = {name: self._whole_file(content) for name, content in self.trained.files.items()}
+            files = self.trained.files
+            if self._sharding is not None:
+                files = {name: whole_ones(tensors, self.ranks.is_first) for name, tensors in files.items()}
             saved = self.ranks.is_first and self.saving.save(state, files)
         self.ranks.wait()
         if self.clock is not None:
@@ -706,9 +711,6 @@ class Trainer:
             event = CheckpointEvent(**self._standing(self._last_loss), folder=self.checkpoints.path_of(state.step))
             if numbers := events.call(self.hooks.checkpoint, event):
                 self.log.write("checkpoint", state.step, **numbers)
-
-    def _whole_file(self, content: Tensors | Table) -> Tensors | Table:
-        return whole_ones(content, self.ranks.is_first) if self._sharding is not None else content
 
     def _choose(self) -> None:
         """Publishes the best of what the run's model can be: one checkpoint or a mean, each validated on all there is.

@@ -78,7 +78,7 @@ class Ranks:
 
         own = torch.tensor(numbers, dtype=torch.float64)
         all_of_them = list(torch.empty(self.count, len(own), dtype=torch.float64).unbind())
-        with self.noticing():
+        with self._noticing():
             dist.all_gather(all_of_them, own, group=_JOINED[self])
         return [each.tolist() for each in all_of_them]
 
@@ -93,7 +93,7 @@ class Ranks:
         import torch.distributed as dist
 
         found: list[_T] = [value] * self.count
-        with self.noticing():
+        with self._noticing():
             dist.all_gather_object(found, value, group=_PATIENTLY[self])
         return found
 
@@ -109,7 +109,7 @@ class Ranks:
                 told = [make(), None]
             except PellucidError as error:
                 told = [None, error]
-        with self.noticing():
+        with self._noticing():
             dist.broadcast_object_list(told, src=0, group=_PATIENTLY[self])
         if isinstance(told[1], PellucidError):
             raise told[1]
@@ -120,7 +120,7 @@ class Ranks:
         if self.count > 1:
             import torch.distributed as dist
 
-            with self.noticing():
+            with self._noticing():
                 dist.barrier(group=_PATIENTLY[self])
 
     @property
@@ -154,7 +154,7 @@ class Ranks:
         flat = tensors[0].new_zeros(self.count, share)
         torch.cat([tensor.flatten() for tensor in tensors], out=flat.view(-1)[:size])
         parts = torch.empty_like(flat)
-        with self.noticing():
+        with self._noticing():
             dist.all_to_all_single(parts, flat, group=_JOINED[self])
             total = parts[0]
             for part in parts[1:]:
@@ -170,12 +170,12 @@ class Ranks:
         if self.count > 1:
             import torch.distributed as dist
 
-            with self.noticing():
+            with self._noticing():
                 for tensor in (*model.parameters(), *model.buffers()):
                     dist.broadcast(tensor.data, src=0)
 
     @contextmanager
-    def noticing(self) -> Iterator[None]:
+    def _noticing(self) -> Iterator[None]:
         """Says of a connection that is closed, or of a wait that is over, which rank it was."""
         try:
             yield

@@ -70,14 +70,13 @@ class Sharding:
 
     def end(self) -> None:
         """Gives each rank all weights from here on."""
-        with self.noticing():
-            for module in self._sharded:
-                module.set_reshard_after_forward(False, recurse=False)
-                module.unshard()
+        for module in self._sharded:
+            module.set_reshard_after_forward(False, recurse=False)
+            module.unshard()
 
     @contextmanager
     def noticing(self) -> Iterator[None]:
-        """Says what an error means in the middle of a step, where the others wait for this rank.
+        """Says what an error means in the middle of what the ranks do together, where the others wait for this one.
 
         Raises LostRankError for a connection that is lost, PellucidError for memory that does not suffice.
         """

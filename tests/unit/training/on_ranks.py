@@ -168,6 +168,18 @@ class Job:
 
         return self.error_of(self.run("sharded-no-memory", settings=SHARDED, loss=LossOf(before)))
 
+    def sharded_dies(self) -> str:
+        """The second rank dies where the first gathers what it saves: nothing can come after this."""
+        toy = self.run("sharded-dies", settings=SHARDED)
+
+        def die(*_: object) -> None:
+            print(json.dumps({"sharded_dies": ""}), flush=True)
+            os._exit(0)
+
+        if self.ranks.rank:
+            toy.trainer._save = die  # type: ignore[method-assign]
+        return self.error_of(toy)
+
     def sharded_with_an_optimizer_of_its_own(self) -> str:
         try:
             self.run("sharded-sgd", settings=SHARDED, optimizer=sgd)

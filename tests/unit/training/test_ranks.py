@@ -157,6 +157,12 @@ def test_memory_that_a_sharded_rank_lacks_ends_all_with_its_name(tmp_path: Path)
 
 
 @pytest.mark.slow
+def test_a_sharded_rank_that_dies_while_weights_are_gathered_is_named(tmp_path: Path) -> None:
+    first, _ = (each["sharded_dies"] for each in of_both(tmp_path, "sharded_dies"))
+    assert first.startswith("rank 1 (process ")
+
+
+@pytest.mark.slow
 def test_an_optimizer_that_may_need_whole_weights_is_refused(sharded: list[dict[str, Any]]) -> None:
     first, second = (each["sharded_with_an_optimizer_of_its_own"] for each in sharded)
     assert first == second
