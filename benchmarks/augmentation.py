@@ -10,7 +10,6 @@ of a way is (way - few) / (all - few), by BLEU of the validation text.
 
 import argparse
 import json
-import subprocess
 import sys
 from collections.abc import Sequence
 from itertools import islice
@@ -18,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from report import circumstances, positive, print_json, refusals_in_words
+from time_budget import pellucid
 
 from pellucid.data.lines import read_pairs
 from pellucid.planning.duration import parse_duration
@@ -98,15 +98,6 @@ def scored(run: Path, place: Path) -> dict[str, Any]:
     found = pellucid("evaluate", run, "--src", f"{place}.de.gz", "--ref", f"{place}.en.gz", "--json")
     scores: dict[str, Any] = json.loads(found)
     return scores
-
-
-def pellucid(*args: object) -> str:
-    """What the command prints on standard output."""
-    command = [sys.executable, "-m", "pellucid", *map(str, args)]
-    done = subprocess.run(command, stdout=subprocess.PIPE, text=True)
-    if done.returncode:  # it has said why
-        raise SystemExit(done.returncode)
-    return done.stdout
 
 
 if __name__ == "__main__":
