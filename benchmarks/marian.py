@@ -29,6 +29,21 @@ def check_shape(config: ModelConfig) -> None:
             )
 
 
+def marian_config(config: ModelConfig) -> MarianConfig:
+    """The sizes and the dropout of a model in Marian's words."""
+    return MarianConfig(
+        vocab_size=config.tgt_vocab_size, d_model=config.d_model, activation_function=config.activation,
+        encoder_layers=config.num_encoder_layers, decoder_layers=config.num_decoder_layers,
+        encoder_ffn_dim=config.d_ff, decoder_ffn_dim=config.d_ff,
+        encoder_attention_heads=config.num_heads, decoder_attention_heads=config.num_heads,
+        dropout=config.dropout, attention_dropout=config.attention_dropout,
+        activation_dropout=config.feed_forward_dropout,
+        scale_embedding=config.scale_embeddings, max_position_embeddings=config.max_positions,
+        pad_token_id=config.pad_id, bos_token_id=config.bos_id, eos_token_id=config.eos_id,
+        decoder_start_token_id=config.bos_id, forced_eos_token_id=None,
+    )  # fmt: skip
+
+
 def to_marian(model: Transformer) -> Any:
     """The MarianMTModel that computes what `model` does; its table of positions is overwritten by ours.
 
@@ -36,17 +51,7 @@ def to_marian(model: Transformer) -> Any:
     """
     config = model.config
     check_shape(config)
-    marian = MarianMTModel(
-        MarianConfig(
-            vocab_size=config.tgt_vocab_size, d_model=config.d_model, activation_function=config.activation,
-            encoder_layers=config.num_encoder_layers, decoder_layers=config.num_decoder_layers,
-            encoder_ffn_dim=config.d_ff, decoder_ffn_dim=config.d_ff,
-            encoder_attention_heads=config.num_heads, decoder_attention_heads=config.num_heads,
-            scale_embedding=config.scale_embeddings, max_position_embeddings=config.max_positions,
-            pad_token_id=config.pad_id, bos_token_id=config.bos_id, eos_token_id=config.eos_id,
-            decoder_start_token_id=config.bos_id, forced_eos_token_id=None,
-        )
-    )  # fmt: skip
+    marian = MarianMTModel(marian_config(config))
     found = marian.load_state_dict(marian_weights(model), strict=False)
     rest = {name for name in found.missing_keys if name != "final_logits_bias"}
     assert not rest, rest

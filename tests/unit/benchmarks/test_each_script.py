@@ -4,6 +4,7 @@ import argparse
 import gzip
 import json
 import re
+import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -82,6 +83,7 @@ def test_wrong_arguments_are_told(
         ("exports", "NOWHERE --src NOWHERE --ref NOWHERE"),
         ("frontier", "NOWHERE --src NOWHERE --ref NOWHERE"),
         ("initialisation", "--data-dir NOWHERE"),
+        ("memory", "--data-dir NOWHERE"),
         ("multi30k_results", "NOWHERE"),
         ("multi_bleu", "--hyp NOWHERE --ref NOWHERE --language de"),
         ("page_sentences", "--data-dir NOWHERE"),
@@ -585,6 +587,38 @@ def test_decoding_speed(
 @pytest.mark.foreign
 def test_decoding_speed_of_a_model_that_it_trains(run_script: Run, data_dir: Path) -> None:
     check_engines(run_script("decoding_speed", "--data-dir", data_dir, "--quick", "--rounds", 1)[0], 12)
+
+
+@pytest.mark.foreign
+@pytest.mark.skipif(sys.platform != "linux", reason="it looks into /proc")
+def test_memory(
+    run_script: Run, data_dir: Path, translator_folder: Path, script: Callable[[str], ModuleType],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    """Of Pellucid in processes, which tell what they held; of the peers in this one, which shows that they work."""
+    module, sent = script("memory"), list[dict[str, float]]()
+    peers = {
+        name: [side for side in getattr(module, name) if side != "pellucid"] for name in ("TRANSLATING", "TRAINING")
+    }
+
+    def beside_each_other(job: Any, sides: list[str]) -> dict[str, dict[str, float]]:
+        for side in peers[type(job).__name__.upper()]:
+            module.work(SimpleNamespace(send=sent.append), job, side)
+        return own(job, sides)
+
+    own = module.beside_each_other
+    monkeypatch.setattr(module, "beside_each_other", beside_each_other)
+    for name in peers:
+        monkeypatch.setattr(module, name, ["pellucid"])
+    where = ["--data-dir", data_dir, "--model", translator_folder]
+    table, lines = run_script("memory", *where, "--quick", "--batches", 2, "--threads", 1)
+    assert (table["sentences"], table["batches"], len(lines)) == (12, 2, 2)
+    for row in (table["translating"]["pellucid"], table["training"]["pellucid"]):
+        assert 50 < row["loaded"] < row["most"]
+        assert row["for the work"] == pytest.approx(row["most"] - row["loaded"], abs=0.11)
+        assert row["most, times Pellucid's"] == row["for the work, times Pellucid's"] == 1
+    assert len(sent) == 6
+    assert all(row["most"] >= row["loaded"] > 50 for row in sent)
 
 
 @pytest.mark.foreign
