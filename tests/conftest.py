@@ -8,6 +8,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ["PELLUCID_OFFLINE"] = "1"  # no test fetches anything by accident
 
 import gc
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -53,9 +54,16 @@ WHOLLY = {
 """Folders of which every test has that mark (tests/project/test_marks.py): where it is left out, they are not read."""
 
 
+MARKS = "slow", "foreign", "browser", "types"
+
+
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Passes over folders whose tests would all be left out."""
+    """Passes over folders whose tests would all be left out, and over files that do not name the mark asked for."""
     chosen = config.getoption("markexpr")
+    asked = [mark for mark in MARKS if re.search(rf"(?<!not ){mark}", chosen)]
+    if asked and collection_path.suffix == ".py":
+        text = collection_path.read_text(encoding="utf-8")
+        return None if any(mark in text for mark in asked) else True
     left_out = {folder for mark, folders in WHOLLY.items() if f"not {mark}" in chosen for folder in folders}
     return True if collection_path.is_dir() and _place(collection_path, config) in left_out else None
 
