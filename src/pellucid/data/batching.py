@@ -303,15 +303,15 @@ def draw_batch(
 
 
 def _pairs(sources: Ids, targets: Ids, framing: Framing, config: ModelConfig, sentences: Indices) -> Batch:
-    pad_id = config.pad_id or 0
+    pad_id, filler = config.pad_id or 0, NO_TARGET if config.pad_id is None else config.pad_id
     return Batch(
         src=_framed(sources, pad_id, framing.before_source, framing.behind_source),
         tgt_in=_framed(targets, pad_id, framing.before_target),
-        tgt_out=_framed(targets, pad_id, framing.before_target[1:], (config.eos_id,)),
+        tgt_out=_framed(targets, filler, framing.before_target[1:], (config.eos_id,)),
         sentences=sentences,
         num_tokens=sum(map(len, targets)) + framing.of_target * len(targets),
         src_pad_id=config.pad_id,
-        tgt_pad_id=config.pad_id,
+        tgt_pad_id=filler,
     )
 
 

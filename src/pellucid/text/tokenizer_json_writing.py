@@ -7,15 +7,16 @@ is not needed to write it.
 import base64
 import re
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from typing import Any
 
-from pellucid.errors import ConfigError
+from pellucid.errors import ConfigError, quoted
 from pellucid.text.hugging_face import HuggingFaceTokenizer, byte_characters
 from pellucid.text.normalization import SPACE_MARK, SPACES, unseen
 from pellucid.text.normalization_rules import nmt_nfkc_map
 from pellucid.text.patterns import final_sigma, unspaced, word
 from pellucid.text.sentencepiece_file import Model, read_model
-from pellucid.text.subwords import ESCAPE, Subwords
+from pellucid.text.subwords import ESCAPE, SUBWORD_KINDS, Subwords
 from pellucid.text.tokenizer import CompleteTokenizer, OwnTokenizer
 from pellucid.text.vocabulary import BYTE_TOKENS, Vocabulary
 
@@ -159,12 +160,18 @@ def _vocabulary(vocabulary: Vocabulary) -> Table:
 
 
 def _bpe(
-    vocab: dict[str, int], merges: list[list[str]], unknown: str, *, byte_fallback: bool = False, fuse_unk: bool = False
+    vocab: dict[str, int],
+    merges: list[list[str]],
+    unknown: str,
+    *,
+    byte_fallback: bool = False,
+    fuse_unk: bool = False,
+    ignore_merges: bool = False,
 ) -> Table:
     return {
         "type": "BPE", "dropout": None, "unk_token": unknown, "continuing_subword_prefix": None,
-        "end_of_word_suffix": None, "fuse_unk": fuse_unk, "byte_fallback": byte_fallback, "ignore_merges": False,
-        "vocab": vocab, "merges": merges,
+        "end_of_word_suffix": None, "fuse_unk": fuse_unk, "byte_fallback": byte_fallback,
+        "ignore_merges": ignore_merges, "vocab": vocab, "merges": merges,
     }  # fmt: skip
 
 
@@ -198,8 +205,10 @@ def _subwords(tokenizer: Subwords) -> Table:
             f"a SentencePiece model that cuts by `{model.algorithm}` cannot be written as `tokenizer.json`",
             "train one of the kind bpe or unigram",
         )
-    if model.symbols or model.space_behind:
-        what = "symbols of its own" if model.symbols else "its space behind words"
+    foreign = tokenizer.kind not in SUBWORD_KINDS  # it keeps its symbols from its own normalisation
+    unwritten = [symbol for symbol in model.symbols if foreign or {*symbol} & {" ", SPACE_MARK, ESCAPE}]
+    if unwritten or model.space_behind:
+        what = f"a symbol like {quoted(unwritten[0])}" if unwritten else "its space behind words"
         raise ConfigError(
             f"a SentencePiece model with {what} cannot be written as `tokenizer.json`",
             "cut the text with SentencePiece",
@@ -215,7 +224,8 @@ def _subwords(tokenizer: Subwords) -> Table:
         "pre_tokenizer": None,
         "model": _bpe_pieces(model, names) if model.algorithm == "bpe" else _unigram_pieces(model, names),
     }
-    if model.algorithm == "unigram" and (pattern := _unknown_in_names(model, names)):
+    hidden = _unknown_in_names if model.algorithm == "unigram" else _names_behind_symbols
+    if pattern := "|".join(filter(None, (_any_of(model.symbols), hidden(model, names)))):
         table["pre_tokenizer"] = {
             "type": "Split", "pattern": {"Regex": pattern}, "behavior": "Isolated", "invert": False,
         }  # fmt: skip
@@ -270,16 +280,22 @@ def _bpe_pieces(model: Model, names: Sequence[str]) -> Table:
         for place in range(1, len(piece))
         if piece[:place] in model.ids and piece[place:] in model.ids
     ]
-    return _bpe(vocab, merges, names[model.unk_id], byte_fallback=bool(model.byte_ids), fuse_unk=True)
+    # A symbol stands alone, and no merges make one: it is looked up whole. So is a text that is a piece, which merges
+    # would have made.
+    whole = bool(model.symbols)
+    unknown = names[model.unk_id]
+    return _bpe(vocab, merges, unknown, byte_fallback=bool(model.byte_ids), fuse_unk=True, ignore_merges=whole)
 
 
 def _unigram_pieces(model: Model, names: Sequence[str]) -> Table:
     """Returns the pieces with their scores. What is not a piece of text is so improbable that text spelled like it
-    never wins.
+    never wins; a symbol, which stands alone, always does.
     """
     lowest = min(model.scores.values(), default=0.0)
     never = (max(map(len, names)) + 1) * min(lowest, -1.0)
-    scores = [[name, model.scores[name] if model.ids.get(name) == i else never] for i, name in enumerate(names)]
+    of_text = model.scores | dict.fromkeys(model.symbols, 0.0)
+    ids = model.ids | model.symbols
+    scores = [[name, of_text[name] if ids.get(name) == i else never] for i, name in enumerate(names)]
     return {"type": "Unigram", "unk_id": model.unk_id, "vocab": scores, "byte_fallback": bool(model.byte_ids)}
 
 
@@ -289,11 +305,8 @@ def _unknown_in_names(model: Model, names: Sequence[str]) -> str:
     However improbable the token, it would be found in such a text, where unknown characters are more so; it is not,
     where the text is cut there. No piece has the character, so nothing else changes.
     """
-    spellings = [list(name) for i, name in enumerate(names) if model.ids.get(name) != i and i not in model.byte_ids]
-    if model.byte_ids:
-        spellings.append(["<", "0", "x", _HEX, _HEX, ">"])
     found = []
-    for spelling in spellings:
+    for spelling in _spellings_of_no_text(model, names):
         classes = [re.escape(each) if len(each) == 1 else f"[{each}]" for each in spelling]
         for place, characters in enumerate(spelling):
             if unknown := "".join(sorted(set(characters) - set(model.ids))):
@@ -302,3 +315,39 @@ def _unknown_in_names(model: Model, names: Sequence[str]) -> str:
                     (f"(?<={before})" if before else "") + f"[{re.escape(unknown)}]" + (f"(?={after})" if after else "")
                 )
     return "|".join(dict.fromkeys(found))
+
+
+def _names_behind_symbols(model: Model, names: Sequence[str]) -> str:
+    """Returns the pattern of beginnings that keep text from being looked up whole as a special token or a byte.
+
+    Only what begins behind a symbol can be spelled so: before all other text stands a space.
+    """
+    if not model.symbols:
+        return ""
+    found = []
+    for spelling in _spellings_of_no_text(model, names):
+        # It is cut where nothing would have been joined: neither a piece, nor unknown characters to one.
+        pairs = enumerate(pairwise(spelling), start=1)
+        apart = (
+            place
+            for place, (one, other) in pairs
+            if (model.byte_ids or one in model.ids or other in model.ids)
+            and not any(one + other in piece for piece in model.ids)
+        )
+        place = next(apart, 1)
+        classes = [re.escape(each) if len(each) == 1 else f"[{each}]" for each in spelling]
+        found.append(f"{''.join(classes[:place])}(?={''.join(classes[place:])})")
+    return f"(?<={_any_of(model.symbols)})(?:{'|'.join(found)})"
+
+
+def _spellings_of_no_text(model: Model, names: Sequence[str]) -> list[list[str]]:
+    """Returns the characters of each token that is no piece of text; several in one place: any of them."""
+    ids = model.ids | model.symbols
+    spellings = [list(name) for i, name in enumerate(names) if ids.get(name) != i and i not in model.byte_ids]
+    return [*spellings, ["<", "0", "x", _HEX, _HEX, ">"]] if model.byte_ids else spellings
+
+
+def _any_of(symbols: Iterable[str]) -> str:
+    """Returns the pattern of all symbols, the longest first: of two that fit, that one stands."""
+    # JavaScript knows no escaped hyphen outside a class.
+    return "|".join(re.escape(symbol).replace("\\-", "-") for symbol in sorted(symbols, key=len, reverse=True))

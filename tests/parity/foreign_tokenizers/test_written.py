@@ -40,6 +40,11 @@ OWN: dict[str, dict[str, Any]] = {
     "characters, nfc": {"normalize": "nfc"},
     "bytes, nfc": {"normalize": "nfc"},
     "bpe, nmt_nfkc": {"normalize": "nmt_nfkc"},
+    "bpe, symbols": {"symbols": ["<2en>", "<2zh-cn>", "<bt>", "<bt", "x"]},
+    "bpe, no bytes, symbols": {"symbols": ["<2en>", "<bt>"], "byte_fallback": False, "normalize": "nfc"},
+    "unigram, symbols": {"symbols": ["<2en>", "<2zh-cn>", "<bt>"]},
+    "unigram, nfc, symbols": {"symbols": ["<2en>", "<2zh-cn>", "<bt>"], "normalize": "nfc"},
+    "spaces, symbols": {"symbols": ["<2en>", "<bt>"]},
     "characters, nmt_nfkc": {"normalize": "nmt_nfkc"},
 }
 MORE = [
@@ -49,6 +54,8 @@ MORE = [
     "²³½ ٣٫٥ Ⅻ \x85 \x1c \ufeff",
     " nai\u0308ve\xa0cafe\u0301 \u200b한국어\u2009 한  \ufeffA\u030a\u0323 ﬁ Ｆｕｌｌ \xadsoft",
     "<s>", "</s></s>", "<unk> <pad>x", "a<s>b <0x41><0x0A>",
+    "<2en>", "<2en> two dogs", "<bt> <2en>two dogs", "two<2zh-cn>dogs<bt>", "<bt><bt> <2en <2zh-cn>> <bt x<bt",
+    "<2en><s>", "<bt></s><bt> <2en><0x41>", "<2en><unk><bt><pad>x<2en>▁<bt>\x1b", "<2en>lower<bt>newest slowest<bt>",
 ]  # fmt: skip
 
 
@@ -65,6 +72,8 @@ def texts() -> list[str]:
     random = Random(2)
     alphabet = "abc ▁<>s/pad0x4\x1b_éßΣσς한공e\u0301,.'’-()% 犬\t"
     drawn = ["".join(random.choices(alphabet, k=random.randint(1, 24))) for _ in range(600)]
+    parts = [*alphabet, "<2en>", "<2zh-cn>", "<bt>", "<s>", "<unk>", "<0x41>", " dogs", "slow", "er"]
+    drawn += ["".join(random.choices(parts, k=random.randint(1, 12))) for _ in range(600)]
     return [*own_sentences(), *LINES, *MORE, *drawn]
 
 
@@ -125,7 +134,7 @@ def test_models_of_others_are_cut_as_their_library_cuts_them() -> None:
 def test_what_the_format_cannot_express_is_refused() -> None:
     with pytest.raises(ConfigError, match="a SentencePiece model with its space behind words cannot be written"):
         tokenizer_json(subwords("bpe, spaces at the end"))
-    with pytest.raises(ConfigError, match="a SentencePiece model with symbols of its own cannot be written"):
+    with pytest.raises(ConfigError, match="a SentencePiece model with a symbol like '<sep>' cannot be written"):
         tokenizer_json(subwords("bpe, symbols"))
 
 

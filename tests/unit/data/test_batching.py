@@ -235,8 +235,12 @@ def test_for_a_gpu_lengths_are_multiples_of_eight() -> None:
 
 
 def test_for_a_gpu_nothing_is_added_where_nothing_tells_padding_from_words() -> None:
-    batch = make_batch([[5, 6, 7]], [[8]], replace(QUEUE_CONFIG, pad_id=None)).for_a_queue(20)
-    assert (batch.src.shape, batch.tgt_in.shape, batch.words) == ((1, 4), (1, 2), None)
+    batch = make_batch([[5, 6, 7]] * 2, [[8, 0], [8]], replace(QUEUE_CONFIG, pad_id=None)).for_a_queue(20)
+    assert (batch.src.shape, batch.tgt_in.shape) == ((2, 4), (2, 8)), "no word attends to what stands behind a target"
+    assert batch.tgt_out.tolist() == [[8, 0, 2, *[-1] * 5], [8, 2, *[-1] * 6]]
+    assert batch.words is not None
+    assert batch.words.tolist() == [0, 1, 2, 8, 9]
+    assert len(batch.words) == batch.num_tokens, "word 0 is one, filler is none"
     alone = ModelConfig.decoder(vocab_size=50, num_layers=1, d_model=8, num_heads=2)
     text = make_batch([[5, 6, 7], [8]], None, alone).for_a_queue(20)
     assert text.tgt_in.tolist() == [[1, 5, 6, 7, 0, 0, 0, 0], [1, 8, 0, 0, 0, 0, 0, 0]]

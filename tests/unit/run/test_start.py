@@ -4,6 +4,7 @@ import json
 import re
 import shutil
 from dataclasses import replace
+from itertools import permutations
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from pellucid.run.run import train
 from pellucid.run.start import with_gentle_rate
 from pellucid.tasks.translator import Translator
 from pellucid.training.interrupts import Interrupted
-from pellucid.weights.folder import read_config
+from pellucid.weights.folder import DESCRIPTION, read_config
 from pellucid.weights.opening import open_folder
 from pellucid.weights.tensors import load_tensors
 from tests.toy_task import SMALL, reversed_letters, small_recipe, write_pairs
@@ -58,6 +59,23 @@ def test_tokenizer_and_shape_are_the_models(texts: tuple[str, str], base: Path, 
     assert (stored.model.d_model, stored.data.tokenizer) == (16, "spaces")
     assert (stored.train.init_from, len(stored.train.init_sha256)) == (str(base), 64)
     assert f"| started from | weights with SHA-256 {stored.train.init_sha256} |" in (run / "README.md").read_text()
+
+
+def test_filler_is_no_target_where_every_id_is_a_word(base: Path, tmp_path: Path) -> None:
+    """The validation at step 0 is the mean of what `score` says of each pair, however unequal the targets' lengths."""
+    table = json.loads((base / DESCRIPTION).read_text(encoding="utf-8"))
+    table["model"]["pad_id"] = None
+    (base / DESCRIPTION).write_text(json.dumps(table), encoding="utf-8")
+    pairs = [(" ".join(src), " ".join(src[: 1 + i % 6])) for i, src in enumerate(permutations("abcdefgh", 6)) if i < 60]
+    valid = f"data.valid_src={write_pairs(tmp_path, pairs[:6], 'valid')[0]}"
+    of_targets = f"data.valid_tgt={tmp_path / 'valid.tgt'}"
+    texts = write_pairs(tmp_path, pairs[6:])
+    run = tuned(texts, base, tmp_path / "run", valid, of_targets, "train.steps=1", "train.label_smoothing=0.0", *GENTLE)
+    translator = Translator.load(base, device="cpu")
+    assert translator.model.config.pad_id is None
+    scores = translator.score(*map(list, zip(*pairs[:6], strict=True)))
+    tokens = sum(len(target.split()) + 1 for _, target in pairs[:6])
+    assert metrics(run)[0]["loss"] == pytest.approx(-sum(scores) / tokens, rel=1e-5)
 
 
 def test_it_begins_with_the_models_weights_and_a_new_schedule(
