@@ -19,7 +19,8 @@ AXE ?= axe-core@4.14.1
 
 VENV := .venv
 BIN := $(VENV)/bin
-PIP := $(BIN)/python -m pip install -qq --disable-pip-version-check
+# What is imported is compiled then; most of what these libraries bring never is.
+PIP := $(BIN)/python -m pip install -qq --disable-pip-version-check --no-compile
 
 .DEFAULT_GOAL := help
 .PHONY: help install demo test numerics slow foreign browser docs viewer check lint types format bench clean

@@ -56,7 +56,11 @@ def test_memory_is_told_of_each_process(module: ModuleType, translator_folder: P
 
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="it looks into /proc")
-def test_memory_is_told_of_each_rank(run_script: Callable[..., Ran]) -> None:
+def test_memory_is_told_of_each_rank(
+    run_script: Callable[..., Ran], script: Callable[[str], ModuleType], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("save_every", "validate_every"):
+        monkeypatch.setitem(script("training_memory").SETTINGS, f"train.{name}", 10)
     table, _ = run_script("training_memory", "--minutes", 0.05)
     assert [*table["processes"]] == ["command", "process 1", "process 2"]
-    assert table["steps"] >= 100
+    assert table["steps"] >= 10
