@@ -42,7 +42,7 @@ class Batch:
     tgt_out: Tensor  # (B, T) the same shifted by one, ending in the end token; of classes (B, 1)
     sentences: Indices  # (B,) indices into the corpus
     num_tokens: int  # target tokens without padding, end tokens included
-    src_pad_id: int | None = 0  # what fills up `src`; None: nothing does
+    src_pad_id: int | None = 0  # what fills up `src`; None: word 0, which is read as one
     tgt_pad_id: int | None = 0  # what fills up `tgt_out`
     words: Tensor | None = None  # (N,) the places in the flattened `tgt_out` that are no padding; None: not looked for
 
