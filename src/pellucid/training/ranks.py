@@ -5,10 +5,12 @@ torchrun starts them, or `pellucid train --ranks N`, each with its number, the r
 `ALONE`: everything here is then a line that does nothing.
 """
 
+import atexit
 import os
 import signal
 import socket
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -29,7 +31,11 @@ RANK_TIMEOUT = "PELLUCID_RANK_TIMEOUT"
 JOINING = timedelta(minutes=5)
 """The wait for ranks that are being started."""
 PATIENT = timedelta(days=1)
-"""The wait for what the first rank does alone, as reading texts and writing checkpoints. One that dies is noticed."""
+"""The wait for what one rank does alone, as reading texts and writing checkpoints. One that dies is noticed."""
+ANSWERING = timedelta(seconds=10)
+"""The wait for an answer of the store in which ranks look each other up: its process may hang, too."""
+BEAT = 1.0
+"""Seconds between two signs of life, by which those that wait so long tell a rank that works from one that hangs."""
 ASKED = 3.0
 """Seconds in which a rank that is well answers that it has lost another one, too."""
 BUCKET = 1 << 24
@@ -48,6 +54,14 @@ class LostRankError(PellucidError):
     def __init__(self, message: str, speaks: bool = True) -> None:
         super().__init__(message, GOES_ON)
         self.speaks = speaks
+
+
+class _SilenceError(RuntimeError):
+    """Is raised by a wait for ranks that give no sign of life."""
+
+    def __init__(self, ranks: Sequence[int]) -> None:
+        super().__init__("timed out")
+        self.ranks = ranks
 
 
 @dataclass(frozen=True)
@@ -93,8 +107,9 @@ class Ranks:
         import torch.distributed as dist
 
         found: list[_T] = [value] * self.count
+        self.wait()
         with self._noticing():
-            dist.all_gather_object(found, value, group=_PATIENTLY[self])
+            dist.all_gather_object(found, value, group=_JOINED[self])
         return found
 
     def of_first(self, make: Callable[[], _T]) -> _T:
@@ -109,19 +124,29 @@ class Ranks:
                 told = [make(), None]
             except PellucidError as error:
                 told = [None, error]
+        self.wait()
         with self._noticing():
-            dist.broadcast_object_list(told, src=0, group=_PATIENTLY[self])
+            dist.broadcast_object_list(told, src=0, group=_JOINED[self])
         if isinstance(told[1], PellucidError):
             raise told[1]
         return cast(_T, told[0])
 
     def wait(self) -> None:
-        """Waits until all are here, however long it takes."""
-        if self.count > 1:
-            import torch.distributed as dist
+        """Waits until all are here, however long it takes; for `timeout` where one gives no sign of life."""
+        if self.count == 1:
+            return
+        import torch.distributed as dist
 
-            with self._noticing():
-                dist.barrier(group=_PATIENTLY[self])
+        with self._noticing():
+            arrived = dist.barrier(group=_PATIENTLY[self], async_op=True)
+            signs, pause, since = Signs(self), 0.0005, 0.0
+            while not arrived.is_completed():
+                time.sleep(pause)
+                since, pause = since + pause, min(2 * pause, 0.02)
+                if since >= signs.apart:
+                    signs.look(since)
+                    since = 0.0
+            arrived.wait()  # raises what went wrong
 
     @property
     def group(self) -> Any:
@@ -189,9 +214,12 @@ class Ranks:
                 signal.signal(number, signal.SIG_IGN)
         timed_out = "timed out" in str(error).lower()
         with suppress(RuntimeError):
-            if silent := self._silent():
-                said = "; ".join(self._said_of(rank, timed_out) for rank in silent)
-                return LostRankError(said, self.rank == min(set(range(self.count)) - set(silent)))
+            silent = self._silent()
+            speaks = self.rank == min(set(range(self.count)) - set(silent))
+            if isinstance(error, _SilenceError):  # another one that did not answer may be at work alone
+                silent = [*error.ranks]
+            if silent:
+                return LostRankError("; ".join(self._said_of(rank, timed_out) for rank in silent), speaks)
         return LostRankError(f"the connection to the other ranks is lost: {str(error).partition(chr(10))[0]}")
 
     def _silent(self) -> list[int]:
@@ -224,6 +252,56 @@ class Ranks:
             ended = " and was ended" if is_here else ""
             return f"{who} has not answered for {self.timeout:,.0f} s (`{RANK_TIMEOUT}`){ended}"
         return f"{who} has died, or its machine cannot be reached"
+
+
+class Signs:
+    """Looks for the others' signs of life.
+
+    Their silence is counted in time that passes for this process, so that one which was stopped, too, blames nobody.
+    """
+
+    def __init__(self, ranks: Ranks) -> None:
+        self.apart = apart(ranks)
+        self._ranks = ranks
+        self._others = [f"beat/{rank}" for rank in range(ranks.count) if rank != ranks.rank]
+        self._seen: dict[str, bytes] = {}
+        self._silent: dict[str, float] = {}
+
+    def look(self, seconds: float) -> None:
+        """Looks, so many seconds after the look before. Raises _SilenceError for ranks that are silent too long."""
+        if not _STORE or not _store().check(self._others):  # a script has joined them, or one has only begun to
+            return
+        for name, beat in zip(self._others, _store().multi_get(self._others), strict=True):
+            self._silent[name] = 0.0 if self._seen.get(name) != beat else self._silent[name] + seconds
+            self._seen[name] = beat
+        if silent := [name for name in self._others if self._silent[name] > self._ranks.timeout]:
+            raise _SilenceError([int(name.partition("/")[2]) for name in silent])
+
+
+def apart(ranks: Ranks) -> float:
+    """Returns the seconds between two signs of life."""
+    return min(BEAT, ranks.timeout / 4)
+
+
+def give_signs(ranks: Ranks) -> None:
+    """Has this rank give signs of life, whatever it does, until its process ends."""
+    ended = threading.Event()
+    store = _connection()
+
+    def beat() -> None:
+        number = 0
+        with suppress(RuntimeError):  # the launcher has gone
+            while not ended.wait(apart(ranks) if number else 0.0):
+                store.set(f"beat/{ranks.rank}", str(number := number + 1))
+
+    thread = threading.Thread(target=beat, name="signs of life", daemon=True)
+    thread.start()
+
+    def end() -> None:
+        ended.set()
+        thread.join(ASKED)  # before the interpreter is taken down around it
+
+    atexit.register(end)
 
 
 ALONE = Ranks()
@@ -285,6 +363,9 @@ def join(device: torch.device) -> Ranks:
     _JOINED[ranks] = dist.new_group(backend=backend, timeout=timedelta(seconds=ranks.timeout))
     _PATIENTLY[ranks] = dist.new_group(backend="gloo", timeout=PATIENT)
     _PEERS[:] = ranks.gather((os.getpid(), socket.gethostname()))
+    if _STORE:
+        _STORE[0] = _connection()
+        give_signs(ranks)
     return ranks
 
 
@@ -313,6 +394,13 @@ def _store() -> Any:
     if not _STORE:
         raise RuntimeError("somebody else has joined the ranks")
     return _STORE[0]
+
+
+def _connection() -> Any:
+    """Returns a connection to the store of its own, which waits for no other's answer, and not for long."""
+    connection = _store().clone()
+    connection.set_timeout(ANSWERING)
+    return connection
 
 
 def _timeout() -> float:

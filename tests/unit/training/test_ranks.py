@@ -1,6 +1,7 @@
 """Several processes train as one would, and what happens on one of them is agreed by all."""
 
 import json
+import re
 import signal
 from pathlib import Path
 from typing import Any
@@ -204,3 +205,35 @@ def test_each_process_of_a_machine_has_a_gpu_of_its_own(monkeypatch: pytest.Monk
     monkeypatch.setenv("LOCAL_RANK", "3")
     with pytest.raises(ConfigError, match=r"^rank 5 has no GPU: this machine has 2, and 4 ranks$"):
         ranks.local_device(cuda)
+
+
+WAITS = """
+import os, signal, time, torch
+from pellucid.errors import PellucidError
+from pellucid.training.ranks import join
+
+ranks = join(torch.device("cpu"))
+if not ranks.is_first:
+    {does}
+try:
+    ranks.wait()
+    print(ranks.gather(ranks.rank))
+except PellucidError as error:
+    print(error)
+"""
+
+
+@pytest.mark.slow
+def test_a_rank_that_works_alone_for_long_is_waited_for(tmp_path: Path) -> None:
+    done = run_ranks(2, "-c", WAITS.format(does="time.sleep(2.5)"), cwd=tmp_path, env={"PELLUCID_RANK_TIMEOUT": "1"})
+    assert [each.stdout for each in done] == ["[0, 1]\n"] * 2, done[0].stderr + done[1].stderr
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not hasattr(signal, "SIGSTOP"), reason="a process is stopped by a signal")
+def test_a_rank_that_hangs_while_it_works_alone_is_not_waited_for(tmp_path: Path) -> None:
+    hangs = "os.kill(os.getpid(), signal.SIGSTOP)"
+    first, second = run_ranks(2, "-c", WAITS.format(does=hangs), cwd=tmp_path, env={"PELLUCID_RANK_TIMEOUT": "1"})
+    said = r"rank 1 \(process \d+ on .*\) has not answered for 1 s \(`PELLUCID_RANK_TIMEOUT`\) and was ended\n"
+    assert re.fullmatch(said, first.stdout), first.stderr
+    assert second.returncode == -signal.SIGKILL
