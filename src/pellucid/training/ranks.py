@@ -261,7 +261,7 @@ class Signs:
     """
 
     def __init__(self, ranks: Ranks) -> None:
-        self.apart = apart(ranks)
+        self.apart: float = apart(ranks)
         self._ranks = ranks
         self._others = [f"beat/{rank}" for rank in range(ranks.count) if rank != ranks.rank]
         self._seen: dict[str, bytes] = {}
