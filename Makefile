@@ -19,8 +19,9 @@ AXE ?= axe-core@4.14.1
 
 VENV := .venv
 BIN := $(VENV)/bin
-# What is imported is compiled then; most of what these libraries bring never is.
-PIP := $(BIN)/python -m pip install -qq --disable-pip-version-check --no-compile
+PIP := $(BIN)/python -m pip install -qq --disable-pip-version-check
+# Tests start many processes: each would compile all that it imports anew.
+unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .PHONY: help install demo test numerics slow foreign browser docs viewer check lint types format bench clean
@@ -103,7 +104,8 @@ $(VENV)/.types: $(VENV)/.dev
 
 $(VENV)/.foreign: $(VENV)/.dev
 	@echo "installing other people's libraries into $(VENV)"
-	@$(PIP) --editable ".[hf,verify,ct2,onnx,zst,parquet,ray,langid,opusfilter,tensorboard,trackio,mlflow]" --group foreign
+	@# Most of their modules are never imported, and the others are compiled then.
+	@$(PIP) --no-compile --editable ".[hf,verify,ct2,onnx,zst,parquet,ray,langid,opusfilter,tensorboard,trackio,mlflow]" --group foreign
 	@command -v npm >/dev/null || { echo "error: npm is missing (Debian: apt-get install nodejs npm)" >&2; exit 1; }
 	@npm install --silent --no-audit --no-fund --ignore-scripts --prefix $(VENV)/js $(TRANSFORMERS_JS)
 	@touch $@
