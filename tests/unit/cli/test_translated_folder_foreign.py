@@ -89,7 +89,10 @@ def test_a_damaged_table_fails_alone(pellucid: CommandLine, finished_run: Path, 
     assert "3 files: 1 translated (199 lines), 2 failed\n" in done.err
 
 
-def test_a_cluster_that_is_not_there_is_told(pellucid: CommandLine, finished_run: Path, texts: Path) -> None:
+def test_a_cluster_that_is_not_there_is_told(
+    pellucid: CommandLine, finished_run: Path, texts: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ray.is_initialized", lambda: False)  # by the cluster of another test in this process
     done = pellucid(*command(finished_run, texts, "--ray", "127.0.0.1:9"))
     assert (done.status, done.err.count("error: no cluster of Ray answers: `--ray 127.0.0.1:9`: ")) == (2, 1)
 
