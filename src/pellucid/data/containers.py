@@ -32,6 +32,7 @@ ROWS = 4096
 """Rows that are in memory together."""
 UNNAMED = DataConfig().jsonl_keys
 LANGUAGE = "{http://www.w3.org/XML/1998/namespace}lang"
+LANGUAGES_SHOWN = 10
 CODES = {"bpt", "ept", "ph", "it", "ut"}
 """The elements of a TMX segment that hold what another program writes, and no text."""
 
@@ -209,6 +210,7 @@ def _units(path: str, keys: Sequence[str], skip: int) -> Iterator[Row]:
     """Yields the segments of each translation unit; a unit without one of the languages as an empty side."""
     named = tuple(keys) != UNNAMED[: len(keys)]
     wanted, number = [_code(key) for key in keys] if named else [], 0
+    missing, there = set(wanted), set[str]()
     with existing(Path(path)).open("rb") as raw:
         file: Any = gzip.GzipFile(fileobj=raw) if raw.peek(2).startswith(GZIP_MAGIC) else raw
         try:
@@ -228,6 +230,9 @@ def _units(path: str, keys: Sequence[str], skip: int) -> Iterator[Row]:
                 }
                 if not named and len(wanted) < 2:
                     wanted = _only_two(wanted, list(sides), number, path)
+                if missing:
+                    missing = {language for language in missing if _side(sides, language) is None}
+                    there.update(sides if len(there) < LANGUAGES_SHOWN else ())
                 if number > skip:
                     found = [_segment(_side(sides, language)) for language in wanted[: len(keys)]]
                     yield found[0], found[-1]
@@ -241,6 +246,12 @@ def _units(path: str, keys: Sequence[str], skip: int) -> Iterator[Row]:
             ) from error
     if not number:
         raise DataError(f"`{shown(path)}` holds no translation unit", "is it a translation memory?")
+    if missing:
+        absent, has = (", ".join(f"`{shown(code)}`" for code in sorted(codes)) for codes in (missing, there))
+        raise DataError(
+            f"none of the {number:,} units of `{shown(path)}` is in {absent}; its languages: {has or 'none'}",
+            "`data.jsonl_keys` says which ones are read",
+        )
 
 
 def _only_two(source: Sequence[str], languages: Sequence[str], number: int, path: str) -> list[str]:

@@ -11,7 +11,7 @@ from pellucid.config.data import OnBadUtf8, language_tag
 from pellucid.data.containers import ENDINGS, is_container, read_container
 from pellucid.data.faults import Fault
 from pellucid.data.lines import bad_byte, read_mended_lines
-from pellucid.errors import ConfigError, DataError
+from pellucid.errors import ConfigError, DataError, shown
 
 JSON_LINES = (".jsonl", ".jsonl.gz", ".jsonl.zst")
 BOTH_SIDES = (".tsv", ".tsv.gz", ".tsv.zst", *JSON_LINES, *ENDINGS)
@@ -263,6 +263,13 @@ def _paired(data: DataConfig, src: str, tgt: str) -> tuple[ParallelText, ...]:
         )
     remaining = iter(targets)
     sides = [(path, next(remaining) if path in needing else "") for path in sources]
+    for source, target in sides:
+        if target and (both := next(filter(is_container, (source, target)), None)):
+            raise ConfigError(
+                f"`data.{src}` names `{shown(source)}` and `data.{tgt}` `{shown(target)}` for it, but `{shown(both)}` "
+                "holds both sides by itself",
+                f"name it in `data.{src}` alone, and leave its target out",
+            )
     return tuple(ParallelText(source, target, data.tsv_columns, data.jsonl_keys) for source, target in sides)
 
 

@@ -241,7 +241,8 @@ class BulkWork:
                         folder.mkdir(parents=True, exist_ok=True)
                 with refusals_in_words(shard.output), refusals_in_words(shard.own):
                     place = functools.partial(self._place, shard, source, _stamp(shard))
-                    partial = PartialOutput(shard.output, self.command, source, beside=shard.own, place=place)
+                    decided_by = shard.decided_by(self.command)
+                    partial = PartialOutput(shard.output, decided_by, source, beside=shard.own, place=place)
                     is_fresh = shard.name in self._fresh
                     try:
                         if not is_fresh:

@@ -68,6 +68,10 @@ class Shard:
         """True for a Parquet file, which has a column of texts."""
         return self.input.suffix in TABLES
 
+    def decided_by(self, command: Mapping[str, Any]) -> dict[str, Any]:
+        """Returns what of a command decides this output: the column only where there are columns."""
+        return {name: value for name, value in command.items() if self.is_table or name != "column"}
+
     def source(self, on_bad_utf8: str, column: str | None) -> LineSource | ColumnSource:
         """Opens its lines. Raises DataError where they cannot be read."""
         if not self.input.is_file():  # a pipe would be waited for
@@ -94,7 +98,8 @@ class Shard:
         name = self.name.encode(errors="backslashreplace").decode()
         table = {
             "format": FORMAT, "input": name, "input_sha256": input_sha256, "lines": lines,
-            "output_bytes": self.output.stat().st_size, "output_sha256": sha256_of(self.output), "command": command,
+            "output_bytes": self.output.stat().st_size, "output_sha256": sha256_of(self.output),
+            "command": self.decided_by(command),
         }  # fmt: skip
         write_json(self.record, table)
 
@@ -125,9 +130,12 @@ class Shard:
     def refuse_other(self, command: Mapping[str, Any]) -> None:
         """Raises ConfigError where the output is there, and another command's."""
         record = self.recorded()
-        if record is None or record["command"] == command or not self.output.exists():
+        if record is None or not self.output.exists():
             return
-        names = " and ".join(f"`{shown(name)}`" for name in differing(record["command"], command)[:5])
+        earlier, now = self.decided_by(record["command"]), self.decided_by(command)
+        if earlier == now:
+            return
+        names = " and ".join(f"`{shown(name)}`" for name in differing(earlier, now)[:5])
         raise ConfigError(
             f"`{shown(self.output)}` is of another command, whose {names} differed",
             "name another folder by `output_dir=`, or begin all anew with `fresh=True`",

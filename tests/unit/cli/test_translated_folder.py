@@ -86,6 +86,14 @@ def test_what_is_done_is_not_done_again(pellucid: CommandLine, finished_run: Pat
     assert stamps(texts / "out") == before
 
 
+def test_a_column_decides_no_lines_of_text(pellucid: CommandLine, finished_run: Path, texts: Path) -> None:
+    pellucid(*command(finished_run, texts))
+    before = stamps(texts / "out")
+    again = pellucid(*command(finished_run, texts, "--column", "text"))
+    assert again.err.endswith("6 files: none translated, 6 done before\n")
+    assert stamps(texts / "out") == before
+
+
 def test_a_changed_input_or_output_is_noticed(pellucid: CommandLine, finished_run: Path, texts: Path) -> None:
     pellucid(*command(finished_run, texts))
     first, before = outputs(texts / "out"), stamps(texts / "out")

@@ -77,6 +77,16 @@ def test_what_is_wrong_with_a_translation_memory(tmp_path: Path, units: list[str
         pairs(tmx(tmp_path / "x.tmx", units, source))
 
 
+def test_a_language_that_no_unit_has_is_named(tmp_path: Path) -> None:
+    path = tmx(tmp_path / "x.tmx", [unit(**{"de-AT": "a", "en": "b"})] * 3)
+    message = r"^none of the 3 units of `.*x.tmx` is in `fr`; its languages: `de-at`, `en`$"
+    for skip in (0, 2, 3):
+        with pytest.raises(DataError, match=message):
+            pairs(path, keys=("de", "fr"), skip=skip)
+    late = tmx(tmp_path / "y.tmx", [unit(de="a", en="b"), unit(de="c", fr="d")])
+    assert pairs(late, keys=("de", "fr")) == [("a", ""), ("c", "d")]
+
+
 def test_other_xml_and_cut_gzip(tmp_path: Path) -> None:
     (tmp_path / "x.tmx").write_text("<xliff/>", encoding="utf-8")
     with pytest.raises(DataError, match=r"is not TMX: it holds <xliff>$"):

@@ -104,6 +104,7 @@ def test_which_files_belong_together() -> None:
 
 
 NEED = "`data.src` names {} files that need a target, but `data.tgt` names {}"
+WHOLE = "`data.src` names `{}` and `data.tgt` `{}` for it, but `{}` holds both sides by itself"
 WEIGHTS = "`data.weights` ({}) must be as many as the corpora ({})"
 
 
@@ -116,6 +117,8 @@ WEIGHTS = "`data.weights` ({}) must be as many as the corpora ({})"
         ({"src": ["a", "b.tsv"]}, "`data.tgt` is not given"),
         ({"src": ["a", "b"], "tgt": "c"}, NEED.format(2, 1)),
         ({"src": ["a", "b.tsv"], "tgt": ["c", "d", "e"]}, NEED.format(1, 3)),
+        ({"src": "a.parquet", "tgt": "b"}, WHOLE.format("a.parquet", "b", "a.parquet")),
+        ({"src": ["a", "b"], "tgt": ["c", "d.tmx"]}, WHOLE.format("b", "d.tmx", "d.tmx")),
         ({"src": ["a", "b"], "tgt": ["c", "d"], "weights": [1.0]}, WEIGHTS.format("[1.0]", 2)),
         ({"src": "a", "tgt": "b", "weights": [1.0, 2.0]}, WEIGHTS.format("[1.0, 2.0]", 1)),
     ],
