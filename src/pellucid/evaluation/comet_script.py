@@ -89,7 +89,9 @@ def _checkpoint(question: dict[str, Any]) -> str:
     may_download = bool(question["download"])
     try:
         folder = hub.snapshot_download(repo_id=question["model"], local_files_only=not may_download)
-    except FileNotFoundError as error:  # LocalEntryNotFoundError is one
+    except FileNotFoundError as error:  # LocalEntryNotFoundError is one, also where a download finds no network
+        if may_download:
+            raise
         raise Refusal("not here") from error
     path = os.path.join(folder, "checkpoints", "model.ckpt")
     if not os.path.isfile(path):

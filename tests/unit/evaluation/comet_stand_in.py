@@ -74,8 +74,8 @@ class LocalEntryNotFoundError(FileNotFoundError, ValueError):
 def snapshot_download(repo_id, *, local_files_only=False):
     assert local_files_only == ("HF_HUB_OFFLINE" in os.environ) == ("TRANSFORMERS_OFFLINE" in os.environ)
     folder = Path(__file__).parent / "hub" / repo_id
-    if local_files_only and not folder.exists():
-        raise LocalEntryNotFoundError(repo_id)
+    if local_files_only and not folder.exists() or repo_id == "without/network":
+        raise LocalEntryNotFoundError(f"no connection, and no {repo_id} in the cache")
     return str(folder)
 '''
 VERSIONS = {"unbabel_comet": "2.2.7", "torch": "2.13.0", "transformers": "4.57.6"}

@@ -86,6 +86,10 @@ def test_a_download_is_made_where_it_is_asked_for(environment: StandIn, monkeypa
     comet = CometEnvironment(comet=str(environment.python), comet_model="some/model", comet_download=True)
     with pytest.raises(ConfigError, match=r"`comet_model=\"some/model\"` has no checkpoints/model.ckpt"):
         comet.check()
+    without = CometEnvironment(comet=str(environment.python), comet_model="without/network", comet_download=True)
+    with pytest.raises(PellucidError, match="failed: LocalEntryNotFoundError: no connection") as caught:
+        without.check()
+    assert "comet_download" not in caught.value.hint  # it was asked for
 
 
 def test_a_checkpoint_by_its_file(environment: StandIn) -> None:
