@@ -26,7 +26,9 @@ from pellucid.cli.options import (
 
 if TYPE_CHECKING:
     from pellucid.config import Task
+    from pellucid.evaluation.comet import CometEnvironment, CometScore
     from pellucid.evaluation.held_out import HeldOutFiles
+    from pellucid.evaluation.scores import Scores
 
 ANOTHER_SYSTEM = OneEach("for another system, `--against {word}`")
 SYSTEM = "a run folder, a model folder, or a text file of translations; - is standard input"
@@ -67,6 +69,20 @@ def evaluate(
         ),
     ] = "auto",
     ter: Annotated[bool, flag("compute the translation edit rate, too, which may take minutes")] = False,
+    comet: Annotated[
+        str | None,
+        optional("PYTHON", "score by COMET, too, in the environment of this Python, which has unbabel-comet", "none"),
+    ] = None,
+    comet_model: Annotated[
+        str | None,
+        optional(
+            "NAME", "with --comet: a model on Hugging Face's hub, or a checkpoint's path", "Unbabel/wmt22-comet-da"
+        ),
+    ] = None,
+    comet_download: Annotated[bool, flag("with --comet: download what its model lacks here, some gigabytes")] = False,
+    comet_timeout: Annotated[
+        float | None, optional("SECONDS", "with --comet: the most that its environment may take", "3600")
+    ] = None,
     src_lang: SourceLanguage = None,
     tgt_lang: TargetLanguage = None,
     beam_size: BeamSize = None,
@@ -84,18 +100,21 @@ def evaluate(
     threads: Threads = None,
 ) -> int:
     """Translate a test set and print sacreBLEU, chrF and chrF++, each with signature and 95 % confidence interval; with
-    --against, compare two models on the same test by approximate randomization. Of a classifier it prints accuracy and
-    F1, of a language model the loss a token, perplexity and bits a byte of a text.
+    --against, compare two models on the same test by approximate randomization; with --comet, score by COMET, too. Of a
+    classifier it prints accuracy and F1, of a language model the loss a token, perplexity and bits a byte of a text.
 
     example: pellucid evaluate run --test
     example: pellucid evaluate run --src test.de --ref test.en
     example: pellucid evaluate run --against other-run --src test.de --ref test.en
+    example: pellucid evaluate run --src test.de --ref test.en --comet comet-env/bin/python
     example: pellucid evaluate classifier --src test.tsv
     """
     import sys
+    from dataclasses import asdict
     from json import dumps
 
     from pellucid.errors import ConfigError
+    from pellucid.evaluation.comet import comet_score, compare_comet, difference_report
     from pellucid.evaluation.comparison import compare_outputs
     from pellucid.evaluation.held_out import HeldOutFiles, recipe_test
     from pellucid.evaluation.scores import score_corpus
@@ -103,6 +122,10 @@ def evaluate(
     from pellucid.tasks.task import task_in
 
     prepare_process(threads, engine=engine)
+    if comet is None:
+        alone = {"--comet-model": comet_model, "--comet-download": comet_download, "--comet-timeout": comet_timeout}
+        for option in (name for name, value in alone.items() if value not in (None, False)):
+            raise ConfigError(f"`{option}` means nothing without `--comet`", "name COMET's Python with `--comet`")
     if not model:
         raise ConfigError("no model is given", f"name {SYSTEM}")
     systems = [at_revision(model[0], revision), *model[1:], *against]
@@ -120,7 +143,7 @@ def evaluate(
         translating = {
             "--against": systems[1:], "--src-lang": src_lang, "--tgt-lang": tgt_lang, "--beam-size": beam_size,
             "--length-penalty": length_penalty, "--segment": segment, "--ter": ter, "--tokenize": tokenize != AUTO,
-            "--engine": engine != "torch", "--ensemble": bool(ensemble),
+            "--engine": engine != "torch", "--ensemble": bool(ensemble), "--comet": comet,
         }  # fmt: skip
         for option in (name for name, value in translating.items() if value not in (None, False, [])):
             raise ConfigError(f"`{option}` is for translators, and `{systems[0]}` is none", f"leave {option} out")
@@ -130,33 +153,75 @@ def evaluate(
         found = evaluate_model(systems[0], device=device, dtype=dtype, **given)
         print(dumps(found.to_json()) if json else _shown(found.report()))
         return 0
-    if not (files.refs or files.is_one_file):
+    has_references = bool(files.refs or files.is_one_file)
+    if not (has_references or comet):
         raise ConfigError("the reference translations are not given: `--ref FILE`", "name their file")
+    if not has_references and (ter or tokenize != AUTO):
+        option = "--ter" if ter else "--tokenize"
+        raise ConfigError(f"`{option}` needs reference translations: `--ref FILE`", f"name them, or leave {option} out")
+    if comet and files.src is None:
+        raise ConfigError("COMET reads the sources, too, which are not given: `--src FILE`", "name their file")
     if ter and len(systems) > 1:
         raise ConfigError("`--ter` is not compared, but scored", "leave --ter out, or the other systems")
     if tokenize != AUTO:
         bleu_metric(tokenize)  # before a model translates for minutes
-    outputs, references = _translate_test(
+    neural = _comet(comet, comet_model, comet_download, comet_timeout, device, threads) if comet else None
+    if neural:
+        neural.check()  # before a model translates for minutes
+    sources, outputs, references = _translate_test(
         systems, files, (device, dtype), on_engine(engine, threads), ensemble, beam_size=beam_size,
         length_penalty=length_penalty, segment=segment, source_language=src_lang, target_language=tgt_lang,
     )  # fmt: skip
+    found_neural = neural.score(sources, outputs, references) if neural else None
     if len(systems) == 1:
-        scores = score_corpus(outputs[0], references, tokenize=tokenize, ter=ter)
-        print(dumps(scores.to_json()) if json else _shown(scores.report()))
+        scores: list[Scores | CometScore] = []
+        if references:
+            scores.append(score_corpus(outputs[0], references, tokenize=tokenize, ter=ter))
+        single = scores[0].to_json() if scores else {}
+        if found_neural:
+            scores.append(comet_score(found_neural.systems[0], found_neural.signature))
+            single |= {"comet": scores[-1].to_json()}
+        print(dumps(single) if json else _shown("\n".join(part.report() for part in scores)))
         return 0
     a = systems[0]
-    found_all = {
-        b: compare_outputs(outputs[0], output, references, tokenize=tokenize)
-        for b, output in zip(systems[1:], outputs[1:], strict=True)
-    }
-    tables = [{"a": a, "b": b, **comparison.to_json()} for b, comparison in found_all.items()]
+    tables, reports = [], []
+    for number, b in enumerate(systems[1:], 1):
+        table: dict[str, Any] = {"a": a, "b": b}
+        parts = []
+        if references:
+            comparison = compare_outputs(outputs[0], outputs[number], references, tokenize=tokenize)
+            table |= comparison.to_json()
+            parts.append(comparison.report(a, b))
+        if found_neural:
+            lines = found_neural.systems
+            difference = compare_comet(lines[0], lines[number], found_neural.signature)
+            table |= {"comet": asdict(difference)}
+            parts += [*([] if parts else [f"A  {a}\nB  {b}"]), difference_report(difference)]
+        tables.append(table)
+        reports.append("\n\n".join(parts))
     if json:
         print(dumps(tables[0] if len(tables) == 1 else {"comparisons": tables}))
         return 0
-    print(_shown("\n\n".join(comparison.report(a, b) for b, comparison in found_all.items())))
+    print(_shown("\n\n".join(reports)))
     if len(tables) > 1:
         print(f"\n{len(tables)} comparisons: of 20 of systems that do not differ, one has a p below 0.05")
     return 0
+
+
+def _comet(
+    python: str, model: str | None, download: bool, timeout: float | None, device: str, threads: int | None
+) -> "CometEnvironment":
+    """Returns the environment that the options name. Raises ConfigError for a time limit that is none."""
+    from pellucid.errors import ConfigError
+    from pellucid.evaluation.comet import MOST_SECONDS, WMT22, CometEnvironment
+
+    seconds = MOST_SECONDS if timeout is None else timeout
+    if not seconds > 0:
+        raise ConfigError(f"`--comet-timeout {seconds:g}` must be above 0 seconds", "leave it out for an hour")
+    return CometEnvironment(
+        comet=python, comet_model=WMT22 if model is None else model, comet_download=download, comet_timeout=seconds,
+        device=device, threads=threads,
+    )  # fmt: skip
 
 
 def _shown(report: str) -> str:
@@ -209,8 +274,8 @@ def _translate_test(
     engine: dict[str, Any],
     ensemble: tuple[str, ...],
     **options: Any,
-) -> tuple[list[list[str]], list[list[str]]]:
-    """Returns the translations of a test set by each system, and each set of references.
+) -> tuple[list[str], list[list[str]], list[list[str]]]:
+    """Returns the sources of a test set where it has some, its translations by each system, and its sets of references.
 
     Args:
         systems: run or model folders, which translate; or text files of finished translations, one a line.
@@ -244,7 +309,7 @@ def _translate_test(
         if sys.stderr.isatty():
             print(f"translating {len(sources):,} sentences with {', '.join([system, *members])}", file=sys.stderr)
         outputs.append([translation.text for translation in translator.translate(sources, **options)])
-    return outputs, [columns[ref] for ref in (test.refs or ("",))]
+    return sources, outputs, [columns[ref] for ref in (test.refs or ("",)) if ref in columns]
 
 
 def _check_systems(systems: list[str], src: str | None) -> None:

@@ -9,7 +9,15 @@ from sacrebleu.metrics.base import Metric
 from sacrebleu.metrics.chrf import CHRF
 
 from pellucid.errors import ConfigError
-from pellucid.evaluation.scores import Interval, References, chosen_tokenizer, measure, middle, reference_streams
+from pellucid.evaluation.scores import (
+    Interval,
+    References,
+    Summed,
+    chosen_tokenizer,
+    measure,
+    middle,
+    reference_streams,
+)
 from pellucid.evaluation.tokenization import AUTO, bleu_metric
 
 SEEDS_DIFFER_BY = 1.0
@@ -19,7 +27,7 @@ CHUNK = 1024  # trials at a time; a multiple of 32, so that the random bits are 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Difference:
-    """The difference between translations A and B by one metric. Scores run from 0 to 100."""
+    """The difference between translations A and B by one metric. Scores run from 0 to 100, COMET's to 1."""
 
     a: float
     a_interval: Interval
@@ -33,7 +41,7 @@ class Difference:
     """The share of random exchanges of A and B, sentence by sentence, in which a difference at least as large appears,
     in either direction: approximate randomization, so 0.05 belongs to the 95 % interval."""
     signature: str
-    """sacreBLEU's, with the number of trials, of resamples, and the seed."""
+    """sacreBLEU's, or COMET's, with the number of trials, of resamples, and the seed."""
 
     @property
     def is_clear(self) -> bool:
@@ -137,8 +145,8 @@ def _difference(
     )
 
 
-def randomization_p(metric: Metric, a: np.ndarray, b: np.ndarray, trials: int, seed: int) -> float:
-    """Returns the two-sided p of approximate randomization, from sacreBLEU's counts of each sentence of two systems.
+def randomization_p(metric: Summed, a: np.ndarray, b: np.ndarray, trials: int, seed: int) -> float:
+    """Returns the two-sided p of approximate randomization, from what is counted of each sentence of two systems.
 
     Each trial tosses a coin for every sentence and exchanges its two translations on heads; p is the part of the
     trials, the measured one among them, whose scores differ by at least as much as the measured ones. Where the systems
@@ -193,10 +201,11 @@ def _cases(p: float) -> str:
 
 
 def _row(name: str, d: Difference) -> str:
-    a, b = (f"{score:6.2f}  {_bracket(ends, '6.2f')}" for score, ends in ((d.a, d.a_interval), (d.b, d.b_interval)))
-    difference = f"{d.difference:+6.2f}  {_bracket(d.difference_interval, '+6.2f')}"
+    a, b = (f"{score:6.2f}  {bracket(ends, '6.2f')}" for score, ends in ((d.a, d.a_interval), (d.b, d.b_interval)))
+    difference = f"{d.difference:+6.2f}  {bracket(d.difference_interval, '+6.2f')}"
     return f"{name:<5}{a:<26}{b:<26}{difference:<26}{d.p_value:.4f}"
 
 
-def _bracket(ends: Interval, form: str) -> str:
+def bracket(ends: Interval, form: str) -> str:
+    """Returns an interval as a report has it, its ends in a format of Python's."""
     return f"[{ends[0]:{form}}, {ends[1]:{form}}]"

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from sacrebleu.metrics.base import Metric, Signature
@@ -172,14 +172,20 @@ def measure(
     return Measurement(
         float(score.score),
         statistics,
-        _bootstrap(metric, statistics, resamples, seed),
+        bootstrap(metric, statistics, resamples, seed),
         metric.get_signature(),
         float(score.bp) if is_bleu else 1.0,
         float(score.ratio) if is_bleu else 1.0,
     )
 
 
-def _bootstrap(metric: Metric, statistics: np.ndarray, resamples: int, seed: int) -> np.ndarray:
+class Summed(Protocol):
+    """A score of a corpus that follows from the sum of what is counted of each sentence: sacreBLEU's, or a mean."""
+
+    def _compute_score_from_stats(self, stats: list[Any]) -> Any: ...
+
+
+def bootstrap(metric: Summed, statistics: np.ndarray, resamples: int, seed: int) -> np.ndarray:
     """Scores corpora drawn with replacement.
 
     sacreBLEU's own draw holds all resamples in memory (72 kB a sentence for chrF), takes its seed from the

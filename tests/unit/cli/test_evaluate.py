@@ -15,6 +15,7 @@ from pellucid.evaluation.scores import score_corpus
 from pellucid.tasks.translator import Translator
 from tests.toy_task import reversed_letters, write_pairs
 from tests.unit.cli.command_line import CommandLine
+from tests.unit.evaluation.comet_stand_in import StandIn, stand_in
 
 PAIRS = [*reversed_letters(6, seed=9), ("", "a")]
 SOURCES, REFERENCES = ([pair[side] for pair in PAIRS] for side in (0, 1))
@@ -312,3 +313,91 @@ def test_an_ensemble_is_the_first_system(
     assert outcome.error == (
         f"`--ensemble` names models that write together with `{outputs}`, which is a file of translations"
     )
+
+
+@pytest.fixture
+def comet(tmp_path: Path) -> StandIn:
+    return stand_in(tmp_path / "env")
+
+
+def test_comet_stands_beside_the_other_scores(
+    pellucid: CommandLine, texts: tuple[str, str], other: Path, comet: StandIn
+) -> None:
+    options = [
+        "--src",
+        texts[0],
+        "--ref",
+        texts[1],
+        "--comet",
+        comet.python,
+        "--comet-model",
+        comet.model("regression"),
+    ]
+    report = pellucid("evaluate", other, *options)
+    assert (report.status, report.err) == (0, "")
+    scores = score_corpus(OTHER, REFERENCES)
+    assert report.out.startswith(f"{scores.report()}\nCOMET")
+    table = json.loads(pellucid("evaluate", other, *options, "--json").out)
+    found = table.pop("comet")
+    assert table == scores.to_json()
+    assert len(found["lines"]) == len(PAIRS)
+    assert f"{found['score']:.4f}" in report.out
+    assert found["signature"].startswith("model:regression|sha256:")
+    assert found["signature"] in report.out
+
+
+def test_comet_compares_each_with_the_first(
+    pellucid: CommandLine, texts: tuple[str, str], other: Path, comet: StandIn, tmp_path: Path
+) -> None:
+    third = write(tmp_path / "third.txt", REFERENCES)
+    options = [
+        "--src",
+        texts[0],
+        "--ref",
+        texts[1],
+        "--comet",
+        comet.python,
+        "--comet-model",
+        comet.model("regression"),
+    ]
+    outcome = pellucid("evaluate", other, third, *options)
+    assert outcome.out.startswith(compare_outputs(OTHER, REFERENCES, REFERENCES).report(str(other), str(third)))
+    assert "\nCOMET  " in outcome.out
+    table = json.loads(pellucid("evaluate", other, third, *options, "--json").out)
+    assert table["bleu"]["b"] == pytest.approx(100)
+    assert table["comet"]["a"] < table["comet"]["b"] == pytest.approx(1)
+    assert table["comet"]["signature"].endswith("|ar:10000|bs:1000|seed:12345")
+
+
+def test_a_model_of_comet_that_reads_no_references_needs_none(
+    pellucid: CommandLine, texts: tuple[str, str], other: Path, comet: StandIn, tmp_path: Path
+) -> None:
+    options = ["--src", texts[0], "--comet", comet.python, "--comet-model", comet.model("referenceless")]
+    report = pellucid("evaluate", other, *options)
+    assert (report.status, report.out[:5], report.err) == (0, "COMET", "")
+    assert list(json.loads(pellucid("evaluate", other, *options, "--json").out)) == ["comet"]
+    third = write(tmp_path / "third.txt", REFERENCES)
+    compared = pellucid("evaluate", other, third, *options)
+    assert compared.out.startswith(f"A  {other}\nB  {third}\n\n")
+    assert list(json.loads(pellucid("evaluate", other, third, *options, "--json").out)) == ["a", "b", "comet"]
+
+
+def test_what_comet_cannot_do_without(
+    pellucid: CommandLine, texts: tuple[str, str], other: Path, comet: StandIn, finished_run: Path
+) -> None:
+    by_comet = ["--comet", comet.python, "--comet-model", comet.model("regression")]
+    for words, said in (
+        ([other, "--ref", texts[1], "--comet-download"], "`--comet-download` means nothing without `--comet`"),
+        ([other, "--ref", texts[1], "--comet-model", "a/b"], "`--comet-model` means nothing without `--comet`"),
+        ([other, "--ref", texts[1], "--comet-timeout", "5"], "`--comet-timeout` means nothing without `--comet`"),
+        ([other, "--ref", texts[1], *by_comet], "COMET reads the sources, too, which are not given: `--src FILE`"),
+        ([other, "--src", texts[0], "--ter", *by_comet], "`--ter` needs reference translations: `--ref FILE`"),
+        ([other, "--src", texts[0], "--tokenize", "char", *by_comet], "`--tokenize` needs reference translations"),
+        ([other, "--src", texts[0], *by_comet, "--comet-timeout", "0"], "`--comet-timeout 0` must be above 0 seconds"),
+        ([other, "--src", texts[0], *by_comet], f"`--comet-model {by_comet[-1]}` needs one set of references, not 0"),
+        # before a sentence is translated
+        ([finished_run, "--src", texts[0], "--comet", "/none"], "`--comet /none` does not exist"),
+    ):
+        outcome = pellucid("evaluate", *words)
+        assert outcome.status == 2
+        assert outcome.error.startswith(said)
