@@ -346,6 +346,7 @@ def test_comet_stands_beside_the_other_scores(
     assert found["signature"] in report.out
 
 
+@pytest.mark.slow
 def test_comet_compares_each_with_the_first(
     pellucid: CommandLine, texts: tuple[str, str], other: Path, comet: StandIn, tmp_path: Path
 ) -> None:
@@ -369,6 +370,7 @@ def test_comet_compares_each_with_the_first(
     assert table["comet"]["signature"].endswith("|ar:10000|bs:1000|seed:12345")
 
 
+@pytest.mark.slow
 def test_a_model_of_comet_that_reads_no_references_needs_none(
     pellucid: CommandLine, texts: tuple[str, str], other: Path, comet: StandIn, tmp_path: Path
 ) -> None:

@@ -18,6 +18,8 @@ from pellucid.errors import ConfigError, PellucidError
 from pellucid.evaluation.comet import CometEnvironment, comet_score, compare_comet
 from tests.unit.evaluation.comet_stand_in import StandIn, stand_in
 
+pytestmark = pytest.mark.slow
+
 SOURCES = ["ein hund", "katze läuft", "b"]
 REFERENCES = ["a dog", "a cat runs", "b"]
 OURS, THEIRS = ["a dog", "a cat barks", "b"], ["a cat", "", "b"]
