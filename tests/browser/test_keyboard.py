@@ -140,10 +140,10 @@ def test_the_address_holds_what_is_chosen(open_page: Open) -> None:
     opened = open_page(translation(), views=VIEWS).set(
         view="heads", attention="decoder.self", layer=1, heads="0,3", pin="2,1"
     )
-    opened.page.wait_for_timeout(300)
+    opened.page.wait_for_url("**#*decoder.self*")
     address = opened.page.url
-    assert "decoder.self" in address
     opened.set(layer=0, view="matrix")
+    opened.page.wait_for_url(lambda url: url != address)  # it is written behind a pause
     opened.go(address)
     opened.page.reload()
     opened.settle()
@@ -151,7 +151,7 @@ def test_the_address_holds_what_is_chosen(open_page: Open) -> None:
         "heads", "decoder.self", 1, [0, 3], {"row": 2, "column": 1},
     ]  # fmt: skip
     opened.page.evaluate("location.hash = '#view=neuron&layer=1&head=2'")
-    opened.page.wait_for_timeout(100)
+    opened.ask("(async () => { while (p.app.view.name !== 'neuron') await new Promise((r) => setTimeout(r, 20)); })()")
     assert opened.settle().ask("[p.app.view.name, p.app.head]") == ["neuron", 2]
 
 
