@@ -44,6 +44,12 @@ def is_container(path: str) -> bool:
     return path.lower().endswith(ENDINGS) or Path(path).is_dir()
 
 
+def holds_pairs(path: str) -> bool:
+    """Tells whether a path is one of them; of folders, one that `datasets` has written."""
+    folder = Path(path)
+    return any((folder / name).is_file() for name in (STATE, DICTIONARY)) if folder.is_dir() else is_container(path)
+
+
 def read_container(
     path: str, keys: Sequence[str], on_bad_utf8: OnBadUtf8, told: Told, skip: int = 0
 ) -> Iterator[tuple[str | None, str | None]]:

@@ -4,11 +4,12 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import zip_longest
+from pathlib import Path
 from typing import Any, Protocol
 
 from pellucid.config import DataConfig
 from pellucid.config.data import OnBadUtf8, language_tag
-from pellucid.data.containers import ENDINGS, is_container, read_container
+from pellucid.data.containers import ENDINGS, holds_pairs, is_container, read_container
 from pellucid.data.faults import Fault
 from pellucid.data.lines import bad_byte, read_mended_lines
 from pellucid.errors import ConfigError, DataError, shown
@@ -264,10 +265,11 @@ def _paired(data: DataConfig, src: str, tgt: str) -> tuple[ParallelText, ...]:
     remaining = iter(targets)
     sides = [(path, next(remaining) if path in needing else "") for path in sources]
     for source, target in sides:
-        if target and (both := next(filter(is_container, (source, target)), None)):
+        if target and (both := next(filter(holds_pairs, (source, target)), None)):
+            named, beside, whole = (shown(Path(path)) for path in (source, target, both))
             raise ConfigError(
-                f"`data.{src}` names `{shown(source)}` and `data.{tgt}` `{shown(target)}` for it, but `{shown(both)}` "
-                "holds both sides by itself",
+                f"`data.{src}` names `{named}` and `data.{tgt}` `{beside}` for it, but `{whole}` holds both sides by "
+                "itself",
                 f"name it in `data.{src}` alone, and leave its target out",
             )
     return tuple(ParallelText(source, target, data.tsv_columns, data.jsonl_keys) for source, target in sides)

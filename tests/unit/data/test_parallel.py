@@ -127,3 +127,13 @@ def test_files_that_do_not_go_together(fields: dict[str, object], message: str) 
     with pytest.raises(ConfigError, match=f"^{re.escape(message)}$") as error:
         sides(**fields)
     assert error.value.hint
+
+
+def test_of_folders_one_that_datasets_has_saved_holds_both_sides(tmp_path: Path) -> None:
+    saved, plain = tmp_path / "saved", tmp_path / "plain"
+    plain.mkdir()
+    saved.mkdir()
+    (saved / "state.json").write_text("{}")
+    assert sides(src=str(plain), tgt="b") == [(str(plain), "b")], "reading it says that it is a folder"
+    with pytest.raises(ConfigError, match=re.escape(WHOLE.format(saved, "b", saved))):
+        sides(src=str(saved), tgt="b")
