@@ -41,7 +41,7 @@ test: $(VENV)/.dev  ## run the tests (under 3 minutes)
 
 numerics: $(VENV)/.dev  ## run the tests of arithmetic as other processors, threads and seeds would
 	ATEN_CPU_CAPABILITY=default OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal $(NUMERICS) --randomly-seed=1
-	ATEN_CPU_CAPABILITY=avx2 OMP_NUM_THREADS=2 $(BIN)/python -m pytest $(THREADED) --randomly-seed=2910863370
+	ATEN_CPU_CAPABILITY=avx2 OMP_NUM_THREADS=2 $(BIN)/python -m pytest -n auto --dist worksteal $(THREADED) --randomly-seed=2910863370
 
 slow: $(VENV)/.dev  ## run the slow tests
 	$(BIN)/python -m pytest -n auto --dist worksteal -m "slow and not foreign"

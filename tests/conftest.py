@@ -5,6 +5,7 @@ import os
 # Before torch is imported, and for the processes that tests start: small tensors gain nothing from more threads, and
 # threads that wait for each other are slow where cores are shared.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 os.environ["PELLUCID_OFFLINE"] = "1"  # no test fetches anything by accident
 
 import gc
@@ -17,6 +18,9 @@ import torch
 from hypothesis import settings
 
 from pellucid.model.fast import queue
+from tests import disk
+
+disk.without_waiting()
 
 # The same examples each time, and no verdict that hangs on the speed of the machine.
 settings.register_profile("pellucid", derandomize=True, deadline=None)

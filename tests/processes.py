@@ -19,6 +19,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import time
 import traceback
 from collections.abc import Mapping
 from pathlib import Path
@@ -131,9 +132,15 @@ def serve(path: str) -> None:
     import pellucid.cli.inspect
     import pellucid.cli.train
     import pellucid.cli.translate
-    import pellucid.run.run  # noqa: F401
+    import pellucid.run.run
+    from pellucid.cli.arguments import read_arguments
+    from pellucid.text.normalization_rules import with_normalizer
+    from tests import disk
 
+    disk.without_waiting()
     torch.optim.SGD([torch.zeros(1)])  # imports half of torch
+    read_arguments("train", pellucid.cli.train.train, ["default", "--out", "run"])  # and this what reads a command line
+    with_normalizer(b"", "nfc")  # makes rules that are the same for each tokenizer
     gc.collect()
     gc.freeze()
     listening = socket.socket(socket.AF_UNIX)
@@ -200,6 +207,7 @@ def _become(asked: dict[str, object]) -> None:
     words, environment = asked["words"], asked["env"]
     assert isinstance(words, list)
     assert isinstance(environment, dict)
+    sys.modules["pellucid.cli.train"].STARTED = time.perf_counter()  # type: ignore[attr-defined]  # not the server
     os.chdir(str(asked["cwd"]))
     os.environ.clear()
     os.environ.update(environment)

@@ -95,7 +95,7 @@ def test_it_goes_on_with_a_text(tmp_path: Path) -> None:
         assert [i for i in together if i not in (tokenizer.pad_id, tokenizer.eos_id)] == new
 
 
-@torch.inference_mode()
+@torch.no_grad()
 def test_it_classifies(tmp_path: Path) -> None:
     tokenizer = train_tokenizer("words", CORPUS, vocab_size=600, lowercase=True, normalize="none")
     config = ModelConfig.encoder(

@@ -19,6 +19,7 @@ from pellucid.model.transformer import Transformer
 from pellucid.tasks.translator import Translator
 from pellucid.text.tokenizers import Tokenizers
 from pellucid.text.vocabulary import Vocabulary
+from tests.processes import python
 from tests.tiny_model import tiny_config
 
 SCRIPTS = Path(__file__).parents[3] / "benchmarks"
@@ -59,6 +60,12 @@ def run_script(script: Callable[[str], ModuleType], capsys: pytest.CaptureFixtur
         return table, err.splitlines()
 
     return run
+
+
+@pytest.fixture
+def forked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The processes that a script starts need not import torch: for scripts that neither kill them nor weigh them."""
+    monkeypatch.setattr("sys.executable", python())
 
 
 @pytest.fixture(scope="session")

@@ -291,6 +291,7 @@ def test_pictures_of_a_process(run_script: Run) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("forked")
 @pytest.mark.filterwarnings("ignore:.*longer than nearly all that the model was trained on")  # of 300 lines
 def test_scripts(run_script: Run) -> None:
     small = ["--budget", "30s", "--steps", 2, "--pairs", 300, "--corpora", "korean decomposed"]
@@ -429,6 +430,7 @@ def test_growth_of_a_corpus(run_script: Run) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("forked")
 def test_corpus_growth(run_script: Run) -> None:
     table, _ = run_script("corpus_growth", "--pairs", 1500, "--steps", 2, "--vocabulary", 300)
     (size,) = table["sizes"]
@@ -762,6 +764,7 @@ def test_kill_and_resume_tells_its_phases_in_order(script: Callable[[str], Modul
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("forked")
 def test_two_trees(run_script: Run, data_dir: Path, translator_folder: Path) -> None:
     small = ["--rounds", 1, "--steps", 2, "--searches", 1, "--set", "model.d_model=16", "--set", "model.num_heads=2"]
     small += ["--set", "data.vocab_size=300", "--set", "data.max_length=50"]
@@ -843,6 +846,7 @@ def test_gpu_without_one(
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("forked")
 def test_workers(run_script: Run, data_dir: Path, translator_folder: Path) -> None:
     source = data_dir / "multi30k" / "test_2016_flickr.de.gz"
     table, lines = run_script("workers", "--model", translator_folder, "--input", source, "--cores", 2, "--quick")

@@ -3,8 +3,6 @@
 import contextlib
 import json
 import sqlite3
-import subprocess
-import sys
 import warnings
 from pathlib import Path
 from typing import Any
@@ -16,6 +14,7 @@ from pellucid.errors import ConfigError
 from pellucid.run.run import Run
 from pellucid.training import trackers
 from pellucid.training.log import RunLog
+from tests.processes import run_python
 from tests.toy_task import reversed_letters, small_arguments, small_recipe, write_pairs
 
 ALL = ("tensorboard", "trackio", "mlflow")
@@ -157,9 +156,7 @@ def test_each_of_them_has_the_numbers_of_a_run_that_was_gone_on_with(tmp_path: P
     several = ["--set", 'train.log_to=["tensorboard", "trackio", "mlflow"]']
     run = tmp_path / "run"
     for step in (8, 4):
-        done = subprocess.run(
-            [sys.executable, "-c", RUN, *words, *several], capture_output=True, text=True, check=False
-        )
+        done = run_python("-c", RUN, *words, *several)
         assert (done.returncode, done.stdout) == (0, ""), done.stderr
         assert "warning" not in done.stderr
         if step == 8:  # as if it had been killed behind step 6
