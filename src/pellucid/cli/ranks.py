@@ -20,20 +20,20 @@ LOOKS = 0.2
 """Seconds between two looks at the ranks."""
 
 
-def starts_ranks(ranks: int, max_restarts: int) -> bool:
-    """Returns whether this process is to start others, in place of training.
+def starts_ranks(ranks: int | None, max_restarts: int) -> bool:
+    """Returns whether this process is to start others, in place of training. No number of ranks is one, or torchrun's.
 
     Raises ConfigError for numbers that cannot be, or that torchrun contradicts, where that has started this process.
     """
     from pellucid.errors import ConfigError
 
-    if ranks < 0 or max_restarts < 0:
-        name, value, least = ("ranks", ranks, 1) if ranks < 0 else ("max-restarts", max_restarts, 0)
-        raise ConfigError(f"--{name} {value} must be at least {least}", f"leave --{name} out, or give a number")
+    for name, value, least in (("ranks", ranks, 1), ("max-restarts", max_restarts, 0)):
+        if value is not None and value < least:
+            raise ConfigError(f"--{name} {value} must be at least {least}", f"leave --{name} out, or give a number")
     started = os.environ.get("WORLD_SIZE") if "TORCHELASTIC_RUN_ID" in os.environ else None
     if started is None:
-        return ranks > 1 or max_restarts > 0
-    if ranks and str(ranks) != started:
+        return (ranks or 1) > 1 or max_restarts > 0
+    if ranks is not None and str(ranks) != started:
         raise ConfigError(
             f"torchrun has started {started} processes for this training, and --ranks says {ranks}",
             "leave --ranks out: it is for a command that torchrun has not started",
@@ -57,14 +57,14 @@ def is_restarted() -> bool:
     return os.environ.get("TORCHELASTIC_RESTART_COUNT", "0") != "0"
 
 
-def start_ranks(command: list[str], ranks: int, max_restarts: int) -> int:
+def start_ranks(command: list[str], ranks: int | None, max_restarts: int) -> int:
     """Runs a command of Pellucid in so many processes on this machine and returns the exit status."""
     from torch.distributed.elastic.multiprocessing import DefaultLogsSpecs
     from torch.distributed.elastic.multiprocessing.api import SignalException
     from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
     from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 
-    ranks = max(1, ranks)
+    ranks = ranks or 1
     processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     os.environ.setdefault("OMP_NUM_THREADS", str(max(1, processors // ranks)))
     os.environ.setdefault(SHUTDOWN, SECONDS_TO_SAVE)

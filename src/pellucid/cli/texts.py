@@ -14,7 +14,10 @@ def text(help: str) -> Any:
 
 Sources = Annotated[
     tuple[str, ...],
-    text("source sentences, one a line, plain or gzip; or a .tsv or .jsonl with both sides; again for another corpus"),
+    text(
+        "source sentences, one a line, plain, gzip or zst; or both sides in one: .tsv, .jsonl, .parquet, .tmx, OPUS's "
+        ".zip, a folder of `datasets`; or a .list of files; again for another corpus"
+    ),
     tyro.conf.UseAppendAction,
 ]
 Targets = Annotated[

@@ -38,7 +38,9 @@ def train(
     set: Settings = (),
     fresh: Annotated[bool, flag("start over: remove an earlier run from the folder")] = False,
     device: Device = "auto",
-    ranks: Annotated[int, optional("N", "processes that train together on this machine, started by torchrun", "1")] = 0,
+    ranks: Annotated[
+        int | None, optional("N", "processes that train together on this machine, started by torchrun", "1")
+    ] = None,
     max_restarts: Annotated[
         int, optional("N", "where a rank fails, go on from the last checkpoint, so many times", "0")
     ] = 0,

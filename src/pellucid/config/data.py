@@ -27,8 +27,9 @@ class DataConfig(Settings):
     """The texts and how they become ids."""
 
     src: str | tuple[str, ...] = ""
-    """Source sentences, one a line, plain or gzip; or a .tsv or .jsonl file, which holds both sides. Several corpora:
-    a list. A classifier's texts; all that a language model reads."""
+    """Source sentences, one a line, plain, gzip or zst; or what holds both sides: .tsv, .jsonl, .parquet, .tmx, OPUS's
+    .zip, a folder that `datasets` has saved. Several corpora: a list, or a .list, a file that names one a line. A
+    classifier's texts; all that a language model reads."""
     tgt: str | tuple[str, ...] = ""
     """Target sentences, line by line with `src`; empty where `src` holds both sides. A classifier's labels."""
     text: Literal["lines", "running"] = "lines"

@@ -13,7 +13,7 @@ from pellucid.data.catalogue import PublishedFile, catalogue, total_size
 from pellucid.data.download import announce, download, say
 from pellucid.data.lines import read_lines
 from pellucid.data.parallel import holds_both_sides
-from pellucid.errors import DataError
+from pellucid.errors import DataError, shown
 
 TEXT_FIELDS = ("src", "tgt", "valid_src", "valid_tgt", "test_src", "test_tgt")
 ENVIRONMENT = "PELLUCID_DATA"
@@ -139,7 +139,7 @@ class _Search:
 def _listed(paths: Sequence[str], search: _Search) -> Any:
     """Returns the files that a path which ends in .list names, one a line, in its place; relative ones are beside it.
 
-    Raises DataError for a list that names none.
+    Raises DataError for a list that names none, and for a file that is not there.
     """
     found: list[str] = []
     for path in paths:
@@ -147,11 +147,18 @@ def _listed(paths: Sequence[str], search: _Search) -> Any:
         if not place:
             found.append(path)
             continue
-        lines = [line.strip() for line in read_lines(place)]
-        names = [line for line in lines if line and not line.startswith("#")]
-        if not names:
+        named = [(number, line.strip()) for number, line in enumerate(read_lines(place), start=1)]
+        named = [(number, name) for number, name in named if name and not name.startswith("#")]
+        if not named:
             raise DataError(f"`{place}` names no file", "write the path of a file on each line of it")
-        found += [name if Path(name).exists() else str(Path(place).parent / name) for name in names]
+        for number, name in named:
+            beside = Path(place).parent / name
+            if not (Path(name).exists() or beside.exists()):
+                raise DataError(
+                    f"no file `{shown(Path(name))}`, which line {number} of `{place}` names",
+                    "check the path; a relative one is beside the list, or in the folder you are in",
+                )
+            found.append(name if Path(name).exists() else str(beside))
     return tuple(found) or ""
 
 

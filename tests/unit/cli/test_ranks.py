@@ -24,12 +24,12 @@ def _outside_of_torchrun(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(
-    ("count", "restarts", "starts"), [(0, 0, False), (1, 0, False), (2, 0, True), (0, 1, True), (1, 3, True)]
+    ("count", "restarts", "starts"), [(None, 0, False), (1, 0, False), (2, 0, True), (None, 1, True), (1, 3, True)]
 )
-def test_who_starts_others(count: int, restarts: int, starts: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_who_starts_others(count: int | None, restarts: int, starts: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     assert ranks.starts_ranks(count, restarts) == starts
     monkeypatch.setenv("TORCHELASTIC_RUN_ID", "x")
-    monkeypatch.setenv("WORLD_SIZE", str(max(1, count)))
+    monkeypatch.setenv("WORLD_SIZE", str(count or 1))
     assert not ranks.starts_ranks(count, restarts), "a rank trains"
 
 
@@ -51,6 +51,7 @@ def test_a_verb_for_one_process(pellucid: CommandLine, monkeypatch: pytest.Monke
 @pytest.mark.parametrize(
     ("options", "message"),
     [
+        (("--ranks", "0"), "--ranks 0 must be at least 1"),
         (("--ranks", "-2"), "--ranks -2 must be at least 1"),
         (("--max-restarts", "-1"), "--max-restarts -1 must be at least 0"),
     ],

@@ -154,8 +154,8 @@ def test_a_list_of_files(tmp_path: Path) -> None:
     found = locate(data)
     assert found.files("src") == (str(tmp_path / "a.de"), str(tmp_path / "b.de"))
     assert [list(text.pairs("error")) for text in parallel_texts(found)] == [[("a de", "a en")], [("b de", "b en")]]
-    (tmp_path / "all.de.list").write_text("c.de\n", encoding="utf-8")
-    with pytest.raises(DataError, match=f"^no file `{tmp_path / 'c.de'}`; looked for"):
+    (tmp_path / "all.de.list").write_text("\na.de\nc.de\n", encoding="utf-8")
+    with pytest.raises(DataError, match=f"^no file `c.de`, which line 3 of `{tmp_path / 'all.de.list'}` names$"):
         locate(data)
     (tmp_path / "all.de.list").write_text("# nothing\n", encoding="utf-8")
     with pytest.raises(DataError, match=f"^`{tmp_path / 'all.de.list'}` names no file$"):
