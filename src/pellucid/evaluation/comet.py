@@ -128,6 +128,15 @@ class CometEnvironment:
         """Returns the model's name; of a checkpoint its file's or folder's, since paths differ between machines."""
         return Path(self.comet_model).resolve().name if Path(self.comet_model).exists() else self.comet_model
 
+    @property
+    def _python_named(self) -> str:
+        """Returns the option with its path as a message has it: whole, as far as paths may be long."""
+        return argument("comet", Path(self.comet))
+
+    @property
+    def _model_named(self) -> str:
+        return argument("comet_model", Path(self.comet_model))
+
     def _ask(self, question: dict[str, Any], references: Sequence[Sequence[str]] = ()) -> dict[str, Any]:
         """Returns what the program answers to a question. Raises what score() does."""
         question = question | {
@@ -137,28 +146,29 @@ class CometEnvironment:
         found = self._run(question)
         if "failure" in found:
             raise PellucidError(
-                f"COMET in {argument('comet', self.comet)} failed: {shown(found['failure'])}",
-                f"try the model in that environment by itself: `{shown(self.comet)} -c 'import comet'` says more",
+                f"COMET in {self._python_named} failed: {shown(found['failure'])}",
+                f"try the model in that environment by itself: `{shown(Path(self.comet))} -c 'import comet'` says more",
             )
         refusal = str(found.get("refusal", ""))
         if refusal.startswith("no ") and refusal != "no COMET model":
             raise ConfigError(
-                f"{argument('comet', self.comet)} has no package `{shown(refusal[3:])}`",
-                f"install it there: `{shown(self.comet)} -m pip install unbabel-comet`, or name another environment's",
+                f"{self._python_named} has no package `{shown(refusal[3:])}`",
+                f"install it there: `{shown(Path(self.comet))} -m pip install unbabel-comet`, or name another "
+                "environment's",
             )
         if refusal == "not here":
             raise ConfigError(
-                f"the model {argument('comet_model', self.comet_model)} is not in the cache of Hugging Face's hub",
+                f"the model {self._model_named} is not in the cache of Hugging Face's hub",
                 "allow its download, a few gigabytes, with `comet_download=True`, or name a checkpoint's path",
             )
         if refusal == "no COMET model":
             raise ConfigError(
-                f"{argument('comet_model', self.comet_model)} has no checkpoints/model.ckpt, as models of COMET do",
+                f"{self._model_named} has no checkpoints/model.ckpt, as models of COMET do",
                 "check the name on Hugging Face's hub",
             )
         if refusal == "references":
             raise ConfigError(
-                f"{argument('comet_model', self.comet_model)} needs one set of references, not {len(references)}",
+                f"{self._model_named} needs one set of references, not {len(references)}",
                 "give `ref=` once, or name a model that reads none, as Unbabel/wmt22-cometkiwi-da",
             )
         return found
@@ -177,7 +187,7 @@ class CometEnvironment:
             return str(path.resolve())
         if Path(self.comet_model).exists() or path.suffix == ".ckpt" or self.comet_model.count("/") != 1:
             raise ConfigError(
-                f"{argument('comet_model', self.comet_model)} is no checkpoint: there is no file `{shown(path)}`",
+                f"{self._model_named} is no checkpoint: there is no file `{shown(path)}`",
                 f"name a checkpoint, the folder above its `checkpoints`, or a model on the hub, as {WMT22}",
             )
         return None
@@ -191,7 +201,7 @@ class CometEnvironment:
         wrong = "is a folder" if path.is_dir() else "is not executable" if path.exists() else "does not exist"
         inside = path / "bin" / "python"
         raise ConfigError(
-            f"{argument('comet', self.comet)} {wrong}",
+            f"{self._python_named} {wrong}",
             f"name its Python: {shown(inside)}"
             if inside.exists()
             else "name the Python of an environment that has unbabel-comet, as comet-env/bin/python",
@@ -217,7 +227,7 @@ class CometEnvironment:
                     )  # fmt: skip
                 except OSError as error:
                     raise ConfigError(
-                        f"{argument('comet', self.comet)} cannot be run: {error.strerror}",
+                        f"{self._python_named} cannot be run: {error.strerror}",
                         "name the Python of an environment that has unbabel-comet",
                     ) from error
                 try:
@@ -237,7 +247,7 @@ class CometEnvironment:
                 pass
             if time.monotonic() > end:
                 raise PellucidError(
-                    f"{argument('comet', self.comet)} gave no answer within {self.comet_timeout:g} seconds",
+                    f"{self._python_named} gave no answer within {self.comet_timeout:g} seconds",
                     "allow more by `comet_timeout=`, or take a smaller model or a GPU",
                 )
             if (size := max(path.stat().st_size for path in printed)) > most:
@@ -252,7 +262,7 @@ class CometEnvironment:
                 words = said.read_bytes()[-4096:].decode("utf-8", "replace").strip().splitlines()
                 ended = f"was ended by {_signal_name(-status)}" if status < 0 else f"ended with status {status}"
                 raise PellucidError(
-                    f"{argument('comet', self.comet)} {ended}, without an answer"
+                    f"{self._python_named} {ended}, without an answer"
                     + (f"; it last said: {shown(words[-1])}" if words else ""),
                     "name the Python of an environment that has unbabel-comet, with enough memory for its model",
                 )
@@ -267,7 +277,7 @@ class CometEnvironment:
 
     def _illegible(self, said: str) -> PellucidError:
         return PellucidError(
-            f"{argument('comet', self.comet)} answered what cannot be read: {shown(said.strip()) or 'nothing'}",
+            f"{self._python_named} answered what cannot be read: {shown(said.strip()) or 'nothing'}",
             "name the Python of an environment that has unbabel-comet, version 2 or later",
         )
 

@@ -396,7 +396,7 @@ def test_what_comet_cannot_do_without(
         ([other, "--src", texts[0], "--ter", *by_comet], "`--ter` needs reference translations: `--ref FILE`"),
         ([other, "--src", texts[0], "--tokenize", "char", *by_comet], "`--tokenize` needs reference translations"),
         ([other, "--src", texts[0], *by_comet, "--comet-timeout", "0"], "`--comet-timeout 0` must be above 0 seconds"),
-        ([other, "--src", texts[0], *by_comet], f"`--comet-model {shown(str(by_comet[-1]))}` needs one set"),
+        ([other, "--src", texts[0], *by_comet], f"`--comet-model {shown(by_comet[-1])}` needs one set"),
         # before a sentence is translated
         ([finished_run, "--src", texts[0], "--comet", "/none"], "`--comet /none` does not exist"),
     ):
