@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import tyro
 
 from pellucid.cli.main import COMMAND, STARTED
-from pellucid.cli.options import RECIPES, Device, Settings, SourceLanguage, TargetLanguage, flag, optional
+from pellucid.cli.options import RECIPES, Device, Settings, flag, optional
 from pellucid.cli.ranks import is_restarted, one_voice, start_ranks, starts_ranks
 from pellucid.cli.texts import DataDir, OnBadUtf8, Sources, Targets, ValidSource, ValidTarget
 
@@ -33,8 +33,17 @@ def train(
     data_dir: DataDir = "",
     offline: Annotated[bool, flag("never connect: a recipe's texts must be on this machine")] = False,
     init_from: Annotated[str, optional("MODEL", "a run or model folder to go on from", "random weights")] = "",
-    src_lang: SourceLanguage = None,
-    tgt_lang: TargetLanguage = None,
+    src_lang: Annotated[
+        tuple[str, ...],
+        optional("CODE", "the language of the sources, for a model of several; again for another corpus"),
+        tyro.conf.UseAppendAction,
+    ] = (),
+    tgt_lang: Annotated[tuple[str, ...], optional("CODE", "the same of the targets"), tyro.conf.UseAppendAction] = (),
+    add_language: Annotated[
+        tuple[str, ...],
+        optional("CODE", "one of them that the model of --init-from does not know yet", "none"),
+        tyro.conf.UseAppendAction,
+    ] = (),
     set: Settings = (),
     fresh: Annotated[bool, flag("start over: remove an earlier run from the folder")] = False,
     device: Device = "auto",
@@ -52,6 +61,7 @@ def train(
     example: pellucid train multi30k-de-en --data-dir data --out run --set train.steps=500
     example: pellucid train --src train.de --tgt train.en --out run --ranks 2
     example: pellucid train --init-from run --src new.de --tgt new.en --out tuned --set train.steps=2000
+    example: pellucid train --init-from run --add-language cs --src cs --tgt en --src-lang cs --tgt-lang en --out more
     example: pellucid train --init-from nllb --src-lang deu_Latn --tgt-lang fra_Latn --src a.de --tgt a.fr --out tuned
     """
     from dataclasses import replace
@@ -67,16 +77,21 @@ def train(
         return start_ranks(COMMAND, ranks, max_restarts)
     with one_voice():
         _check_recipe(recipe, src, tgt)
+        of_corpora: dict[str, Any] = {"src_lang": src_lang, "tgt_lang": tgt_lang, "add_language": add_language}
+        one_pair = not add_language and max(len(src_lang), len(tgt_lang)) < 2  # of a model that knows it
         named = any((recipe != "default", set, src, tgt, valid_src, valid_tgt, on_bad_utf8, init_from, budget))
         loaded = None if named else RunFolder(Path(out)).recipe
         if loaded is None:
             loaded = Recipe.load(recipe, [*set, *([f'data.on_bad_utf8="{on_bad_utf8}"'] if on_bad_utf8 else [])])
             data = with_texts(loaded.data, src=src, tgt=tgt, valid_src=valid_src, valid_tgt=valid_tgt)
+            if not one_pair:
+                data = replace(data, **{name: codes for name, codes in of_corpora.items() if codes})
             loaded = replace(loaded, data=data)
         options: dict[str, Any] = {
             "overrides": set, "data_dir": data_dir, "offline": offline, "init_from": init_from, "device": device,
-            "source_language": src_lang, "target_language": tgt_lang,
         }  # fmt: skip
+        if one_pair:
+            options |= {"source_language": next(iter(src_lang), None), "target_language": next(iter(tgt_lang), None)}
         if plan:
             print(Run(loaded, None, budget=budget, quiet=True, **options).plan)
         else:

@@ -12,7 +12,7 @@ OnBadUtf8 = Literal["error", "replace", "skip"]
 Normalization = Literal["nfc", "nmt_nfkc", "none"]
 """The spellings of a text before it becomes ids."""
 
-ONE_OR_SEVERAL = ("src", "tgt", "src_lang", "tgt_lang", "valid_src", "valid_tgt")
+ONE_OR_SEVERAL = ("src", "tgt", "src_lang", "tgt_lang", "add_language", "valid_src", "valid_tgt")
 """Settings that are a text or a list of them; a list of one is that text."""
 CODE = re.compile(r"[A-Za-z0-9_]+")
 
@@ -50,6 +50,11 @@ class DataConfig(Settings):
     one model learns several pairs of languages, told by a tag before each source which one to write: <2en>."""
     tgt_lang: str | tuple[str, ...] = ""
     """The same of the targets."""
+    add_language: str | tuple[str, ...] = ""
+    """With `train.init_from`: the codes of languages, of those in `src_lang` and `tgt_lang`, that the model does not
+    know yet. Its vocabulary (bpe) gets pieces for their text, and tags."""
+    added_pieces: int = 2000
+    """The most pieces that a vocabulary gets for the languages to add."""
     valid_src: str | tuple[str, ...] = ""
     """Source sentences to validate on; empty: some are cut off the training text. Of several pairs of languages a list:
     a file for each pair, in the order in which they first come up in `src`, or for each corpus."""
@@ -123,7 +128,7 @@ class DataConfig(Settings):
                 object.__setattr__(self, f.name, value[0] if single else tuple(value))
         check_fields(self)
         check_at_least(self, ("valid_size", "vocab_size", "min_frequency", "max_length"), 1)
-        check_at_least(self, ("target_vocab_size", "tokenizer_pairs"), 0)
+        check_at_least(self, ("target_vocab_size", "tokenizer_pairs", "added_pieces"), 0)
         check_probabilities(self, ("concatenate", "subword_sampling"))
         self._check_lists()
         self._check_languages()
@@ -160,6 +165,12 @@ class DataConfig(Settings):
                         f"`{name}` has {quoted(code)}, which is no code of a language: one is letters, digits and _",
                         "write it as de, kor_Hang or pt_BR",
                     )
+        named = (*self.files("src_lang"), *self.files("tgt_lang"))
+        if missing := [code for code in self.files("add_language") if code not in named]:
+            raise ConfigError(
+                f"`add_language` has {', '.join(map(quoted, missing))}, which `src_lang` and `tgt_lang` do not have",
+                "name the languages of each corpus by these two",
+            )
         if self.tgt_lang and self.tags:
             raise ConfigError(
                 f"`tags` ({list(self.tags)}) and `tgt_lang` ({', '.join(self.files('tgt_lang'))}) exclude each other: "

@@ -63,7 +63,10 @@ OF_TOKENIZERS = (
 )  # fmt: skip
 """The settings that decide which tokenizers are trained on a text."""
 TABLE = "table.json"
-NEWER = ("concatenate", "weights_from", "temperature", "symbols", "tags", "src_lang", "tgt_lang")
+NEWER = (
+    "concatenate", "weights_from", "temperature", "symbols", "tags", "src_lang", "tgt_lang", "add_language",
+    "added_pieces",
+)  # fmt: skip
 """Settings of [data] that runs of earlier versions go on without: at its default each of them changes nothing."""
 
 

@@ -27,9 +27,13 @@ def fit_to_tokenizers(config: ModelConfig, tokenizers: Tokenizers) -> ModelConfi
 def find_model_config(recipe: Recipe, tokenizers: Tokenizers, labels: Sequence[str] = ()) -> ModelConfig:
     """Returns the shape of the model that is trained: the recipe's, fitted to tokenizers, labels and a running text.
 
-    A model that training starts from has its sizes and special ids already.
+    A model that training starts from has its special ids already, and its sizes but for languages that are added.
     """
-    model = recipe.model if recipe.train.init_from else fit_to_tokenizers(recipe.model, tokenizers)
+    model = recipe.model
+    if recipe.data.add_language:
+        model = replace(model, src_vocab_size=tokenizers.source.size, tgt_vocab_size=tokenizers.target.size)
+    elif not recipe.train.init_from:
+        model = fit_to_tokenizers(model, tokenizers)
     if recipe.task == "classify":
         return replace(model, num_classes=len(labels))
     if recipe.task == "generate" and recipe.data.text == "running" and not recipe.train.init_from:

@@ -50,6 +50,7 @@ from pellucid.planning.settings import (
 from pellucid.process import keep_freed_memory
 from pellucid.run.card import model_card
 from pellucid.run.folder import PLAN, REPLACED, RunFolder, RunResult, checkpoints_of
+from pellucid.run.further_languages import longer_tokenizers, with_rows
 from pellucid.run.lock import check_free
 from pellucid.run.mending import FILES, check_mended, check_places, digest_description, find_loss, must_be_mended
 from pellucid.run.start import Start, has_no_effect, with_gentle_rate, with_start
@@ -535,6 +536,9 @@ class Run:
         if described is not None and not is_described(described):
             described = None
         start = self._first_weights(recipe)
+        if start is not None and recipe.data.add_language:
+            assert isinstance(corpus, Corpus)  # only translators have languages
+            start = with_rows(start, *self.ranks.of_first(partial(longer_tokenizers, start, corpus, self._say)))
         self._tokenizers = self._find_tokenizers(corpus, start, described)
         self._labels = _find_labels(corpus, start, described) if recipe.task == "classify" else None
         self._languages: Mapping[str, int] = read_config(described).get("languages", {}) if described else {}

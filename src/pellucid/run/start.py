@@ -24,6 +24,7 @@ from pellucid.model.parts import Parts
 from pellucid.planning.rules import GENTLER, SHORTER
 from pellucid.tasks.languages import check_languages, speaking
 from pellucid.tasks.task import model_folder, tokenizers_of
+from pellucid.text.further_pieces import check_appendable
 from pellucid.text.tokenizer import OWN_KIND
 from pellucid.text.tokenizers import Tokenizers
 from pellucid.training.schedule import peak_rate
@@ -128,6 +129,12 @@ def with_start(
                 f"languages are given (`{'` and `'.join(filter(None, languages))}`), but no model that knows any",
                 "name one with `init_from=`, or leave them out",
             )
+        if recipe.data.add_language:
+            codes = ", ".join(recipe.data.files("add_language"))
+            raise ConfigError(
+                f"`data.add_language` has {codes}, but no model is named to add it to",
+                "name one with `init_from=`; a new model learns all languages that its corpora are in",
+            )
         _check_began_so(run, stored, recipe)
         return recipe, None
     name = recipe.train.init_from
@@ -164,6 +171,7 @@ def with_start(
                 "leave one of them out",
             )
         pairs = () if saved.text is None else saved.text.pairs
+        _check_added(recipe, start)
         if recipe.data.tgt_lang:  # a tag stands before each source
             decode = replace(decode, source_prefix=())
         else:
@@ -247,6 +255,23 @@ def _check_began_so(run: Path | None, stored: Recipe | None, asked: Recipe) -> N
             f"the run in `{run}` began with {before}, this command begins with {now}",
             "repeat the command that began it, choose another `out=`, or start over with `fresh=True`",
         )
+
+
+def _check_added(recipe: Recipe, start: Start) -> None:
+    """Raises ConfigError for languages to add that the model knows, or whose pieces its tokenizers cannot be given."""
+    saved, added = start.model, recipe.data.files("add_language")
+    if not added:
+        return
+    pairs = () if saved.text is None else saved.text.pairs
+    known = {*saved.languages, *(code for pair in pairs for code in pair.split("-"))}
+    if again := [code for code in added if code in known]:
+        raise ConfigError(
+            f"`data.add_language` has {', '.join(again)}, which `{start.folder}` knows already",
+            "leave it out: a recipe with `data.tgt_lang` goes on with what a model knows",
+        )
+    assert saved.tokenizers is not None
+    for tokenizer in (saved.tokenizers.source, saved.tokenizers.target):
+        check_appendable(tokenizer)
 
 
 def _check_settings(overrides: Sequence[str], shape: ModelConfig, folder: Path) -> None:

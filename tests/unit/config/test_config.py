@@ -190,6 +190,7 @@ WITH: dict[str, dict[str, Any]] = {
     "data.temperature": {"temperature": 2.5},
     "data.src_lang": {"src_lang": ("de", "kor_Hang"), "tgt_lang": "en"},
     "data.tgt_lang": {"src_lang": "de", "tgt_lang": ("en", "fr")},
+    "data.add_language": {"add_language": ("de", "en"), "src_lang": "de", "tgt_lang": "en"},
     "train.log_to": {"log_to": ("mlflow", "tensorboard")},
     "data.weights_from": {
         "src": ("a", "b"),
