@@ -221,7 +221,8 @@ def _settings(recipe: Recipe, request: Request, pace: Pace) -> dict[str, Any]:
     # noam has a rate of its own, and takes no other.
     rate, matrices, warmup = rules.learning_rate(d_model), rules.MUON_RATE, rules.warmup_steps(steps)
     if request.starts_from:
-        rate, matrices, warmup = rate / rules.GENTLER, matrices / rules.GENTLER, max(1, warmup // rules.SHORTER)
+        gentler = rules.gentler(adds_language=bool(recipe.data.add_language))
+        rate, matrices, warmup = rate / gentler, matrices / gentler, max(1, warmup // rules.SHORTER)
     return ({} if train.schedule == "noam" else {"train.learning_rate": rate}) | {
         "train.muon_learning_rate": matrices,
         "train.steps": steps,

@@ -2,9 +2,9 @@
 
 The model's tokenizer and shape are the run's; so is how it reads and searches, where the recipe leaves [decode] at its
 defaults. The recipe decides dropout and all of training, whose schedule begins at step 0 with a new optimizer, at a
-twentieth of the recipe's rate where the command names the model and no rate. The SHA-256 of the weights is written into
-the run's recipe, and the weights into its first checkpoint: so the run goes on without the model's folder, and with no
-other one.
+twentieth of the recipe's rate where the command names the model and no rate, and adds no language. The SHA-256 of the
+weights is written into the run's recipe, and the weights into its first checkpoint: so the run goes on without the
+model's folder, and with no other one.
 """
 
 import hashlib
@@ -21,7 +21,7 @@ from pellucid.config.tables import split_override, toml_line
 from pellucid.errors import ConfigError
 from pellucid.files.reading import sha256_of
 from pellucid.model.parts import Parts
-from pellucid.planning.rules import GENTLER, SHORTER
+from pellucid.planning import rules
 from pellucid.tasks.languages import check_languages, speaking
 from pellucid.tasks.task import model_folder, tokenizers_of
 from pellucid.text.further_pieces import check_appendable
@@ -201,7 +201,8 @@ def has_no_effect(folder: Path | str) -> ConfigError:
 def with_gentle_rate(recipe: Recipe, given: Collection[str], stored: Recipe | None) -> Recipe:
     """Returns the recipe with a rate for trained weights: a twentieth of that for random ones, after a short warm-up.
 
-    The paper's schedule has no rate of its own to lower; it becomes the same curve with one.
+    Where a language is added the rate stays, after the same warm-up: most of what it needs is new. The paper's schedule
+    has no rate of its own to lower; it becomes the same curve with one.
 
     Args:
         given: the settings, as `section.key`, that the user has named, which stay.
@@ -212,16 +213,17 @@ def with_gentle_rate(recipe: Recipe, given: Collection[str], stored: Recipe | No
     if stored is not None and _rates(stored.train) == _rates(train):
         return recipe
     changes: dict[str, Any] = {}
+    gentler = rules.gentler(adds_language=bool(recipe.data.add_language))
     if "train.warmup_steps" not in given:
-        changes["warmup_steps"] = max(1, min(train.warmup_steps, train.steps) // SHORTER)
+        changes["warmup_steps"] = max(1, min(train.warmup_steps, train.steps) // rules.SHORTER)
     if train.schedule == "noam" and "train.schedule" in given:
         return recipe
     if "train.learning_rate" not in given:
-        changes["learning_rate"] = peak_rate(train, recipe.model.d_model) / GENTLER
+        changes["learning_rate"] = peak_rate(train, recipe.model.d_model) / gentler
         if "train.final_learning_rate" not in given:
-            changes["final_learning_rate"] = train.final_learning_rate / GENTLER
+            changes["final_learning_rate"] = train.final_learning_rate / gentler
         if train.optimizer == "muon" and "train.muon_learning_rate" not in given:
-            changes["muon_learning_rate"] = train.muon_learning_rate / GENTLER
+            changes["muon_learning_rate"] = train.muon_learning_rate / gentler
         if train.schedule == "noam":
             changes["schedule"] = "inverse_sqrt"
     return replace(recipe, train=replace(train, **changes))
