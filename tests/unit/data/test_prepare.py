@@ -205,7 +205,7 @@ def test_a_setting_that_earlier_runs_do_not_know_changes_nothing_at_its_default(
     index = json.loads((tmp_path / "run" / "data" / "train" / "index.json").read_text(encoding="utf-8"))
     fixed = ("src", "tgt", "valid_src", "valid_tgt", "test_src", "test_tgt")
     later: tuple[str, ...] = ("concatenate", "normalize", "target_vocab_size", "prepared", "tokenizer_pairs")
-    later += ("weights_from", "temperature", "symbols", "tags", "src_lang", "tgt_lang")
+    later += ("weights_from", "temperature", "symbols", "tags", "src_lang", "tgt_lang", "add_language", "added_pieces")
     earlier = {name: value for name, value in to_table(fields).items() if name not in (*fixed, *later)}
     digests = {side: [fingerprint(path)] for side, path in (("src", fields.src), ("tgt", fields.tgt))}
     table = train_tokenizers(open_corpus(fields)).save(tmp_path)
