@@ -192,6 +192,7 @@ class BulkWork:
         with answering_by(workers, threads, self.translator, translating.load, options) as answered, self.progress:
             self.progress.begin(self._lines, self._share())
             for found in answered(self._stretches(), lambda: True):
+                yield from self._ended_ones()  # the file before may have been found at its end since
                 self._write(found)
                 yield from self._ended_ones()
 
