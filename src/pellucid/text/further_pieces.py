@@ -94,7 +94,7 @@ def check_appendable(tokenizer: CompleteTokenizer) -> Pieces:
 
 @dataclass
 class _Seen:
-    """What stands in text that keeps its ids."""
+    """The neighbours and the characters of text that keeps its ids."""
 
     side_by_side: set[str] = field(default_factory=set)
     """Neighbouring pieces, written as one: SentencePiece merges whatever two come to a piece."""
