@@ -79,7 +79,9 @@ def train(
         _check_recipe(recipe, src, tgt)
         of_corpora: dict[str, Any] = {"src_lang": src_lang, "tgt_lang": tgt_lang, "add_language": add_language}
         one_pair = not add_language and max(len(src_lang), len(tgt_lang)) < 2  # of a model that knows it
-        named = any((recipe != "default", set, src, tgt, valid_src, valid_tgt, on_bad_utf8, init_from, budget))
+        named = any(
+            (recipe != "default", set, src, tgt, valid_src, valid_tgt, on_bad_utf8, init_from, budget, not one_pair)
+        )
         loaded = None if named else RunFolder(Path(out)).recipe
         if loaded is None:
             loaded = Recipe.load(recipe, [*set, *([f'data.on_bad_utf8="{on_bad_utf8}"'] if on_bad_utf8 else [])])

@@ -11,12 +11,11 @@ from collections import Counter, defaultdict
 from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
-from itertools import pairwise
-from struct import pack
+from itertools import islice, pairwise
 
 from pellucid.errors import ConfigError
 from pellucid.text.normalization import SPACE_MARK
-from pellucid.text.sentencepiece_file import Pieces, message, read_pieces
+from pellucid.text.sentencepiece_file import Pieces, piece_message, read_pieces
 from pellucid.text.subwords import Subwords
 from pellucid.text.tokenizer import CompleteTokenizer
 
@@ -26,7 +25,6 @@ LONGEST = 16
 """Characters of the longest piece, as in SentencePiece's training."""
 LEAST = 2
 """Times that a pair must occur to become a piece."""
-_NORMAL, _USER_DEFINED = 1, 4  # types of a piece
 _LINES = 4096
 """Lines that are cut together."""
 
@@ -64,10 +62,10 @@ def with_pieces(
     merged = _merges(_cut_at_unknown(words, made_of), made_of, seen.side_by_side, most - len(characters))
     symbols = [symbol for symbol in dict.fromkeys(symbols) if symbol not in pieces.symbols]
     lowest = min(pieces.scores.values(), default=0.0)
-    added = [_piece(text, lowest - 1 - place) for place, text in enumerate((*merged, *characters))]
-    added += [_piece(symbol, 0.0, _USER_DEFINED) for symbol in symbols]
+    added = [piece_message(text, lowest - 1 - place) for place, text in enumerate((*merged, *characters))]
+    added += [piece_message(symbol, 0.0, is_symbol=True) for symbol in symbols]
     ids = [tuple(i for part in made_of[text] for i in pieces.ids_of(part)) for text in (*merged, *characters)]
-    # A further tag means what the others mean, but for its language.
+    # A further symbol, as the tag of a language, is nearer to the others than to what it is spelled with.
     alike = tuple(pieces.symbols.values())
     ids += [alike or tuple(tokenizer.encode(symbol)) for symbol in symbols]
     return Longer(Subwords(tokenizer.proto + b"".join(added), tokenizer.kind), ids)
@@ -125,13 +123,9 @@ def _words(tokenizer: Subwords, pieces: Pieces, lines: Iterable[str]) -> Iterato
 
 
 def _encoded(tokenizer: Subwords, lines: Iterable[str]) -> Iterator[list[int]]:
-    batch: list[str] = []
-    for line in lines:
-        batch.append(line)
-        if len(batch) == _LINES:
-            yield from tokenizer.encode_lines(batch)
-            batch.clear()
-    yield from tokenizer.encode_lines(batch)
+    lines = iter(lines)
+    while batch := list(islice(lines, _LINES)):
+        yield from tokenizer.encode_lines(batch)
 
 
 def _characters(words: Counter[Word], not_these: set[str], most: int) -> list[str]:
@@ -208,9 +202,3 @@ def _merged(word: Sequence[str], pair: tuple[str, str]) -> list[str]:
         else:
             found.append(piece)
     return found
-
-
-def _piece(text: str, score: float, kind: int = _NORMAL) -> bytes:
-    """Returns a piece as a field of SentencePiece's ModelProto: text, score, type."""
-    number = b"\x15" + pack("<f", score)  # field 2, four bytes
-    return message(1, message(1, text.encode()) + number + message(3, kind))

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from struct import error as StructError
-from struct import unpack
+from struct import pack, unpack
 from typing import Any
 
 from pellucid.errors import CheckpointError
@@ -136,6 +136,12 @@ def message(number: int, value: bytes | int) -> bytes:
     if isinstance(value, int):
         return _written(number << 3) + _written(value)
     return _written(number << 3 | 2) + _written(len(value)) + value
+
+
+def piece_message(text: str, score: float, *, is_symbol: bool = False) -> bytes:
+    """Returns a further piece of a model, to stand behind its bytes: field 1 of ModelProto, as read_pieces() has it."""
+    number = b"\x15" + pack("<f", score)  # field 2, in four bytes
+    return message(1, message(1, text.encode()) + number + message(3, _USER_DEFINED if is_symbol else _NORMAL))
 
 
 def _written(number: int) -> bytes:

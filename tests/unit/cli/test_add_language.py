@@ -121,6 +121,8 @@ def test_what_cannot_be_added(texts: dict[str, str], tmp_path: Path, pellucid: C
     unnamed[unnamed.index("--add-language") + 1] = "pl"
     assert pellucid(*unnamed).error == "`add_language` has 'pl', which `src_lang` and `tgt_lang` do not have"
     assert pellucid(*command).status == 0
+    alone = pellucid("train", "--out", tmp_path / "more", "--add-language", "pl")
+    assert alone.error == "`add_language` has 'pl', which `src_lang` and `tgt_lang` do not have", "not left unheard"
     again = words(texts, tmp_path / "more", tmp_path / "again")
     assert pellucid(*again).error == f"`data.add_language` has cs, which `{tmp_path / 'more'}` knows already"
     other = base(texts, tmp_path / "unigram", "data.tokenizer=unigram", "data.vocab_size=300")
