@@ -137,7 +137,7 @@ class _Search:
 
 
 def _listed(paths: Sequence[str], search: _Search) -> Any:
-    """Returns the files that a path which ends in .list names, one a line, in its place; relative ones are beside it.
+    """Returns the files that a path which ends in .list names, one a line, in its place; relative ones are beside it, or else here.
 
     Raises DataError for a list that names none, and for a file that is not there.
     """
@@ -158,7 +158,7 @@ def _listed(paths: Sequence[str], search: _Search) -> Any:
                     f"no file `{shown(Path(name))}`, which line {number} of `{place}` names",
                     "check the path; a relative one is beside the list, or in the folder you are in",
                 )
-            found.append(name if Path(name).exists() else str(beside))
+            found.append(str(beside) if beside.exists() else name)
     return tuple(found) or ""
 
 

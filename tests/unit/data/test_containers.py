@@ -142,7 +142,10 @@ def test_they_are_corpora_as_others_are(tmp_path: Path) -> None:
     assert plain.findings == kept.findings
 
 
-def test_a_list_of_files(tmp_path: Path) -> None:
+def test_a_list_of_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "a.de").write_text("of another corpus\n", encoding="utf-8")
+    monkeypatch.chdir(tmp_path / "elsewhere")
     for name in ("a", "b"):
         for side in ("de", "en"):
             (tmp_path / f"{name}.{side}").write_text(f"{name} {side}\n", encoding="utf-8")
