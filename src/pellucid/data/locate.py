@@ -137,8 +137,9 @@ class _Search:
 
 
 def _listed(paths: Sequence[str], search: _Search) -> Any:
-    """Returns the files that a path which ends in .list names, one a line, in its place; relative ones are beside it, or else here.
+    """Returns the files that a path which ends in .list names, one a line, in its place.
 
+    A relative one is beside the list, or else in the folder one is in.
     Raises DataError for a list that names none, and for a file that is not there.
     """
     found: list[str] = []
