@@ -7,7 +7,7 @@ stands in `rounds.json`; pieces that are finished are not made again, one that w
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,16 +16,16 @@ from pellucid.augmentation.recipe import Parallel, mirrored, suggest
 from pellucid.config import RECIPE, Recipe
 from pellucid.data.lines import existing
 from pellucid.data.parallel import held_out_text
-from pellucid.distillation.record import difference, digest_of_text, read_record
+from pellucid.distillation.pieces import Pieces
+from pellucid.distillation.record import digest_of_text
 from pellucid.distillation.teaching import open_teacher
 from pellucid.errors import ConfigError, argument
-from pellucid.files.writing import refusals_in_words, write_json
+from pellucid.files.writing import refusals_in_words
 from pellucid.planning.duration import SHORTEST, parse_duration, say_duration
 from pellucid.run.run import Run
 from pellucid.tasks.translator import Translator
 
-STATE = "rounds.json"
-FORMAT = "pellucid-rounds/1"
+NOUN = "rounds"
 RESERVED = 0.05
 """The part of a piece's time that is kept for scoring its model."""
 
@@ -75,37 +75,6 @@ class Round:
     run: Path
 
 
-@dataclass
-class _State:
-    """The record of the pieces of all rounds: by its folder's name the time given, the time taken and the score."""
-
-    path: Path
-    request: dict[str, Any]
-    pieces: dict[str, dict[str, Any]] = field(default_factory=dict)
-
-    @classmethod
-    def open(cls, path: Path, request: dict[str, Any]) -> "_State":
-        """Opens what is there. Raises ConfigError where it is of another request."""
-        table = read_record(path, FORMAT, {"pieces"})
-        if table is None:
-            return cls(path, request)
-        if other := difference(table["request"], request):
-            raise ConfigError(
-                f"the rounds in `{path.parent}` {other}".replace("is of", "are of").replace("was made", "were made"),
-                "repeat the command that made them, name another `out=`, or start over with `fresh=True`",
-            )
-        return cls(path, request, table["pieces"])
-
-    @property
-    def seconds(self) -> float:
-        """Returns the time that finished pieces took."""
-        return sum(float(piece.get("seconds", 0.0)) for piece in self.pieces.values())
-
-    def note(self, piece: str, **facts: Any) -> None:
-        self.pieces[piece] = self.pieces.get(piece, {}) | facts
-        write_json(self.path, {"format": FORMAT, "request": self.request, "pieces": self.pieces})
-
-
 def run_rounds(
     folder: Path,
     request: Request,
@@ -132,22 +101,22 @@ def run_rounds(
         raise ConfigError("standard input can be read once, and each round reads its text", "name a file")
     if not parallel.is_known:
         raise ConfigError("`rounds` train on real pairs, too, and none are known", "name them by `src=` and `tgt=`")
-    if folder.exists() and not (folder / STATE).is_file() and (not folder.is_dir() or any(folder.iterdir())):
+    if folder.exists() and not (folder / f"{NOUN}.json").is_file() and (not folder.is_dir() or any(folder.iterdir())):
         what = "not empty and holds no rounds" if folder.is_dir() else "a file"
         raise ConfigError(f"`{folder}` is {what}, not a folder for them", "name another `out=`")
     asked = rounds.table(request)
-    state = _State(folder / STATE, asked) if fresh else _State.open(folder / STATE, asked)
-    if not state.pieces:  # a text or a model that cannot be used is said before anything is written
+    pieces = Pieces(folder, NOUN, asked) if fresh else Pieces.open(folder, NOUN, asked)
+    if not pieces.facts:  # a text or a model that cannot be used is said before anything is written
         existing(Path(request.input))
         if rounds.other_input:
             existing(Path(rounds.other_input))
         open_teacher(request.models, request.teaching, device, dtype)
     with refusals_in_words(folder, "folder"):
         folder.mkdir(parents=True, exist_ok=True)
-        state.note("real")
+        pieces.note("real")
         data, _ = parallel.write(folder)
     ahead = Parallel(replace(parallel.recipe, data=data))
-    loop = _Loop(folder, rounds, state, fresh, device, dtype, quiet, say)
+    loop = _Loop(folder, rounds, pieces, fresh, device, dtype, quiet, say)
     found: list[Round] = []
     for number in range(1, rounds.rounds + 1):
         left = 2 * (rounds.rounds - number) + 1
@@ -182,7 +151,7 @@ def run_rounds(
         request = replace(request, models=(str(other.run),))
     if not found:
         raise ConfigError(
-            f"`budget={rounds.budget}` is too short: {say_duration(state.seconds)} went into reading and translating "
+            f"`budget={rounds.budget}` is too short: {say_duration(pieces.seconds)} went into reading and translating "
             "before the first training",
             "give more, or fewer `rounds=`, or less text; what is translated is kept",
         )
@@ -195,7 +164,7 @@ class _Loop:
 
     folder: Path
     rounds: Rounds
-    state: _State
+    pieces: Pieces
     fresh: bool
     device: str
     dtype: str | None
@@ -208,7 +177,7 @@ class _Loop:
         Of the time that is left each of the `left` pieces that are to come has an equal part, translating included.
         """
         began = time.monotonic()
-        known = self.state.pieces.get(name, {})
+        known = self.pieces.facts.get(name, {})
         out = self.folder / name
         if "bleu" in known and (out / RECIPE).is_file():
             return Round(int(known["pairs"]), float(known["bleu"]), out)
@@ -220,14 +189,14 @@ class _Loop:
         recipe = Recipe.load(self.folder / pairs / RECIPE, [*self.rounds.overrides])
         budget = str(known.get("budget", ""))
         if self.rounds.budget and not budget:
-            share = (parse_duration(self.rounds.budget) - self.state.seconds) / left
+            share = (parse_duration(self.rounds.budget) - self.pieces.seconds) / left
             seconds = (share - (time.monotonic() - began)) * (1 - RESERVED)
             if seconds < SHORTEST:
-                self.state.note(pairs, seconds=time.monotonic() - began)
+                self.pieces.note(pairs, seconds=time.monotonic() - began)
                 self.say(f"the time is up: {say_duration(max(0.0, seconds))} are left to train {name}")
                 return None
             budget = f"{int(seconds)}s"
-            self.state.note(name, budget=budget)
+            self.pieces.note(name, budget=budget)
         self.say(f"{name}: training" + (f" for {say_duration(parse_duration(budget))}" if budget else ""))
         run = Run(
             recipe, out, overrides=self.rounds.overrides, budget=budget, device=self.device, fresh=self.fresh,
@@ -235,7 +204,7 @@ class _Loop:
         )  # fmt: skip
         run.train()
         bleu = self._score(out, parallel)
-        self.state.note(name, seconds=time.monotonic() - began, pairs=augmented.counts["pairs"], bleu=bleu)
+        self.pieces.note(name, seconds=time.monotonic() - began, pairs=augmented.counts["pairs"], bleu=bleu)
         return Round(augmented.counts["pairs"], bleu, out)
 
     def _score(self, run: Path, parallel: Parallel) -> float:

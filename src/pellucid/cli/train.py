@@ -10,6 +10,7 @@ from pellucid.cli.ranks import is_restarted, one_voice, start_ranks, starts_rank
 from pellucid.cli.texts import DataDir, OnBadUtf8, Sources, Targets, ValidSource, ValidTarget
 
 if TYPE_CHECKING:
+    from pellucid.distillation.teachers import SplitBudget
     from pellucid.run.folder import RunResult
 
 
@@ -25,6 +26,9 @@ def train(
     out: Annotated[str, optional("FOLDER", "the run folder; the same command resumes there", "must be given")] = "",
     budget: Annotated[str, optional("TIME", "how long all of it may take, as in 15m; the rest follows", "none")] = "",
     plan: Annotated[bool, flag("with --budget: print the plan, and train nothing")] = False,
+    teachers: Annotated[
+        int | None, optional("N", "with --budget: train so many first, and the run on what they write together", "none")
+    ] = None,
     src: Sources = (),
     tgt: Targets = (),
     valid_src: ValidSource = "",
@@ -58,6 +62,7 @@ def train(
 
     example: pellucid train --src train.de --tgt train.en --out run
     example: pellucid train --src train.de --tgt train.en --out run --budget 15m
+    example: pellucid train --src train.de --tgt train.en --out run --budget 1h --teachers 3
     example: pellucid train multi30k-de-en --data-dir data --out run --set train.steps=500
     example: pellucid train --src train.de --tgt train.en --out run --ranks 2
     example: pellucid train --init-from run --src new.de --tgt new.en --out tuned --set train.steps=2000
@@ -68,11 +73,18 @@ def train(
     from pathlib import Path
 
     from pellucid.config import Recipe
-    from pellucid.data.locate import with_texts
+    from pellucid.data.locate import locate, with_texts
+    from pellucid.distillation.teachers import SplitBudget
+    from pellucid.errors import ConfigError
     from pellucid.run.folder import RunFolder
     from pellucid.run.run import Run
 
     _check(out, budget, plan)
+    if teachers is not None and ((ranks or 1) > 1 or max_restarts):
+        raise ConfigError(
+            "--teachers trains them in one process, and --ranks or --max-restarts starts others",
+            "leave one of them out",
+        )
     if starts_ranks(ranks, max_restarts) and not plan:
         return start_ranks(COMMAND, ranks, max_restarts)
     with one_voice():
@@ -89,6 +101,13 @@ def train(
             if not one_pair:
                 data = replace(data, **{name: codes for name, codes in of_corpora.items() if codes})
             loaded = replace(loaded, data=data)
+        split = SplitBudget.begun(Path(out)) if out and not named else None
+        if teachers is not None:
+            located = replace(loaded, data=locate(loaded.data, data_dir or None, fetch=not offline))
+            located = replace(located, train=replace(located.train, init_from=init_from or located.train.init_from))
+            split = SplitBudget(recipe=located, teachers=teachers, budget=budget, overrides=set)
+        if split is not None:
+            return _train_by_teachers(split, out, plan=plan, fresh=fresh, device=device)
         options: dict[str, Any] = {
             "overrides": set, "data_dir": data_dir, "offline": offline, "init_from": init_from, "device": device,
         }  # fmt: skip
@@ -102,6 +121,25 @@ def train(
             result = run.train()
             if run.ranks.is_first:
                 say_result(out, result)
+    return 0
+
+
+def _train_by_teachers(split: "SplitBudget", out: str, *, plan: bool, fresh: bool, device: str) -> int:
+    import sys
+    from pathlib import Path
+
+    from pellucid.cli.ranks import check_alone
+    from pellucid.distillation.teachers import train_by_teachers
+
+    if plan:
+        print(split.plan(device))
+        return 0
+    check_alone("train --teachers")
+
+    def say(text: str) -> None:
+        print(text, file=sys.stderr)
+
+    say_result(out, train_by_teachers(split, Path(out), device=device, fresh=fresh, started=STARTED, say=say))
     return 0
 
 

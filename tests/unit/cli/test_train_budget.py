@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from pellucid.config import Recipe
 from tests.toy_task import reversed_letters, small_arguments, write_pairs
 from tests.unit.cli.command_line import CommandLine
 
@@ -42,6 +43,16 @@ def test_a_run_says_its_plan_before_the_first_step(pellucid: CommandLine) -> Non
         (("--plan",), "--plan needs a time to plan for", "add --budget, as in `--budget 15m --plan`"),
         (("--out", "run", "--budget", "soon"), "`soon` is not a length of time", "write 90s, 15m, 1h30m or 2d"),
         (("--budget", "5m"), "--out is not given", "name the folder for the run, as in `--out run`"),
+        (
+            ("--out", "run", "--teachers", "2"),
+            "`--teachers 2` needs a time to divide among them and the run",
+            "name it, as in `--budget 1h`",
+        ),
+        (
+            ("--out", "run", "--teachers", "2", "--budget", "5m", "--ranks", "2"),
+            "--teachers trains them in one process, and --ranks or --max-restarts starts others",
+            "leave one of them out",
+        ),
     ],
 )
 def test_what_makes_no_sense_is_refused(pellucid: CommandLine, options: tuple[str, ...], error: str, hint: str) -> None:
@@ -59,3 +70,35 @@ def test_a_budget_that_is_forgotten_is_named(pellucid: CommandLine) -> None:
     assert (again.status, again.error) == (2, said)
     alone = pellucid("train", "--out", "run")
     assert (alone.status, alone.err.startswith("run: already finished, nothing to do; ")) == (0, True)
+
+
+@pytest.mark.slow
+def test_teachers_their_translations_and_the_run(pellucid: CommandLine) -> None:
+    command = small_arguments("train.src", "train.tgt", Path("run"))
+    command += ["--budget", "2m", "--teachers", "2", "--device", "cpu"]
+    plan = pellucid(*command, "--plan")
+    assert plan.out.startswith(
+        "2m: 2 teachers of 36s, about 12s to translate, and the run; of the first teacher\nplan "
+    )
+    first = pellucid(*command)
+    assert first.status == 0
+    told = ["teacher 1 of 2, for ", "teacher 2 of 2, for ", " translates source.src into `run.distilled/"]
+    told += [
+        "the run learns what they write together, for ",
+        "validation BLEU of the teachers: ",
+        "run: finished after ",
+    ]
+    assert [first.err.index(text) for text in told] == sorted(first.err.index(text) for text in told)
+    seeds = [Recipe.load(f"{name}/recipe.toml").train.seed for name in ("run.teachers/1", "run.teachers/2", "run")]
+    assert seeds[0] == seeds[2] != seeds[1]
+    stored = Recipe.load("run/recipe.toml")
+    assert (stored.data.src, stored.model) == (
+        "run.distilled/train.src",
+        Recipe.load("run.teachers/1/recipe.toml").model,
+    )
+    for again in (command, ["train", "--out", "run"]):
+        outcome = pellucid(*again)
+        assert (outcome.status, outcome.err.count("\n")) == (0, 1)
+        assert outcome.err.startswith("run: already finished, nothing to do; ")
+    other = pellucid(*command, "--budget", "3m")
+    assert other.error == "the teachers in `run.teachers` were made with `--budget 2m`, this command has `--budget 3m`"

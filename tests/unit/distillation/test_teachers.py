@@ -1,0 +1,186 @@
+"""A budget of several models: what each is given, what is gone on with after a stop, what is refused."""
+
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pellucid.config import Recipe
+from pellucid.distillation import teachers
+from pellucid.distillation.teachers import SplitBudget, train_by_teachers
+from pellucid.errors import ConfigError
+from pellucid.files.writing import write_json, write_text
+from pellucid.planning.duration import parse_duration
+from pellucid.run.folder import RunFolder, RunResult
+from tests.toy_task import reversed_letters, write_pairs
+
+CORPUS_TOKENS = 1000
+
+
+@dataclass
+class World:
+    """Stands for what takes time: trainings that last as long as they are given, and translating."""
+
+    now: float = 0.0
+    translating: float = 100.0
+    epochs: float = 20.0
+    """Those of a teacher."""
+    stops_at: str = ""
+    """The name of the run that is stopped once, when it begins."""
+    given: dict[str, float] = field(default_factory=dict)
+    seeds: dict[str, int] = field(default_factory=dict)
+
+    def perf_counter(self) -> float:
+        return self.now
+
+    def run(self, recipe: Recipe, out: Path, *, budget: str, **_: Any) -> "Training":
+        return Training(self, recipe, out, parse_duration(budget))
+
+    def student(self, recipe: Recipe, out: Path, _corpus: object, *, budget: str, **_: Any) -> "Training":
+        return Training(self, recipe, out, parse_duration(budget))
+
+    def distil(self, *_: Any, **__: Any) -> None:
+        self.now += self.translating
+
+
+@dataclass
+class Training:
+    world: World
+    recipe: Recipe
+    out: Path
+    seconds: float
+
+    def train(self) -> RunResult:
+        folder = RunFolder(self.out)
+        if folder.result is not None:
+            return folder.result
+        self.world.given[self.out.name] = self.seconds
+        self.world.seeds[self.out.name] = self.recipe.train.seed
+        if self.world.stops_at == self.out.name:
+            self.world.stops_at = ""
+            raise KeyboardInterrupt
+        self.world.now += self.seconds
+        self.out.mkdir(parents=True, exist_ok=True)
+        write_text(self.out / "recipe.toml", self.recipe.to_toml())
+        write_json(self.out / "plan.json", {"facts": {"tokens": CORPUS_TOKENS}})
+        tokens = round(self.world.epochs * CORPUS_TOKENS)
+        result = RunResult(str(self.out), 10, tokens, self.seconds, 10, 1.0, 30.0 + len(self.world.given))
+        folder.finish(result)
+        return result
+
+
+@pytest.fixture
+def world(monkeypatch: pytest.MonkeyPatch) -> World:
+    found = World()
+    monkeypatch.setattr(teachers, "time", found)
+    monkeypatch.setattr(teachers, "Run", found.run)
+    monkeypatch.setattr(teachers, "student_run", found.student)
+    monkeypatch.setattr(teachers, "distil", found.distil)
+    return found
+
+
+def split(folder: Path, budget: str = "1h", number: int = 3, **data: Any) -> SplitBudget:
+    src, tgt = write_pairs(folder, reversed_letters(8))
+    recipe = Recipe.load("default")
+    recipe = replace(recipe, data=replace(recipe.data, src=src, tgt=tgt, **data), train=replace(recipe.train, seed=5))
+    return SplitBudget(recipe=recipe, teachers=number, budget=budget)
+
+
+def test_each_has_an_equal_part_of_what_translating_leaves(world: World, tmp_path: Path) -> None:
+    said: list[str] = []
+    result = train_by_teachers(split(tmp_path), tmp_path / "run", device="cpu", say=said.append)
+    first = 3600 * 0.9 / 4
+    reserve = 2 * 3 * first / 20  # two epochs of the first teacher for each of three
+    others = (3600 - first - reserve) / 3
+    assert world.given == pytest.approx(
+        {"1": first, "2": others, "3": others, "run": 3600 - first - 2 * others - 100}, abs=2
+    )
+    assert world.seeds == {"1": 5, "2": 6, "3": 7, "run": 5}
+    assert world.now == pytest.approx(3600, abs=2)
+    assert (result.folder, result.already_finished) == (str(tmp_path / "run"), False)
+    assert said[0] == "teacher 1 of 3, for 13m30s"
+    assert said[-1] == "validation BLEU of the teachers: 31.00, 32.00, 33.00"
+    assert train_by_teachers(split(tmp_path), tmp_path / "run", device="cpu").already_finished
+    assert len(world.given) == 4, "and nothing is trained again"
+
+
+def test_where_translating_takes_long_the_run_has_a_third_of_a_teachers_part(world: World, tmp_path: Path) -> None:
+    world.translating = 5000.0
+    train_by_teachers(split(tmp_path), tmp_path / "run", device="cpu", say=str)
+    assert world.given["run"] == pytest.approx(world.given["3"] / 3, abs=1)
+
+
+@pytest.mark.parametrize("stopped", ["1", "2", "run"])
+def test_the_same_command_goes_on_with_the_same_parts(world: World, tmp_path: Path, stopped: str) -> None:
+    whole = World(translating=world.translating)
+    world.stops_at = stopped
+    with pytest.raises(KeyboardInterrupt):
+        train_by_teachers(split(tmp_path), tmp_path / "run", device="cpu", say=str)
+    before = dict(world.given)
+    begun = SplitBudget.begun(tmp_path / "run")
+    assert begun is not None
+    assert begun.table == split(tmp_path).table, "what was begun is known from the folder alone"
+    train_by_teachers(begun, tmp_path / "run", device="cpu", say=str)
+    assert {name: world.given[name] for name in before} == before
+    assert sum(world.given.values()) <= 3600 - whole.translating + 1
+
+
+def test_a_plateau_leaves_its_time_to_those_that_come(
+    world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    train = Training.train
+
+    def early(training: Training) -> RunResult:
+        if training.out.name == "1":
+            training.seconds = 60.0
+        return train(training)
+
+    monkeypatch.setattr(Training, "train", early)
+    train_by_teachers(split(tmp_path), tmp_path / "run", device="cpu", say=str)
+    assert world.given["2"] == pytest.approx((3600 - 60 - 2 * 3 * 60 / 20) / 3, abs=1)
+
+
+def test_texts_may_have_moved_and_settings_may_not_differ(world: World, tmp_path: Path) -> None:
+    train_by_teachers(split(tmp_path), tmp_path / "run", device="cpu", say=str)
+    with pytest.raises(
+        ConfigError, match=r"the teachers in `.*run\.teachers` were made with `teachers=3`, this command"
+    ):
+        train_by_teachers(split(tmp_path, number=2), tmp_path / "run", device="cpu", say=str)
+    fresh = train_by_teachers(split(tmp_path, number=2), tmp_path / "run", device="cpu", fresh=True, say=str)
+    assert not fresh.changed_texts
+
+
+def test_a_run_that_began_alone_gets_no_teachers(world: World, tmp_path: Path) -> None:
+    Training(world, split(tmp_path).recipe, tmp_path / "run", 60.0).train()
+    (tmp_path / "run/model.safetensors").touch()
+    with pytest.raises(ConfigError, match="began without teachers"):
+        train_by_teachers(split(tmp_path), tmp_path / "run", device="cpu", say=str)
+
+
+@pytest.mark.parametrize(
+    ("number", "budget", "message"),
+    [
+        (1, "1h", "`teachers=1` must be at least 2"),
+        (3, "", "`teachers=3` needs a time to divide"),
+        (3, "2m", "`budget=2m` leaves 27s for each of 4 trainings"),
+    ],
+)
+def test_what_cannot_be(tmp_path: Path, number: int, budget: str, message: str) -> None:
+    with pytest.raises(ConfigError) as found:
+        split(tmp_path, budget, number)
+    assert message in str(found.value)
+
+
+def test_one_start_for_all_is_refused(tmp_path: Path) -> None:
+    one = split(tmp_path)
+    with pytest.raises(
+        ConfigError, match="differ in the weights that they begin with, and `old` would be the start of all"
+    ):
+        replace(one, recipe=replace(one.recipe, train=replace(one.recipe.train, init_from="old")))
+
+
+def test_what_no_student_can_learn_is_said_before_a_teacher_is_trained(world: World, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"`data\.weights`"):
+        train_by_teachers(split(tmp_path, weights=(1.0,)), tmp_path / "run", device="cpu", say=str)
+    assert not world.given
