@@ -1,10 +1,13 @@
 """The benchmarks' scripts as modules, found beside each other as when one of them is run; and what they measure."""
 
+import gzip
+import io
 import json
 import random
 import shlex
 import string
 from collections.abc import Callable, Iterator
+from contextlib import redirect_stdout
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -13,6 +16,7 @@ from typing import Any
 import pytest
 import torch
 
+from pellucid.cli.main import main
 from pellucid.config import DecodeConfig
 from pellucid.data.dates import split_dates
 from pellucid.model.transformer import Transformer
@@ -21,6 +25,7 @@ from pellucid.text.tokenizers import Tokenizers
 from pellucid.text.vocabulary import Vocabulary
 from tests.processes import python
 from tests.tiny_model import tiny_config
+from tests.toy_task import reversed_letters
 
 SCRIPTS = Path(__file__).parents[3] / "benchmarks"
 
@@ -41,6 +46,30 @@ def script(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], ModuleType]:
     """`script("multi_bleu")` imports benchmarks/multi_bleu.py."""
     monkeypatch.syspath_prepend(SCRIPTS)
     return import_module
+
+
+@pytest.fixture
+def in_this_process(script: Callable[[str], ModuleType], monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
+    """`in_this_process("augmentation")` has the commands that a script starts run here, which costs no start."""
+
+    def command(*args: object) -> str:
+        with redirect_stdout(io.StringIO()) as out:
+            assert main([str(arg) for arg in args]) == 0, args
+        return out.getvalue()
+
+    return lambda name: monkeypatch.setattr(script(name), "pellucid", command)
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    """A folder with files as Multi30k has them."""
+    (tmp_path / "multi30k").mkdir()
+    for name, count in (("train", 60), ("val", 8), ("test_2016_flickr", 8)):
+        pairs = reversed_letters(count, seed=len(name))
+        for side, lines in zip(("de", "en"), zip(*pairs, strict=True), strict=True):
+            text = "".join(f"{line}\n" for line in lines)
+            (tmp_path / "multi30k" / f"{name}.{side}.gz").write_bytes(gzip.compress(text.encode()))
+    return tmp_path
 
 
 @pytest.fixture

@@ -1,32 +1,16 @@
 """The benchmark of text of one language: what is known of the corpus, and a row for each system."""
 
-import gzip
-import io
 import json
 from collections.abc import Callable
-from contextlib import redirect_stdout
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import pytest
 
-from pellucid.cli.main import main
 from tests.toy_task import SMALL, reversed_letters
 
 pytestmark = pytest.mark.slow
-
-
-@pytest.fixture
-def data(tmp_path: Path) -> Path:
-    """A folder with files as Multi30k has them."""
-    (tmp_path / "multi30k").mkdir()
-    for name, count in (("train", 60), ("val", 8), ("test_2016_flickr", 8)):
-        pairs = reversed_letters(count, seed=len(name))
-        for side, lines in zip(("de", "en"), zip(*pairs, strict=True), strict=True):
-            text = "".join(f"{line}\n" for line in lines)
-            (tmp_path / "multi30k" / f"{name}.{side}.gz").write_bytes(gzip.compress(text.encode()))
-    return tmp_path
 
 
 def test_the_others_are_known_by_their_english(data: Path, script: Callable[[str], ModuleType]) -> None:
@@ -39,14 +23,9 @@ def test_the_others_are_known_by_their_english(data: Path, script: Callable[[str
 
 @pytest.mark.slow
 def test_a_row_for_each_system(
-    data: Path, script: Callable[[str], ModuleType], run_script: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+    data: Path, in_this_process: Callable[[str], None], run_script: Callable[..., Any]
 ) -> None:
-    def command(*args: object) -> str:
-        with redirect_stdout(io.StringIO()) as out:
-            assert main([str(arg) for arg in args]) == 0, args
-        return out.getvalue()
-
-    monkeypatch.setattr(script("augmentation"), "pellucid", command)
+    in_this_process("augmentation")
     settings = [part for setting in SMALL for part in ("--set", setting)]
     result, _ = run_script(
         "augmentation", "--data-dir", data, "--out", data / "out", "--pairs", 30, "--ways", "top10", "--test", *settings
