@@ -1,0 +1,128 @@
+"""Says what to expect of few pairs: BLEU by pairs and language, and what pieces, depth, width and dropout do to it.
+
+    python benchmarks/little_data.py --data-dir DATA curve --jobs 2 > little_data_curve.json
+    python benchmarks/little_data.py --data-dir DATA settings --jobs 2 > little_data_settings.json
+
+The first pairs of Multi30k stand for a small corpus: 1,000, 5,000 and 10,000 of them, from German, French and Czech to
+English. `curve` trains each by the rules of a time budget for 2 million target tokens, `settings` changes one of them
+at a time, from German. Each is a file for `pellucid sweep`, which stands below `--out` with its runs; the same command
+goes on after a stop. Scored is the validation text, with a beam of 5; the test set is not read.
+"""
+
+import argparse
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from report import circumstances, positive, print_json, refusals_in_words
+from time_budget import pellucid
+
+from pellucid.config import KEYS
+from pellucid.config.tables import split_override, toml_line
+from pellucid.data.lines import read_pairs
+
+SIZES = {1000: (1000, 0.3), 5000: (2000, 0.21), 10000: (2000, 0.16)}
+"""Pairs, with the pieces and the dropout that the rules of a time budget have for them."""
+SOURCES = ("de", "fr", "cs")
+ALWAYS: dict[str, Any] = {
+    "model.norm": "pre", "train.optimizer": "muon", "train.schedule": "stable", "train.grad_clip": 1.0,
+    "train.batch_tokens": 2048, "train.learning_rate": 4e-3, "train.validate_decode": 100, "train.average": 5,
+    "train.precision": "auto",
+}  # fmt: skip
+VARIANTS: Mapping[str, dict[str, Any]] = {
+    "half-the-pieces": {"data.vocab_size": 0.5}, "twice-the-pieces": {"data.vocab_size": 2.0},
+    "dropout-10": {"model.dropout": 0.1}, "dropout-40": {"model.dropout": 0.4},
+    "shallow": {"model.num_encoder_layers": 2, "model.num_decoder_layers": 2},
+    "deep": {"model.num_encoder_layers": 6, "model.num_decoder_layers": 4},
+    "narrow": {"model.d_model": 64, "model.d_ff": 256},
+    "sampled": {"data.subword_sampling": 0.1},
+}  # fmt: skip
+"""What is changed of a setting; a factor, where it is the number of pieces."""
+
+
+@refusals_in_words()
+def main(argv: Sequence[str] | None = None) -> int:
+    """Writes the texts and the file of a sweep, runs it, prints what came of it as JSON."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=("curve", "settings"))
+    parser.add_argument("--data-dir", type=Path, required=True, help="the folder that holds multi30k/")
+    parser.add_argument("--pairs", type=int, nargs="+", choices=SIZES, default=[*SIZES])
+    parser.add_argument("--languages", nargs="+", choices=SOURCES, default=[*SOURCES], help="of `curve`")
+    parser.add_argument("--seeds", type=int, nargs="+", default=[1])
+    parser.add_argument("--steps", type=positive, default=1200)
+    parser.add_argument("--jobs", type=positive, default=1, help="trainings side by side, a thread each")
+    parser.add_argument("--set", action="append", default=[], help="a setting of all trainings, as section.key=value")
+    parser.add_argument("--out", type=Path, default=Path("runs/little-data"), help="texts and runs go below it")
+    options = parser.parse_args(argv)
+    options.out.mkdir(parents=True, exist_ok=True)
+    write_texts(options)
+    file = options.out / f"{options.what}.toml"
+    file.write_text(sweep_file(options), encoding="utf-8")
+    pellucid("sweep", file)
+    found = json.loads((options.out / options.what / "results.json").read_text(encoding="utf-8"))
+    print_json(circumstances(__file__, argv) | {"sweep": found})
+    return 0
+
+
+def write_texts(options: argparse.Namespace) -> None:
+    """Writes the first pairs of each language, of each size."""
+    for language in SOURCES:
+        train = [options.data_dir / f"multi30k/train.{side}.gz" for side in (language, "en")]
+        for pairs in options.pairs:
+            sides = zip(*islice(read_pairs(*train), pairs), strict=True)
+            for side, lines in zip((language, "en"), sides, strict=True):
+                path = options.out / f"{pairs}.{language}-en.{side}"
+                path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+
+
+def sweep_file(options: argparse.Namespace) -> str:
+    """Returns the file of a sweep."""
+    steps = options.steps
+    always = ALWAYS | {
+        "train.steps": steps, "train.warmup_steps": max(1, steps * 8 // 100),
+        "train.validate_every": max(1, steps // 5), "train.save_every": max(1, steps * 3 // 100),
+    }  # fmt: skip
+    top: dict[str, Any] = {
+        "recipe": "multi30k-de-en", "out": str(options.out / options.what), "data_dir": str(options.data_dir),
+        "metric": "bleu", "beam_size": 5, "seeds": tuple(options.seeds), "jobs": options.jobs,
+    }  # fmt: skip
+    given: dict[str, Any] = {
+        f"{section}.{key}": value for section, key, value in (split_override(each, KEYS) for each in options.set)
+    }
+    lines = [toml_line(key, value) for key, value in top.items()]
+    lines += ["", "[set]", *(toml_line(key, value) for key, value in always.items() if key not in given)]
+    lines += [toml_line(key, value) for key, value in given.items()]
+    for name, values in trials(options).items():
+        lines += ["", f"[runs.{name}]", *(toml_line(key, value) for key, value in values.items() if key not in given)]
+    return "\n".join(lines) + "\n"
+
+
+def trials(options: argparse.Namespace) -> dict[str, dict[str, Any]]:
+    """Returns the settings to train with, by name."""
+    found: dict[str, dict[str, Any]] = {}
+    for pairs in options.pairs:
+        for language in options.languages if options.what == "curve" else SOURCES[:1]:
+            base = settings_for(options.out, pairs, language)
+            found[f"{language}-{pairs}"] = base
+            for name, changed in VARIANTS.items() if options.what == "settings" else ():
+                pieces = int(base["data.vocab_size"] * changed.get("data.vocab_size", 1))
+                found[f"{language}-{pairs}-{name}"] = base | changed | {"data.vocab_size": pieces}
+    return found
+
+
+def settings_for(out: Path, pairs: int, language: str) -> dict[str, Any]:
+    """Returns the texts of so many pairs, and what the rules say of them."""
+    pieces, dropout = SIZES[pairs]
+    held = "multi30k/val"
+    return {
+        "data.src": str(out / f"{pairs}.{language}-en.{language}"), "data.tgt": str(out / f"{pairs}.{language}-en.en"),
+        "data.valid_src": f"{held}.{language}.gz", "data.valid_tgt": f"{held}.en.gz", "data.vocab_size": pieces,
+        "model.dropout": dropout,
+    }  # fmt: skip
+
+
+if __name__ == "__main__":
+    sys.exit(main())

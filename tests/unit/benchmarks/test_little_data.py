@@ -1,0 +1,48 @@
+"""The benchmark of few pairs: the settings that it tries, and a sweep of them."""
+
+from argparse import Namespace
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from tests.toy_task import SMALL
+
+
+def test_one_setting_is_changed_at_a_time(script: Callable[[str], ModuleType]) -> None:
+    little = script("little_data")
+    found = little.trials(Namespace(pairs=[5000], languages=["fr"], what="settings", out=Path("out")))
+    base = found.pop("de-5000")
+    assert len(found) == len(little.VARIANTS)
+    changed = {
+        name: {key for key in {*base, *values} if base.get(key) != values.get(key)} for name, values in found.items()
+    }
+    assert changed["de-5000-half-the-pieces"] == {"data.vocab_size"}
+    assert changed["de-5000-deep"] == {"model.num_encoder_layers", "model.num_decoder_layers"}
+    assert all(changed.values())
+
+
+@pytest.mark.slow
+def test_a_curve_is_a_sweep(
+    data: Path, script: Callable[[str], ModuleType], in_this_process: Callable[[str], None],
+    run_script: Callable[..., Any], monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    monkeypatch.setattr(script("little_data"), "SOURCES", ("de",))
+    in_this_process("little_data")
+    settings = [part for setting in SMALL for part in ("--set", setting)]
+    result, _ = run_script(
+        "little_data",
+        "curve",
+        "--data-dir",
+        data,
+        "--pairs",
+        1000,
+        "--languages",
+        "de",
+        "--out",
+        data / "out",
+        *settings,
+    )
+    assert [row["setting"] for row in result["sweep"]["settings"]] == ["de-1000"]
