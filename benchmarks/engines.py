@@ -5,7 +5,8 @@
 Lines to lines against words to words: one side is `Translator.translate` with all that it does beside the engine
 (sentences, tokenization, batches, text, scores), the other is `ctranslate2.Translator.translate_batch` of the same
 conversion, whose words lie ready in the same batches and are left as words. Both have as many workers as `--threads`;
-they take turns, greedily and with a beam of 5, in each type. The own engine stands beside, for how much faster it is.
+they take turns, greedily and with a beam of 5, in batches and one line at a time, in each type. The own engine, in
+single precision, stands beside, for its share of CTranslate2's speed and for how much faster the other one is.
 
 Then a sentence from the shell, `pellucid translate RUN TEXT --engine ...`: processor seconds and wall seconds of the
 whole process, once the conversion is kept. The model's folder is copied first, without what is kept in it.
@@ -20,7 +21,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
-from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +40,8 @@ BEAMS = 1, 5
 ASKED = 0.95
 QUICK = 20
 """Lines of a trial."""
+ALONE = 150
+"""Lines that are translated one at a time."""
 
 
 def copied(model: Path, folder: Path) -> Path:
@@ -48,8 +51,10 @@ def copied(model: Path, folder: Path) -> Path:
     return place
 
 
-def directly(folder: Path, dtype: str, lines: Sequence[str], beam_size: int, threads: int) -> Callable[[], None]:
-    """Returns a call of CTranslate2 that translates the lines in the batches that Pellucid makes of them."""
+def directly(
+    folder: Path, dtype: str, lines: Sequence[str], beam_size: int, threads: int, alone: bool
+) -> Callable[[], None]:
+    """Returns a call of CTranslate2 that translates the lines alone, or in the batches that Pellucid makes of them."""
     import ctranslate2
 
     opened = pellucid.Translator.load(folder, engine="ctranslate2", dtype=dtype, threads=threads)
@@ -64,6 +69,12 @@ def directly(folder: Path, dtype: str, lines: Sequence[str], beam_size: int, thr
     budget = decode.batch_tokens // beam_size
     batches = list(batches_by_length([(len(source) - 1,) for source in sources], budget, padded=True))
 
+    def translate_alone() -> None:
+        for sentence, limit in zip(words, limits, strict=True):
+            engine.translate_batch(
+                [sentence], beam_size=beam_size, length_penalty=decode.length_penalty, max_decoding_length=limit
+            )
+
     def translate() -> None:
         under_way = [
             engine.translate_batch(
@@ -76,6 +87,16 @@ def directly(folder: Path, dtype: str, lines: Sequence[str], beam_size: int, thr
             for result in results:
                 result.result()
 
+    return translate_alone if alone else translate
+
+
+def through(translator: pellucid.Translator, lines: Sequence[str], beam_size: int, alone: bool) -> Callable[[], None]:
+    """Returns a call of a translator with the lines, each of them alone or all together."""
+
+    def translate() -> None:
+        for part in [[line] for line in lines] if alone else [lines]:
+            translator.translate(part, beam_size=beam_size)
+
     return translate
 
 
@@ -85,22 +106,28 @@ def translating(folder: Path, lines: Sequence[str], rounds: int, threads: int) -
     table: dict[str, Any] = {}
     for dtype in DTYPES:
         fast = pellucid.Translator.load(folder, engine="ctranslate2", dtype=dtype, threads=threads)
-        for beam_size in BEAMS:
-            sides: dict[str, Callable[[], object]] = {
-                "pellucid": partial(fast.translate, lines, beam_size=beam_size),
-                "directly": directly(folder, dtype, lines, beam_size, threads),
-                "own engine": partial(own.translate, lines, beam_size=beam_size),
-            }  # fmt: skip
+        for beam_size, alone in product(BEAMS, (False, True)):
+            some = lines[:ALONE] if alone else lines
+            sides = {
+                "pellucid": through(fast, some, beam_size, alone),
+                "directly": directly(folder, dtype, some, beam_size, threads, alone),
+                "own engine": through(own, some, beam_size, alone),
+            }
             times = take_turns(sides, rounds, warm_up=1)
-            share = spread([b / a for a, b in zip(times["pellucid"], times["directly"], strict=True)])
+            shares = {
+                name: spread([b / a for a, b in zip(times[name], times["directly"], strict=True)])
+                for name in ("pellucid", "own engine")
+            }
             faster = spread([b / a for a, b in zip(times["pellucid"], times["own engine"], strict=True)])
-            speeds = {name: spread([len(lines) / s for s in seconds]) for name, seconds in times.items()}
-            table[f"{dtype}, beam {beam_size}"] = {
-                "lines_per_second": speeds, "share_of_ctranslate2": share, "times_as_fast_as_the_own_engine": faster,
+            case = f"{dtype}, beam {beam_size}{', alone' if alone else ''}"
+            table[case] = {
+                "lines_per_second": {name: spread([len(some) / s for s in each]) for name, each in times.items()},
+                "share_of_ctranslate2": shares["pellucid"], "own_engine_share_of_ctranslate2": shares["own engine"],
+                "times_as_fast_as_the_own_engine": faster,
             }  # fmt: skip
             print(
-                f"{dtype}, beam {beam_size}: {in_words(share)} of CTranslate2 called directly (asked: {ASKED}), "
-                f"{in_words(faster)} times as fast as the own engine",
+                f"{case}: {in_words(shares['pellucid'])} of CTranslate2 called directly (asked: {ASKED}), "
+                f"{in_words(faster)} times as fast as the own engine, which has {in_words(shares['own engine'])}",
                 file=sys.stderr,
             )
     return table

@@ -7,6 +7,7 @@ import types
 import typing
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import fields
+from functools import cache
 from importlib import resources
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -141,9 +142,15 @@ def split_override(text: str, keys: Mapping[str, Collection[str]]) -> tuple[str,
     return section, key, _parsed(value.strip())
 
 
+@cache
+def type_hints(cls: type[Any]) -> dict[str, Any]:
+    """Returns the types of a dataclass's fields; they are looked up once, as each translation makes new settings."""
+    return typing.get_type_hints(cls)
+
+
 def check_fields(config: Any) -> None:
     """Raises ConfigError for a field whose value is not of its declared type or choices, or is not a finite number."""
-    hints = typing.get_type_hints(type(config))
+    hints = type_hints(type(config))
     for f in fields(config):
         value, hint = getattr(config, f.name), hints[f.name]
         if typing.get_origin(hint) is Literal:

@@ -15,6 +15,8 @@ from pellucid.text.tokenizer import SPECIAL_TOKENS
 SUBWORD_KINDS = ("bpe", "unigram")
 FOREIGN_KIND = "sentencepiece"
 ESCAPE = "\x1b"
+FEW = 16
+"""The lines up to which one core is the faster way: SentencePiece starts its threads anew for each call."""
 
 
 class Subwords:
@@ -56,7 +58,9 @@ class Subwords:
         return ids
 
     def encode_lines(self, lines: Sequence[str]) -> list[list[int]]:
-        """Returns encode() of each line, on all cores."""
+        """Returns encode() of each line, of many on all cores."""
+        if len(lines) <= FEW:
+            return [self.encode(line) for line in lines]
         ids: list[list[int]] = self._model.encode([self._prepared(line) for line in lines])
         return ids
 

@@ -13,7 +13,7 @@ from sentencepiece import SentencePieceProcessor, SentencePieceTrainer
 
 from pellucid.errors import CheckpointError, ConfigError
 from pellucid.text.sampling import SubwordSampler
-from pellucid.text.subwords import Subwords, escape, unescape
+from pellucid.text.subwords import FEW, Subwords, escape, unescape
 from pellucid.text.tokenizer import Tokenizer
 from pellucid.text.tokenizer_training import train_tokenizer
 
@@ -31,6 +31,14 @@ ODD += [
     "\U0010ffff",
     "\u3000",
 ]
+
+
+@pytest.mark.parametrize("count", [1, FEW, FEW + 1, 5 * FEW])
+def test_lines_are_encoded_as_each_of_them(count: int) -> None:
+    """Few are encoded one by one, many by SentencePiece's threads."""
+    lines = [f"{number} {(CORPUS + ODD)[number % len(CORPUS + ODD)]}" for number in range(count)]
+    tokenizer = trained("bpe")
+    assert tokenizer.encode_lines(lines) == [tokenizer.encode(line) for line in lines]
 
 
 @cache
