@@ -156,7 +156,7 @@ def train_by_teachers(
         folder.mkdir(parents=True, exist_ok=True)
         write_text(folder / RECIPE, split.recipe.to_toml())
     course = _Course(split, pieces, device, fresh, quiet, say, time.perf_counter() if started is None else started)
-    scores = [course.teach(run, number) for number, run in enumerate(runs)]
+    taught = [course.teach(run, number) for number, run in enumerate(runs)]
     distilled = distil(corpus_of(out), request, fresh=fresh, device=device, say=say)
     course.passed(TRANSLATIONS)
     budget = course.given(STUDENT, max(course.left, LEAST * parse_duration(pieces.facts[runs[-1].name]["budget"])))
@@ -167,7 +167,8 @@ def train_by_teachers(
         student, out, distilled, overrides=split.overrides, budget=budget, device=device, fresh=fresh, quiet=quiet
     ).train()
     course.passed(STUDENT, result)
-    say(f"validation BLEU of the teachers: {', '.join(f'{score or 0:.2f}' for score in scores)}")
+    if scores := [f"{each.valid_bleu:.2f}" for each in taught if each.valid_bleu is not None]:
+        say(f"validation BLEU of the teachers: {', '.join(scores)}")
     return result
 
 
@@ -184,8 +185,8 @@ class _Course:
     began: float
     """The time when the piece that is worked on began."""
 
-    def teach(self, out: Path, number: int) -> float | None:
-        """Trains a teacher; returns its BLEU on the text to validate on."""
+    def teach(self, out: Path, number: int) -> RunResult:
+        """Trains a teacher; returns what it came to."""
         parts = self.split.teachers - number + 1
         budget = self.given(out.name, (self.left - self._reserve()) / parts)
         seed = self.split.recipe.train.seed + number
@@ -197,7 +198,7 @@ class _Course:
             quiet=self.quiet,
         ).train()  # fmt: skip
         self.passed(out.name, result)
-        return result.valid_bleu
+        return result
 
     @property
     def left(self) -> float:
