@@ -150,7 +150,7 @@ def type_hints(cls: type[Any]) -> dict[str, Any]:
 
 def check_fields(config: Any) -> None:
     """Raises ConfigError for a field whose value is not of its declared type or choices, or is not a finite number."""
-    hints = type_hints(type(config))
+    hints = type_hints(config.__class__)
     for f in fields(config):
         value, hint = getattr(config, f.name), hints[f.name]
         if typing.get_origin(hint) is Literal:
