@@ -1,11 +1,13 @@
 """`pellucid sweep` and `pellucid runs`: from a file to a table, over failures and changed files."""
 
 import json
+import time
 from pathlib import Path
 
 import pytest
 
-from tests.toy_task import SMALL, reversed_letters, write_pairs
+from pellucid.sweep import children
+from tests.toy_task import SMALL, reversed_letters, small_arguments, write_pairs
 from tests.unit.cli.command_line import CommandLine
 
 
@@ -92,3 +94,35 @@ def test_a_run_that_fails_is_told_and_the_others_go_on(pellucid: CommandLine, tm
     changed = pellucid("sweep", path)
     assert changed.status == 2
     assert "has `train.steps = 6`, the file now `train.steps = 7`" in changed.error
+
+
+@pytest.mark.slow  # a process for each training and each score
+def test_a_training_that_is_stopped_goes_on_to_the_same_weights(
+    pellucid: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ctrl-C in the middle of a training: it is saved, and the same command ends in what an undisturbed one does."""
+    path = write_sweep(
+        tmp_path, "[runs.only]\ntrain.steps = 300\ntrain.save_every = 100\ntrain.validate_every = 300", seeds="[1]"
+    )
+    run, wait, stopped = tmp_path / "out" / "only" / "seed-1", time.sleep, list[int]()
+
+    def interrupted(seconds: float) -> None:
+        wait(seconds)
+        metrics = run / "metrics.jsonl"
+        steps = metrics.read_text(encoding="utf-8").count('"event": "train"') if metrics.is_file() else 0
+        if not stopped and steps >= 20:
+            stopped.append(steps)
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(children.time, "sleep", interrupted)
+    assert pellucid("sweep", path).status == 130
+    assert stopped[0] < 300
+    assert (run / "checkpoints").is_dir()
+    assert not (run / "result.json").exists()
+    assert pellucid("sweep", path).status == 0
+    alone = small_arguments(tmp_path / "train.src", tmp_path / "train.tgt", tmp_path / "alone")
+    alone += ["--set", "train.steps=300", "--set", "train.save_every=100"]
+    alone += ["--set", "train.validate_every=300", "--set", "train.seed=1"]
+    assert pellucid(*alone).status == 0
+    found = [(folder / "model.safetensors").read_bytes() for folder in (run, tmp_path / "alone")]
+    assert found[0] == found[1]
