@@ -10,6 +10,8 @@ import pytest
 
 from tests.toy_task import SMALL
 
+pytestmark = pytest.mark.slow
+
 
 def test_one_setting_is_changed_at_a_time(script: Callable[[str], ModuleType]) -> None:
     little = script("little_data")
@@ -24,7 +26,6 @@ def test_one_setting_is_changed_at_a_time(script: Callable[[str], ModuleType]) -
     assert all(changed.values())
 
 
-@pytest.mark.slow
 def test_a_curve_is_a_sweep(
     data: Path, script: Callable[[str], ModuleType], in_this_process: Callable[[str], None],
     run_script: Callable[..., Any], monkeypatch: pytest.MonkeyPatch,

@@ -12,6 +12,8 @@ from pellucid.model.transformer import Transformer
 RECIPE = Path(__file__).parents[3] / "benchmarks" / "published_recipe.toml"
 QUICK = ("train.steps=3", "train.save_every=1", "train.average=1", "train.validate_decode=2", "train.batch_tokens=128")
 
+pytestmark = pytest.mark.slow
+
 
 def test_the_model_has_the_published_size() -> None:
     """Wu et al. count 2.6 million parameters."""
@@ -19,7 +21,6 @@ def test_the_model_has_the_published_size() -> None:
     assert round(sum(parameter.numel() for parameter in Transformer(config).parameters()) / 1e6, 1) == 2.6
 
 
-@pytest.mark.slow
 def test_a_score_for_each_seed(
     data: Path, in_this_process: Callable[[str], None], run_script: Callable[..., Any]
 ) -> None:
