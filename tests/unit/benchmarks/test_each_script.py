@@ -565,15 +565,19 @@ def check_engines(table: dict[str, Any], sentences: int) -> None:
 def test_engines(run_script: Run, translator_folder: Path, lines_file: Callable[..., Path]) -> None:
     given = [translator_folder, "--input", lines_file("in", "abc", "d", "ef"), "--rounds", 1, "--threads", 1]
     table, lines = run_script("engines", *given, "--quick")
-    assert [*table["translating"]] == ["float32, beam 1", "float32, beam 5", "int8, beam 1", "int8, beam 5"]
+    cases = [
+        f"{dtype}, beam {beam}{alone}" for dtype in ("float32", "int8") for beam in (1, 5) for alone in ("", ", alone")
+    ]
+    assert [*table["translating"]] == cases
     for row in table["translating"].values():
         assert [*row["lines_per_second"]] == ["pellucid", "directly", "own engine"]
         assert all(is_spread(values) for values in row["lines_per_second"].values())
         assert is_spread(row["share_of_ctranslate2"])
+        assert is_spread(row["own_engine_share_of_ctranslate2"])
         assert is_spread(row["times_as_fast_as_the_own_engine"])
     assert [*table["from_the_shell"]] == ["ctranslate2, int8", "ctranslate2, float32", "torch"]
     assert all(is_spread(row["cpu_seconds"]) for row in table["from_the_shell"].values())
-    assert sum("asked: 0.95" in line for line in lines) == 4
+    assert sum("asked: 0.95" in line for line in lines) == len(cases)
     assert not (translator_folder / "cache").exists(), "the given folder was written to"
 
 
