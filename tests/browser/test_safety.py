@@ -3,6 +3,7 @@
 import html
 import shutil
 import subprocess
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -104,10 +105,15 @@ def walk(opened: Opened) -> None:
 
 def let_go(opened: Opened) -> None:
     """Closes what has opened over the page, and waits until it is away: a browser takes it away later."""
+    from playwright.sync_api import TimeoutError as StaysOpen
+
+    dialogs = opened.page.locator("dialog")
     for _ in range(20):
-        if not opened.page.locator("dialog").count():
+        if not dialogs.count():
             return
         opened.press("Escape")
+        with suppress(StaysOpen):  # the next round asks again, by the key that it may not have heard
+            dialogs.first.wait_for(state="detached", timeout=500)
     raise AssertionError("a dialog stays open")
 
 
