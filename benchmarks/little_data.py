@@ -69,7 +69,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def write_texts(options: argparse.Namespace) -> None:
     """Writes the first pairs of each language, of each size."""
-    for language in SOURCES:
+    for language in languages_of(options):
         train = [options.data_dir / f"multi30k/train.{side}.gz" for side in (language, "en")]
         for pairs in options.pairs:
             sides = zip(*islice(read_pairs(*train), pairs), strict=True)
@@ -104,13 +104,19 @@ def trials(options: argparse.Namespace) -> dict[str, dict[str, Any]]:
     """Returns the settings to train with, by name."""
     found: dict[str, dict[str, Any]] = {}
     for pairs in options.pairs:
-        for language in options.languages if options.what == "curve" else SOURCES[:1]:
+        for language in languages_of(options):
             base = settings_for(options.out, pairs, language)
             found[f"{language}-{pairs}"] = base
             for name, changed in VARIANTS.items() if options.what == "settings" else ():
                 pieces = int(base["data.vocab_size"] * changed.get("data.vocab_size", 1))
                 found[f"{language}-{pairs}-{name}"] = base | changed | {"data.vocab_size": pieces}
     return found
+
+
+def languages_of(options: argparse.Namespace) -> Sequence[str]:
+    """Returns the languages to translate from."""
+    languages: Sequence[str] = options.languages if options.what == "curve" else SOURCES[:1]
+    return languages
 
 
 def settings_for(out: Path, pairs: int, language: str) -> dict[str, Any]:

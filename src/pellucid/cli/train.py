@@ -75,16 +75,12 @@ def train(
     from pellucid.config import Recipe
     from pellucid.data.locate import locate, with_texts
     from pellucid.distillation.teachers import SplitBudget
-    from pellucid.errors import ConfigError
     from pellucid.run.folder import RunFolder
     from pellucid.run.run import Run
 
     _check(out, budget, plan)
-    if teachers is not None and ((ranks or 1) > 1 or max_restarts):
-        raise ConfigError(
-            "--teachers trains them in one process, and --ranks or --max-restarts starts others",
-            "leave one of them out",
-        )
+    if teachers is not None:
+        _check_teachers(ranks, max_restarts, src_lang or tgt_lang)
     if starts_ranks(ranks, max_restarts) and not plan:
         return start_ranks(COMMAND, ranks, max_restarts)
     with one_voice():
@@ -126,6 +122,7 @@ def train(
 
 def _train_by_teachers(split: "SplitBudget", out: str, *, plan: bool, fresh: bool, device: str) -> int:
     import sys
+    from functools import partial
     from pathlib import Path
 
     from pellucid.cli.ranks import check_alone
@@ -135,10 +132,7 @@ def _train_by_teachers(split: "SplitBudget", out: str, *, plan: bool, fresh: boo
         print(split.plan(device))
         return 0
     check_alone("train --teachers")
-
-    def say(text: str) -> None:
-        print(text, file=sys.stderr)
-
+    say = partial(print, file=sys.stderr)
     say_result(out, train_by_teachers(split, Path(out), device=device, fresh=fresh, started=STARTED, say=say))
     return 0
 
@@ -151,6 +145,22 @@ def _check(out: str, budget: str, plan: bool) -> None:
         raise ConfigError("--plan needs a time to plan for", "add --budget, as in `--budget 15m --plan`")
     if not out and not plan:
         raise ConfigError("--out is not given", "name the folder for the run, as in `--out run`")
+
+
+def _check_teachers(ranks: int | None, max_restarts: int, languages: tuple[str, ...]) -> None:
+    """Raises ConfigError for options that do not go together with --teachers."""
+    from pellucid.errors import ConfigError
+
+    if (ranks or 1) > 1 or max_restarts:
+        raise ConfigError(
+            "--teachers trains them in one process, and --ranks or --max-restarts starts others",
+            "leave one of them out",
+        )
+    if languages:
+        raise ConfigError(
+            "--teachers trains them for one pair of languages, and --src-lang and --tgt-lang are for several",
+            "leave one of them out",
+        )
 
 
 def _check_recipe(recipe: str, src: tuple[str, ...], tgt: tuple[str, ...]) -> None:

@@ -108,8 +108,13 @@ class Request:
 
 def corpus_of(run: Path) -> Path:
     """Returns the folder of the corpus of a student's run, where none is named."""
+    return beside(run, "distilled")
+
+
+def beside(run: Path, name: str) -> Path:
+    """Returns the folder `RUN.name`, of what a run is trained with and is no part of it."""
     named = run if run.name not in ("", "..") else run.resolve()
-    return named.with_name(f"{named.name}.distilled")
+    return named.with_name(f"{named.name}.{name}")
 
 
 def distil(

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from pellucid.config import RECIPE, Recipe
-from pellucid.distillation.corpus import Request, corpus_of, distil
+from pellucid.distillation.corpus import Request, beside, corpus_of, distil
 from pellucid.distillation.pieces import Pieces
 from pellucid.distillation.selection import Selection
 from pellucid.distillation.student import check_student, student_run
@@ -112,8 +112,7 @@ class SplitBudget:
 
 def teachers_of(run: Path) -> Path:
     """Returns the folder of a run's teachers."""
-    named = run if run.name not in ("", "..") else run.resolve()
-    return named.with_name(f"{named.name}.teachers")
+    return beside(run, NOUN)
 
 
 def train_by_teachers(
@@ -140,9 +139,8 @@ def train_by_teachers(
     what Run and `distil` raise.
     """
     folder = teachers_of(out)
-    finished = None if fresh or not Pieces.read(folder, NOUN) else RunFolder(out).result
     pieces = Pieces(folder, NOUN, split.table) if fresh else Pieces.open(folder, NOUN, split.table)
-    if finished is not None:
+    if STUDENT in pieces.facts and (finished := RunFolder(out).result) is not None:
         return finished
     runs = [folder / str(number) for number in range(1, split.teachers + 1)]
     request = Request(
@@ -227,6 +225,6 @@ class _Course:
             first = self.pieces.folder / "1"
             tokens = json.loads((first / PLAN).read_text(encoding="utf-8"))["facts"]["tokens"]
             result = RunFolder(first).result
-            if result is not None:
+            if result is not None and "seconds" in self.pieces.facts.get(first.name, {}):  # and is not an earlier one's
                 return EPOCHS_TO_TRANSLATE * self.split.teachers * result.seconds * tokens / result.tokens
         return FIRST_RESERVE * parse_duration(self.split.budget)

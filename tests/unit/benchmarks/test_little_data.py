@@ -26,24 +26,9 @@ def test_one_setting_is_changed_at_a_time(script: Callable[[str], ModuleType]) -
     assert all(changed.values())
 
 
-def test_a_curve_is_a_sweep(
-    data: Path, script: Callable[[str], ModuleType], in_this_process: Callable[[str], None],
-    run_script: Callable[..., Any], monkeypatch: pytest.MonkeyPatch,
-) -> None:  # fmt: skip
-    monkeypatch.setattr(script("little_data"), "SOURCES", ("de",))
+def test_a_curve_is_a_sweep(data: Path, in_this_process: Callable[[str], None], run_script: Callable[..., Any]) -> None:
     in_this_process("little_data")
     settings = [part for setting in SMALL for part in ("--set", setting)]
-    result, _ = run_script(
-        "little_data",
-        "curve",
-        "--data-dir",
-        data,
-        "--pairs",
-        1000,
-        "--languages",
-        "de",
-        "--out",
-        data / "out",
-        *settings,
-    )
+    given = ["--data-dir", data, "--pairs", 1000, "--languages", "de", "--out", data / "out"]
+    result, _ = run_script("little_data", "curve", *given, *settings)
     assert [row["setting"] for row in result["sweep"]["settings"]] == ["de-1000"]

@@ -53,6 +53,11 @@ def test_a_run_says_its_plan_before_the_first_step(pellucid: CommandLine) -> Non
             "--teachers trains them in one process, and --ranks or --max-restarts starts others",
             "leave one of them out",
         ),
+        (
+            ("--out", "run", "--teachers", "2", "--budget", "5m", "--src-lang", "de"),
+            "--teachers trains them for one pair of languages, and --src-lang and --tgt-lang are for several",
+            "leave one of them out",
+        ),
     ],
 )
 def test_what_makes_no_sense_is_refused(pellucid: CommandLine, options: tuple[str, ...], error: str, hint: str) -> None:

@@ -34,11 +34,8 @@ class World:
     def perf_counter(self) -> float:
         return self.now
 
-    def run(self, recipe: Recipe, out: Path, *, budget: str, **_: Any) -> "Training":
-        return Training(self, recipe, out, parse_duration(budget))
-
-    def student(self, recipe: Recipe, out: Path, _corpus: object, *, budget: str, **_: Any) -> "Training":
-        return Training(self, recipe, out, parse_duration(budget))
+    def run(self, recipe: Recipe, out: Path, *_: object, budget: str, fresh: bool, **__: Any) -> "Training":
+        return Training(self, recipe, out, parse_duration(budget), fresh)
 
     def distil(self, *_: Any, **__: Any) -> None:
         self.now += self.translating
@@ -50,10 +47,11 @@ class Training:
     recipe: Recipe
     out: Path
     seconds: float
+    fresh: bool = False
 
     def train(self) -> RunResult:
         folder = RunFolder(self.out)
-        if folder.result is not None:
+        if folder.result is not None and not self.fresh:
             return folder.result
         self.world.given[self.out.name] = self.seconds
         self.world.seeds[self.out.name] = self.recipe.train.seed
@@ -75,7 +73,7 @@ def world(monkeypatch: pytest.MonkeyPatch) -> World:
     found = World()
     monkeypatch.setattr(teachers, "time", found)
     monkeypatch.setattr(teachers, "Run", found.run)
-    monkeypatch.setattr(teachers, "student_run", found.student)
+    monkeypatch.setattr(teachers, "student_run", found.run)
     monkeypatch.setattr(teachers, "distil", found.distil)
     return found
 
@@ -141,14 +139,16 @@ def test_a_plateau_leaves_its_time_to_those_that_come(
     assert world.given["2"] == pytest.approx((3600 - 60 - 2 * 3 * 60 / 20) / 3, abs=1)
 
 
-def test_texts_may_have_moved_and_settings_may_not_differ(world: World, tmp_path: Path) -> None:
+def test_another_division_is_refused_and_made_by_a_fresh_start(world: World, tmp_path: Path) -> None:
     train_by_teachers(split(tmp_path), tmp_path / "run", device="cpu", say=str)
     with pytest.raises(
         ConfigError, match=r"the teachers in `.*run\.teachers` were made with `teachers=3`, this command"
     ):
         train_by_teachers(split(tmp_path, number=2), tmp_path / "run", device="cpu", say=str)
-    fresh = train_by_teachers(split(tmp_path, number=2), tmp_path / "run", device="cpu", fresh=True, say=str)
-    assert not fresh.changed_texts
+    world.given.clear()
+    train_by_teachers(split(tmp_path, number=2), tmp_path / "run", device="cpu", fresh=True, say=str)
+    assert [*world.given] == ["1", "2", "run"]
+    assert world.given["1"] == pytest.approx(3600 * 0.9 / 3, abs=1)
 
 
 def test_a_run_that_began_alone_gets_no_teachers(world: World, tmp_path: Path) -> None:
