@@ -269,9 +269,10 @@ class Signs:
 
     def look(self, seconds: float) -> None:
         """Looks, so many seconds after the look before. Raises _SilenceError for ranks that are silent too long."""
-        if not _STORE or not _store().check(self._others):  # a script has joined them, or one has only begun to
+        if not _STORE:  # a script has joined them
             return
-        for name, beat in zip(self._others, _store().multi_get(self._others), strict=True):
+        for name in self._others:  # one that hangs at once has given no sign yet
+            beat = _store().get(name) if _store().check([name]) else b""
             self._silent[name] = 0.0 if self._seen.get(name) != beat else self._silent[name] + seconds
             self._seen[name] = beat
         if silent := [name for name in self._others if self._silent[name] > self._ranks.timeout]:

@@ -210,8 +210,10 @@ def test_each_process_of_a_machine_has_a_gpu_of_its_own(monkeypatch: pytest.Monk
 WAITS = """
 import os, signal, time, torch
 from pellucid.errors import PellucidError
+import pellucid.training.ranks
 from pellucid.training.ranks import join
 
+{before}
 ranks = join(torch.device("cpu"))
 if not ranks.is_first:
     {does}
@@ -225,15 +227,25 @@ except PellucidError as error:
 
 @pytest.mark.slow
 def test_a_rank_that_works_alone_for_long_is_waited_for(tmp_path: Path) -> None:
-    done = run_ranks(2, "-c", WAITS.format(does="time.sleep(2.5)"), cwd=tmp_path, env={"PELLUCID_RANK_TIMEOUT": "1"})
+    done = run_ranks(
+        2, "-c", WAITS.format(before="", does="time.sleep(2.5)"), cwd=tmp_path, env={"PELLUCID_RANK_TIMEOUT": "1"}
+    )
     assert [each.stdout for each in done] == ["[0, 1]\n"] * 2, done[0].stderr + done[1].stderr
+
+
+HANGS = "os.kill(os.getpid(), signal.SIGSTOP)"
+AT_ONCE = f"""
+if os.environ["RANK"] == "1":
+    pellucid.training.ranks.give_signs = lambda ranks: {HANGS}
+"""
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(not hasattr(signal, "SIGSTOP"), reason="a process is stopped by a signal")
-def test_a_rank_that_hangs_while_it_works_alone_is_not_waited_for(tmp_path: Path) -> None:
-    hangs = "os.kill(os.getpid(), signal.SIGSTOP)"
-    first, second = run_ranks(2, "-c", WAITS.format(does=hangs), cwd=tmp_path, env={"PELLUCID_RANK_TIMEOUT": "1"})
+@pytest.mark.parametrize(("before", "does"), [("", HANGS), (AT_ONCE, "pass")], ids=["later", "before its first sign"])
+def test_a_rank_that_hangs_while_it_works_alone_is_not_waited_for(tmp_path: Path, before: str, does: str) -> None:
+    program = WAITS.format(before=before, does=does)
+    first, second = run_ranks(2, "-c", program, cwd=tmp_path, env={"PELLUCID_RANK_TIMEOUT": "1"})
     said = r"rank 1 \(process \d+ on .*\) has not answered for 1 s \(`PELLUCID_RANK_TIMEOUT`\) and was ended\n"
     assert re.fullmatch(said, first.stdout), first.stderr
     assert second.returncode == -signal.SIGKILL
