@@ -900,7 +900,8 @@ class Translator(TextModel["Transformer"]):
         parts = []
         for segment, pieces in zip(line, chosen, strict=True):
             texts = [" ".join(target.decode(h.ids).splitlines()) for h in pieces]
-            text = joined(texts, [Segment(segment.source, [], " ")] * len(texts)) if texts else ""
+            several = len(texts) > 1
+            text = joined(texts, [Segment(segment.source, [], " ")] * len(texts)) if several else "".join(texts)
             score = float(sum(h.score for h in pieces))
             ids = [(piece, h.ids) for piece, h in zip(segment.pieces, pieces, strict=True)]
             parts.append(Sentence(segment.source, text, score, segment.length, ids))

@@ -65,12 +65,12 @@ class Subwords:
         return ids
 
     def decode(self, ids: Sequence[int]) -> str:
-        text: str = self._model.decode([int(i) for i in ids if int(i) not in self._silent])
+        text: str = self._model.decode([i for i in map(int, ids) if i not in self._silent])
         return unescape(text) if self.escapes else text
 
     def tokens(self, ids: Sequence[int]) -> list[str]:
         shown, pieces = self._shown, self._names
-        return [shown.get(int(i)) or pieces[int(i)] for i in ids]
+        return [shown.get(i) or pieces[i] for i in map(int, ids)]
 
     def pieces(self) -> list[str]:
         """Returns the model's own pieces, in the order of their ids."""
