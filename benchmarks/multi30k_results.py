@@ -1,10 +1,11 @@
-"""What runs on Multi30k score on test_2016_flickr, as a table: by Pellucid's own scores, and by the papers' multi-bleu.
+"""What runs on Multi30k score on its test of 2016, as a table: by Pellucid's own scores, and by the papers' multi-bleu.
 
     python benchmarks/multi30k_results.py --data-dir DATA RUN [RUN ...] > multi30k.json
 
 Runs whose recipes differ in the seed alone are one row: the mean, and the sample standard deviation over the runs. The
 languages are those of the recipe's training texts. Every score but the greedy one is of a beam of 5, with the model's
-own length penalty. The Markdown table goes to standard error; the JSON has each run, with confidence intervals.
+own length penalty, or with the one given; `--text val` has the validation text in place of the test. The Markdown table
+goes to standard error; the JSON has each run, with confidence intervals.
 
 Needs sacremoses, of the extra `dev`.
 """
@@ -29,7 +30,7 @@ from pellucid.process import keep_freed_memory
 from pellucid.run.folder import RunFolder, stored_recipe
 from pellucid.tasks.translator import Translator
 
-TEST = "multi30k/test_2016_flickr"
+TEXTS = ("test_2016_flickr", "val")
 COLUMNS = {
     "bleu": "sacreBLEU",
     "bleu_lowercase": "lower-cased",
@@ -74,12 +75,15 @@ def check_seeds(group: Sequence[tuple[Path, Recipe]]) -> None:
         folders[recipe.train.seed] = folder
 
 
-def measure(folder: Path, recipe: Recipe, data_dir: str | None, device: str) -> dict[str, Any]:
+def measure(folder: Path, recipe: Recipe, options: argparse.Namespace) -> dict[str, Any]:
     """All scores of one run."""
     src, tgt = languages(recipe)
-    test = locate(DataConfig(src=f"{TEST}.{src}.gz", tgt=f"{TEST}.{tgt}.gz"), data_dir)
+    text = f"multi30k/{options.text}"
+    test = locate(DataConfig(src=f"{text}.{src}.gz", tgt=f"{text}.{tgt}.gz"), options.data_dir)
     sources, references = zip(*read_pairs(str(test.src), str(test.tgt)), strict=True)
-    translator = Translator.load(folder, device)
+    translator = Translator.load(folder, options.device)
+    if options.length_penalty is not None:
+        translator.decode = replace(translator.decode, length_penalty=options.length_penalty)
     outputs, greedy = ([t.text for t in translator.translate(sources, beam_size=beam)] for beam in (5, 1))
     scores, greedy_scores = (score_corpus(lines, references) for lines in (outputs, greedy))
     papers = multi_bleu(moses_tokens(outputs, tgt), moses_tokens(references, tgt))
@@ -110,7 +114,7 @@ def summarise(recipe: Recipe, runs: list[dict[str, Any]]) -> dict[str, Any]:
     return {"recipe": recipe.name, "direction": f"{src}-{tgt}", **columns, "runs": runs}
 
 
-def markdown(recipes: Sequence[dict[str, Any]]) -> str:
+def markdown(recipes: Sequence[dict[str, Any]], text: str) -> str:
     """A row a recipe."""
     names = ["recipe", "direction", "runs", "parameters", *COLUMNS.values()]
     rows = [
@@ -126,7 +130,7 @@ def markdown(recipes: Sequence[dict[str, Any]]) -> str:
     lines = ["| " + " | ".join(row) + " |" for row in (names, ["---"] * len(names), *rows)]
     run = recipes[0]["runs"][0]
     notes = [
-        "test_2016_flickr, beam 5 but for greedy; ± is the sample standard deviation over the runs",
+        f"{text}, beam 5 but for greedy; ± is the sample standard deviation over the runs",
         f"sacreBLEU and greedy: {run['signature']}",
         f"lower-cased: {run['signature_lowercase']}",
         f"chrF: {run['chrf_signature']}",
@@ -140,10 +144,10 @@ def _cell(column: dict[str, float | None]) -> str:
     return f"{column['mean']:.2f}" + ("" if spread is None else f" ± {spread:.2f}")
 
 
-def results(folders: Sequence[Path], data_dir: str | None, device: str) -> list[dict[str, Any]]:
+def results(options: argparse.Namespace) -> list[dict[str, Any]]:
     """The runs by recipe, in the order in which recipes first come."""
     groups: dict[str, list[tuple[Path, Recipe]]] = {}
-    for folder in folders:
+    for folder in options.runs:
         recipe = stored_recipe(folder)
         languages(recipe)
         groups.setdefault(without_seed(recipe), []).append((folder, recipe))
@@ -153,7 +157,7 @@ def results(folders: Sequence[Path], data_dir: str | None, device: str) -> list[
     for group in groups.values():
         runs = []
         for folder, recipe in group:
-            runs.append(measure(folder, recipe, data_dir, device))
+            runs.append(measure(folder, recipe, options))
             state = "" if runs[-1]["finished"] else " (not finished)"
             print(f"{folder}{state}: BLEU {runs[-1]['bleu']:.2f}, {runs[-1]['multi_bleu_line']}", file=sys.stderr)
         found.append(summarise(group[0][1], runs))
@@ -166,11 +170,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("runs", nargs="+", type=Path, metavar="RUN", help="run folders")
     parser.add_argument("--data-dir", help="holds multi30k/test_2016_flickr.de.gz and so on; else PELLUCID_DATA")
+    parser.add_argument("--text", choices=TEXTS, default=TEXTS[0])
+    parser.add_argument("--length-penalty", type=float, help="default: that of each run")
     parser.add_argument("--device", default="auto")
     options = parser.parse_args(argv)
     keep_freed_memory()
-    recipes = results(options.runs, options.data_dir, options.device)
-    print(f"\n{markdown(recipes)}", file=sys.stderr)
+    recipes = results(options)
+    print(f"\n{markdown(recipes, options.text)}", file=sys.stderr)
     print_json(circumstances(__file__, argv, ["sacrebleu", "sacremoses"]) | {"recipes": recipes})
     return 0
 

@@ -4,7 +4,8 @@
       OMP_NUM_THREADS=1 pellucid train multi30k-de-en --data-dir DATA --out runs/c$part-s$seed \
         --set model.d_model=64 --set model.d_ff=256 --set model.dropout=0.1 --set train.steps=2200 \
         --set train.batch_tokens=1024 --set train.schedule=stable --set train.warmup_steps=176 \
-        --set train.save_every=66 --set train.precision=float32 --set train.seed=$seed --set data.concatenate=$part
+        --set train.save_every=66 --set train.optimizer=adam --set train.precision=float32 --set train.seed=$seed \
+        --set data.concatenate=$part
     done; done
     python benchmarks/sentences_a_line.py runs/* > benchmarks/results/DATE-sentences.json
 

@@ -93,6 +93,7 @@ def planned(steps: int, own: Sequence[str]) -> list[str]:
     tokens = steps * batch * FILLED
     settings = {f"model.{name}": value for name, value in shape.items()} | {
         "model.norm": '"pre"', "model.dropout": rules.dropout(tokens / EPOCH), "data.vocab_size": 4000,
+        "train.optimizer": '"adam"',
         "train.schedule": '"stable"', "train.grad_clip": 1.0, "train.batch_tokens": batch, "train.steps": steps,
         "train.learning_rate": rules.learning_rate(shape["d_model"]), "train.warmup_steps": rules.warmup_steps(steps),
         "train.validate_every": max(1, steps // 5), "train.validate_decode": 100, "train.average": rules.AVERAGE,

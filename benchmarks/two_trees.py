@@ -62,7 +62,8 @@ class Side:
         """Trains anew and returns target tokens a second, the median of all windows but the first."""
         window = max(1, steps // 6)
         keys = {
-            "steps": steps, "log_every": window, "validate_every": steps, "save_every": steps, "validate_decode": 2
+            "steps": steps, "log_every": window, "validate_every": steps, "save_every": steps, "validate_decode": 2,
+            "optimizer": "adam", "precision": "float32",
         }  # fmt: skip
         options = [word for key, value in keys.items() for word in ("--set", f"train.{key}={value}")]
         options += [word for setting in settings for word in ("--set", setting)]

@@ -181,8 +181,11 @@ def plan_budget(
     settings = _settings(planned, request, pace) | {"train.batch_tokens": batch, "train.precision": precision}
     planned = _applied(planned, settings, request.fixed)
     plan = Plan(request, planned, facts, paces)
-    dropout = rules.dropout(plan.tokens / facts.tokens)
-    return replace(plan, recipe=_applied(planned, {"model.dropout": dropout}, request.fixed))
+    of_tokens = {
+        "model.dropout": rules.dropout(plan.tokens / facts.tokens),
+        "decode.length_penalty": rules.length_penalty(plan.tokens, recipe.decode.length_penalty),
+    }
+    return replace(plan, recipe=_applied(planned, of_tokens, request.fixed))
 
 
 Measured = tuple[int, dict[str, Pace]]

@@ -37,6 +37,8 @@ LEAST_OVERLAP = 0.2
 """Sides with fewer letters in common have a vocabulary each."""
 DROPOUTS = ((0.0, 0.1), (4.0, 0.1), (10.0, 0.15), (20.0, 0.2), (40.0, 0.25), (80.0, 0.3))
 """Dropout by how often the corpus will be seen; in between, in proportion."""
+LENGTH_PENALTY = (5e6, 1.2)
+"""Trained on fewer target tokens than these, a model writes too much under a larger length penalty than that."""
 MUON_RATE = 0.01
 """The highest rate of the layers' matrices, whatever the width: a step of Muon has the same spectral norm in each."""
 GENTLER = 20.0
@@ -134,6 +136,12 @@ def dropout(epochs: float) -> float:
     """Returns the dropout for a corpus that is seen so often."""
     seen, probability = zip(*DROPOUTS, strict=True)
     return round(float(np.interp(epochs, seen, probability)), 2)
+
+
+def length_penalty(tokens: float, given: float) -> float:
+    """Returns the length penalty of a model that is trained on so many target tokens: at most `given`."""
+    enough, most = LENGTH_PENALTY
+    return given if tokens >= enough else min(given, most)
 
 
 def learning_rate(d_model: int) -> float:

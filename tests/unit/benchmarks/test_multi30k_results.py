@@ -101,6 +101,26 @@ def test_runs_of_one_recipe_are_a_row(
     assert f"| {values[0]['multi_bleu']:.2f} |" in err
 
 
+def test_another_text_and_length_penalty(
+    module: ModuleType,
+    finished_run: Path,
+    data: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(Translator, "translate", translate)
+    for language in ("de", "en"):
+        (data / f"multi30k/test_2016_flickr.{language}.gz").rename(data / f"multi30k/val.{language}.gz")
+    run = set_length_penalty(copy_run(finished_run, data / "run"), 1.0)
+    options = ["--text", "val", "--length-penalty", "2.5"]
+    assert module.main([str(run), "--data-dir", str(data), "--device", "cpu", *options]) == 0
+    out, err = capsys.readouterr()
+    assert "- val, beam 5 but for greedy" in err
+    (found,) = json.loads(out)["recipes"][0]["runs"]
+    assert {name: found[name] for name in scores_by_hand(2.5)} == pytest.approx(scores_by_hand(2.5))
+    assert found["length_penalty"] == 2.5
+
+
 def scores_by_hand(penalty: float) -> dict[str, float]:
     """The columns of the table, from sacreBLEU itself; of single letters, multi-bleu is BLEU without smoothing."""
     references = [[line for _, line in PAIRS]]

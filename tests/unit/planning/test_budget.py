@@ -124,6 +124,7 @@ def test_bfloat16_is_taken_where_it_is_clearly_faster(
         ("train.steps=12", "train", 12),
         ("train.precision=float32", "train", "float32"),
         ("train.average=3", "train", 3),
+        ("decode.length_penalty=1.7", "decode", 1.7),
     ],
 )
 def test_what_is_set_stays(
@@ -133,6 +134,15 @@ def test_what_is_set_stays(
     key = setting.partition("=")[0]
     assert getattr(getattr(plan.recipe, section), key.partition(".")[2]) == value
     assert f"given     {key}" in str(plan)
+
+
+def test_a_short_time_does_not_get_the_length_penalty_of_a_long_one(
+    corpus: tuple[Corpus, Tokenizers], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rules, "LENGTH_PENALTY", (rules.LENGTH_PENALTY[0], 0.5))
+    short, long = (planned(corpus, monkeypatch, Machine(flops), 900) for flops in (1e8, 1e12))
+    assert short.tokens < rules.LENGTH_PENALTY[0] < long.tokens
+    assert [plan.recipe.decode.length_penalty for plan in (short, long)] == [0.5, 1.0]
 
 
 @pytest.mark.parametrize("setting", ["model.d_model=96", "model.num_encoder_layers=2", "model.preset=tiny"])

@@ -77,6 +77,13 @@ def test_dropout_grows_with_the_epochs(epochs: float, factor: float) -> None:
     assert 0.1 <= rules.dropout(epochs) <= rules.dropout(epochs * factor) <= 0.3
 
 
+@pytest.mark.parametrize(
+    ("tokens", "given", "taken"), [(3e6, 1.6, 1.2), (9e6, 1.6, 1.6), (3e6, 0.6, 0.6), (3e6, 1.2, 1.2)]
+)
+def test_a_large_length_penalty_is_for_what_is_trained_long(tokens: float, given: float, taken: float) -> None:
+    assert rules.length_penalty(tokens, given) == taken
+
+
 def test_the_expected_score_is_that_of_the_measured_runs() -> None:
     (first, low), (second, high) = rules.EXPECTED[:2]
     between = rules.expected_bleu(CAPTIONS, (first * second) ** 0.5)
