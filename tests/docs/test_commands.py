@@ -25,7 +25,7 @@ def commands(shell: str) -> Iterator[list[str]]:
         lexer.whitespace_split = True
         words: list[str] = []
         for token in [*lexer, ";"]:
-            if set(token) <= set("|&;"):
+            if token and set(token) <= set("|&;"):
                 command = [word for word in _without_redirections(words) if not re.match(r"[A-Z_]+=", word)]
                 if command:
                     yield command
