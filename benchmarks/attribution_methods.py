@@ -29,7 +29,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from date_alignment import ISO, fields_of
-from multi30k_results import TEST, languages
+from multi30k_results import TEXTS, languages
 from report import circumstances, positive, print_json, refusals_in_words
 
 from pellucid.analysis.contributions import source_contributions
@@ -151,8 +151,8 @@ def dates(translator: Translator, count: int) -> list[Case]:
 def multi30k(translator: Translator, sides: tuple[str, str], data_dir: str | None, count: int) -> list[Case]:
     """Sentences of the test set, in words, with the links of IBM model 1 between them and what the model writes."""
     train, test = (
-        locate(DataConfig(src=f"{name}.{sides[0]}.gz", tgt=f"{name}.{sides[1]}.gz"), data_dir)
-        for name in ("multi30k/train", TEST)
+        locate(DataConfig(src=f"multi30k/{name}.{sides[0]}.gz", tgt=f"multi30k/{name}.{sides[1]}.gz"), data_dir)
+        for name in ("train", TEXTS[0])
     )
     source, target = ([words(line) for line in read_lines(str(file))] for file in (train.src, train.tgt))
     model = Links(source, target)

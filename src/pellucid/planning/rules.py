@@ -35,7 +35,7 @@ LEAST_COVERAGE = 0.995
 """The part of a text whose characters have places, however large the vocabulary becomes with them."""
 LEAST_OVERLAP = 0.2
 """Sides with fewer letters in common have a vocabulary each."""
-DROPOUTS = ((0.0, 0.1), (4.0, 0.1), (10.0, 0.15), (20.0, 0.2), (40.0, 0.25), (80.0, 0.3))
+DROPOUTS = ((0.0, 0.05), (4.0, 0.05), (10.0, 0.15), (20.0, 0.2), (40.0, 0.25), (80.0, 0.3))
 """Dropout by how often the corpus will be seen; in between, in proportion."""
 LENGTH_PENALTY = (5e6, 1.2)
 """Trained on fewer target tokens than these, a model writes too much under a larger length penalty than that."""
