@@ -24,6 +24,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from report import circumstances, positive, print_json, refusals_in_words
 
@@ -34,6 +35,8 @@ from pellucid.planning import rules
 RECIPE = "multi30k-de-en"
 ATTEMPTS = Path(__file__).with_suffix(".toml")
 GOALS = (36.0, 39.0)
+DROPOUTS = ((4.0, 0.1), (10.0, 0.15), (20.0, 0.2), (40.0, 0.25), (80.0, 0.3))
+"""Dropout by epochs, as the budget that attempts are compared with had it."""
 SHAPE, EPOCH = 1, 482_675
 """The shape among `rules.SHAPES`; the target tokens of an epoch."""
 FILLED = 0.853
@@ -86,13 +89,14 @@ def train(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def planned(steps: int, own: Sequence[str]) -> list[str]:
-    """Returns the settings that the rules of a time budget have for so many steps, but for the optimizer's."""
+    """Returns the settings that a time budget had for so many steps before the attempts."""
     shape = rules.SHAPES[SHAPE]
     given = dict(each.split("=", 1) for each in own)
     batch = int(given.get("train.batch_tokens", rules.batch_tokens(shape["d_model"], 900)))
-    tokens = steps * batch * FILLED
+    epochs, dropouts = zip(*DROPOUTS, strict=True)
+    dropout = round(float(np.interp(steps * batch * FILLED / EPOCH, epochs, dropouts)), 2)
     settings = {f"model.{name}": value for name, value in shape.items()} | {
-        "model.norm": '"pre"', "model.dropout": rules.dropout(tokens / EPOCH), "data.vocab_size": 4000,
+        "model.norm": '"pre"', "model.dropout": dropout, "data.vocab_size": 4000,
         "train.optimizer": '"adam"',
         "train.schedule": '"stable"', "train.grad_clip": 1.0, "train.batch_tokens": batch, "train.steps": steps,
         "train.learning_rate": rules.learning_rate(shape["d_model"]), "train.warmup_steps": rules.warmup_steps(steps),
