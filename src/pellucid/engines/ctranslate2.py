@@ -150,9 +150,9 @@ class CTranslate2Translator(Translator):
     def _sampled(self, *_: Any) -> list[Hypothesis]:
         self._refuse("does not draw: its random numbers are one stream for all lines, and not each line's own")
 
-    def _searched(
+    def _searching(
         self, pieces: list[list[int]], config: DecodeConfig, search: "Search | None", constraints: "Constraints | None"
-    ) -> list[list[Hypothesis]]:
+    ) -> Iterator[tuple[int, list[Hypothesis]]]:
         """Searches twice where it must: a text that passed its own limit, or holds what may not be written.
 
         CTranslate2 has one limit a batch, and leaves out tokens before it normalizes, where Pellucid leaves them out
@@ -163,31 +163,28 @@ class CTranslate2Translator(Translator):
         if constraints:
             self._refuse("takes no `terms=`, `prefixes=`, `min_length=` or `no_repeat_ngram=`")
         check_ids(config, self.config)
-        sources = [self._words_of_source(ids, config) for ids in pieces]
+        sources = [whole_source(ids, self.config, config) for ids in pieces]
         room = self.config.max_positions - 1 - len(config.target_prefix)
         limits = [min(config.limit(len(ids)), room) for ids in pieces]
         never = set(suppressed_ids(self.config, config.suppress))
-        found: dict[int, list[Hypothesis]] = {}
         again = []
         budget = config.batch_tokens // config.beam_size
-        batches = batches_by_length([(len(words) - 1,) for words in sources], budget, padded=True)
+        batches = batches_by_length([(len(ids) - 1,) for ids in sources], budget, padded=True)
         for place, one in self._run(batches, sources, limits, config):
             if all(len(h.ids) <= limits[place] and never.isdisjoint(h.ids) for h in one):
-                found[place] = one
+                yield place, one
             else:
                 again.append(place)
         if again:
             shapes = [(len(sources[place]) - 1, limits[place]) for place in again]
             batches = ([again[i] for i in batch] for batch in batches_by_length(shapes, budget, padded=False))
-            for place, one in self._run(batches, sources, limits, config, sorted(never)):
-                found[place] = one
-            found |= self._scored_again({place: found[place] for place in again}, pieces, config)
-        return [found[place] for place in range(len(pieces))]
+            found = dict(self._run(batches, sources, limits, config, sorted(never)))
+            yield from self._scored_again(found, pieces, config).items()
 
     def _run(
         self,
         batches: Iterable[list[int]],
-        sources: Sequence[list[str]],
+        sources: Sequence[list[int]],
         limits: Sequence[int],
         config: DecodeConfig,
         never: Sequence[int] = (),
@@ -202,7 +199,7 @@ class CTranslate2Translator(Translator):
         def search(batch: list[int]) -> Any:
             longest = max(limits[place] for place in batch)
             return self._engine.translate_batch(
-                [sources[place] for place in batch],
+                [self._words_of_source(sources[place]) for place in batch],
                 [prefix] * len(batch) if prefix else None,
                 beam_size=config.beam_size,
                 num_hypotheses=config.n_best,
@@ -251,12 +248,12 @@ class CTranslate2Translator(Translator):
 
     def _log_probs(self, sources: list[list[int]], targets: list[list[int]], decode: DecodeConfig) -> list[list[float]]:
         check_ids(decode, self.config)
-        src = [self._words_of_source(ids, decode) for ids in sources]
+        src = [whole_source(ids, self.config, decode) for ids in sources]
         start = len(decode.target_prefix)
         tgt = [[self._target[i] for i in (*decode.target_prefix, *ids)] for ids in targets]
 
         def score(batch: list[int]) -> Any:
-            both = [src[place] for place in batch], [tgt[place] for place in batch]
+            both = [self._words_of_source(src[place]) for place in batch], [tgt[place] for place in batch]
             return self._engine.score_batch(*both, max_input_length=0, asynchronous=True)
 
         shapes = [(len(a) - 1, len(b)) for a, b in zip(src, tgt, strict=True)]
@@ -264,9 +261,9 @@ class CTranslate2Translator(Translator):
         found = {place: list(map(float, result.log_probs[start:])) for place, result in self._ahead(batches, score)}
         return [found[place] for place in range(len(src))]
 
-    def _words_of_source(self, ids: list[int], decode: DecodeConfig) -> list[str]:
-        """Returns a source as the engine takes it, with all that stands around it: it adds nothing itself."""
-        return [self._source[i] for i in whole_source(ids, self.config, decode)]
+    def _words_of_source(self, whole: list[int]) -> list[str]:
+        """Returns a source as the engine takes it, from its ids with all that stands around it: it adds nothing."""
+        return [self._source[i] for i in whole]
 
 
 def _answers(batch: list[int], results: Any) -> Iterator[tuple[int, Any]]:

@@ -1,7 +1,7 @@
 """A Translator of several models that write by one vocabulary: the mean of their log-probabilities decides."""
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from statistics import fmean
@@ -132,12 +132,12 @@ class EnsembleTranslator(Translator):
         ]
         return [Readings(ids, by_others) for ids, *by_others in zip(first, *others, strict=True)]
 
-    def _searched(
+    def _searching(
         self, pieces: list[list[int]], config: DecodeConfig, search: "Search | None", constraints: "Constraints | None"
-    ) -> list[list[Hypothesis]]:
+    ) -> Iterable[tuple[int, list[Hypothesis]]]:
         from pellucid.decoding import engine
 
-        return engine.search(self._joint(config), pieces, config, search, constraints=constraints)
+        return enumerate(engine.search(self._joint(config), pieces, config, search, constraints=constraints))
 
     def _sampled(
         self, pieces: list[list[int]], sampling: SamplingConfig, decode: DecodeConfig, places: list[int]

@@ -2,6 +2,7 @@
 
 import math
 import warnings
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from importlib import import_module
@@ -272,10 +273,20 @@ class Translator(TextModel["Transformer"]):
     def _searched(
         self, pieces: list[list[int]], config: DecodeConfig, search: "Search | None", constraints: "Constraints | None"
     ) -> list[list[Hypothesis]]:
-        """Returns the n best hypotheses of each piece, best first: what an engine is for, as are the next two."""
+        """Returns the n best hypotheses of each piece, best first."""
+        found = dict(self._searching(pieces, config, search, constraints))
+        return [found[place] for place in range(len(pieces))]
+
+    def _searching(
+        self, pieces: list[list[int]], config: DecodeConfig, search: "Search | None", constraints: "Constraints | None"
+    ) -> Iterable[tuple[int, list[Hypothesis]]]:
+        """Yields each piece's place and its n best hypotheses, as they are found.
+
+        It is what an engine is for, as are the next two.
+        """
         from pellucid.decoding import engine
 
-        return engine.search(self.model, pieces, config, search, constraints=constraints)
+        return enumerate(engine.search(self.model, pieces, config, search, constraints=constraints))
 
     def _sampled(
         self, pieces: list[list[int]], sampling: SamplingConfig, decode: DecodeConfig, places: list[int]
@@ -383,12 +394,13 @@ class Translator(TextModel["Transformer"]):
         by = search
         if diverse_groups is not None or diversity is not None:
             by = self._diverse(config, search, diverse_groups, diversity)
-        searched = self._searched(pieces, config, by, constraints)
         penalty = config.length_penalty if search is None else None
-        if rerank is not None:
-            searched, penalty = self._reranked(rerank, lines, searched, config, wanted), None
-        found = iter(searched)
-        best = [self._translation(line, [[next(found) for _ in s.pieces] for s in line], penalty) for line in lines]
+        if rerank is None:
+            searched = self._searching(pieces, config, by, constraints)
+        else:
+            whole = self._searched(pieces, config, by, constraints)
+            searched, penalty = enumerate(self._reranked(rerank, lines, whole, config, wanted)), None
+        best = self._translations(lines, searched, penalty)
         return self._with_confidence(sources, best, config) if confidence else best
 
     def _constraints(
@@ -875,6 +887,31 @@ class Translator(TextModel["Transformer"]):
                     "itself, so give one sentence to see what it does",
                     stacklevel=3,
                 )
+
+    def _translations(
+        self,
+        lines: list[list[Segment]],
+        searched: Iterable[tuple[int, list[Hypothesis]]],
+        length_penalty: float | None,
+    ) -> list[Translation]:
+        """Returns the translation of each line, written as soon as its pieces are found: an engine searches on."""
+        numbers = iter(range(sum(len(segment.pieces) for line in lines for segment in line)))
+        places = [[[next(numbers) for _ in segment.pieces] for segment in line] for line in lines]
+        line_of = [number for number, of_line in enumerate(places) for of_segment in of_line for _ in of_segment]
+        missing = Counter(line_of)
+        found: dict[int, list[Hypothesis]] = {}
+
+        def written(number: int) -> Translation:
+            here = [[found.pop(place) for place in of_segment] for of_segment in places[number]]
+            return self._translation(lines[number], here, length_penalty)
+
+        best = {number: written(number) for number in range(len(lines)) if number not in missing}
+        for place, hypotheses in searched:
+            found[place] = hypotheses
+            missing[line_of[place]] -= 1
+            if not missing[line_of[place]]:
+                best[line_of[place]] = written(line_of[place])
+        return [best[number] for number in range(len(lines))]
 
     def _translation(
         self, line: list[Segment], found: list[list[list[Hypothesis]]], length_penalty: float | None

@@ -67,6 +67,17 @@ def test_when_a_line_is_cut(text: TrainingText | None, line: str, options: dict[
     assert found == (PARTS if cut and line == LINE else ["A bed.", "A cab"] if cut else [line])
 
 
+def test_pieces_may_be_found_in_any_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    t = translator(max_source_length=3, n_best=2)
+    lines = ["cab", LINE, "", "a bed of a cab", "  ", "Faded!"]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        expected = t.translate(lines)
+        searching = t._searching
+        monkeypatch.setattr(t, "_searching", lambda *given: reversed(list(searching(*given))))
+        assert t.translate(lines) == expected
+
+
 def test_a_model_may_have_it_off() -> None:
     with pytest.warns(LongText):
         assert sources(translator(segment="off")) == [LINE]
