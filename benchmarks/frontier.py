@@ -1,12 +1,14 @@
 """Claim: a student within half a BLEU of its teacher is at least 3 times as fast, in at most a third of its bytes.
 
     python benchmarks/frontier.py TEACHER STUDENT [STUDENT ...] --src test.de --ref test.en --picture frontier.svg
+    python benchmarks/frontier.py TEACHER STUDENT --ensemble TEACHER-2 TEACHER-3 --src test.de --ref test.en
 
 Model folders, from the teacher to the smallest: of each the bytes of its weights, sentences a second with a beam of 5
 and greedily, and BLEU with its 95 % interval; of each student, beside the teacher, the difference of BLEU by paired
 bootstrap with its p, and how many times as fast it is. A time is that of `Translator.translate`, tokenization included,
 on all sentences. The models take turns, each round another first, and a ratio is of one round. Engines are Pellucid's
-own in float32 and, where `Translator.load` knows it and it is installed, CTranslate2 in int8.
+own in float32 and, where `Translator.load` knows it and it is installed, CTranslate2 in int8, which has no ensemble:
+with one as the teacher its students stand there by themselves.
 
 The picture has a chart for each engine and beam, BLEU against sentences a second, and one against megabytes: a dot a
 model, between the ends of its interval. JSON goes to standard output, a table to standard error.
@@ -111,7 +113,7 @@ def measure(cases: Sequence[Case], sources: Sequence[str], rounds: int) -> list[
     return peaks
 
 
-def row_of(case: Case, teacher: Case, sizes: Mapping[tuple[str, str], int], test: tuple[list[str], list[str]],
+def row_of(case: Case, teacher: Case | None, sizes: Mapping[tuple[str, str], int], test: tuple[list[str], list[str]],
            quick: bool) -> dict[str, Any]:  # fmt: skip
     """What is told of a case: speed and size, BLEU, and both beside the teacher's in the same engine and beam."""
     sources, references = test
@@ -128,7 +130,7 @@ def row_of(case: Case, teacher: Case, sizes: Mapping[tuple[str, str], int], test
         "bleu_interval": scores.bleu_interval,
         "signature": scores.signature,
     }
-    if case is not teacher:
+    if teacher is not None and case is not teacher:
         found = compare_outputs(
             case.outputs, teacher.outputs, references, resamples=resamples, trials=100 if quick else TRIALS
         ).bleu
@@ -204,15 +206,22 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
         raise DataError(
             f"`{args.src}` has {len(test[0]):,} lines, `{args.ref}` {len(test[1]):,}", "give a reference for each line"
         )
-    names, cases, sizes = names_of(args.models), list[Case](), dict[tuple[str, str], int]()
+    names, cases, sizes = names_of([*args.models, *args.ensemble]), list[Case](), dict[tuple[str, str], int]()
+    single = len(args.models)
+    teacher = " + ".join([names[0], *names[single:]])
     for engine in engines_here():
-        for name, folder in zip(names, args.models, strict=True):
-            translator = Translator.load(folder, "cpu", **ENGINES[engine])
-            sizes[name, engine] = bytes_of(folder, engine)
+        for name, folder in zip([teacher, *names[1:single]], args.models, strict=True):
+            further: dict[str, Any] = {}
+            if name == teacher and args.ensemble:
+                if "engine" in ENGINES[engine]:
+                    continue
+                further["ensemble"] = args.ensemble
+            translator = Translator.load(folder, "cpu", **ENGINES[engine], **further)
+            sizes[name, engine] = sum(bytes_of(each, engine) for each in [folder, *further.get("ensemble", ())])
             cases += [Case(name, engine, beam_size, translator, [], []) for beam_size in args.beams]
     peaks = measure(cases, test[0], args.rounds)
-    teachers = {(case.engine, case.beam_size): case for case in cases if case.model == names[0]}
-    rows = [row_of(case, teachers[case.engine, case.beam_size], sizes, test, args.quick) for case in cases]
+    teachers = {(case.engine, case.beam_size): case for case in cases if case.model == teacher}
+    rows = [row_of(case, teachers.get((case.engine, case.beam_size)), sizes, test, args.quick) for case in cases]
     print(f"\n{markdown(rows)}", file=sys.stderr)
     if args.picture:
         drawing = draw(rows)
@@ -226,6 +235,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument(
         "models", nargs="+", type=Path, metavar="MODEL", help="folders, from the teacher to the smallest"
+    )
+    parser.add_argument(
+        "--ensemble", nargs="+", type=Path, default=[], metavar="MODEL", help="teachers that write with the first one"
     )
     parser.add_argument("--src", required=True, help="sentences to translate, one a line")
     parser.add_argument("--ref", required=True, help="their references")

@@ -66,6 +66,21 @@ def test_frontier(run_script: Callable[..., Ran], models: list[Path], texts: tup
     assert all(text in drawn for text in ("beam of 2", "greedy", "sentences a second", "megabytes", "teacher"))
 
 
+def test_several_models_as_one_teacher(
+    run_script: Callable[..., Ran], models: list[Path], texts: tuple[Path, Path]
+) -> None:
+    (src, ref), (first, second, student) = texts, models
+    options = ["--quick", "--rounds", 1, "--beams", 2]
+    table, _ = run_script("frontier", first, student, "--ensemble", second, "--src", src, "--ref", ref, *options)
+    told, *rows = table["cases"]
+    assert (told["model"], told["engine"]) == ("teacher + equal", "pellucid float32")
+    assert told["bytes"] == sum((folder / "model.safetensors").stat().st_size for folder in (first, second))
+    assert [(row["model"], row["engine"], "p_value" in row) for row in rows] == [
+        ("other", "pellucid float32", True), *([("other", "ctranslate2 int8", False)] * (len(rows) - 1)),
+    ]  # fmt: skip
+    assert rows[0]["share_of_bytes"] == pytest.approx(0.5, abs=0.01)
+
+
 def test_another_engine_stands_beside(
     script: Callable[[str], ModuleType],
     run_script: Callable[..., Ran],
