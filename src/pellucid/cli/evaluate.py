@@ -281,7 +281,8 @@ def _translate_test(
         systems: run or model folders, which translate; or text files of finished translations, one a line.
         place, engine: as Translator.load takes them: device and type, and what on_engine() returns.
         ensemble: the models that write together with the first system.
-        options: as Translator.translate takes them, for the systems that are models.
+        options: as Translator.translate takes them, for the systems that are models; a further one that knows no
+            languages is told of none.
 
     Raises ConfigError where a system is named twice, or a model has no sources; CheckpointError for a folder without a
     model; DataError where the files cannot be read, are empty or differ in length.
@@ -298,6 +299,7 @@ def _translate_test(
             "name a model, or leave --ensemble out",
         )
     columns = test.read([*filter(_is_text, systems)])
+    models = [system for system in systems if not _is_text(system)]
     sources = columns[test.src] if test.src else []
     outputs = []
     for system in systems:
@@ -308,7 +310,9 @@ def _translate_test(
         translator = Translator.load(system, *place, **engine, ensemble=members)
         if sys.stderr.isatty():
             print(f"translating {len(sources):,} sentences with {', '.join([system, *members])}", file=sys.stderr)
-        outputs.append([translation.text for translation in translator.translate(sources, **options)])
+        of_one_pair = not translator.languages and system != models[0]  # beside one of several
+        told = options | ({"source_language": None, "target_language": None} if of_one_pair else {})
+        outputs.append([translation.text for translation in translator.translate(sources, **told)])
     return sources, outputs, [columns[ref] for ref in (test.refs or ("",)) if ref in columns]
 
 

@@ -25,6 +25,12 @@ Targets = Annotated[
 ]
 ValidSource = Annotated[str, text("source sentences to validate on")]
 ValidTarget = Annotated[str, text("their translations")]
+ValidSources = Annotated[
+    tuple[str, ...],
+    text("source sentences to validate on; of several pairs of languages again for another pair"),
+    tyro.conf.UseAppendAction,
+]
+ValidTargets = Annotated[tuple[str, ...], text("their translations"), tyro.conf.UseAppendAction]
 OnBadUtf8 = Annotated[
     str,
     optional("WORD", "a line that is not UTF-8: error, replace bad bytes, or skip the pair", "as the recipe says"),

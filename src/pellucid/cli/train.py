@@ -7,7 +7,7 @@ import tyro
 from pellucid.cli.main import COMMAND, STARTED
 from pellucid.cli.options import RECIPES, Device, Settings, flag, optional
 from pellucid.cli.ranks import is_restarted, one_voice, start_ranks, starts_ranks
-from pellucid.cli.texts import DataDir, OnBadUtf8, Sources, Targets, ValidSource, ValidTarget
+from pellucid.cli.texts import DataDir, OnBadUtf8, Sources, Targets, ValidSources, ValidTargets
 
 if TYPE_CHECKING:
     from pellucid.distillation.teachers import SplitBudget
@@ -31,8 +31,8 @@ def train(
     ] = None,
     src: Sources = (),
     tgt: Targets = (),
-    valid_src: ValidSource = "",
-    valid_tgt: ValidTarget = "",
+    valid_src: ValidSources = (),
+    valid_tgt: ValidTargets = (),
     on_bad_utf8: OnBadUtf8 = "",
     data_dir: DataDir = "",
     offline: Annotated[bool, flag("never connect: a recipe's texts must be on this machine")] = False,

@@ -7,7 +7,7 @@ from difflib import get_close_matches
 
 from pellucid.config import DataConfig, DecodeConfig, ModelConfig
 from pellucid.config.data import language_tag
-from pellucid.errors import ConfigError
+from pellucid.errors import ConfigError, argument
 from pellucid.text.language_codes import with_codes
 from pellucid.text.tokenizers import Tokenizers
 
@@ -59,8 +59,9 @@ def speaking(
     if codes_before_source(tokenizers, languages):
         if source is not None or target is None:
             raise ConfigError(
-                f"`source_language` (`{source_language}`) means nothing to this model: its codes are for the target",
-                "name `target_language` alone",
+                f"{argument('source_language', source_language)} means nothing to this model: its codes are for the "
+                "target",
+                "name `target_language=` alone",
             )
         return replace(decode, source_prefix=(target,))
     if model.bos_id in languages.values() and target not in (None, model.bos_id):
@@ -111,7 +112,9 @@ def spoken_in(decode: DecodeConfig, tokenizers: Tokenizers, languages: Mapping[s
 
 def _id_of(code: str, name: str, languages: Mapping[str, int]) -> int:
     if not languages:
-        raise ConfigError(f"`{name}` (`{code}`) means nothing to this model: it has no language codes", "leave it out")
+        raise ConfigError(
+            f"{argument(name, code)} means nothing to this model: it has no language codes", "leave it out"
+        )
     if code not in languages:
         near = [known for known in languages if known.lower().startswith(code.lower())]
         near = near or get_close_matches(code, list(languages), n=_SHOWN, cutoff=0.5)

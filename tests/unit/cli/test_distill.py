@@ -79,7 +79,7 @@ def test_a_student_and_the_same_command_again(pellucid: CommandLine, finished_ru
         (["nowhere"], "`nowhere` is not a model folder: it does not exist", "check the path"),
         (["RUN", "nowhere"], "`nowhere` is not a model folder: it does not exist", "check the path"),
         (["RUN", "--src", "none", "--without-originals"], "no file `none`; looked for `none`", "check the path"),
-        (["RUN", "--src-lang", "de"], "`source_language` (`de`) means nothing to this model", "leave it out"),
+        (["RUN", "--src-lang", "de"], "`--src-lang de` means nothing to this model", "leave it out"),
     ],
 )
 def test_what_cannot_work_is_said_first(

@@ -203,3 +203,37 @@ def test_one_model_learns_to_copy_and_to_turn_round(tmp_path: Path) -> None:
     line = ["a b c"]
     assert [translator.translate(line, target_language=to)[0].text for to in ("low", "back")] == ["a b c", "c b a"]
     assert translator.translate(["A B C"], source_language="up", target_language="low")[0].text == "a b c"
+
+
+def test_validation_texts_are_named_by_options(tmp_path: Path, pellucid: CommandLine) -> None:
+    texts = {"": write_texts(tmp_path, "train", 60, 1), "valid-": write_texts(tmp_path, "valid", 9, 2)}
+    options = [
+        word
+        for name, sides in texts.items()
+        for side, paths in zip(("src", "tgt"), sides, strict=True)
+        for path in paths
+        for word in (f"--{name}{side}", path)
+    ]
+    codes = [word for source, target in PAIRS for word in ("--src-lang", source, "--tgt-lang", target)]
+    small = [word for setting in SMALL for word in ("--set", setting)]
+    outcome = pellucid("train", *options, *codes, *small, "--out", tmp_path / "run")
+    assert outcome.status == 0, outcome.error
+    trained = Recipe.load(tmp_path / "run" / "recipe.toml")
+    assert [trained.data.files(f"valid_{side}") for side in ("src", "tgt")] == [
+        tuple(paths) for paths in texts["valid-"]
+    ]
+    assert {"bleu_low-low", "bleu_low-back", "bleu_up-low"} <= {key for row in metrics(tmp_path / "run") for key in row}
+
+
+def test_a_model_of_one_pair_stands_beside_one_of_several(run: Path, tmp_path: Path, pellucid: CommandLine) -> None:
+    (sources, targets), one = write_texts(tmp_path, "test", 9, 3), tmp_path / "one"
+    alone = recipe_of(tmp_path, "data.tokenizer=bpe", "data.vocab_size=300")
+    train(replace(alone, data=replace(alone.data, src=sources[2], tgt=targets[2], src_lang="", tgt_lang="",
+          valid_src=sources[2], valid_tgt=targets[2])), one, device="cpu", quiet=True)  # fmt: skip
+    test = ["--src", sources[2], "--ref", targets[2], "--src-lang", "up", "--tgt-lang", "low", "--json"]
+    found = json.loads(pellucid("evaluate", run, "--against", one, *test).out)
+    assert (found["a"], found["b"]) == (str(run), str(one))
+    by_itself = json.loads(pellucid("evaluate", one, *test[:4], "--json").out)
+    assert found["bleu"]["b"] == pytest.approx(by_itself["bleu"])
+    refused = pellucid("evaluate", one, "--against", run, *test)
+    assert refused.error == "`--src-lang up` means nothing to this model: it has no language codes"

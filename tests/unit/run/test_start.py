@@ -306,7 +306,7 @@ def test_the_languages_that_are_given_and_settings_that_win(texts: tuple[str, st
 
 
 def test_languages_that_are_missing_or_of_no_use(texts: tuple[str, str], base: Path, tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"^`source_language` \(`xx`\) means nothing to this model"):
+    with pytest.raises(ConfigError, match=r'^`source_language="xx"` means nothing to this model'):
         tuned(texts, base, tmp_path / "run", source_language="xx")
     with pytest.raises(ConfigError, match=r"^languages are given \(`xx`\), but no model that knows any$"):
         train("default", tmp_path / "run", target_language="xx", quiet=True)
