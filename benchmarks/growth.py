@@ -33,6 +33,7 @@ from pellucid.decoding.beam import beam_search, greedy_search
 from pellucid.decoding.steps import Steps
 from pellucid.errors import ConfigError
 from pellucid.model.transformer import Transformer
+from pellucid.process import keep_freed_memory
 from pellucid.training.loss import make_loss
 from pellucid.training.optimizer import make_optimizer, set_rate
 from pellucid.views.canvas.chart import Panel, Series, draw_panel
@@ -169,6 +170,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def point(dimension: Dimension, size: int, rounds: int) -> dict[str, float]:
     """Measures one size in this process: seconds, and megabytes beyond what was there before."""
     assert dimension.work is not None
+    keep_freed_memory()  # as a command does
     work = dimension.work(size)
     before = most_memory()
     work()
