@@ -70,12 +70,16 @@ def main(argv: Sequence[str] | None = None) -> int:
 def write_texts(options: argparse.Namespace) -> None:
     """Writes the first pairs of each language, of each size."""
     for language in languages_of(options):
-        train = [options.data_dir / f"multi30k/train.{side}.gz" for side in (language, "en")]
+        sides = (language, "en")
+        train = [options.data_dir / f"multi30k/train.{side}.gz" for side in sides]
         for pairs in options.pairs:
-            sides = zip(*islice(read_pairs(*train), pairs), strict=True)
-            for side, lines in zip((language, "en"), sides, strict=True):
-                path = options.out / f"{pairs}.{language}-en.{side}"
-                path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+            write_first(pairs, train, [options.out / f"{pairs}.{language}-en.{side}" for side in sides])
+
+
+def write_first(count: int, whole: Sequence[Path], small: Sequence[Path]) -> None:
+    """Writes the first pairs of a corpus, source and target, into two files."""
+    for path, lines in zip(small, zip(*islice(read_pairs(*whole), count), strict=True), strict=True):
+        path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
 
 
 def sweep_file(options: argparse.Namespace) -> str:

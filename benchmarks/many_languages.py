@@ -14,15 +14,13 @@ import argparse
 import json
 import sys
 from collections.abc import Mapping, Sequence
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
-import numpy as np
+from little_data import write_first
 from report import circumstances, positive, print_json, refusals_in_words
 from time_budget import pellucid
 
-from pellucid.data.lines import read_pairs
 from pellucid.planning import rules
 
 LANGUAGES = ("de", "fr", "cs")
@@ -60,10 +58,9 @@ def corpus_of(language: str, options: argparse.Namespace) -> tuple[Path, Path]:
     whole = [options.data_dir / f"multi30k/train.{side}.gz" for side in (language, "en")]
     if language != "de" or not options.german:
         return whole[0], whole[1]
-    small = [options.out / f"{options.german}.{side}" for side in (language, "en")]
-    for path, lines in zip(small, zip(*islice(read_pairs(*whole), options.german), strict=True), strict=True):
-        path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-    return small[0], small[1]
+    small = options.out / f"{options.german}.{language}", options.out / f"{options.german}.en"
+    write_first(options.german, whole, small)
+    return small
 
 
 def trained(corpora: Mapping[str, tuple[Path, Path]], options: argparse.Namespace) -> Path:
@@ -72,12 +69,11 @@ def trained(corpora: Mapping[str, tuple[Path, Path]], options: argparse.Namespac
     run: Path = options.out / f"{name}-{options.seed}"
     steps = options.steps * len(corpora)
     pairs = sum(options.german or 29_000 if language == "de" else 29_000 for language in corpora)
-    epochs, dropouts = zip(*rules.DROPOUTS, strict=True)
-    dropout = float(np.interp(steps * TOKENS_OF_A_STEP / (pairs * TOKENS_OF_A_PAIR), epochs, dropouts))
+    dropout = rules.dropout(steps * TOKENS_OF_A_STEP / (pairs * TOKENS_OF_A_PAIR))
     settings = [
-        f"model.dropout={dropout:.2f}", f"data.vocab_size={4000 if len(corpora) == 1 else 8000}",
-        f"train.steps={steps}", f"train.warmup_steps={max(1, steps // 12)}", f"train.seed={options.seed}",
-        f"train.validate_every={max(1, steps // 10)}", f"train.save_every={max(1, steps * 3 // 100)}",
+        f"model.dropout={dropout}", f"data.vocab_size={4000 if len(corpora) == 1 else 8000}",
+        f"train.steps={steps}", f"train.warmup_steps={rules.warmup_steps(steps)}", f"train.seed={options.seed}",
+        f"train.validate_every={max(1, steps // 10)}", f"train.save_every={max(1, round(steps * rules.SAVE_EVERY))}",
     ]  # fmt: skip
     if len(corpora) > 1:
         settings.append("data.temperature=2")
