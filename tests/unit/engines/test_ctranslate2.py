@@ -201,7 +201,7 @@ def test_what_it_cannot_do_is_said_with_what_can(other: Translator, use: Any, sa
         ({"device": "mps"}, "device `mps` is none that CTranslate2 has here", "auto, cpu"),
         ({"parts": pellucid.Parts()}, "`parts=` are modules of PyTorch", 'engine="torch"'),
         ({"threads": 0}, "`threads=0` must be at least 1", ""),
-        ({"source_language": "de"}, "`source_language` (`de`) means nothing", ""),
+        ({"source_language": "de"}, '`source_language="de"` means nothing to this model', "leave it out"),
     ],
 )
 def test_what_cannot_be_opened(folder: Path, how: dict[str, Any], said: str, hint: str) -> None:
