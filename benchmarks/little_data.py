@@ -2,11 +2,13 @@
 
     python benchmarks/little_data.py --data-dir DATA curve --jobs 2 > little_data_curve.json
     python benchmarks/little_data.py --data-dir DATA settings --jobs 2 > little_data_settings.json
+    python benchmarks/little_data.py --data-dir DATA width --jobs 2 > little_data_width.json
 
 The first pairs of Multi30k stand for a small corpus: 1,000, 5,000 and 10,000 of them, from German, French and Czech to
 English. `curve` trains each by the rules of a time budget for 2 million target tokens, `settings` changes one of them
-at a time, from German. Each is a file for `pellucid sweep`, which stands below `--out` with its runs; the same command
-goes on after a stop. Scored is the validation text, with a beam of 5; the test set is not read.
+at a time, from German, and `width` compares d_model 64 with 128 in as much time, which is twice the steps. Each is a
+file for `pellucid sweep`, which stands below `--out` with its runs; the same command goes on after a stop. Scored is
+the validation text, with a beam of 5; the test set is not read.
 """
 
 import argparse
@@ -23,10 +25,13 @@ from time_budget import pellucid
 from pellucid.config import KEYS
 from pellucid.config.tables import split_override, toml_line
 from pellucid.data.lines import read_pairs
+from pellucid.planning import rules
 
 SIZES = {1000: (1000, 0.3), 5000: (2000, 0.21), 10000: (2000, 0.16)}
 """Pairs, with the pieces and the dropout that the rules of a time budget have for them."""
 SOURCES = ("de", "fr", "cs")
+TOKENS_OF_A_PAIR, TOKENS_OF_A_STEP = 15.0, 1_780
+"""English tokens of a pair in some 2,000 pieces, and of a batch."""
 ALWAYS: dict[str, Any] = {
     "model.norm": "pre", "train.optimizer": "muon", "train.schedule": "stable", "train.grad_clip": 1.0,
     "train.batch_tokens": 2048, "train.learning_rate": 4e-3, "train.validate_decode": 100, "train.average": 5,
@@ -47,7 +52,7 @@ VARIANTS: Mapping[str, dict[str, Any]] = {
 def main(argv: Sequence[str] | None = None) -> int:
     """Writes the texts and the file of a sweep, runs it, prints what came of it as JSON."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("curve", "settings"))
+    parser.add_argument("what", choices=("curve", "settings", "width"))
     parser.add_argument("--data-dir", type=Path, required=True, help="the folder that holds multi30k/")
     parser.add_argument("--pairs", type=int, nargs="+", choices=SIZES, default=[*SIZES])
     parser.add_argument("--languages", nargs="+", choices=SOURCES, default=[*SOURCES], help="of `curve`")
@@ -84,11 +89,7 @@ def write_first(count: int, whole: Sequence[Path], small: Sequence[Path]) -> Non
 
 def sweep_file(options: argparse.Namespace) -> str:
     """Returns the file of a sweep."""
-    steps = options.steps
-    always = ALWAYS | {
-        "train.steps": steps, "train.warmup_steps": max(1, steps * 8 // 100),
-        "train.validate_every": max(1, steps // 5), "train.save_every": max(1, steps * 3 // 100),
-    }  # fmt: skip
+    always = ALWAYS | of_steps(options.steps)
     top: dict[str, Any] = {
         "recipe": "multi30k-de-en", "out": str(options.out / options.what), "data_dir": str(options.data_dir),
         "metric": "bleu", "beam_size": 5, "seeds": tuple(options.seeds), "jobs": options.jobs,
@@ -104,6 +105,14 @@ def sweep_file(options: argparse.Namespace) -> str:
     return "\n".join(lines) + "\n"
 
 
+def of_steps(steps: int) -> dict[str, Any]:
+    """Returns the settings that follow from the number of steps."""
+    return {
+        "train.steps": steps, "train.warmup_steps": max(1, steps * 8 // 100),
+        "train.validate_every": max(1, steps // 5), "train.save_every": max(1, steps * 3 // 100),
+    }  # fmt: skip
+
+
 def trials(options: argparse.Namespace) -> dict[str, dict[str, Any]]:
     """Returns the settings to train with, by name."""
     found: dict[str, dict[str, Any]] = {}
@@ -111,10 +120,19 @@ def trials(options: argparse.Namespace) -> dict[str, dict[str, Any]]:
         for language in languages_of(options):
             base = settings_for(options.out, pairs, language)
             found[f"{language}-{pairs}"] = base
+            if options.what == "width":
+                longer = VARIANTS["narrow"] | in_twice_the_steps(pairs, options.steps)
+                found[f"{language}-{pairs}-narrow"] = base | longer
             for name, changed in VARIANTS.items() if options.what == "settings" else ():
                 pieces = int(base["data.vocab_size"] * changed.get("data.vocab_size", 1))
                 found[f"{language}-{pairs}-{name}"] = base | changed | {"data.vocab_size": pieces}
     return found
+
+
+def in_twice_the_steps(pairs: int, steps: int) -> dict[str, Any]:
+    """Returns what the rules say of a training of so many pairs that is twice as long."""
+    epochs = 2 * steps * TOKENS_OF_A_STEP / (pairs * TOKENS_OF_A_PAIR)
+    return {**of_steps(2 * steps), "model.dropout": rules.dropout(epochs)}
 
 
 def languages_of(options: argparse.Namespace) -> Sequence[str]:

@@ -1,14 +1,16 @@
 """Claim: the recipe of a time budget reaches 36 and 39 BLEU (Multi30k, German to English) in at most 0.6 of the time.
 
     python benchmarks/speedrun.py train --data-dir DATA --attempt muon --steps 1600 --seed 1
+    python benchmarks/speedrun.py train --data-dir DATA --attempt muon --change source-words --steps 1600 --seed 1
     python benchmarks/speedrun.py table > speedrun.json
 
-`train` takes one attempt of speedrun.toml to the end of its steps, in a run folder of its own, and writes down what it
-came to: greedy BLEU and loss of all 1,014 validation lines for the model that is kept, and the seconds of its steps,
-validations and checkpoints left out, by the clock and of the processor. `table` puts all attempts below a folder side
-by side, and says from how many steps on each reaches a score, and how long that takes: between two lengths in
-proportion to the logarithm of the steps. A run is as long as it is planned to be, since its rate falls at the end; so
-an attempt is trained at two lengths or more. The test set decides nothing and is not read.
+`train` takes one attempt of speedrun.toml to the end of its steps, in a run folder of its own, with what is not a
+setting changed by `--change`, and writes down what it came to: greedy BLEU and loss of all 1,014 validation lines for
+the model that is kept, and the seconds of its steps, validations and checkpoints left out, by the clock and of the
+processor. `table` puts all attempts below a folder side by side, and says from how many steps on each reaches a score,
+and how long that takes: between two lengths in proportion to the logarithm of the steps. A run is as long as it is
+planned to be, since its rate falls at the end; so an attempt is trained at two lengths or more. The test set decides
+nothing and is not read.
 """
 
 import argparse
@@ -19,7 +21,8 @@ import sys
 import time
 import tomllib
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -29,6 +32,7 @@ import torch
 from report import circumstances, positive, print_json, refusals_in_words
 
 import pellucid
+from pellucid.data.batching import Batch
 from pellucid.errors import ConfigError
 from pellucid.planning import rules
 
@@ -37,6 +41,9 @@ ATTEMPTS = Path(__file__).with_suffix(".toml")
 GOALS = (36.0, 39.0)
 DROPOUTS = ((4.0, 0.1), (10.0, 0.15), (20.0, 0.2), (40.0, 0.25), (80.0, 0.3))
 """Dropout by epochs, as the budget that attempts are compared with had it."""
+DROPPED_WORDS = 0.1
+SPECIAL = range(4)
+"""The ids that stand for no word."""
 SHAPE, EPOCH = 1, 482_675
 """The shape among `rules.SHAPES`; the target tokens of an epoch."""
 FILLED = 0.853
@@ -50,6 +57,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("verb", choices=("train", "table"))
     parser.add_argument("--data-dir", type=Path, help="the folder that holds multi30k/")
     parser.add_argument("--attempt", default="adam", help="a name in speedrun.toml")
+    parser.add_argument("--change", choices=CHANGES, help="what is changed of the run beside settings")
     parser.add_argument(
         "--set", action="append", default=[], metavar="K=V", help="settings that win over the attempt's"
     )
@@ -69,17 +77,20 @@ def train(options: argparse.Namespace) -> dict[str, Any]:
     attempts = tomllib.loads(ATTEMPTS.read_text(encoding="utf-8"))["attempts"]
     if options.attempt not in attempts:
         raise ConfigError(f"no attempt is named `{options.attempt}`", f"speedrun.toml has {', '.join(attempts)}")
-    folder = options.out / f"{options.attempt}-{options.steps}-{options.seed}"
+    name = "-".join(filter(None, (options.attempt, options.change)))
+    folder = options.out / f"{name}-{options.steps}-{options.seed}"
     own = [*attempts[options.attempt], *options.set]
     settings = [*planned(options.steps, own), *own, f"train.seed={options.seed}"]
     run = pellucid.Run(RECIPE, folder, overrides=settings, data_dir=options.data_dir, device="cpu")
+    if options.change:
+        CHANGES[options.change](run)
     watch = Watch()
     run.on_step(lambda event: watch.stepped())
     run.on_validation(lambda event: watch.paused())
     run.on_checkpoint(lambda event: watch.paused())
     result = run.train()
     found = {
-        "attempt": options.attempt, "settings": own, "steps": result.steps, "seed": options.seed,
+        "attempt": name, "settings": own, "steps": result.steps, "seed": options.seed,
         "threads": options.threads, "tokens": result.tokens, "valid_bleu": result.valid_bleu,
         "valid_loss": result.valid_loss, "kept": result.kept, "precision": run.recipe.train.precision,
     } | watch.means()  # fmt: skip
@@ -104,6 +115,34 @@ def planned(steps: int, own: Sequence[str]) -> list[str]:
         "train.save_every": max(1, round(steps * rules.SAVE_EVERY)), "train.precision": '"auto"',
     }  # fmt: skip
     return [f"{name}={value}" for name, value in settings.items()]
+
+
+def drop_source_words(run: pellucid.Run) -> None:
+    """Has a tenth of the source tokens read as unknown while a model trains, others each time."""
+    loss, unknown = run.loss, run.tokenizers.source.unk_id
+    draws = torch.Generator().manual_seed(run.recipe.train.seed)
+
+    def with_words_dropped(model: torch.nn.Module, batch: Batch) -> pellucid.Losses:
+        if not model.training:
+            return loss(model, batch)
+        dropped = torch.rand(batch.src.shape, generator=draws) < DROPPED_WORDS
+        dropped &= batch.src > max(SPECIAL)
+        return loss(model, replace(batch, src=batch.src.masked_fill(dropped, unknown)))
+
+    run.loss = with_words_dropped
+
+
+def shrink_embeddings(run: pellucid.Run) -> None:
+    """Begins with embeddings of a third of their length, and so with tied logits of a third."""
+    with torch.no_grad():
+        for table in {module.weight for module in run.model.modules() if isinstance(module, torch.nn.Embedding)}:
+            table.mul_(1 / 3)
+
+
+CHANGES: dict[str, Callable[[pellucid.Run], None]] = {
+    "source-words": drop_source_words, "small-embeddings": shrink_embeddings,
+}  # fmt: skip
+"""The changes of a run that no setting makes."""
 
 
 class Watch:

@@ -91,8 +91,6 @@ def ranked_together(ranks: Sequence[Sequence[float]], count: int) -> list[list[i
     Each list falls. The sentences of a line do not depend on one another, so the sums of their ranks are compared; of
     equal ones the way that takes the better of an earlier sentence comes first.
     """
-    if count == 1:
-        return [[0] * len(ranks)]
     best: list[tuple[float, Way]] = [(0.0, None)]
     for falling in ranks:
         ways: list[tuple[float, Way]] = [

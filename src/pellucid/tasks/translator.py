@@ -922,15 +922,19 @@ class Translator(TextModel["Transformer"]):
         """
         pieces = [hypotheses for of_segment in found for hypotheses in of_segment]
         count = max(map(len, pieces), default=1)
-        ranks = [
-            [-float(i) if length_penalty is None else h.rank(length_penalty) for i, h in enumerate(hypotheses)]
-            for hypotheses in pieces
-        ]
-        ranked = []
-        for chosen in ranked_together(ranks, count):
-            best = iter([hypotheses[i] for hypotheses, i in zip(pieces, chosen, strict=True)])
-            ranked.append(self._joined(line, [[next(best) for _ in of_segment] for of_segment in found]))
-        return replace(ranked[0], alternatives=ranked)
+        if count == 1:
+            ranked = [self._joined(line, [[hypotheses[0] for hypotheses in of_segment] for of_segment in found])]
+        else:
+            ranks = [
+                [-float(i) if length_penalty is None else h.rank(length_penalty) for i, h in enumerate(hypotheses)]
+                for hypotheses in pieces
+            ]
+            ranked = []
+            for chosen in ranked_together(ranks, count):
+                best = iter([hypotheses[i] for hypotheses, i in zip(pieces, chosen, strict=True)])
+                ranked.append(self._joined(line, [[next(best) for _ in of_segment] for of_segment in found]))
+        first = ranked[0]
+        return Translation(first.text, first.score, first.tokens, ranked, first.sentences)
 
     def _joined(self, line: list[Segment], chosen: list[list[Hypothesis]]) -> Translation:
         target = self.tokenizers.target

@@ -449,9 +449,15 @@ def test_speedrun(run_script: Run, script: Callable[[str], ModuleType], data_dir
         table, lines = run_script("speedrun", "train", "--attempt", attempt, "--steps", steps, *arguments)
         assert table["run"]["steps"] == steps
         assert lines[-1].startswith(f"{attempt}-{steps}-1: BLEU ")
+    for change in script("speedrun").CHANGES:
+        changed = ("train", "--attempt", "muon", "--change", change, "--steps", 2)
+        _, lines = run_script("speedrun", *changed, *arguments)
+        assert lines[-1].startswith(f"muon-{change}-2-1: BLEU ")
     table, _ = run_script("speedrun", "table", "--out", tmp_path)
     runs = {row["attempt"]: [run["steps"] for run in row["runs"]] for row in table["attempts"]}
-    assert runs == {"adam": [2], "muon": [2, 3]}
+    assert runs == {"adam": [2], "muon": [2, 3], "muon-small-embeddings": [2], "muon-source-words": [2]}
+    losses = {row["attempt"]: row["runs"][0]["valid_loss"] for row in table["attempts"]}
+    assert len({*losses.values()}) == len(losses)
     steps_to = script("speedrun").steps_to
     assert steps_to(36.0, [1000, 4000], [35.0, 37.0]) == 2000
     assert steps_to(36.0, [1000, 4000], [36.5, 37.0]) is None

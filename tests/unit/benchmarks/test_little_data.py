@@ -26,6 +26,13 @@ def test_one_setting_is_changed_at_a_time(script: Callable[[str], ModuleType]) -
     assert all(changed.values())
 
 
+def test_a_narrow_model_has_twice_the_steps(script: Callable[[str], ModuleType]) -> None:
+    found = script("little_data").trials(Namespace(pairs=[5000], languages=[], what="width", out=Path("out"), steps=10))
+    assert found["de-5000-narrow"]["train.steps"] == 20
+    assert found["de-5000-narrow"]["model.d_model"] == 64
+    assert "model.d_model" not in found["de-5000"]
+
+
 def test_a_curve_is_a_sweep(data: Path, in_this_process: Callable[[str], None], run_script: Callable[..., Any]) -> None:
     in_this_process("little_data")
     settings = [part for setting in SMALL for part in ("--set", setting)]
