@@ -5,10 +5,11 @@
     python benchmarks/little_data.py --data-dir DATA width --jobs 2 > little_data_width.json
 
 The first pairs of Multi30k stand for a small corpus: 1,000, 5,000 and 10,000 of them, from German, French and Czech to
-English. `curve` trains each by the rules of a time budget for 2 million target tokens, `settings` changes one of them
-at a time, from German, and `width` compares d_model 64 with 128 in as much time, which is twice the steps. Each is a
-file for `pellucid sweep`, which stands below `--out` with its runs; the same command goes on after a stop. Scored is
-the validation text, with a beam of 5; the test set is not read.
+English; `--corpus messages --languages ko` takes what program_messages.py wrote. `curve` trains each by the rules of a
+time budget for 2 million target tokens, `settings` changes one of them at a time, from German, and `width` compares
+d_model 64 with 128 in as much time, which is twice the steps. Each is a file for `pellucid sweep`, which stands below
+`--out` with its runs; the same command goes on after a stop. Scored is the validation text, with a beam of 5; the test
+set is not read.
 """
 
 import argparse
@@ -24,12 +25,14 @@ from time_budget import pellucid
 
 from pellucid.config import KEYS
 from pellucid.config.tables import split_override, toml_line
-from pellucid.data.lines import read_pairs
+from pellucid.data.lines import read_lines, read_pairs
 from pellucid.planning import rules
+from pellucid.text.inventory import Inventory
 
 SIZES = {1000: (1000, 0.3), 5000: (2000, 0.21), 10000: (2000, 0.16)}
 """Pairs, with the pieces and the dropout that the rules of a time budget have for them."""
 SOURCES = ("de", "fr", "cs")
+MULTI30K = "multi30k"
 TOKENS_OF_A_PAIR, TOKENS_OF_A_STEP = 15.0, 1_780
 """English tokens of a pair in some 2,000 pieces, and of a batch."""
 ALWAYS: dict[str, Any] = {
@@ -53,9 +56,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Writes the texts and the file of a sweep, runs it, prints what came of it as JSON."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", choices=("curve", "settings", "width"))
-    parser.add_argument("--data-dir", type=Path, required=True, help="the folder that holds multi30k/")
+    parser.add_argument("--data-dir", type=Path, required=True, help="the folder that holds the corpus")
+    parser.add_argument("--corpus", default=MULTI30K, help="the folder of train.LANGUAGE.gz and val.LANGUAGE.gz")
     parser.add_argument("--pairs", type=int, nargs="+", choices=SIZES, default=[*SIZES])
-    parser.add_argument("--languages", nargs="+", choices=SOURCES, default=[*SOURCES], help="of `curve`")
+    parser.add_argument("--languages", nargs="+", default=[*SOURCES], help="the sources of `curve`, else the first")
     parser.add_argument("--seeds", type=int, nargs="+", default=[1])
     parser.add_argument("--steps", type=positive, default=1200)
     parser.add_argument("--jobs", type=positive, default=1, help="trainings side by side, a thread each")
@@ -76,7 +80,7 @@ def write_texts(options: argparse.Namespace) -> None:
     """Writes the first pairs of each language, of each size."""
     for language in languages_of(options):
         sides = (language, "en")
-        train = [options.data_dir / f"multi30k/train.{side}.gz" for side in sides]
+        train = [options.data_dir / options.corpus / f"train.{side}.gz" for side in sides]
         for pairs in options.pairs:
             write_first(pairs, train, [options.out / f"{pairs}.{language}-en.{side}" for side in sides])
 
@@ -118,7 +122,7 @@ def trials(options: argparse.Namespace) -> dict[str, dict[str, Any]]:
     found: dict[str, dict[str, Any]] = {}
     for pairs in options.pairs:
         for language in languages_of(options):
-            base = settings_for(options.out, pairs, language)
+            base = settings_for(options, pairs, language)
             found[f"{language}-{pairs}"] = base
             if options.what == "width":
                 longer = VARIANTS["narrow"] | in_twice_the_steps(pairs, options.steps)
@@ -137,19 +141,25 @@ def in_twice_the_steps(pairs: int, steps: int) -> dict[str, Any]:
 
 def languages_of(options: argparse.Namespace) -> Sequence[str]:
     """Returns the languages to translate from."""
-    languages: Sequence[str] = options.languages if options.what == "curve" else SOURCES[:1]
-    return languages
+    languages: Sequence[str] = options.languages
+    return languages if options.what == "curve" else languages[:1]
 
 
-def settings_for(out: Path, pairs: int, language: str) -> dict[str, Any]:
-    """Returns the texts of so many pairs, and what the rules say of them."""
+def settings_for(options: argparse.Namespace, pairs: int, language: str) -> dict[str, Any]:
+    """Returns the texts of so many pairs, which are written, and what the rules say of them."""
     pieces, dropout = SIZES[pairs]
-    held = "multi30k/val"
-    return {
-        "data.src": str(out / f"{pairs}.{language}-en.{language}"), "data.tgt": str(out / f"{pairs}.{language}-en.en"),
-        "data.valid_src": f"{held}.{language}.gz", "data.valid_tgt": f"{held}.en.gz", "data.vocab_size": pieces,
-        "model.dropout": dropout,
+    texts = [str(options.out / f"{pairs}.{language}-en.{side}") for side in (language, "en")]
+    settings: dict[str, Any] = {
+        "data.src": texts[0], "data.tgt": texts[1], "data.valid_src": f"{options.corpus}/val.{language}.gz",
+        "data.valid_tgt": f"{options.corpus}/val.en.gz", "data.vocab_size": pieces, "model.dropout": dropout,
     }  # fmt: skip
+    if options.corpus == MULTI30K:
+        return settings
+    sides = [Inventory.of(read_lines(text)) for text in texts]
+    if rules.scripts_differ(*sides):
+        sizes = [rules.vocab_size(pairs, side) for side in sides]
+        settings |= {"data.joint": False, "data.vocab_size": sizes[0], "data.target_vocab_size": sizes[1]}
+    return settings
 
 
 if __name__ == "__main__":
