@@ -113,6 +113,7 @@ def translating(folder: Path, lines: Sequence[str], rounds: int, threads: int) -
                 "directly": directly(folder, dtype, some, beam_size, threads, alone),
                 "own engine": through(own, some, beam_size, alone),
             }
+            torch.set_num_threads(threads)  # CTranslate2, called directly, has set them to its own
             times = take_turns(sides, rounds, warm_up=1)
             shares = {
                 name: spread([b / a for a, b in zip(times[name], times["directly"], strict=True)])

@@ -115,7 +115,7 @@ def measure(cases: Sequence[Case], sources: Sequence[str], rounds: int) -> list[
 
 def row_of(case: Case, teacher: Case | None, sizes: Mapping[tuple[str, str], int], test: tuple[list[str], list[str]],
            quick: bool) -> dict[str, Any]:  # fmt: skip
-    """What is told of a case: speed and size, BLEU, and both beside the teacher's in the same engine and beam."""
+    """Returns speed, size and BLEU of a case, beside the teacher's in the same engine and beam, where it has those."""
     sources, references = test
     resamples = 100 if quick else RESAMPLES
     scores = score_corpus(case.outputs, references, resamples=resamples)

@@ -29,12 +29,11 @@ from pellucid.data.lines import read_lines, read_pairs
 from pellucid.planning import rules
 from pellucid.text.inventory import Inventory
 
-SIZES = {1000: (1000, 0.3), 5000: (2000, 0.21), 10000: (2000, 0.16)}
-"""Pairs, with the pieces and the dropout that the rules of a time budget have for them."""
+SIZES = {1000: (1000, 0.3, 0.3), 5000: (2000, 0.21, 0.27), 10000: (2000, 0.16, 0.21)}
+"""Pairs, with the pieces that the rules of a time budget have for them, and about their dropout: of a training as long
+as `--steps` is by itself, and of one of twice the steps."""
 SOURCES = ("de", "fr", "cs")
 MULTI30K = "multi30k"
-TOKENS_OF_A_PAIR, TOKENS_OF_A_STEP = 15.0, 1_780
-"""English tokens of a pair in some 2,000 pieces, and of a batch."""
 ALWAYS: dict[str, Any] = {
     "model.norm": "pre", "train.optimizer": "muon", "train.schedule": "stable", "train.grad_clip": 1.0,
     "train.batch_tokens": 2048, "train.learning_rate": 4e-3, "train.validate_decode": 100, "train.average": 5,
@@ -125,18 +124,12 @@ def trials(options: argparse.Namespace) -> dict[str, dict[str, Any]]:
             base = settings_for(options, pairs, language)
             found[f"{language}-{pairs}"] = base
             if options.what == "width":
-                longer = VARIANTS["narrow"] | in_twice_the_steps(pairs, options.steps)
-                found[f"{language}-{pairs}-narrow"] = base | longer
+                longer = of_steps(2 * options.steps) | {"model.dropout": SIZES[pairs][2]}
+                found[f"{language}-{pairs}-narrow"] = base | VARIANTS["narrow"] | longer
             for name, changed in VARIANTS.items() if options.what == "settings" else ():
                 pieces = int(base["data.vocab_size"] * changed.get("data.vocab_size", 1))
                 found[f"{language}-{pairs}-{name}"] = base | changed | {"data.vocab_size": pieces}
     return found
-
-
-def in_twice_the_steps(pairs: int, steps: int) -> dict[str, Any]:
-    """Returns what the rules say of a training of so many pairs that is twice as long."""
-    epochs = 2 * steps * TOKENS_OF_A_STEP / (pairs * TOKENS_OF_A_PAIR)
-    return {**of_steps(2 * steps), "model.dropout": rules.dropout(epochs)}
 
 
 def languages_of(options: argparse.Namespace) -> Sequence[str]:
@@ -147,7 +140,7 @@ def languages_of(options: argparse.Namespace) -> Sequence[str]:
 
 def settings_for(options: argparse.Namespace, pairs: int, language: str) -> dict[str, Any]:
     """Returns the texts of so many pairs, which are written, and what the rules say of them."""
-    pieces, dropout = SIZES[pairs]
+    pieces, dropout, _ = SIZES[pairs]
     texts = [str(options.out / f"{pairs}.{language}-en.{side}") for side in (language, "en")]
     settings: dict[str, Any] = {
         "data.src": texts[0], "data.tgt": texts[1], "data.valid_src": f"{options.corpus}/val.{language}.gz",

@@ -25,8 +25,8 @@ from pellucid.planning import rules
 
 LANGUAGES = ("de", "fr", "cs")
 HELD_OUT = {"validation": "multi30k/val", "test": "multi30k/test_2016_flickr"}
-TOKENS_OF_A_PAIR = 13.6
-"""English tokens, with 8,000 pieces and the end token."""
+TOKENS_OF_A_PAIR = {4000: 16.7, 8000: 15.5}
+"""English tokens of a pair with the end token, by the vocabulary's size."""
 TOKENS_OF_A_STEP = 1_750
 
 
@@ -69,9 +69,10 @@ def trained(corpora: Mapping[str, tuple[Path, Path]], options: argparse.Namespac
     run: Path = options.out / f"{name}-{options.seed}"
     steps = options.steps * len(corpora)
     pairs = sum(options.german or 29_000 if language == "de" else 29_000 for language in corpora)
-    dropout = rules.dropout(steps * TOKENS_OF_A_STEP / (pairs * TOKENS_OF_A_PAIR))
+    pieces = 4000 if len(corpora) == 1 else 8000
+    dropout = rules.dropout(steps * TOKENS_OF_A_STEP / (pairs * TOKENS_OF_A_PAIR[pieces]))
     settings = [
-        f"model.dropout={dropout}", f"data.vocab_size={4000 if len(corpora) == 1 else 8000}",
+        f"model.dropout={dropout}", f"data.vocab_size={pieces}",
         f"train.steps={steps}", f"train.warmup_steps={rules.warmup_steps(steps)}", f"train.seed={options.seed}",
         f"train.validate_every={max(1, steps // 10)}", f"train.save_every={max(1, round(steps * rules.SAVE_EVERY))}",
     ]  # fmt: skip
@@ -92,7 +93,7 @@ def sides_of(language: str, corpus: tuple[Path, Path], options: argparse.Namespa
 
 
 def compared(joint: Path, own: Path, language: str, text: str, options: argparse.Namespace) -> dict[str, Any]:
-    """The scores of the joint model and of a language's own on a text, and their difference."""
+    """Returns the scores of the joint model and of a language's own on a text, and their difference."""
     src, ref = (options.data_dir / f"{HELD_OUT[text]}.{side}.gz" for side in (language, "en"))
     found: dict[str, Any] = json.loads(
         pellucid("evaluate", joint, "--against", own, "--src", src, "--ref", ref, "--src-lang", language, "--json")

@@ -4,6 +4,8 @@ import ctypes
 import os
 import signal
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
 ONE_GIGABYTE, MOST_MAPPED = 1 << 30, 32 << 20
@@ -36,6 +38,18 @@ def keep_freed_memory() -> bool:
     mapped = mallopt(M_MMAP_THRESHOLD, ONE_GIGABYTE) or mallopt(M_MMAP_THRESHOLD, MOST_MAPPED)
     trimmed = mallopt(M_TRIM_THRESHOLD, ONE_GIGABYTE)
     return bool(mapped) and bool(trimmed)
+
+
+@contextmanager
+def torch_threads_kept() -> Iterator[None]:
+    """Leaves PyTorch, where a program has imported it, the threads that it has: CTranslate2 sets them to its own."""
+    torch = sys.modules.get("torch")
+    threads = torch.get_num_threads() if torch else 0
+    try:
+        yield
+    finally:
+        if torch:
+            torch.set_num_threads(threads)
 
 
 def stop_with_parent(parent: int) -> None:

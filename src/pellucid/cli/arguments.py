@@ -15,7 +15,7 @@ from contextlib import redirect_stderr, redirect_stdout
 from functools import partial, wraps
 from itertools import dropwhile, takewhile
 from operator import not_
-from typing import Any, TextIO
+from typing import Annotated, Any, TextIO
 
 import tyro
 
@@ -45,6 +45,7 @@ def read_arguments(verb: str, command: Callable[..., int], args: Sequence[str]) 
     _check_options(prog, command, args)
     _check_numbers(command, args)
     _check_repeated(command, args)
+    _check_given_once(command, args)
 
     @wraps(command)
     def filled(*values: Any, **options: Any) -> Callable[[], int]:
@@ -170,6 +171,29 @@ def _check_repeated(command: Callable[..., int], args: Sequence[str]) -> None:
                 f"`{shown(word)}` stands behind `{option} {shown(value)}`, which is one file",
                 f"for another one, write `{option} {shown(value)} {option} {shown(word)}`; "
                 f"{marks[option].otherwise.format(word=shown(word))}",
+            )
+
+
+def _check_given_once(command: Callable[..., int], args: Sequence[str]) -> None:
+    """Raises ConfigError for two files behind an option that takes one: the parser would take the last."""
+    hints = typing.get_type_hints(command, include_extras=True)
+    single = {
+        _option(name)
+        for name, hint in hints.items()
+        for mark in _marks(hint)
+        if typing.get_origin(hint) is Annotated and typing.get_args(hint)[0] in (str, str | None)
+        if getattr(mark, "metavar", None) in ("FILE", "FOLDER")
+    }
+    given: dict[str, str] = {}
+    for place, arg in enumerate(args):
+        option, equals, value = arg.partition("=")
+        if option not in single or not (equals or place + 1 < len(args)):
+            continue
+        value = value if equals else args[place + 1]
+        if given.setdefault(option, value) != value:
+            raise ConfigError(
+                f"`{option}` is given twice, as `{shown(given[option])}` and as `{shown(value)}`, and takes one",
+                "leave one of them out",
             )
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import tyro
 
 from pellucid.cli.options import RECIPES, Device, Dtype, Revision, Settings, optional
-from pellucid.cli.texts import DataDir, Sources, Targets, ValidSource, ValidTarget, text
+from pellucid.cli.texts import DataDir, Sources, Targets, ValidSources, ValidTargets, text
 
 if TYPE_CHECKING:
     from pellucid.data.doctor import Check
@@ -22,8 +22,8 @@ def doctor(
     *,
     src: Sources = (),
     tgt: Targets = (),
-    valid_src: ValidSource = "",
-    valid_tgt: ValidTarget = "",
+    valid_src: ValidSources = (),
+    valid_tgt: ValidTargets = (),
     test_src: Annotated[str, text("source sentences of the test, to look for in the training text")] = "",
     test_tgt: Annotated[str, text("their translations")] = "",
     recipe: Annotated[

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from pellucid.evaluation.held_out import HeldOutFiles
     from pellucid.evaluation.scores import Scores
 
+_LANGUAGES = ("source_language", "target_language")
 ANOTHER_SYSTEM = OneEach("for another system, `--against {word}`")
 SYSTEM = "a run folder, a model folder, or a text file of translations; - is standard input"
 
@@ -289,7 +290,7 @@ def _translate_test(
     """
     import sys
 
-    from pellucid.errors import ConfigError
+    from pellucid.errors import ConfigError, argument
     from pellucid.tasks.translator import Translator
 
     _check_systems(systems, test.src)
@@ -310,8 +311,15 @@ def _translate_test(
         translator = Translator.load(system, *place, **engine, ensemble=members)
         if sys.stderr.isatty():
             print(f"translating {len(sources):,} sentences with {', '.join([system, *members])}", file=sys.stderr)
-        of_one_pair = not translator.languages and system != models[0]  # beside one of several
-        told = options | ({"source_language": None, "target_language": None} if of_one_pair else {})
+        told = options
+        if not translator.languages and len(models) > 1:  # beside one of several, which is told
+            named = next((name for name in _LANGUAGES if options.get(name) is not None), None)
+            if named and system == models[0]:
+                raise ConfigError(
+                    f"{argument(named, options[named])} means nothing to `{system}`, which knows no languages",
+                    "name the model of several languages first, and this one with `--against`",
+                )
+            told = options | dict.fromkeys(_LANGUAGES)
         outputs.append([translation.text for translation in translator.translate(sources, **told)])
     return sources, outputs, [columns[ref] for ref in (test.refs or ("",)) if ref in columns]
 

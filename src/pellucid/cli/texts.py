@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 import tyro
 
-from pellucid.cli.options import ON_BAD_UTF8, optional
+from pellucid.cli.options import ON_BAD_UTF8, OneEach, optional
 
 
 def text(help: str) -> Any:
@@ -29,8 +29,14 @@ ValidSources = Annotated[
     tuple[str, ...],
     text("source sentences to validate on; of several pairs of languages again for another pair"),
     tyro.conf.UseAppendAction,
+    OneEach("for a text to train on, `--src {word}`"),
 ]
-ValidTargets = Annotated[tuple[str, ...], text("their translations"), tyro.conf.UseAppendAction]
+ValidTargets = Annotated[
+    tuple[str, ...],
+    text("their translations"),
+    tyro.conf.UseAppendAction,
+    OneEach("for a text to train on, `--tgt {word}`"),
+]
 OnBadUtf8 = Annotated[
     str,
     optional("WORD", "a line that is not UTF-8: error, replace bad bytes, or skip the pair", "as the recipe says"),

@@ -17,6 +17,7 @@ import numpy as np
 from pellucid.config import ModelConfig
 from pellucid.conversion.numbers import Numbers, token_log_probs
 from pellucid.conversion.pages import Page, node
+from pellucid.process import torch_threads_kept
 from pellucid.text.special_ids import SETTINGS
 
 Kind = Literal["hf", "ct2", "onnx", "page"]
@@ -136,7 +137,8 @@ class CTranslate2:
 
         paired = config.family == "encoder-decoder"
         engine = ctranslate2.Translator if paired else ctranslate2.Generator
-        self.engine: Any = engine(str(folder), device="cpu", inter_threads=1, intra_threads=1)
+        with torch_threads_kept():
+            self.engine: Any = engine(str(folder), device="cpu", inter_threads=1, intra_threads=1)
         self.config = config
         self.folder = folder
         shared = "shared_vocabulary.json" if paired else "vocabulary.json"

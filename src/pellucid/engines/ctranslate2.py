@@ -22,6 +22,7 @@ from pellucid.decoding.hypothesis import Hypothesis
 from pellucid.decoding.ids import check_ids, suppressed_ids, whole_source
 from pellucid.engines.kept import MODEL, WITH_TORCH, kept_conversion
 from pellucid.errors import CheckpointError, ConfigError, argument, did_you_mean, install, shown
+from pellucid.process import torch_threads_kept
 from pellucid.tasks.languages import speaking
 from pellucid.tasks.task import check_for, model_folder
 from pellucid.tasks.translator import Translator
@@ -107,7 +108,8 @@ class CTranslate2Translator(Translator):
         self._key = folder.parent.name
         self._how = how
         try:
-            self._engine: Any = _library().Translator(str(folder), **how)
+            with torch_threads_kept():
+                self._engine: Any = _library().Translator(str(folder), **how)
         except (RuntimeError, ValueError) as error:
             raise CheckpointError(
                 f"CTranslate2 cannot load `{folder}`: {error}", f"remove it, or {WITH_TORCH}"

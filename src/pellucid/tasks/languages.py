@@ -90,9 +90,9 @@ def check_languages(
     if not codes or codes_before_source(tokenizers, languages):  # a code may stand in the text
         return
     if model.bos_id in codes:
-        missing = [] if codes & set(decode.source_suffix) else ["source_language"]
+        missing = [] if codes & set(decode.source_suffix) else ["source_language="]
     else:
-        sides = {"source_language": decode.source_prefix, "target_language": decode.target_prefix}
+        sides = {"source_language=": decode.source_prefix, "target_language=": decode.target_prefix}
         missing = [name for name, prefix in sides.items() if not codes & set(prefix)]
     if missing:
         raise ConfigError(
@@ -119,7 +119,7 @@ def _id_of(code: str, name: str, languages: Mapping[str, int]) -> int:
         near = [known for known in languages if known.lower().startswith(code.lower())]
         near = near or get_close_matches(code, list(languages), n=_SHOWN, cutoff=0.5)
         raise ConfigError(
-            f"unknown `{name}` `{code}`" + (f"; near it are {_listed(near)}" if near else ""),
+            f"unknown {argument(name, code)}" + (f"; near it are {_listed(near)}" if near else ""),
             f"the model's {len(languages)} codes: {_listed(list(languages))}",
         )
     return languages[code]

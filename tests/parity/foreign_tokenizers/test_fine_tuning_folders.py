@@ -108,7 +108,7 @@ def test_languages_must_be_known_and_stay(tuning: Tuning) -> None:
     make(tuning.start, "m2m-100")
     refused = tuning.train(PAIRS, "--src-lang", "de")
     assert refused.status == 2
-    assert refused.error.endswith("100 languages, and `target_language` is not given")
+    assert refused.error.endswith("100 languages, and `--tgt-lang` is not given")
     assert not tuning.run.exists()
     assert tuning.train(PAIRS, "--src-lang", "de", "--tgt-lang", "fr").status == 0
     shutil.rmtree(tuning.start)

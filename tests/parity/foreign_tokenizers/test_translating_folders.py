@@ -236,12 +236,12 @@ def test_a_model_of_many_languages_wants_to_know_which(tmp_path: Path, capsys: p
     pellucid = CommandLine(capsys)
     folder = make(tmp_path, "m2m-100")
     translator = Translator.load(folder, "cpu")
-    with pytest.raises(ConfigError, match="100 languages, and `source_language` and `target_language` are not given"):
+    with pytest.raises(ConfigError, match="100 languages, and `source_language=` and `target_language=` are not given"):
         translator.translate(["a"])
-    with pytest.raises(ConfigError, match="and `target_language` is not given") as caught:
+    with pytest.raises(ConfigError, match="and `target_language=` is not given") as caught:
         translator.score(["a"], ["b"], source_language="de")
     assert caught.value.hint.startswith("codes: af, am, ar,")
-    with pytest.raises(ConfigError, match="unknown `target_language` `fre`; near it are "):
+    with pytest.raises(ConfigError, match='unknown `target_language="fre"`; near it are '):
         translator.translate(["a"], source_language="de", target_language="fre")
     (folder / "lines").write_text("Der Hund\n\nein Haus\n", encoding="utf-8")
     options = ["--max-length", "5", "--input", folder / "lines", "--device", "cpu"]
@@ -252,7 +252,7 @@ def test_a_model_of_many_languages_wants_to_know_which(tmp_path: Path, capsys: p
     assert (done.status, done.out) == (0, "".join(f"{translation.text}\n" for translation in expected))
     refused = pellucid("translate", folder, "--src-lang", "de", "--tgt-lang", "xx", *options)
     assert (refused.status, refused.out) == (2, "")
-    assert refused.error.startswith("unknown `target_language` `xx`")
+    assert refused.error.startswith("unknown `--tgt-lang xx`")
 
 
 def test_evaluate_and_score_between_languages(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -273,7 +273,7 @@ def test_evaluate_and_score_between_languages(tmp_path: Path, capsys: pytest.Cap
     for verb, other in (("score", ["--tgt", folder / "ref"]), ("evaluate", ref)):
         refused = pellucid(verb, folder, *src, *other, "--src-lang", "de", *device)
         assert (refused.status, refused.out) == (2, "")
-        assert refused.error.endswith("100 languages, and `target_language` is not given")
+        assert refused.error.endswith("100 languages, and `--tgt-lang` is not given")
 
 
 @pytest.mark.parametrize("kind", ["marian", "bart", "m2m-100", "mbart"])
@@ -323,7 +323,7 @@ def test_the_languages_that_the_tokenizer_s_settings_name(
     (folder / "tokenizer_config.json").write_text(json.dumps(settings | spoken), encoding="utf-8")
     translator = Translator.load(folder, "cpu")
     if missing is not None:
-        with pytest.raises(ConfigError, match=f"`{missing}` is not given"):
+        with pytest.raises(ConfigError, match=f"`{missing}=` is not given"):
             translator.translate(LINES[:4], max_length=5)
         return
     by_default = translator.translate(LINES[:4], max_length=5)

@@ -43,6 +43,7 @@ def read(*args: str) -> Callable[[], int]:
         (["soup", "--out", "pot"], ("soup", "pot", None, (), False)),
         (["--out=pot", "soup", "--quick"], ("soup", "pot", None, (), True)),
         (["soup", "--out", "pot", "--oven-heat", "200"], ("soup", "pot", 200, (), False)),
+        (["soup", "--out", "pot", "--out", "pot", "--oven-heat=1", "--oven-heat=2"], ("soup", "pot", 2, (), False)),
         (["soup", "--out", "pot", "--oven_heat=-1"], ("soup", "pot", -1, (), False)),
         (["soup", "--out", "pot", "--set", "a=1", "--set", "b=x y"], ("soup", "pot", None, ("a=1", "b=x y"), False)),
     ],
@@ -52,6 +53,11 @@ def test_arguments_are_filled_in(args: list[str], expected: tuple[object, ...]) 
     assert seen == [], "the command has not run yet"
     assert run() == 7
     assert seen == [expected]
+
+
+def test_a_second_file_behind_an_option_of_one_is_refused() -> None:
+    with pytest.raises(ConfigError, match=r"^`--out` is given twice, as `pot` and as `pan`, and takes one$"):
+        read("soup", "--out", "pot", "--out=pan")
 
 
 @pytest.mark.parametrize(

@@ -265,6 +265,21 @@ def test_one_validation_sentence_of_many_spoils_nothing(pellucid: CommandLine, t
     assert "note validation sentences in the training text: 1 of 200 sentences, kept" in outcome.out
 
 
+def test_each_of_several_validation_texts_is_looked_for(pellucid: CommandLine, tmp_path: Path) -> None:
+    other = sentences(9, seed=6)
+
+    def several(src: Lines, tgt: Lines) -> None:
+        src[30], tgt[30] = other[0][0], other[1][0]
+
+    arguments = plant(tmp_path, several)
+    for side, lines in zip(("src", "tgt"), other, strict=True):
+        (tmp_path / f"other.{side}").write_bytes(b"\n".join(lines) + b"\n")
+    more = ["--valid-src", tmp_path / "other.src", "--valid-tgt", tmp_path / "other.tgt"]
+    outcome = pellucid(*arguments, *more)
+    assert outcome.status == 1
+    assert "BAD  validation sentences in the training text: 1 of 59 sentences" in outcome.out
+
+
 def test_on_a_terminal_no_line_is_wider_than_it_and_levels_have_colours() -> None:
     long = Check("BAD", f"sentences: {'word ' * 30}\n> 12  a | {'b ' * 50}", "mend " * 30)
     lines = long.in_words(colour=False, width=80).splitlines()

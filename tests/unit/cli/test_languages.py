@@ -108,7 +108,7 @@ def test_languages_are_asked_for_and_refused(run: Path, pellucid: CommandLine) -
     assert missing.error == "this model writes 2 languages, and `--tgt-lang` is not given"
     assert missing.hint == "name one of low, back"
     wrong = pellucid("evaluate", run, "--src", run / RECIPE, "--ref", run / RECIPE, "--tgt-lang", "bak")
-    assert (wrong.status, "`bak`; near it are back" in wrong.error) == (2, True)
+    assert (wrong.status, "`--tgt-lang bak`; near it are back" in wrong.error) == (2, True)
     unread = pellucid("translate", run, "a b", "--src-lang", "back", "--tgt-lang", "low")
     assert (unread.error, unread.hint) == (
         "`--src-lang back` is not a language that the model reads",
@@ -236,4 +236,5 @@ def test_a_model_of_one_pair_stands_beside_one_of_several(run: Path, tmp_path: P
     by_itself = json.loads(pellucid("evaluate", one, *test[:4], "--json").out)
     assert found["bleu"]["b"] == pytest.approx(by_itself["bleu"])
     refused = pellucid("evaluate", one, "--against", run, *test)
-    assert refused.error == "`--src-lang up` means nothing to this model: it has no language codes"
+    assert refused.error == f"`--src-lang up` means nothing to `{one}`, which knows no languages"
+    assert refused.hint == "name the model of several languages first, and this one with `--against`"

@@ -284,6 +284,10 @@ def test_a_second_text_after_src(pellucid: CommandLine) -> None:
         "`train.tgt` is not a recipe: neither a TOML file nor a shipped recipe",
     )
     assert outcome.hint == "each text has an option of its own: --tgt train.tgt"
+    texts = ("--src", "train.src", "--tgt", "train.tgt", "--valid-src", "one.src", "two.src")
+    outcome = pellucid("train", *texts, "--out", "run")
+    assert outcome.error == "`two.src` stands behind `--valid-src one.src`, which is one file"
+    assert "for another one, write `--valid-src one.src --valid-src two.src`" in outcome.hint
 
 
 @pytest.mark.skipif(not Path("/proc/self").exists(), reason="a folder in which not even root can make anything")

@@ -168,7 +168,7 @@ def test_which_languages_are_compared(
     found, named = proofs.with_languages(saved, given)
     assert named == said
     assert (found.decode.source_prefix, found.decode.target_prefix) == prefixes
-    with pytest.raises(ConfigError, match=r"^unknown `source_language` `qq`"):
+    with pytest.raises(ConfigError, match=r'^unknown `source_language="qq"`'):
         proofs.with_languages(saved, ("qq", None))
     with pytest.raises(ConfigError, match=r"^languages are given \(`xx`\), but the model knows none$"):
         proofs.with_languages(replace(saved, languages={}), ("xx", None))

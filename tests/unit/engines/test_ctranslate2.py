@@ -103,6 +103,38 @@ def test_what_may_not_be_written_is_not_and_scores_are_still_the_models(tmp_path
 
 
 @foreign
+def test_translations_come_while_it_searches_on(other: Translator, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int] = []
+    engine = other._engine  # type: ignore[attr-defined]
+
+    class Counting:
+        score_batch = engine.score_batch
+
+        def translate_batch(self, batch: list[list[str]], *rest: Any, **options: Any) -> Any:
+            asked.append(len(batch))
+            return engine.translate_batch(batch, *rest, **options)
+
+    monkeypatch.setattr(other, "_engine", Counting())
+    config = other._config(DecodeConfig(beam_size=1, batch_tokens=1))
+    pieces = other.tokenizers.source.encode_lines(["a bed", "h", "bad", "cab", "gag", "fed", "a", "head"])
+    found = iter(other._searching(pieces, config, None, None))
+    next(found)
+    assert len(asked) < len(pieces)
+    assert len(list(found)) == len(pieces) - 1
+
+
+@foreign
+def test_pytorch_keeps_its_threads(folder: Path) -> None:
+    before = torch.get_num_threads()
+    try:
+        torch.set_num_threads(3)
+        Translator.load(folder, engine="ctranslate2", threads=1)
+        assert torch.get_num_threads() == 3
+    finally:
+        torch.set_num_threads(before)
+
+
+@foreign
 def test_scores_of_given_targets(folder: Path, other: Translator) -> None:
     ours = Translator.load(folder, "cpu")
     sources, targets = ["a bed", "", "gag a cab", "b"], ["Dead", "cab", "", "a" * 30]

@@ -296,7 +296,7 @@ def test_the_languages_that_are_given_and_settings_that_win(texts: tuple[str, st
         ConfigError, match=r"^the run in .* has `decode.target_prefix = \[6\]`, this command `.*\[4\]`$"
     ):
         tuned(texts, base, run, "decode.suppress=[]", "decode.beam_size=5", source_language="yy", target_language="xx")
-    with pytest.raises(ConfigError, match=r"^unknown `target_language` `qq`"):
+    with pytest.raises(ConfigError, match=r'^unknown `target_language="qq"`'):
         tuned(texts, base, tmp_path / "other", target_language="qq")
     shutil.rmtree(base)
     same = "decode.suppress=[]", "decode.beam_size=5"
@@ -311,7 +311,7 @@ def test_languages_that_are_missing_or_of_no_use(texts: tuple[str, str], base: P
     with pytest.raises(ConfigError, match=r"^languages are given \(`xx`\), but no model that knows any$"):
         train("default", tmp_path / "run", target_language="xx", quiet=True)
     of_many_languages(base, target_prefix=[])
-    with pytest.raises(ConfigError, match=r"3 languages, and `target_language` is not given$"):
+    with pytest.raises(ConfigError, match=r"3 languages, and `target_language=` is not given$"):
         tuned(texts, base, tmp_path / "run")
     of_many_languages(base, suppress=[999])
     with pytest.raises(DecodingError, match=r"^`suppress` holds the id 999"):

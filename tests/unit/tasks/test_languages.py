@@ -81,7 +81,7 @@ def test_a_decoder_that_starts_with_a_code(tmp_path: Path) -> None:
     assert spoken(t, DecodeConfig(), "en", "ro") == DecodeConfig(source_suffix=(t.languages["en"],))
     with pytest.raises(ConfigError, match="this model writes `ro` alone, not `fr`"):
         spoken(t, DecodeConfig(), "en", "fr")
-    with pytest.raises(ConfigError, match="100 languages, and `source_language` is not given"):
+    with pytest.raises(ConfigError, match="100 languages, and `source_language=` is not given"):
         t.translate(["a"])
 
 
@@ -121,13 +121,13 @@ def test_codes_take_room(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("source", "target", "message"),
     [
-        ("de", None, "`target_language` is not given"),
-        (None, "de", "`source_language` is not given"),
-        (None, None, "100 languages, and `source_language` and `target_language` are not given"),
-        ("de", "Fr", "unknown `target_language` `Fr`; near it are fr"),
-        ("deu", "fr", "unknown `source_language` `deu`; near it are de"),
-        ("de", "", "unknown `target_language` ``; near it are af, am,"),
-        ("de", "qqq", "unknown `target_language` `qqq`$"),
+        ("de", None, "`target_language=` is not given"),
+        (None, "de", "`source_language=` is not given"),
+        (None, None, "100 languages, and `source_language=` and `target_language=` are not given"),
+        ("de", "Fr", 'unknown `target_language="Fr"`; near it are fr'),
+        ("deu", "fr", 'unknown `source_language="deu"`; near it are de'),
+        ("de", "", 'unknown `target_language=""`; near it are af, am,'),
+        ("de", "qqq", 'unknown `target_language="qqq"`$'),
     ],
 )
 def test_languages_that_are_missing_or_unknown(
