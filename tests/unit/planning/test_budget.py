@@ -95,7 +95,7 @@ def test_the_facts_are_those_of_the_corpus(corpus: tuple[Corpus, Tokenizers], mo
 def test_a_score_is_expected_where_one_was_measured(
     corpus: tuple[Corpus, Tokenizers], monkeypatch: pytest.MonkeyPatch, pairs: int, said: str
 ) -> None:
-    found = planned(corpus, monkeypatch, Machine(2e10), 900)
+    found = planned(corpus, monkeypatch, Machine(1e11), 900)
     assert f"\n  expected  {said}" in str(replace(found, facts=rules.Facts(pairs, 20 * pairs)))
 
 
@@ -324,7 +324,7 @@ def test_each_size_is_judged_by_its_own_speed(
 ) -> None:
     """A machine that trains d_model 128 as fast as 64, against all arithmetic, gets it; one that crawls does not."""
     monkeypatch.setattr(rules, "PARAMETERS_PER_TOKEN", 1e9)
-    enough = rules.TOKENS_PER_PARAMETER * rules.layer_parameters(rules.shaped(ModelConfig.preset("tiny"), 1)) / 800
+    enough = rules.TOKENS_OF_A_SMALL_ONE * rules.layer_parameters(rules.shaped(ModelConfig.preset("tiny"), 1)) / 800
     speeds = {64: enough, 128: share * enough}
 
     class Uneven(Machine):

@@ -45,7 +45,7 @@ def test_more_text_bears_no_fewer_models(tokens: int, factor: float) -> None:
 
 
 def test_a_small_corpus_never_gets_a_large_model() -> None:
-    assert rules.candidates(BASE, Facts(1, 1))[-1].d_model == 64
+    assert rules.candidates(BASE, Facts(1, 1))[-1].d_model == 128
     assert rules.candidates(BASE, CAPTIONS)[-1].d_model < 512
     assert rules.candidates(BASE, Facts(4_500_000, 120_000_000))[-1].d_model == 512
 
