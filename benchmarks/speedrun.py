@@ -132,16 +132,7 @@ def drop_source_words(run: pellucid.Run) -> None:
     run.loss = with_words_dropped
 
 
-def shrink_embeddings(run: pellucid.Run) -> None:
-    """Begins with embeddings of a third of their length, and so with tied logits of a third."""
-    with torch.no_grad():
-        for table in {module.weight for module in run.model.modules() if isinstance(module, torch.nn.Embedding)}:
-            table.mul_(1 / 3)
-
-
-CHANGES: dict[str, Callable[[pellucid.Run], None]] = {
-    "source-words": drop_source_words, "small-embeddings": shrink_embeddings,
-}  # fmt: skip
+CHANGES: dict[str, Callable[[pellucid.Run], None]] = {"source-words": drop_source_words}
 """The changes of a run that no setting makes."""
 
 

@@ -68,6 +68,9 @@ class TrainConfig(Settings):
     and of [decode] what the recipe leaves at its default; dropout is the recipe's."""
     init_sha256: str = ""
     """SHA-256 of that model's weights: written down when training starts; given beforehand, it must agree."""
+    embedding_scale: float = 1.0
+    """The size of the token embeddings that a training from random weights begins with, beside the deviation
+    d_model^-0.5 that they have otherwise. Smaller ones learn faster where the output projection is the same matrix."""
     ema_decay: float = 0.0
     """Decay a step of an exponential moving average of the weights, which is validated, kept and (with `average`)
     averaged in their place; 0: the weights themselves."""
@@ -134,6 +137,10 @@ class TrainConfig(Settings):
             raise ConfigError(f"`seed` ({shown(self.seed)}) must be at most {MOST_SEED:,}")
         if self.learning_rate is not None and not self.learning_rate > 0:
             raise ConfigError(f"`learning_rate` ({self.learning_rate}) must be above 0")
+        if not self.embedding_scale > 0:
+            raise ConfigError(
+                f"`embedding_scale` ({self.embedding_scale}) must be above 0", "1 leaves them as they are"
+            )
         if not self.muon_learning_rate > 0:
             raise ConfigError(f"`muon_learning_rate` ({self.muon_learning_rate}) must be above 0")
         if self.keep_every % self.save_every:

@@ -44,6 +44,13 @@ def initialise(model: nn.Module, config: ModelConfig) -> None:
                 module.weight.data *= len(ends) ** -0.5
 
 
+@torch.no_grad()
+def scale_embeddings(model: nn.Module, factor: float) -> None:
+    """Multiplies a model's token embeddings by a factor, and an output projection that is the same matrix with them."""
+    for table in {module.tokens.weight for module in model.modules() if isinstance(module, Embeddings)}:
+        table.mul_(factor)
+
+
 def _draw(table: nn.Module | None, config: ModelConfig) -> None:
     if isinstance(table, nn.Embedding):
         nn.init.normal_(table.weight, std=config.d_model**-0.5)

@@ -228,6 +228,7 @@ def _settings(recipe: Recipe, request: Request, pace: Pace) -> dict[str, Any]:
         rate, matrices, warmup = rate / gentler, matrices / gentler, max(1, warmup // rules.SHORTER)
     return ({} if train.schedule == "noam" else {"train.learning_rate": rate}) | {
         "train.muon_learning_rate": matrices,
+        "train.embedding_scale": 1.0 if request.starts_from else rules.embedding_scale(recipe.model),
         "train.steps": steps,
         "train.budget": seconds if by_clock else 0.0,
         "train.warmup_steps": warmup,

@@ -37,6 +37,7 @@ from pellucid.evaluation.scores import bleu_signature
 from pellucid.files.reading import sha256_of
 from pellucid.files.writing import is_disk_failure, write_text
 from pellucid.model.families import Model, build_model
+from pellucid.model.initialisation import scale_embeddings
 from pellucid.model.parts import Parts, parts_or_ours
 from pellucid.planning.budget import Plan, plan_budget, with_vocabulary
 from pellucid.planning.request import Request
@@ -622,6 +623,8 @@ class Run:
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(train.seed)
             model = build_model(self._config, self.parts)
+        if train.embedding_scale != 1:
+            scale_embeddings(model, train.embedding_scale)
         if self._begins_with is not None:
             tensors = parameters(self._begins_with.model.model)
             if labels and self._begins_with.model.labels != labels:  # what tells other classes apart is new

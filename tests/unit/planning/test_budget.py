@@ -196,7 +196,7 @@ def test_a_corpus_without_a_usable_pair_is_refused(tmp_path: Path, monkeypatch: 
         planned((short, tokenizers), monkeypatch, Machine(1e10), 900)
 
 
-@pytest.mark.parametrize(("tokenizer", "size"), [("bpe", 1000), ("unigram", 1000), ("words", 8000)])
+@pytest.mark.parametrize(("tokenizer", "size"), [("bpe", 2000), ("unigram", 2000), ("words", 8000)])
 def test_the_vocabulary_is_planned_where_pieces_are_learnt(
     corpus: tuple[Corpus, Tokenizers], tokenizer: str, size: int
 ) -> None:
@@ -211,7 +211,7 @@ def test_korean_keeps_its_syllables_and_leaves_room_for_pieces() -> None:
     lines = [line for page in pages for line in page.read_text(encoding="utf-8").splitlines() if line]
     inventory = Inventory.of(lines)
     size = rules.vocab_size(len(lines), inventory)
-    assert size <= 2000
+    assert size <= 3000
     tokenizer = train_tokenizer(
         "bpe", lines, vocab_size=size, lowercase=False, min_frequency=1, byte_fallback=True, normalize="nfc"
     )
@@ -223,13 +223,13 @@ def test_korean_keeps_its_syllables_and_leaves_room_for_pieces() -> None:
 
 def test_an_alphabet_has_the_vocabulary_of_its_pairs() -> None:
     letters = Inventory.of(["The quick brown fox jumps over the lazy dog, äöüß!"])
-    assert [rules.vocab_size(pairs, letters) for pairs in (900, 5_000, 29_000, 150_000)] == [1000, 2000, 4000, 8000]
+    assert [rules.vocab_size(pairs, letters) for pairs in (900, 5_000, 29_000, 150_000)] == [2000, 2000, 4000, 8000]
 
 
 @pytest.mark.parametrize(
     ("fixed", "apart", "sizes"),
     [
-        ((), True, (3000, 1000)),
+        ((), True, (3000, 2000)),
         (("data.vocab_size",), True, (8000, 0)),
         (("data.joint",), False, (3000, 0)),
         (("model.tie_embeddings",), False, (3000, 0)),
@@ -314,6 +314,7 @@ def test_a_plan_for_trained_weights_is_gentle(
         shaped = replace(recipe, model=fit_to_tokenizers(recipe.model, tokenizers), data=opened.data)
         found = plan_budget(shaped, Request.of(shaped, "15m", SHAPE), opened, tokenizers, None, CPU).recipe.train
         rates.append((found.learning_rate, found.muon_learning_rate, found.warmup_steps))
+        assert found.embedding_scale == (1.0 if start else rules.EMBEDDING_SCALE)
     (rate, matrices, warmup), gentle = rates
     assert gentle == pytest.approx(((rate or 0) / rules.GENTLER, matrices / rules.GENTLER, warmup // rules.SHORTER))
 

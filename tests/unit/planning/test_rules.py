@@ -44,6 +44,13 @@ def test_more_text_bears_no_fewer_models(tokens: int, factor: float) -> None:
     assert few == many[: len(few)]
 
 
+def test_embeddings_begin_smaller_where_that_was_measured() -> None:
+    tied = replace(BASE, norm="pre", tie_embeddings="all")
+    assert rules.embedding_scale(tied) == rules.EMBEDDING_SCALE
+    for other in ({"norm": "post"}, {"tie_embeddings": "none"}, {"scale_embeddings": False}):
+        assert rules.embedding_scale(replace(tied, **other)) == 1.0  # type: ignore[arg-type]
+
+
 def test_a_small_corpus_never_gets_a_large_model() -> None:
     assert rules.candidates(BASE, Facts(1, 1))[-1].d_model == 128
     assert rules.candidates(BASE, CAPTIONS)[-1].d_model < 512
@@ -66,7 +73,7 @@ def test_millions_of_pairs_in_many_hours_get_large_batches() -> None:
 
 
 @pytest.mark.parametrize(
-    ("pairs", "size"), [(0, 1000), (4_999, 1000), (5_000, 2000), (29_000, 4000), (160_000, 8000), (4_500_000, 32000)]
+    ("pairs", "size"), [(0, 2000), (19_999, 2000), (20_000, 4000), (29_000, 4000), (160_000, 8000), (4_500_000, 32000)]
 )
 def test_the_vocabulary_grows_with_the_corpus(pairs: int, size: int) -> None:
     assert rules.vocab_size(pairs, Inventory.of(["Two men walk on a street."])) == size

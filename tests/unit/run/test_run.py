@@ -10,12 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from pellucid.config import ModelConfig, Recipe
 from pellucid.errors import ConfigError, DataError, PellucidError
 from pellucid.planning.settings import fit_to_tokenizers
 from pellucid.run.folder import stored_recipe
-from pellucid.run.run import plan, train
+from pellucid.run.run import Run, plan, train
 from pellucid.tasks.translator import Translator
 from pellucid.text.tokenizers import Tokenizers
 from pellucid.text.vocabulary import Vocabulary
@@ -171,6 +172,23 @@ def test_a_training_that_diverges_before_it_validates_says_so(tmp_path: Path, te
     with pytest.raises(PellucidError, match=r"training has diverged|the loss is not finite") as caught:
         train(small_recipe(*texts, *settings), tmp_path / "run", quiet=True)
     assert (caught.value.exit_status, "`train.learning_rate`" in caught.value.hint) == (1, True)
+
+
+def test_embeddings_begin_as_large_as_is_said_and_a_start_keeps_its_own(
+    texts: tuple[str, str], finished_run: Path, tmp_path: Path
+) -> None:
+    def tables(*settings: str) -> list[torch.Tensor]:
+        model = Run(small_recipe(*texts, *settings), tmp_path / "run", device="cpu").model
+        return [model.state_dict()[f"{side}_embedding.tokens.weight"] for side in ("src", "tgt")]
+
+    for tied in ("all", "decoder"):
+        tie = f"model.tie_embeddings={tied}"
+        for whole, small in zip(tables(tie), tables(tie, "train.embedding_scale=0.25"), strict=True):
+            assert torch.equal(small, whole * 0.25), tied
+    start = f'train.init_from="{finished_run}"'
+    assert all(map(torch.equal, tables(start), tables(start, "train.embedding_scale=0.25")))
+    with pytest.raises(ConfigError, match=r"`embedding_scale` \(0.0\) must be above 0"):
+        small_recipe(*texts, "train.embedding_scale=0.0")
 
 
 def test_a_seed_that_no_generator_takes_is_refused_at_once(tmp_path: Path, texts: tuple[str, str]) -> None:
