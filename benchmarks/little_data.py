@@ -152,6 +152,7 @@ def settings_for(options: argparse.Namespace, pairs: int, language: str) -> dict
     if rules.scripts_differ(*sides):
         sizes = [rules.vocab_size(pairs, side) for side in sides]
         settings |= {"data.joint": False, "data.vocab_size": sizes[0], "data.target_vocab_size": sizes[1]}
+        settings["model.tie_embeddings"] = "decoder"
     return settings
 
 

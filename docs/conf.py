@@ -32,8 +32,8 @@ NAVIGATION = {
     "Guides": [
         "first-model", "your-own-data", "clean-a-corpus", "classify-and-generate", "how-fast", "bulk-translation",
         "look-at-attention", "many-processes", "more-of-training", "a-small-model", "better-translations",
-        "many-languages", "text-of-one-language", "examine-a-model", "when-training-goes-wrong", "reading-a-score",
-        "comet", "experiments", "how-sure", "your-own-parts", "from-a-tutorial", "a-page-with-the-model",
+        "few-pairs", "many-languages", "text-of-one-language", "examine-a-model", "when-training-goes-wrong",
+        "reading-a-score", "comet", "experiments", "how-sure", "your-own-parts", "from-a-tutorial", "a-page-with-the-model",
         "take-it-elsewhere", "recipes-and-data",
     ],
     "Concepts": [

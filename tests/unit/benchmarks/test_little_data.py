@@ -52,4 +52,5 @@ def test_sides_in_two_scripts_have_a_vocabulary_each(script: Callable[[str], Mod
     given = options("curve", pairs=[1000], languages=["ko"], corpus="messages", out=tmp_path)
     values = script("little_data").trials(given)["ko-1000"]
     assert (values["data.joint"], values["data.valid_src"]) == (False, "messages/val.ko.gz")
-    assert values["data.vocab_size"] == values["data.target_vocab_size"] == 1000
+    assert values["data.vocab_size"] == values["data.target_vocab_size"] == 2000
+    assert values["model.tie_embeddings"] == "decoder", "the sides cannot share a matrix"
