@@ -33,8 +33,8 @@ NAVIGATION = {
         "first-model", "your-own-data", "clean-a-corpus", "classify-and-generate", "how-fast", "bulk-translation",
         "look-at-attention", "many-processes", "more-of-training", "a-small-model", "better-translations",
         "few-pairs", "many-languages", "text-of-one-language", "examine-a-model", "when-training-goes-wrong",
-        "reading-a-score", "comet", "experiments", "how-sure", "your-own-parts", "from-a-tutorial", "a-page-with-the-model",
-        "take-it-elsewhere", "recipes-and-data",
+        "reading-a-score", "comet", "experiments", "how-sure", "your-own-parts", "from-a-tutorial",
+        "a-page-with-the-model", "take-it-elsewhere", "recipes-and-data",
     ],
     "Concepts": [
         "paper-map", "shapes-and-masks", "family-tree", "text", "batching", "search", "streams", "resume", "faults",

@@ -15,11 +15,11 @@ from contextlib import redirect_stderr, redirect_stdout
 from functools import partial, wraps
 from itertools import dropwhile, takewhile
 from operator import not_
-from typing import Annotated, Any, TextIO
+from typing import Any, TextIO
 
 import tyro
 
-from pellucid.cli.options import OneEach
+from pellucid.cli.options import OneEach, OneOnly
 from pellucid.cli.terminal import columns, fitted, fitted_help
 from pellucid.errors import ConfigError, did_you_mean, shown
 
@@ -175,15 +175,9 @@ def _check_repeated(command: Callable[..., int], args: Sequence[str]) -> None:
 
 
 def _check_given_once(command: Callable[..., int], args: Sequence[str]) -> None:
-    """Raises ConfigError for two files behind an option that takes one: the parser would take the last."""
+    """Raises ConfigError for two texts behind an option that takes one, where another verb takes several."""
     hints = typing.get_type_hints(command, include_extras=True)
-    single = {
-        _option(name)
-        for name, hint in hints.items()
-        for mark in _marks(hint)
-        if typing.get_origin(hint) is Annotated and typing.get_args(hint)[0] in (str, str | None)
-        if getattr(mark, "metavar", None) in ("FILE", "FOLDER")
-    }
+    single = {_option(name) for name, hint in hints.items() if any(isinstance(mark, OneOnly) for mark in _marks(hint))}
     given: dict[str, str] = {}
     for place, arg in enumerate(args):
         option, equals, value = arg.partition("=")

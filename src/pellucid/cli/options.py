@@ -27,6 +27,10 @@ class OneEach:
     """Another use of such a word, with its option."""
 
 
+class OneOnly:
+    """Says of an option that is given once that a second text is refused, in place of the first one."""
+
+
 def _recipes() -> Sequence[str]:
     from pellucid.config import shipped_recipes
 

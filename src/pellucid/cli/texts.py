@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 import tyro
 
-from pellucid.cli.options import ON_BAD_UTF8, OneEach, optional
+from pellucid.cli.options import ON_BAD_UTF8, OneEach, OneOnly, optional
 
 
 def text(help: str) -> Any:
@@ -23,8 +23,8 @@ Sources = Annotated[
 Targets = Annotated[
     tuple[str, ...], text("their translations, line by line, in the order of the sources"), tyro.conf.UseAppendAction
 ]
-ValidSource = Annotated[str, text("source sentences to validate on")]
-ValidTarget = Annotated[str, text("their translations")]
+ValidSource = Annotated[str, text("source sentences to validate on"), OneOnly()]
+ValidTarget = Annotated[str, text("their translations"), OneOnly()]
 ValidSources = Annotated[
     tuple[str, ...],
     text("source sentences to validate on; of several pairs of languages again for another pair"),

@@ -9,6 +9,7 @@ import tyro
 
 from pellucid.cli.arguments import as_options, read_arguments
 from pellucid.cli.options import Settings, optional
+from pellucid.cli.texts import ValidSource
 from pellucid.errors import ConfigError
 
 
@@ -55,9 +56,16 @@ def test_arguments_are_filled_in(args: list[str], expected: tuple[object, ...]) 
     assert seen == [expected]
 
 
-def test_a_second_file_behind_an_option_of_one_is_refused() -> None:
-    with pytest.raises(ConfigError, match=r"^`--out` is given twice, as `pot` and as `pan`, and takes one$"):
-        read("soup", "--out", "pot", "--out=pan")
+def test_a_second_text_is_refused_where_one_is_taken_and_other_options_are_the_last_given() -> None:
+    def taste(*, salt: ValidSource = "", out: str = "") -> int:
+        seen.append((salt, out))
+        return 0
+
+    with pytest.raises(ConfigError, match=r"^`--salt` is given twice, as `much` and as `little`, and takes one$"):
+        read_arguments("taste", taste, ["--salt", "much", "--salt=little"])
+    seen.clear()
+    read_arguments("taste", taste, ["--salt", "much", "--salt", "much", "--out", "pot", "--out=pan"])()
+    assert seen == [("much", "pan")]
 
 
 @pytest.mark.parametrize(
