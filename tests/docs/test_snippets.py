@@ -23,8 +23,8 @@ SHORT = ["train.steps=3", "train.save_every=1", "train.validate_decode=4", "deco
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where a reader stands after the demo, and with two files of their own."""
+def untouched(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where a reader stands after the demo, and with two files of their own; to be copied."""
     here = tmp_path_factory.mktemp("reader")
     pairs, held_out = split_dates(300, seed=1, held_out=20)
     src, tgt = write_parallel(pairs, here / "pellucid-demo" / "corpus", "train")
@@ -35,6 +35,12 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         shutil.copy(src, here / f"{stem}.de")
         shutil.copy(tgt, here / f"{stem}.en")
     return here
+
+
+@pytest.fixture(scope="module")
+def folder(untouched: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same, for all pieces of Python: they may leave runs behind there."""
+    return Path(shutil.copytree(untouched, tmp_path_factory.mktemp("snippets") / "reader"))
 
 
 @pytest.mark.slow
@@ -66,10 +72,10 @@ esac
 
 
 @pytest.mark.slow
-def test_the_guide_runs_from_top_to_bottom(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_guide_runs_from_top_to_bottom(untouched: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each command as it is written; only the trainings are shorter."""
-    here = folder / "guide"
-    shutil.copytree(folder, here, ignore=shutil.ignore_patterns("guide", "runs"))
+    here = tmp_path / "guide"
+    shutil.copytree(untouched, here)
     program = here / "bin" / "pellucid"
     program.parent.mkdir()
     short = " ".join(f"--set {setting}" for setting in SHORT)
