@@ -30,7 +30,7 @@ from pellucid.planning import rules
 from pellucid.text.inventory import Inventory
 
 SIZES = {1000: (1000, 0.3, 0.3), 5000: (2000, 0.21, 0.27), 10000: (2000, 0.16, 0.21)}
-"""Pairs, with the pieces that the rules of a time budget have for them, and about their dropout: of a training as long
+"""Pairs, with the pieces that the rules of a time budget had for them, and about their dropout: of a training as long
 as `--steps` is by itself, and of one of twice the steps."""
 SOURCES = ("de", "fr", "cs")
 MULTI30K = "multi30k"
