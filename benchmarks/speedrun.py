@@ -21,29 +21,27 @@ import sys
 import time
 import tomllib
 from collections import defaultdict
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import torch
+from changes import CHANGES, Change
 from report import circumstances, positive, print_json, refusals_in_words
 
 import pellucid
-from pellucid.data.batching import Batch
 from pellucid.errors import ConfigError
 from pellucid.planning import rules
+from pellucid.training import loop
 
 RECIPE = "multi30k-de-en"
 ATTEMPTS = Path(__file__).with_suffix(".toml")
 GOALS = (36.0, 39.0)
 DROPOUTS = ((4.0, 0.1), (10.0, 0.15), (20.0, 0.2), (40.0, 0.25), (80.0, 0.3))
 """Dropout by epochs, as the budget that attempts are compared with had it."""
-DROPPED_WORDS = 0.1
-SPECIAL = range(4)
-"""The ids that stand for no word."""
 SHAPE, EPOCH = 1, 482_675
 """The shape among `rules.SHAPES`; the target tokens of an epoch."""
 FILLED = 0.853
@@ -81,14 +79,15 @@ def train(options: argparse.Namespace) -> dict[str, Any]:
     folder = options.out / f"{name}-{options.steps}-{options.seed}"
     own = [*attempts[options.attempt], *options.set]
     settings = [*planned(options.steps, own), *own, f"train.seed={options.seed}"]
-    run = pellucid.Run(RECIPE, folder, overrides=settings, data_dir=options.data_dir, device="cpu")
-    if options.change:
-        CHANGES[options.change](run)
+    change = CHANGES[options.change] if options.change else Change()
+    run = pellucid.Run(RECIPE, folder, parts=change.parts, overrides=settings, data_dir=options.data_dir, device="cpu")
+    change.prepare(run)
     watch = Watch()
     run.on_step(lambda event: watch.stepped())
     run.on_validation(lambda event: watch.paused())
     run.on_checkpoint(lambda event: watch.paused())
-    result = run.train()
+    with patch.object(loop, "batch_order", change.order):
+        result = run.train()
     found = {
         "attempt": name, "settings": own, "steps": result.steps, "seed": options.seed,
         "threads": options.threads, "tokens": result.tokens, "valid_bleu": result.valid_bleu,
@@ -114,26 +113,9 @@ def planned(steps: int, own: Sequence[str]) -> list[str]:
         "train.validate_every": max(1, steps // 5), "train.validate_decode": 100, "train.average": rules.AVERAGE,
         "train.save_every": max(1, round(steps * rules.SAVE_EVERY)), "train.precision": '"auto"',
     }  # fmt: skip
+    if "train.init_from" in given:  # whose tokenizer it goes on with
+        del settings["data.vocab_size"]
     return [f"{name}={value}" for name, value in settings.items()]
-
-
-def drop_source_words(run: pellucid.Run) -> None:
-    """Has a tenth of the source tokens read as unknown while a model trains, others each time."""
-    loss, unknown = run.loss, run.tokenizers.source.unk_id
-    draws = torch.Generator().manual_seed(run.recipe.train.seed)
-
-    def with_words_dropped(model: torch.nn.Module, batch: Batch) -> pellucid.Losses:
-        if not model.training:
-            return loss(model, batch)
-        dropped = torch.rand(batch.src.shape, generator=draws) < DROPPED_WORDS
-        dropped &= batch.src > max(SPECIAL)
-        return loss(model, replace(batch, src=batch.src.masked_fill(dropped, unknown)))
-
-    run.loss = with_words_dropped
-
-
-CHANGES: dict[str, Callable[[pellucid.Run], None]] = {"source-words": drop_source_words}
-"""The changes of a run that no setting makes."""
 
 
 class Watch:
