@@ -145,6 +145,7 @@ def plan_budget(
     shard = replace(shard, framing=Framing.of(recipe.decode, recipe.model))
     general = {"model.norm": "pre", "train.optimizer": "muon", "train.schedule": "stable", "train.grad_clip": 1.0}
     recipe = _applied(recipe, general, request.fixed)
+    recipe = _applied(recipe, {"model.embedding_norm": rules.embedding_norm(recipe.model)}, request.fixed)
 
     def measured(model: ModelConfig, batch_tokens: int) -> dict[str, Pace]:
         train = _applied(recipe, {"train.batch_tokens": batch_tokens}, request.fixed).train

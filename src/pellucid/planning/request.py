@@ -64,7 +64,9 @@ class Request:
     @property
     def fixed(self) -> frozenset[str]:
         """The settings, as `section.key`, that a plan leaves alone."""
-        of_start = SHAPE_KEYS | {"model.norm", "data.vocab_size"} if self.starts_from else frozenset()
+        of_start = (
+            SHAPE_KEYS | {"model.norm", "model.embedding_norm", "data.vocab_size"} if self.starts_from else frozenset()
+        )
         return of_start | {*self.of_recipe} | {_key(setting) for setting in self.settings}
 
     @property

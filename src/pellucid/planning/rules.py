@@ -158,8 +158,16 @@ def learning_rate(d_model: int) -> float:
 
 def embedding_scale(config: ModelConfig) -> float:
     """Returns how large the embeddings begin: smaller than otherwise where that was measured to learn faster."""
-    measured = config.norm == "pre" and config.scale_embeddings and config.tie_embeddings != "none"
-    return EMBEDDING_SCALE if measured else 1.0
+    return EMBEDDING_SCALE if _has_measured_embeddings(config) else 1.0
+
+
+def embedding_norm(config: ModelConfig) -> bool:
+    """Returns whether a norm follows the embeddings: as `config` has it, and where that was measured to learn faster."""
+    return config.embedding_norm or _has_measured_embeddings(config)
+
+
+def _has_measured_embeddings(config: ModelConfig) -> bool:
+    return config.norm == "pre" and config.scale_embeddings and config.tie_embeddings != "none"
 
 
 def batch_tokens(d_model: int, seconds: float, tokens: float = 0.0, corpus: float = 0.0) -> int:

@@ -312,9 +312,11 @@ def test_a_plan_for_trained_weights_is_gentle(
     for start in ("", "base"):
         recipe = Recipe.load("default", [f'train.init_from="{start}"', *SHAPE])
         shaped = replace(recipe, model=fit_to_tokenizers(recipe.model, tokenizers), data=opened.data)
-        found = plan_budget(shaped, Request.of(shaped, "15m", SHAPE), opened, tokenizers, None, CPU).recipe.train
+        planned = plan_budget(shaped, Request.of(shaped, "15m", SHAPE), opened, tokenizers, None, CPU).recipe
+        found = planned.train
         rates.append((found.learning_rate, found.muon_learning_rate, found.warmup_steps))
         assert found.embedding_scale == (1.0 if start else rules.EMBEDDING_SCALE)
+        assert planned.model.embedding_norm == (not start)
     (rate, matrices, warmup), gentle = rates
     assert gentle == pytest.approx(((rate or 0) / rules.GENTLER, matrices / rules.GENTLER, warmup // rules.SHORTER))
 

@@ -44,11 +44,15 @@ def test_more_text_bears_no_fewer_models(tokens: int, factor: float) -> None:
     assert few == many[: len(few)]
 
 
-def test_embeddings_begin_smaller_where_that_was_measured() -> None:
+def test_embeddings_begin_smaller_and_have_a_norm_where_that_was_measured() -> None:
     tied = replace(BASE, norm="pre", tie_embeddings="all")
     assert rules.embedding_scale(tied) == rules.EMBEDDING_SCALE
+    assert rules.embedding_norm(tied)
     for other in ({"norm": "post"}, {"tie_embeddings": "none"}, {"scale_embeddings": False}):
-        assert rules.embedding_scale(replace(tied, **other)) == 1.0  # type: ignore[arg-type]
+        config = replace(tied, **other)  # type: ignore[arg-type]
+        assert rules.embedding_scale(config) == 1.0
+        assert not rules.embedding_norm(config)
+    assert rules.embedding_norm(replace(tied, norm="post", embedding_norm=True))  # as it is
 
 
 def test_a_small_corpus_never_gets_a_large_model() -> None:
