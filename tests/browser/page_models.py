@@ -36,7 +36,8 @@ CHOICES: dict[str, list[Any]] = {
     "positions": ["sinusoidal", "learned", "rotary", "relative"], "rotary_base": [10000.0, 100.0],
     "rotary_factor": [1.0, 3.0], "rotary_wavelengths": [(), (9.0, 30.0)], "relative_buckets": [32, 8, 5],
     "relative_distance": [128, 20], "max_positions": [48, 5000], "activation": ["relu", "gelu", "gelu_tanh", "silu"],
-    "gated": [False, True], "bias": [True, False], "qkv_bias": [None, True, False], "qk_norm": [False, True],
+    "gated": [False, True], "bias": [True, False], "qkv_bias": [None, True, False],
+    "qk_norm": [False, True], "cross_query_norm": [True, False],
     "output_bias": [False, True], "scale_embeddings": [True, False], "num_segments": [0, 2],
     "tie_embeddings": ["decoder", "all", "none"], "pad_id": [0, None, 5], "bos_id": [1, 7], "eos_id": [2, 8],
 }  # fmt: skip

@@ -101,7 +101,8 @@ export class MultiHeadAttention {
     this.qProj = packed.rows(0, qWidth);
     this.kProj = packed.rows(qWidth, qWidth + kvWidth);
     this.vProj = packed.rows(qWidth + kvWidth, qWidth + 2 * kvWidth);
-    this.qNorm = config.qk_norm ? new Norm(config, head_width, weights.within("q_norm")) : null;
+    const queries = config.qk_norm && (config.cross_query_norm || !name.startsWith("cross"));
+    this.qNorm = queries ? new Norm(config, head_width, weights.within("q_norm")) : null;
     this.kNorm = config.qk_norm ? new Norm(config, head_width, weights.within("k_norm")) : null;
     this.outProj = Linear.from(weights.within("out_proj"), qWidth, d_model, config.bias);
   }

@@ -34,6 +34,7 @@ import { Refusal, shown } from "./refusal.js";
  * @property {boolean} bias
  * @property {boolean | null} qkv_bias null: as `bias`
  * @property {boolean} qk_norm
+ * @property {boolean} cross_query_norm
  * @property {boolean} output_bias
  * @property {boolean} scale_embeddings
  * @property {number} num_segments
@@ -54,7 +55,7 @@ export const DEFAULTS = {
   num_encoder_layers: 6, num_decoder_layers: 6, num_classes: 0, classifier_activation: "none", pooling: "first",
   norm: "post", final_norm: null, embedding_norm: false, norm_type: "layer", norm_eps: 1e-5,
   positions: "sinusoidal", rotary_base: 10000, rotary_factor: 1, rotary_wavelengths: [], relative_buckets: 32,
-  relative_distance: 128, max_positions: 5000, activation: "relu", gated: false, bias: true, qkv_bias: null, qk_norm: false,
+  relative_distance: 128, max_positions: 5000, activation: "relu", gated: false, bias: true, qkv_bias: null, qk_norm: false, cross_query_norm: true,
   output_bias: false, scale_embeddings: true, num_segments: 0, tie_embeddings: "decoder", pad_id: 0, bos_id: 1, eos_id: 2,
 };
 

@@ -118,6 +118,8 @@ class ModelConfig(Settings):
     """Biases in the projections to queries, keys and values; None: as `bias`."""
     qk_norm: bool = False
     """A norm on each head's queries and keys before their scores (Henry et al. 2020), as Qwen3 has it."""
+    cross_query_norm: bool = True
+    """With `qk_norm`, a norm on the queries to the encoder's output, too; CTranslate2 has one on its keys alone."""
     output_bias: bool = False
     """A bias on the output projection."""
     scale_embeddings: bool = True

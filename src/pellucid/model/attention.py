@@ -110,7 +110,8 @@ class MultiHeadAttention(nn.Module):
 
     Beyond the paper: `num_kv_heads`, fewer heads of keys and values than of queries (Ainslie et al. 2023);
     `head_width`, another K (the setting `head_dim`); `qkv_bias`, biases in `qkv_proj` where they differ from
-    `out_proj`'s; `qk_norm`, which makes a norm of a given width, for queries and for keys (Henry et al. 2020).
+    `out_proj`'s; `qk_norm`, which makes a norm of a given width, for queries and for keys (Henry et al. 2020), or
+    with `query_norm=False` for keys alone.
 
     Raises ConfigError where `num_heads` does not divide `d_model` and no `head_width` is given, or `num_kv_heads` does
     not divide `num_heads`.
@@ -127,6 +128,7 @@ class MultiHeadAttention(nn.Module):
         head_width: int | None = None,
         qkv_bias: bool | None = None,
         qk_norm: Callable[[int], nn.Module] | None = None,
+        query_norm: bool = True,
     ) -> None:
         super().__init__()
         check_heads(d_model, num_heads, num_kv_heads, head_width)
@@ -138,17 +140,17 @@ class MultiHeadAttention(nn.Module):
         self.kv_width: int = num_kv_heads * self.head_width
         self.dropout: Dropout = Dropout(dropout)
         self.qkv_proj: Linear = Linear(d_model, sum(self.qkv_widths), bias=bias if qkv_bias is None else qkv_bias)
-        self.q_norm: nn.Module = nn.Identity() if qk_norm is None else qk_norm(self.head_width)
+        self.q_norm: nn.Module = nn.Identity() if qk_norm is None or not query_norm else qk_norm(self.head_width)
         self.k_norm: nn.Module = nn.Identity() if qk_norm is None else qk_norm(self.head_width)
         self.out_proj: Linear = Linear(self.q_width, d_model, bias=bias)
 
     @classmethod
-    def from_config(cls, config: ModelConfig) -> Self:
-        """Returns the attention that `config` describes."""
+    def from_config(cls, config: ModelConfig, *, query_norm: bool = True) -> Self:
+        """Returns the attention that `config` describes; where it has norms, `query_norm` says whether of queries."""
         return cls(
             config.d_model, config.num_heads, config.attention_dropout, config.bias,
             num_kv_heads=config.num_kv_heads, head_width=config.head_width, qkv_bias=config.qkv_bias,
-            qk_norm=(lambda width: norm_of_width(config, width)) if config.qk_norm else None,
+            qk_norm=(lambda width: norm_of_width(config, width)) if config.qk_norm else None, query_norm=query_norm,
         )  # fmt: skip
 
     @property

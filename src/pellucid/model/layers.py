@@ -173,7 +173,8 @@ class DecoderLayer(ResidualSums):
     def from_config(cls, config: ModelConfig, parts: Parts = OURS, has_memory: bool = True) -> Self:
         """Returns the layer that `config` describes; without a memory to attend to, it has no cross-attention."""
         self_attn = parts.make("attention", config, MultiHeadAttention.from_config)
-        cross_attn = parts.make("attention", config, MultiHeadAttention.from_config) if has_memory else None
+        over_memory = partial(MultiHeadAttention.from_config, query_norm=config.cross_query_norm)
+        cross_attn = parts.make("attention", config, over_memory) if has_memory else None
         feed_forward = parts.make("feed_forward", config, FeedForward.from_config)
         new_norm = partial(make_norm, config, parts)
         return cls(self_attn, cross_attn, feed_forward, new_norm, config.dropout, norm_first=config.norm == "pre")

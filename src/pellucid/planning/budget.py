@@ -145,7 +145,7 @@ def plan_budget(
     shard = replace(shard, framing=Framing.of(recipe.decode, recipe.model))
     general = {"model.norm": "pre", "train.optimizer": "muon", "train.schedule": "stable", "train.grad_clip": 1.0}
     recipe = _applied(recipe, general, request.fixed)
-    recipe = _applied(recipe, {"model.embedding_norm": rules.embedding_norm(recipe.model)}, request.fixed)
+    recipe = _applied(recipe, rules.norms(recipe.model), request.fixed)
 
     def measured(model: ModelConfig, batch_tokens: int) -> dict[str, Pace]:
         train = _applied(recipe, {"train.batch_tokens": batch_tokens}, request.fixed).train
@@ -223,7 +223,8 @@ def _settings(recipe: Recipe, request: Request, pace: Pace) -> dict[str, Any]:
     if "train.steps" in request.fixed:
         steps = train.steps
     # noam has a rate of its own, and takes no other.
-    rate, matrices, warmup = rules.learning_rate(d_model), rules.MUON_RATE, rules.warmup_steps(steps)
+    rate, warmup = rules.learning_rate(d_model), rules.warmup_steps(steps)
+    matrices = rules.MUON_RATES[recipe.model.qk_norm]
     if request.starts_from:
         gentler = rules.gentler(adds_language=bool(recipe.data.add_language))
         rate, matrices, warmup = rate / gentler, matrices / gentler, max(1, warmup // rules.SHORTER)

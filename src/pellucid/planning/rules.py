@@ -22,6 +22,8 @@ SHAPES: tuple[dict[str, Any], ...] = (
 """The models to choose from, small to large."""
 SHAPE_KEYS = frozenset({"model.preset", *(f"model.{key}" for key in SHAPES[0])})
 """The settings that say a shape."""
+NORM_KEYS = frozenset({"model.norm", "model.embedding_norm", "model.qk_norm", "model.cross_query_norm"})
+"""The settings that say where norms stand."""
 TOKENS_PER_PARAMETER = 4.0
 """Target tokens to be trained on for each parameter of the layers, before a larger model pays."""
 PARAMETERS_PER_TOKEN = 16.0
@@ -42,8 +44,9 @@ DROPOUTS = ((0.0, 0.05), (4.0, 0.05), (10.0, 0.15), (20.0, 0.2), (40.0, 0.25), (
 """Dropout by how often the corpus will be seen; in between, in proportion."""
 LENGTH_PENALTY = (5e6, 1.2)
 """Trained on fewer target tokens than these, a model writes too much under a larger length penalty than that."""
-MUON_RATE = 0.01
-"""The highest rate of the layers' matrices, whatever the width: a step of Muon has the same spectral norm in each."""
+MUON_RATES = {False: 0.01, True: 0.02}
+"""The highest rate of the layers' matrices, without and with `qk_norm`, whatever the width: a step of Muon has the same
+spectral norm in each. Normalised queries and keys bear twice the rate, others do not."""
 EMBEDDING_SCALE = 0.33
 """The size of the embeddings at the beginning, of a pre-norm model whose output projection is the same matrix."""
 GENTLER = 20.0
@@ -161,9 +164,14 @@ def embedding_scale(config: ModelConfig) -> float:
     return EMBEDDING_SCALE if _has_measured_embeddings(config) else 1.0
 
 
-def embedding_norm(config: ModelConfig) -> bool:
-    """Returns whether a norm follows the embeddings: as `config` has it, and where that was measured to learn faster."""
-    return config.embedding_norm or _has_measured_embeddings(config)
+def norms(config: ModelConfig) -> dict[str, bool]:
+    """Returns the settings of norms beside those of the sublayers, with which a model was measured to learn faster.
+
+    Queries to the encoder's output have none: it brings nothing more, and CTranslate2 could not have it.
+    """
+    if not _has_measured_embeddings(config):
+        return {}
+    return {"model.embedding_norm": True, "model.qk_norm": True, "model.cross_query_norm": False}
 
 
 def _has_measured_embeddings(config: ModelConfig) -> bool:

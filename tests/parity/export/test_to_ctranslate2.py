@@ -21,6 +21,8 @@ BEYOND: dict[str, ModelConfig] = {
     "no final norm": ModelConfig(**PAIRED, norm="pre", final_norm=False),
     "gated": ModelConfig(**PAIRED, norm="pre", gated=True, norm_type="rms", bias=False, norm_eps=1e-3),
     "no biases": ModelConfig(**PAIRED, bias=False, qkv_bias=True),
+    "normed keys": ModelConfig(**PAIRED, norm="pre", embedding_norm=True, qk_norm=True, cross_query_norm=False),
+    "normed keys, rms": ModelConfig(**PAIRED, norm_type="rms", bias=False, qk_norm=True, cross_query_norm=False),
 }
 
 
@@ -46,11 +48,12 @@ def test_pairs_score_and_write_alike(name: str, tmp_path: Path) -> None:
     assert [[int(word) for word in each.hypotheses[0]] for each in written] == [best[0].ids[:8] for best in greedy]
 
 
-@pytest.mark.parametrize("name", ["GPT-2", "GPT-2, folded", "Qwen2", "grouped"])
+@pytest.mark.parametrize("name", ["GPT-2", "GPT-2, folded", "Qwen2", "grouped", "normed"])
 @torch.inference_mode()
 def test_decoders_give_the_same_logits(name: str, tmp_path: Path) -> None:
     grouped = ModelConfig.decoder(**DECODER | {"num_heads": 6}, positions="rotary", num_kv_heads=2)
-    model = random_model((DECODERS | {"grouped": grouped})[name])
+    normed = ModelConfig.decoder(**DECODER, positions="learned", qk_norm=True)
+    model = random_model((DECODERS | {"grouped": grouped, "normed": normed})[name])
     theirs = engine("Generator", to_ctranslate2(model, None, tmp_path))
     ids = torch.randint(3, 31, (2, 9))
     found = torch.from_numpy(np.array(theirs.forward_batch(ids.tolist())))

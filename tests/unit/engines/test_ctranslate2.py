@@ -247,7 +247,7 @@ def test_what_cannot_be_opened(folder: Path, how: dict[str, Any], said: str, hin
 def test_a_model_that_it_cannot_express_is_refused_and_nothing_stays(tmp_path: Path) -> None:
     model = random_model(0, LETTERS.size, qk_norm=True)
     Translator(model, LETTERS).save(tmp_path / "model")
-    with pytest.raises(ConfigError, match=r"`qk_norm`.* has no place in CTranslate2") as error:
+    with pytest.raises(ConfigError, match=r"`cross_query_norm` \(True\) has no place in CTranslate2") as error:
         Translator.load(tmp_path / "model", engine="ctranslate2")
     assert 'engine="torch"' in error.value.hint
     assert not any((tmp_path / "model" / "cache").iterdir())

@@ -15,6 +15,8 @@ STACKS = ("encoder", "decoder")
 LAYERS = [f"{stack}.layers.{n}" for stack in STACKS for n in range(2)]
 BLOCKS = [f"{layer}.self_attn" for layer in LAYERS] + [f"decoder.layers.{n}.cross_attn" for n in range(2)]
 PARTS = ("weight", "bias")
+ASKING = [(f"decoder.layers.{n}.cross_attn", "q_norm") for n in range(2)]
+"""The norms of queries to the encoder's output."""
 EMBEDDINGS = ("src_embedding", "tgt_embedding")
 
 BIASES = [name for name, _ in Transformer(tiny_config()).named_parameters() if name.endswith("bias")]
@@ -37,6 +39,11 @@ NEW_PARAMETERS: list[tuple[dict[str, Any], list[str], list[str]]] = [
     ({"qkv_bias": False}, [], [name for name in BIASES if "qkv_proj" in name]),
     ({"norm_type": "rms"}, [], [name for name in BIASES if "norm" in name]),
     ({"qk_norm": True}, [f"{b}.{n}.{part}" for b in BLOCKS for n in ("q_norm", "k_norm") for part in PARTS], []),
+    (
+        {"qk_norm": True, "cross_query_norm": False},
+        [f"{b}.{n}.{part}" for b in BLOCKS for n in ("q_norm", "k_norm") for part in PARTS if (b, n) not in ASKING],
+        [],
+    ),
     ({"num_segments": 2}, [f"{side}.segments.weight" for side in EMBEDDINGS], []),
     ({"positions": "relative"}, [f"{stack}.relative.bias.weight" for stack in STACKS], []),
     ({"tie_embeddings": "none"}, ["output_projection.weight"], []),

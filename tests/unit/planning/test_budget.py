@@ -177,7 +177,7 @@ def test_a_schedule_with_a_rate_of_its_own_keeps_it(
     settings = ("train.schedule=noam", "train.learning_rate=none")
     plan = planned(corpus, monkeypatch, Machine(1e10), 900, *settings)
     assert plan.recipe.train.learning_rate is None
-    assert "\n  rate      the paper's (Muon's 0.01), noam\n" in str(plan)
+    assert "\n  rate      the paper's (Muon's 0.02), noam\n" in str(plan)
     noam = replace(Recipe.load("default", list(settings)), data=corpus[0].data)
     asked = Request.of(noam, "15m", settings[:1])
     assert plan_budget(noam, asked, *corpus, None, CPU).recipe.train.learning_rate is None
@@ -316,9 +316,11 @@ def test_a_plan_for_trained_weights_is_gentle(
         found = planned.train
         rates.append((found.learning_rate, found.muon_learning_rate, found.warmup_steps))
         assert found.embedding_scale == (1.0 if start else rules.EMBEDDING_SCALE)
-        assert planned.model.embedding_norm == (not start)
+        assert planned.model.embedding_norm == planned.model.qk_norm == (not start)
     (rate, matrices, warmup), gentle = rates
-    assert gentle == pytest.approx(((rate or 0) / rules.GENTLER, matrices / rules.GENTLER, warmup // rules.SHORTER))
+    assert matrices == rules.MUON_RATES[True]
+    without_norms = rules.MUON_RATES[False] / rules.GENTLER  # as the trained model is
+    assert gentle == pytest.approx(((rate or 0) / rules.GENTLER, without_norms, warmup // rules.SHORTER))
 
 
 @pytest.mark.parametrize(("share", "best"), [(1.0, 128), (0.5, 64)])

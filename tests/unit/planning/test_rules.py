@@ -44,15 +44,14 @@ def test_more_text_bears_no_fewer_models(tokens: int, factor: float) -> None:
     assert few == many[: len(few)]
 
 
-def test_embeddings_begin_smaller_and_have_a_norm_where_that_was_measured() -> None:
+def test_embeddings_begin_smaller_and_norms_are_added_where_that_was_measured() -> None:
     tied = replace(BASE, norm="pre", tie_embeddings="all")
     assert rules.embedding_scale(tied) == rules.EMBEDDING_SCALE
-    assert rules.embedding_norm(tied)
+    assert rules.norms(tied).keys() < rules.NORM_KEYS
     for other in ({"norm": "post"}, {"tie_embeddings": "none"}, {"scale_embeddings": False}):
         config = replace(tied, **other)  # type: ignore[arg-type]
         assert rules.embedding_scale(config) == 1.0
-        assert not rules.embedding_norm(config)
-    assert rules.embedding_norm(replace(tied, norm="post", embedding_norm=True))  # as it is
+        assert not rules.norms(config)
 
 
 def test_a_small_corpus_never_gets_a_large_model() -> None:

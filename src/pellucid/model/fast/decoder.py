@@ -82,13 +82,17 @@ class _Sublayer(NamedTuple):
     project: Weights
     """To queries, keys and values; to queries alone where keys and values are the memory's."""
     back: Weights
+    q_norm: Norm | None
+    """What each head's queries pass through; None where that is nothing."""
+    k_norm: Norm | None
 
     @classmethod
     def of(cls, block: MultiHeadAttention, norm: nn.Module | None, rows: slice) -> "_Sublayer":
         """Takes the rows of the packed projection that a step needs."""
         weight, bias = _weights(block.qkv_proj)
         project = weight[rows], None if bias is None else bias[rows]
-        return cls(_norm_of(norm), project, _weights(block.out_proj))
+        heads = (None if isinstance(each, nn.Identity) else _norm_of(each) for each in (block.q_norm, block.k_norm))
+        return cls(_norm_of(norm), project, _weights(block.out_proj), *heads)
 
 
 class _Layer(NamedTuple):
@@ -136,11 +140,14 @@ class _Layer(NamedTuple):
 
         packed = take(own.norm(x) if norm_first else x, *own.project).view(*size, 3, heads, -1)
         q, kv = torch.split(packed.permute(2, 0, 3, 1, 4), [1, 2])  # (1 or 2, B, H, W, K)
+        q = q if own.q_norm is None else own.q_norm(q)
+        kv = kv if own.k_norm is None else torch.stack((own.k_norm(kv[0]), kv[1]))
         x = take(_attend(q[0], *cache.extend_packed(kv), hidden), *own.back).add_(x)
         x = x if norm_first else own.norm(x)
 
         if cross is not None and memory is not None:
             q = take(cross.norm(x) if norm_first else x, *cross.project).view(*size, heads, -1).transpose(1, 2)
+            q = q if cross.q_norm is None else cross.q_norm(q)
             x = take(_attend(q, *cache.keep_memory(memory, keys_and_values), memory_hidden), *cross.back).add_(x)
             x = x if norm_first else cross.norm(x)
 
@@ -208,7 +215,7 @@ def _can_stand_in(decoder: Decoder, cache: DecoderCache) -> bool:
             return False
         modules += filter(None, module._modules.values())
     blocks = [module for module in modules if isinstance(module, MultiHeadAttention)]
-    if any(block.kv_width != block.q_width or not isinstance(block.q_norm, nn.Identity) for block in blocks):
+    if any(block.kv_width != block.q_width for block in blocks):
         return False
     if len({block.num_heads for block in blocks}) > 1:
         return False

@@ -105,7 +105,7 @@ def _check(config: ModelConfig, quantization: str | None) -> None:
         "num_kv_heads": (None, config.num_heads) if paired else (None, *range(1, config.num_heads + 1)),
         "head_dim": (None, config.d_model // config.num_heads),
         "num_segments": (0,),
-        "qk_norm": (False,),
+        "cross_query_norm": (False,) if paired and config.qk_norm else (True, False),
         "rotary_factor": (1.0,),
     }
     for name, values in allowed.items():
@@ -136,10 +136,12 @@ def _specification(model: Model) -> Any:
         "pre_norm": config.norm == "pre", "no_final_norm": not config.has_final_norm,
         "activation": common_spec.Activation[ACTIVATIONS[config.activation][1]],
         "layernorm_embedding": config.embedding_norm, "ffn_glu": config.gated, "rms_norm": config.norm_type == "rms",
+        "qk_norm": config.qk_norm,
     }  # fmt: skip
     if isinstance(model, Transformer):
-        layers = config.num_encoder_layers, config.num_decoder_layers
-        spec = transformer_spec.TransformerSpec.from_config(layers, config.num_heads, **shape)
+        encoder = transformer_spec.TransformerEncoderSpec(config.num_encoder_layers, config.num_heads, **shape)
+        decoder = transformer_spec.TransformerDecoderSpec(config.num_decoder_layers, config.num_heads, **shape)
+        spec = transformer_spec.TransformerSpec(encoder, decoder)
     else:
         if config.positions == "rotary":
             shape |= {"rotary_dim": 0, "rotary_interleave": False, "rotary_base": config.rotary_base}
@@ -192,6 +194,20 @@ def _fill_attention(attention: nn.Module, target: Any, matrices: tuple[int, ...]
             linear.bias = _array(packing.get_parameter("bias")[rows])
         start += count
     _fill_linear(attention.get_submodule("out_proj"), target.linear[-1])
+    for name in ("q_norm", "k_norm"):
+        if hasattr(target, name):
+            _fill_head_norm(attention.get_submodule(name), target, name)
+
+
+def _fill_head_norm(norm: nn.Module, target: Any, name: str) -> None:
+    """Copies a norm of each head's queries or keys, of the kind that it is: described is a root mean square."""
+    from ctranslate2.specs import common_spec
+
+    if isinstance(norm, nn.Identity):  # of queries to a memory
+        delattr(target, name)
+        return
+    setattr(target, name, common_spec.LayerNormSpec(rms_norm=isinstance(norm, nn.RMSNorm)))
+    _fill_norm(norm, getattr(target, name))
 
 
 def _fill_linear(linear: nn.Module, target: Any) -> None:

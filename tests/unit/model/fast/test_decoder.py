@@ -22,9 +22,11 @@ OPTIONS: list[dict[str, Any]] = [
     {"norm": "pre", "positions": "learned", "embedding_norm": True, "gated": True, "activation": "silu"},
     {"norm": "pre", "norm_type": "rms", "bias": False, "final_norm": False, "pad_id": None},
     {"activation": "gelu", "qkv_bias": False, "head_dim": 5, "output_bias": True, "num_decoder_layers": 3},
+    {"norm": "pre", "qk_norm": True},
+    {"norm": "pre", "qk_norm": True, "cross_query_norm": False, "norm_type": "rms"},
 ]
 NOT_PLAIN: list[dict[str, Any]] = [
-    {"positions": "rotary"}, {"positions": "relative"}, {"num_kv_heads": 1}, {"qk_norm": True},
+    {"positions": "rotary"}, {"positions": "relative"}, {"num_kv_heads": 1},
 ]  # fmt: skip
 StepModel = Transformer | DecoderOnly
 

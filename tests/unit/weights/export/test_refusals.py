@@ -44,6 +44,7 @@ CTRANSLATE2: list[tuple[ModelConfig, str]] = [
     (ModelConfig(**PAIRED, positions="rotary", num_kv_heads=1), r"`positions` \('rotary'\)"),
     (ModelConfig(**PAIRED, num_kv_heads=1), r"`num_kv_heads` \(1\)"),
     (ModelConfig(**PAIRED, head_dim=6), r"`head_dim` \(6\)"),
+    (ModelConfig(**PAIRED, qk_norm=True), r"`cross_query_norm` \(True\)"),
     (ModelConfig.encoder(**ENCODER), r"`num_decoder_layers` \(0\) .* CTranslate2's model of an encoder"),
     (ModelConfig.decoder(**DECODER, num_segments=2), r"`num_segments` \(2\) .* CTranslate2's model of a decoder"),
 ]
