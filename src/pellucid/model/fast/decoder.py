@@ -83,7 +83,7 @@ class _Sublayer(NamedTuple):
     """To queries, keys and values; to queries alone where keys and values are the memory's."""
     back: Weights
     q_norm: Norm | None
-    """What each head's queries pass through; None where that is nothing."""
+    """The norm of each head's queries, and below of its keys; None: they have none."""
     k_norm: Norm | None
 
     @classmethod
