@@ -136,16 +136,11 @@ class DroppedDecoderLayer(pellucid.DecoderLayer):
         return x if self.training and torch.rand(()) < DROPPED_LAYERS else super().forward(x, *others)
 
 
-def without_norms(*names: str) -> Callable[[pellucid.ModelConfig], nn.Module]:
-    """Returns what makes layers of a decoder whose cross-attention lacks these of the norms that `qk_norm` makes."""
-
-    def layer(config: pellucid.ModelConfig) -> pellucid.DecoderLayer:
-        made = pellucid.DecoderLayer.from_config(config)
-        assert made.cross_attn is not None
-        for name in names:
-            setattr(made.cross_attn, name, nn.Identity())
-        return made
-
+def self_norms_alone(config: pellucid.ModelConfig) -> pellucid.DecoderLayer:
+    """Returns a layer of a decoder whose cross-attention has none of the norms that `qk_norm` makes."""
+    layer = pellucid.DecoderLayer.from_config(config)
+    assert layer.cross_attn is not None
+    layer.cross_attn.q_norm, layer.cross_attn.k_norm = nn.Identity(), nn.Identity()
     return layer
 
 
@@ -160,7 +155,6 @@ CHANGES = {
     "fix-norm": Change(partial(keep_embeddings, within=_fix_lengths)),
     "scale-norm": Change(parts=pellucid.Parts(norm=ScaleNorm)),
     "layer-drop": Change(parts=LAYER_DROP),
-    "self-norms": Change(parts=pellucid.Parts(decoder_layer=without_norms("q_norm", "k_norm"))),
-    "key-norms": Change(parts=pellucid.Parts(decoder_layer=without_norms("q_norm"))),
+    "self-norms": Change(parts=pellucid.Parts(decoder_layer=self_norms_alone)),
 }
 """The changes by name."""

@@ -450,7 +450,7 @@ def test_speedrun(run_script: Run, script: Callable[[str], ModuleType], data_dir
         assert table["run"]["steps"] == steps
         assert lines[-1].startswith(f"{attempt}-{steps}-1: BLEU ")
     changes = script("speedrun").CHANGES
-    for change in changes:  # some leave out a norm of queries or keys
+    for change in changes:  # one leaves out norms of queries and keys
         changed = ("train", "--attempt", "muon-qk", "--change", change, "--steps", 2)
         _, lines = run_script("speedrun", *changed, *arguments)
         assert lines[-1].startswith(f"muon-qk-{change}-2-1: BLEU ")
