@@ -100,9 +100,9 @@ def test_a_disk_that_is_full_at_some_writes(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_killed_at_each_third_write(tmp_path: Path) -> None:
+def test_killed_at_each_sixth_write(tmp_path: Path) -> None:
     """At each one, one after the other, it is killed in the chain below."""
-    assert assert_killed("kill", tmp_path, "1:3", plain(tmp_path)) > 33
+    assert assert_killed("kill", tmp_path, "1:6", plain(tmp_path)) > 16
 
 
 @pytest.mark.slow
@@ -119,13 +119,13 @@ def test_killed_again_and_again_one_write_later_each_time(tmp_path: Path, argume
 
 
 @pytest.mark.slow
-def test_a_disk_that_is_full_once_at_each_fourth_write(tmp_path: Path) -> None:
-    went_on, ended = assert_full("full", tmp_path, "1:4", plain(tmp_path))
-    assert min(went_on, ended) > 7
+def test_a_disk_that_is_full_once_at_each_eighth_write(tmp_path: Path) -> None:
+    went_on, ended = assert_full("full", tmp_path, "1:8", plain(tmp_path))
+    assert min(went_on, ended) > 3
 
 
 @pytest.mark.slow
-def test_a_disk_that_is_full_from_each_fourth_write_on(tmp_path: Path) -> None:
+def test_a_disk_that_is_full_from_each_eighth_write_on(tmp_path: Path) -> None:
     """From other ones than those of the test before."""
-    went_on, ended = assert_full("broken", tmp_path, "3:4", plain(tmp_path))
-    assert (went_on, ended > 25) == (0, True)
+    went_on, ended = assert_full("broken", tmp_path, "3:8", plain(tmp_path))
+    assert (went_on, ended > 12) == (0, True)
