@@ -4,13 +4,15 @@
 
 Of Multi30k the first pairs are known; of the others their English alone. Trained from German to English, by one recipe:
 on the known pairs; on these and what a model of them, from English to German, writes for the English of the others, in
-each way of `--ways`; on all pairs. All are scored on the validation text, with `--test` on the test of 2016. The share
-of a way is (way - few) / (all - few), by BLEU of the validation text.
+each way of `--ways`; with `--writers N` also on what N such models write, each for all of it; on all pairs. All are
+scored on the validation text, with `--test` on the test of 2016. The share of a way is (way - few) / (all - few), by
+BLEU of the validation text.
 """
 
 import argparse
 import json
 import sys
+import tomllib
 from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path
@@ -37,6 +39,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--pairs", type=positive, default=5000, help="pairs that are known")
     parser.add_argument("--budget", help="of each training, as for `pellucid train`; without it the recipe's steps")
     parser.add_argument("--ways", nargs="+", choices=WAYS, default=["beam", "noise"])
+    parser.add_argument("--writers", type=positive, default=1, help="models that write, by seeds of their own")
     parser.add_argument("--seeds", type=int, nargs="+", default=[1])
     parser.add_argument("--set", action="append", default=[], help="a setting of all trainings, as section.key=value")
     parser.add_argument("--test", action="store_true", help="score on the test of 2016, too: once, at the end")
@@ -72,18 +75,25 @@ def rows_of(seed: int, options: argparse.Namespace) -> list[dict[str, Any]]:
         given: list[object] = ["--data-dir", data, "--src", out / f"few.{source}", "--tgt", out / f"few.{target}"]
         return [*given, "--valid-src", f"{held}.{source}.gz", "--valid-tgt", f"{held}.{target}.gz"]
 
-    recipe = "multi30k-de-en"
-    pellucid("train", "multi30k-en-de", *few("en", "de"), "--out", folder / "reverse", *each)
-    pellucid("train", recipe, *few("de", "en"), "--out", folder / "few", *each)
+    recipe, real = "multi30k-de-en", few("de", "en")
+    pellucid("train", recipe, *real, "--out", folder / "few", *each)
     pellucid("train", recipe, "--data-dir", data, "--out", folder / "all", *each)
+    writers = [folder / f"reverse-{number}" for number in range(1, options.writers + 1)]
+    for number, writer in enumerate(writers):
+        own = ("--set", f"train.seed={seed + 100 * number}")
+        pellucid("train", "multi30k-en-de", *few("en", "de"), "--out", writer, *each, *own)
+    systems = ["few"]
     for way in options.ways:
-        pairs = folder / f"{way}-pairs"
-        real = ["--recipe", recipe, *few("de", "en")]
-        pellucid("augment", folder / "reverse", "--input", out / "more.en", "--out", pairs, *real, *WAYS[way])
-        pellucid("train", pairs / "recipe.toml", "--out", folder / way, *each)
+        pairs = [folder / f"{way}-pairs-{number}" for number in range(1, options.writers + 1)]
+        for writer, written in zip(writers, pairs, strict=True):
+            more = ("--input", out / "more.en", "--out", written)
+            pellucid("augment", writer, *more, "--recipe", recipe, *real, *WAYS[way])
+        for count in sorted({1, options.writers}):
+            systems.append(f"{way}-by-{count}" if count > 1 else way)
+            pellucid("train", *mixed(pairs[:count]), "--out", folder / systems[-1], *each)
     names = HELD_OUT if options.test else {"validation": HELD_OUT["validation"]}
-    rows = []
-    for system in ("few", *options.ways, "all"):
+    rows: list[dict[str, Any]] = []
+    for system in (*systems, "all"):
         scores = {name: scored(folder / system, data / place) for name, place in names.items()}
         rows.append({"seed": seed, "system": system, "scores": scores})
     few, most = (rows[place]["scores"]["validation"]["bleu"] for place in (0, -1))
@@ -91,6 +101,19 @@ def rows_of(seed: int, options: argparse.Namespace) -> list[dict[str, Any]]:
         row["share"] = None if few == most else round((row["scores"]["validation"]["bleu"] - few) / (most - few), 3)
         print(f"seed {seed}, {row['system']}: {row['scores']['validation']['bleu']:.2f}", file=sys.stderr)
     return rows
+
+
+def mixed(pairs: Sequence[Path]) -> list[object]:
+    """Returns what a training on the real pairs and on each of the written ones is asked with.
+
+    Real and written pairs weigh alike, as `pellucid augment` has it, real ones ten times at most.
+    """
+    recipe = pairs[0] / "recipe.toml"
+    data = tomllib.loads(recipe.read_text(encoding="utf-8"))["data"]
+    corpora = [(data["src"][0], data["tgt"][0]), *((each / "train.src", each / "train.tgt") for each in pairs)]
+    weights = [min(10.0, data["weights"][0] * len(pairs)), *(1.0 for _ in pairs)]
+    texts = [word for src, tgt in corpora for word in ("--src", src, "--tgt", tgt)]
+    return [recipe, *texts, "--set", f"data.weights={weights}"]
 
 
 def scored(run: Path, place: Path) -> dict[str, Any]:

@@ -27,9 +27,13 @@ def test_a_row_for_each_system(
 ) -> None:
     in_this_process("augmentation")
     settings = [part for setting in SMALL for part in ("--set", setting)]
-    result, _ = run_script(
-        "augmentation", "--data-dir", data, "--out", data / "out", "--pairs", 30, "--ways", "top10", "--test", *settings
-    )
-    assert [row["system"] for row in result["runs"]] == ["few", "top10", "all"]
+    more = ("--ways", "top10", "--writers", 2, "--test")
+    result, _ = run_script("augmentation", "--data-dir", data, "--out", data / "out", "--pairs", 30, *more, *settings)
+    assert [row["system"] for row in result["runs"]] == ["few", "top10", "top10-by-2", "all"]
     assert all(row["scores"].keys() == {"validation", "test"} for row in result["runs"])
-    assert json.loads((data / "out" / "seed-1" / "top10-pairs" / "augmented.json").read_text())["counts"]["pairs"]
+    runs = data / "out" / "seed-1"
+    assert json.loads((runs / "top10-pairs-1" / "augmented.json").read_text())["counts"]["pairs"]
+    texts = [(runs / f"top10-pairs-{number}" / "train.src").read_text() for number in (1, 2)]
+    assert texts[0] != texts[1], "two models wrote"
+    corpora = json.loads((runs / "top10-by-2" / "corpus.json").read_text())["texts"]
+    assert [Path(each["src"]).parent.name for each in corpora] == ["out", "top10-pairs-1", "top10-pairs-2"]
