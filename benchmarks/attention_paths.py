@@ -4,18 +4,23 @@
 
 Both paths of pellucid.attention take turns on the same random queries, keys and values, with a padding mask that hides
 the last fifth of the keys, as in a batch of sentences. Before they are timed, their outputs and gradients must be equal
-(where no weight is dropped). Rows of one to five queries are steps of decoding.
+(where no weight is dropped). Rows of one to five queries are steps of decoding. Of each shape that is trained on
+without dropout a process of its own tells the memory that a call takes beside its inputs (Linux).
 """
 
 import argparse
+import multiprocessing
 import statistics
 import sys
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 import torch
+from memory import held
 from report import circumstances, positive, print_json, seconds, spread
 from torch import Tensor
 
@@ -102,7 +107,28 @@ def measure(case: Case, time_given: float) -> dict[str, Any]:
     ratio = medians["fused"] / medians["explicit"]
     print(f"{case}  {medians['explicit']:8.3f}  {medians['fused']:8.3f}  {ratio:6.2f}", file=sys.stderr)
     spreads = {f"{name}_ms": spread(values) for name, values in times.items()}
-    return asdict(case) | spreads | {"explicit_times_as_fast": round(ratio, 3)}
+    return asdict(case) | spreads | {"explicit_times_as_fast": round(ratio, 3)} | memory(case)
+
+
+def memory(case: Case) -> dict[str, dict[str, float]]:
+    """Returns the MiB that a call of each path takes, each in a process of its own."""
+    if not case.backward or case.dropout or sys.platform != "linux":
+        return {}
+    found = {}
+    for name, fused in (("explicit", False), ("fused", True)):
+        with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
+            found[name] = pool.submit(taken, case, fused).result()
+    print(f"{'':>40} MiB {found['explicit']:8.1f}  {found['fused']:8.1f}", file=sys.stderr)
+    return {"mib": found}
+
+
+def taken(case: Case, fused: bool) -> float:
+    """Returns the MiB that a call takes beside its inputs, in a process that has done nothing else."""
+    run = runner(case, fused)
+    Path("/proc/self/clear_refs").write_text("5")  # the most held begins anew
+    before = held("VmRSS")
+    run()
+    return round(held("VmHWM") - before, 1)
 
 
 def main(argv: Sequence[str] | None = None) -> None:

@@ -82,6 +82,13 @@ class Decoder(nn.Module):
         return x if self.norm is None else self.norm(x)
 
 
+def recompute_in(model: nn.Module, recompute: bool) -> None:
+    """Has each stack of layers in `model` compute its layers again for the gradients, instead of keeping their parts."""
+    for stack in model.modules():
+        if isinstance(stack, Encoder | Decoder):
+            stack.recompute = recompute
+
+
 def _through(layer: nn.Module, recompute: bool) -> Callable[..., Tensor]:
     """Returns the way through a layer: itself, or one that keeps nothing of what it computes for the backward pass."""
     return partial(checkpoint, layer, use_reentrant=False) if recompute else layer

@@ -45,13 +45,15 @@ class Plan:
     recipe: Recipe
     facts: Facts
     paces: dict[str, Pace]
-    """The paces that were measured, by precision."""
+    """The paces of a process that were measured, by precision."""
+    ranks: int = 1
+    """Processes that train together, each on batches of its own."""
 
     @property
     def tokens(self) -> float:
         """Target tokens that will be trained on."""
         train = self.recipe.train
-        return train.steps * train.accumulate * self.paces[train.precision].tokens_per_batch
+        return train.steps * train.accumulate * self.ranks * self.paces[train.precision].tokens_per_batch
 
     @property
     def expected_bleu(self) -> float | None:
@@ -87,7 +89,7 @@ class Plan:
             "speed": f"{speeds} (target tokens a second, measured here)",
             "model": f"d_model {model.d_model}, d_ff {model.d_ff}, {model.num_encoder_layers} encoder and "
             f"{model.num_decoder_layers} decoder layers, dropout {model.dropout:g}",
-            "training": f"{most} {train.steps:,} steps of {train.batch_tokens * train.accumulate:,} tokens, "
+            "training": f"{most} {train.steps:,} steps of {train.batch_tokens * train.accumulate * self.ranks:,} tokens, "
             f"{self.tokens / self.facts.tokens:.1f} epochs, in {train.precision}",
             "rate": f"{rate}{matrices}, {train.schedule}{fall}",
             "given": self.request.given or "no setting: all follows from the data and the time",
@@ -132,10 +134,12 @@ def plan_budget(
     sampling: SubwordSampling | None,
     device: torch.device,
     parts: Parts | None = None,
+    ranks: int = 1,
 ) -> Plan:
     """Returns the plan for a request. All that the request fixes stays as `recipe` has it.
 
-    The pace that it follows from is that of a model with `parts` in place of Pellucid's, where there are some.
+    The pace that it follows from is that of a model with `parts` in place of Pellucid's, where there are some. Of
+    several `ranks` each is taken to be as fast as this one.
 
     Raises DataError where no pair of the corpus can be used.
     """
@@ -143,7 +147,10 @@ def plan_budget(
     seconds = min(LONGEST_PACE, request.seconds / 100)
     recipe = replace(recipe, model=find_model_config(recipe, tokenizers))
     shard = replace(shard, framing=Framing.of(recipe.decode, recipe.model))
-    general = {"model.norm": "pre", "train.optimizer": "muon", "train.schedule": "stable", "train.grad_clip": 1.0}
+    general: dict[str, Any] = {"model.norm": "pre", "train.optimizer": "muon", "train.schedule": "stable"}
+    general["train.grad_clip"] = 1.0
+    if "train.schedule" not in request.fixed:
+        general["train.final_learning_rate"] = 0.0  # the recipe's is that of another schedule
     recipe = _applied(recipe, general, request.fixed)
     recipe = _applied(recipe, rules.norms(recipe.model), request.fixed)
 
@@ -156,13 +163,16 @@ def plan_budget(
             for p in precisions
         }
 
+    def trained_on(paces: dict[str, Pace]) -> float:
+        return _faster(paces)[1].tokens_per_second * ranks * _time_to_train(request)
+
     def best_filled(model: ModelConfig) -> tuple[int, dict[str, Pace]]:
         """Returns the batch for a model, and the paces with it."""
         least = rules.batch_tokens(model.d_model, request.seconds)
         paces = measured(model, least)
         if "train.batch_tokens" in request.fixed:
             return least, paces
-        tokens = _faster(paces)[1].tokens_per_second * _time_to_train(request) / recipe.train.accumulate
+        tokens = trained_on(paces) / recipe.train.accumulate
         batch = rules.batch_tokens(model.d_model, request.seconds, tokens, facts.tokens)
         paces = measured(model, batch) if batch > least else paces
         # What of a GPU's time a small batch leaves idle, a larger one uses; a processor has none to spare.
@@ -174,14 +184,16 @@ def plan_budget(
         return batch, paces
 
     if rules.SHAPE_KEYS.isdisjoint(request.fixed):
-        model, (batch, paces) = _largest_that_pays(rules.candidates(recipe.model, facts), request, best_filled)
+        model, (batch, paces) = _largest_that_pays(
+            rules.candidates(recipe.model, facts), request, best_filled, trained_on
+        )
     else:
         model, (batch, paces) = recipe.model, best_filled(recipe.model)
     precision, pace = _faster(paces)
     planned = replace(recipe, model=model)
     settings = _settings(planned, request, pace) | {"train.batch_tokens": batch, "train.precision": precision}
     planned = _applied(planned, settings, request.fixed)
-    plan = Plan(request, planned, facts, paces)
+    plan = Plan(request, planned, facts, paces, ranks)
     of_tokens = {
         "model.dropout": rules.dropout(plan.tokens / facts.tokens),
         "decode.length_penalty": rules.length_penalty(plan.tokens, recipe.decode.length_penalty),
@@ -193,7 +205,10 @@ Measured = tuple[int, dict[str, Pace]]
 
 
 def _largest_that_pays(
-    models: Sequence[ModelConfig], request: Request, measure: Callable[[ModelConfig], Measured]
+    models: Sequence[ModelConfig],
+    request: Request,
+    measure: Callable[[ModelConfig], Measured],
+    trained_on: Callable[[dict[str, Pace]], float],
 ) -> tuple[ModelConfig, Measured]:
     """Returns the largest model that the time trains enough, by its own speed; the smallest where none is so small.
 
@@ -204,12 +219,12 @@ def _largest_that_pays(
     model, found = models[0], measure(models[0])
     for larger in models[1:]:
         # A larger model uses a machine better, but is never faster: where it would have to be, it is not tried.
-        if not rules.pays(larger, _faster(found[1])[1].tokens_per_second * _time_to_train(request)):
+        if not rules.pays(larger, trained_on(found[1])):
             break
         if time.perf_counter() - started > MEASURING * request.seconds:
             break
         tried = measure(larger)
-        if not rules.pays(larger, _faster(tried[1])[1].tokens_per_second * _time_to_train(request)):
+        if not rules.pays(larger, trained_on(tried[1])):
             break
         model, found = larger, tried
     return model, found
@@ -236,7 +251,7 @@ def _settings(recipe: Recipe, request: Request, pace: Pace) -> dict[str, Any]:
         "train.warmup_steps": warmup,
         "train.validate_every": max(1, steps // rules.validations(seconds)),
         "train.validate_decode": rules.validation_sentences(seconds),
-        "train.save_every": max(1, round(steps * rules.SAVE_EVERY)),
+        "train.save_every": rules.save_every(steps, train.keep_every),
         "train.average": rules.AVERAGE,
         "train.patience": rules.PATIENCE if by_clock else train.patience,
         "train.log_every": min(100, max(1, steps // 40)),

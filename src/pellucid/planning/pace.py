@@ -14,6 +14,7 @@ from pellucid.data.batching import batch_order, draw_batch
 from pellucid.data.sentences import Sentences, Texts
 from pellucid.data.shards import Shard
 from pellucid.data.subword_sampling import SubwordSampling
+from pellucid.model.layers import recompute_in
 from pellucid.model.parts import Parts
 from pellucid.model.transformer import Transformer
 from pellucid.training.loss import make_loss
@@ -63,6 +64,7 @@ def measure_pace(
     with torch.random.fork_rng():
         model = Transformer(config, parts).to(device).train()
         multiply_in(model, train.precision)
+        recompute_in(model, train.recompute)
         loss, optimizer = make_loss(train), make_optimizer(model, train)
         order = batch_order(shard, train.batch_tokens, seed=0)
         tokens, started = 0, time.perf_counter()

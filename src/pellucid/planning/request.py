@@ -11,7 +11,7 @@ from pellucid.config.tables import split_override
 from pellucid.data.locate import TEXT_FIELDS
 from pellucid.errors import ConfigError
 from pellucid.planning.duration import parse_duration, say_duration
-from pellucid.planning.rules import NORM_KEYS, SHAPE_KEYS
+from pellucid.planning.rules import NORM_KEYS, SHAPE_KEYS, VOCABULARY_KEYS
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class Request:
     @property
     def fixed(self) -> frozenset[str]:
         """The settings, as `section.key`, that a plan leaves alone."""
-        of_start = SHAPE_KEYS | NORM_KEYS | {"data.vocab_size"} if self.starts_from else frozenset()
+        of_start = SHAPE_KEYS | NORM_KEYS | VOCABULARY_KEYS if self.starts_from else frozenset()
         return of_start | {*self.of_recipe} | {_key(setting) for setting in self.settings}
 
     @property

@@ -3,6 +3,7 @@
 Where each number comes from, and how far it was measured, is told in docs/concepts/time-budget.md.
 """
 
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from math import ceil
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from pellucid.config import ModelConfig
+from pellucid.errors import ConfigError
 from pellucid.text.inventory import COVERAGE, MOST, Inventory
 
 SHAPES: tuple[dict[str, Any], ...] = (
@@ -24,6 +26,8 @@ SHAPE_KEYS = frozenset({"model.preset", *(f"model.{key}" for key in SHAPES[0])})
 """The settings that say a shape."""
 NORM_KEYS = frozenset({"model.norm", "model.embedding_norm", "model.qk_norm", "model.cross_query_norm"})
 """The settings that say where norms stand."""
+VOCABULARY_KEYS = frozenset({"data.vocab_size", "data.target_vocab_size", "data.joint", "model.tie_embeddings"})
+"""The settings that say how many words there are, and which matrices they share."""
 TOKENS_PER_PARAMETER = 4.0
 """Target tokens to be trained on for each parameter of the layers, before a larger model pays."""
 PARAMETERS_PER_TOKEN = 16.0
@@ -40,7 +44,7 @@ LEAST_COVERAGE = 0.995
 """The part of a text whose characters have places, however large the vocabulary becomes with them."""
 LEAST_OVERLAP = 0.2
 """Sides with fewer letters in common have a vocabulary each."""
-DROPOUTS = ((0.0, 0.05), (4.0, 0.05), (10.0, 0.15), (20.0, 0.2), (40.0, 0.25), (80.0, 0.3))
+DROPOUTS = ((0.0, 0.05), (5.0, 0.05), (15.0, 0.1), (20.0, 0.2), (40.0, 0.25), (80.0, 0.3))
 """Dropout by how often the corpus will be seen; in between, in proportion."""
 LENGTH_PENALTY = (5e6, 1.2)
 """Trained on fewer target tokens than these, a model writes too much under a larger length penalty than that."""
@@ -126,10 +130,16 @@ def layer_parameters(config: ModelConfig) -> int:
 
 
 def candidates(base: ModelConfig, facts: Facts) -> list[ModelConfig]:
-    """Returns the models that the corpus bears, small to large; the smallest in any case."""
-    shapes = [shaped(base, index) for index in range(len(SHAPES))]
+    """Returns the models that the corpus bears, small to large; the smallest in any case.
+
+    Where no shape goes with the other settings of `base`, that is the only one.
+    """
+    shapes = []
+    for index in range(len(SHAPES)):
+        with suppress(ConfigError):  # other heads than `num_kv_heads` allows
+            shapes.append(shaped(base, index))
     most = max(SMALL, PARAMETERS_PER_TOKEN * facts.tokens)
-    return shapes[:1] + [each for each in shapes[1:] if layer_parameters(each) <= most]
+    return shapes[:1] + [each for each in shapes[1:] if layer_parameters(each) <= most] or [base]
 
 
 def pays(config: ModelConfig, tokens: float) -> bool:
@@ -200,6 +210,15 @@ def bears(batch: int, tokens: float, corpus: float) -> bool:
 def warmup_steps(steps: int) -> int:
     """Returns the steps over which the rate rises."""
     return min(1000, max(1, round(steps * 0.08)))
+
+
+def save_every(steps: int, keep_every: int) -> int:
+    """Returns the steps between two checkpoints; of those, each `keep_every`-th step's can be kept, if it is not 0."""
+    fitting = max(1, round(steps * SAVE_EVERY))
+    if not keep_every:
+        return fitting
+    divisors = (each for each in range(1, keep_every + 1) if keep_every % each == 0)
+    return min(divisors, key=lambda each: max(each / fitting, fitting / each))
 
 
 def validations(seconds: float) -> int:

@@ -553,7 +553,7 @@ class Run:
             self._plan = self.ranks.of_first(
                 partial(
                     plan_budget, recipe, self._request, corpus, self._tokenizers, self._sampling, self.device,
-                    self.parts,
+                    self.parts, self.ranks.count,
                 )
             )  # fmt: skip
             recipe = self._plan.recipe

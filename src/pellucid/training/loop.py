@@ -22,7 +22,7 @@ from pellucid.data.subword_sampling import SubwordSampling
 from pellucid.errors import PellucidError
 from pellucid.model.families import Model, SequenceClassifier
 from pellucid.model.fast.queue import has_queue
-from pellucid.model.layers import Decoder, Encoder
+from pellucid.model.layers import recompute_in
 from pellucid.process import most_memory
 from pellucid.training import events
 from pellucid.training.adam import PaperAdam
@@ -145,9 +145,7 @@ class Trainer:
     def __post_init__(self) -> None:
         model, config = self.model, self.config
         multiply_in(model, config.precision)
-        for stack in model.modules():
-            if isinstance(stack, Encoder | Decoder):
-                stack.recompute = config.recompute
+        recompute_in(model, config.recompute)
         loss: Loss = make_loss(config) if self.loss is None else self.loss
         if isinstance(loss, nn.Module):
             loss.to(next(model.parameters()).device)

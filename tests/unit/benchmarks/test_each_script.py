@@ -128,7 +128,9 @@ def test_attention_paths(run_script: Run) -> None:
     table, lines = run_script("attention_paths", "--quick", "--seconds", 0)
     kinds = {(row["L"] == 1, row["dropout"], row["backward"]) for row in table["cases"]}
     assert kinds == {(False, 0.0, True), (False, 0.1, True), (False, 0.0, False), (True, 0.0, False)}
-    assert len(lines) == 1 + len(table["cases"]) == 5
+    told = [row["mib"] for row in table["cases"] if "mib" in row]
+    assert [mib.keys() for mib in told] == [{"explicit", "fused"}] * (sys.platform == "linux")
+    assert len(lines) == 1 + len(table["cases"]) + len(told)
     for row in table["cases"]:
         assert is_spread(row["explicit_ms"])
         assert is_spread(row["fused_ms"])
@@ -451,12 +453,12 @@ def test_speedrun(run_script: Run, script: Callable[[str], ModuleType], data_dir
         assert lines[-1].startswith(f"{attempt}-{steps}-1: BLEU ")
     changes = script("speedrun").CHANGES
     for change in changes:  # one leaves out norms of queries and keys
-        changed = ("train", "--attempt", "muon-qk", "--change", change, "--steps", 2)
+        changed = ("train", "--attempt", "muon-qk10", "--change", change, "--steps", 2)
         _, lines = run_script("speedrun", *changed, *arguments)
-        assert lines[-1].startswith(f"muon-qk-{change}-2-1: BLEU ")
+        assert lines[-1].startswith(f"muon-qk10-{change}-2-1: BLEU ")
     table, _ = run_script("speedrun", "table", "--out", tmp_path)
     runs = {row["attempt"]: [run["steps"] for run in row["runs"]] for row in table["attempts"]}
-    assert runs == {"adam": [2], "muon": [2, 3]} | {f"muon-qk-{change}": [2] for change in changes}
+    assert runs == {"adam": [2], "muon": [2, 3]} | {f"muon-qk10-{change}": [2] for change in changes}
     losses = {row["attempt"]: row["runs"][0]["valid_loss"] for row in table["attempts"]}
     assert len({*losses.values()}) == len(losses)
     steps_to = script("speedrun").steps_to

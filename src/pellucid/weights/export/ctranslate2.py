@@ -111,9 +111,12 @@ def _check(config: ModelConfig, quantization: str | None) -> None:
     for name, values in allowed.items():
         value = getattr(config, name)
         if value not in values:
+            queries = name == "cross_query_norm"
             raise ConfigError(
                 f"`{name}` ({value!r}) has no place in CTranslate2's model of {_article(config.family)}",
-                'convert to "hf" or "onnx"',
+                'convert to "onnx", or train with model.cross_query_norm=false'
+                if queries
+                else 'convert to "hf" or "onnx"',
             )
     try:
         from ctranslate2.specs.model_spec import ACCEPTED_MODEL_TYPES

@@ -64,6 +64,12 @@ def test_ctranslate2_refuses_what_it_lacks(config: ModelConfig, message: str, tm
     assert not (tmp_path / "out").exists()
 
 
+def test_who_has_a_norm_too_many_is_told_how_to_train_without(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError) as error:
+        to_ctranslate2(random_model(ModelConfig(**PAIRED, qk_norm=True)), None, tmp_path / "out")
+    assert error.value.hint == 'convert to "onnx", or train with model.cross_query_norm=false'
+
+
 def test_a_missing_library_names_its_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     real = builtins.__import__
 
