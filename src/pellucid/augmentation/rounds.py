@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from pellucid.augmentation.corpus import NothingLeftError, Request, augment
+from pellucid.augmentation.corpus import RECORD, NothingLeftError, Request, augment
 from pellucid.augmentation.recipe import Parallel, mirrored, suggest
 from pellucid.config import RECIPE, Recipe
 from pellucid.data.lines import existing
@@ -22,6 +22,7 @@ from pellucid.distillation.teaching import open_teacher
 from pellucid.errors import ConfigError, argument
 from pellucid.files.writing import refusals_in_words
 from pellucid.planning.duration import SHORTEST, parse_duration, say_duration
+from pellucid.run.folder import RunFolder
 from pellucid.run.run import Run
 from pellucid.tasks.translator import Translator
 
@@ -113,6 +114,11 @@ def run_rounds(
         open_teacher(request.models, request.teaching, device, dtype)
     with refusals_in_words(folder, "folder"):
         folder.mkdir(parents=True, exist_ok=True)
+        if fresh:  # what a start anew does not come to before it is stopped is not to be gone on with, either
+            for run in folder.glob("round-*/*run"):
+                RunFolder(run).clear()
+            for record in folder.glob(f"round-*/*pairs/{RECORD}"):
+                record.unlink()
         pieces.note("real")
         data, _ = parallel.write(folder)
     ahead = Parallel(replace(parallel.recipe, data=data))

@@ -80,11 +80,12 @@ class Request:
                 "one pair of languages",
                 "leave it out, and name what the teacher writes by `target_language=`",
             )
-        if self.data.weights:
-            raise ConfigError(
-                f"`data.weights` ({list(self.data.weights)}) has no effect: what a student learns is one corpus",
-                "leave it out",
-            )
+        mixing = {"weights": list(self.data.weights), "temperature": self.data.temperature}
+        for name, value in mixing.items():
+            if value:
+                raise ConfigError(
+                    f"`data.{name}` ({value}) has no effect: what a student learns is one corpus", "leave it out"
+                )
 
     @property
     def is_parallel(self) -> bool:

@@ -52,7 +52,8 @@ def difference(stored: Mapping[str, Any], asked: Mapping[str, Any]) -> str:
 def is_whole(folder: Path, record: Mapping[str, Any]) -> bool:
     """Tells whether the files are those that the record is of."""
     with suppress(OSError, KeyError, TypeError, DataError):
-        return [fingerprint(folder / name) for name in record["files"]["train"]] == record["sha256"]
+        there = all((folder / name).is_file() for names in record["files"].values() for name in names)
+        return there and [fingerprint(folder / name) for name in record["files"]["train"]] == record["sha256"]
     return False
 
 

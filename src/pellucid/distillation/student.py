@@ -68,7 +68,10 @@ def student_run(
     Raises what Run raises.
     """
     given = {f"{section}.{key}" for section, key, _ in (split_override(each, KEYS) for each in overrides)}
-    texts: dict[str, Any] = {"src": str(corpus.src), "tgt": str(corpus.tgt)}
+    # The corpus has the tags of its texts in it, whoever has asked for them.
+    overrides = [each for each in overrides if split_override(each, KEYS)[:2] != ("data", "tags")]
+    symbols = (*dict.fromkeys((*recipe.data.symbols, *recipe.data.tags)),)
+    texts: dict[str, Any] = {"src": str(corpus.src), "tgt": str(corpus.tgt), "tags": (), "symbols": symbols}
     if corpus.valid is not None:
         texts |= {"valid_src": str(corpus.valid[0]), "valid_tgt": str(corpus.valid[1])}
     recipe = replace(recipe, data=replace(recipe.data, **texts))

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from pellucid.config import RECIPE, Recipe
-from pellucid.distillation.corpus import Request, beside, corpus_of, distil
+from pellucid.distillation.corpus import RECORD, Request, beside, corpus_of, distil
 from pellucid.distillation.pieces import Pieces
 from pellucid.distillation.selection import Selection
 from pellucid.distillation.student import check_student, student_run
@@ -91,7 +91,8 @@ class SplitBudget:
         """Returns what a run's teachers were begun with; None where it has none."""
         folder = teachers_of(out)
         table = Pieces.read(folder, NOUN)
-        if table is None:
+        recipe = RunFolder(out).recipe
+        if table is None or (recipe is not None and not _learnt_from(recipe, corpus_of(out))):
             return None
         asked = table["request"]
         with suppress(KeyError, TypeError):
@@ -108,6 +109,11 @@ class SplitBudget:
         return {
             "teachers": self.teachers, "budget": self.budget, "overrides": [*self.overrides], "recipe": recipe,
         }  # fmt: skip
+
+
+def _learnt_from(recipe: Recipe, corpus: Path) -> bool:
+    """Tells whether a run's text is that of a corpus, wherever both have been moved to."""
+    return any(Path(each).parent.name == corpus.name for each in recipe.data.files("src"))
 
 
 def teachers_of(run: Path) -> Path:
@@ -153,6 +159,11 @@ def train_by_teachers(
     with refusals_in_words(folder, "folder"):
         folder.mkdir(parents=True, exist_ok=True)
         write_text(folder / RECIPE, split.recipe.to_toml())
+    if fresh:  # what a start anew does not come to before it is stopped is not to be gone on with, either
+        for earlier in (*runs, out):
+            RunFolder(earlier).clear()
+        for record in (corpus_of(out) / RECORD, folder / f"{NOUN}.json"):
+            record.unlink(missing_ok=True)
     course = _Course(split, pieces, device, fresh, quiet, say, time.perf_counter() if started is None else started)
     taught = [course.teach(run, number) for number, run in enumerate(runs)]
     distilled = distil(corpus_of(out), request, fresh=fresh, device=device, say=say)

@@ -83,7 +83,7 @@ class Decoder(nn.Module):
 
 
 def recompute_in(model: nn.Module, recompute: bool) -> None:
-    """Has each stack of layers in `model` compute its layers again for the gradients, instead of keeping their parts."""
+    """Has each stack of layers in `model` compute them again for the gradients, instead of keeping their parts."""
     for stack in model.modules():
         if isinstance(stack, Encoder | Decoder):
             stack.recompute = recompute

@@ -56,6 +56,11 @@ class Plan:
         return train.steps * train.accumulate * self.ranks * self.paces[train.precision].tokens_per_batch
 
     @property
+    def tokens_of_a_step(self) -> int:
+        """The longer sides of a step's pairs with their padding, at most."""
+        return self.recipe.train.batch_tokens * self.recipe.train.accumulate * self.ranks
+
+    @property
     def expected_bleu(self) -> float | None:
         """Validation BLEU to expect of text as plain as that which the rules were measured on; None: not known."""
         found = rules.expected_bleu(self.facts, self.tokens)
@@ -89,7 +94,7 @@ class Plan:
             "speed": f"{speeds} (target tokens a second, measured here)",
             "model": f"d_model {model.d_model}, d_ff {model.d_ff}, {model.num_encoder_layers} encoder and "
             f"{model.num_decoder_layers} decoder layers, dropout {model.dropout:g}",
-            "training": f"{most} {train.steps:,} steps of {train.batch_tokens * train.accumulate * self.ranks:,} tokens, "
+            "training": f"{most} {train.steps:,} steps of {self.tokens_of_a_step:,} tokens, "
             f"{self.tokens / self.facts.tokens:.1f} epochs, in {train.precision}",
             "rate": f"{rate}{matrices}, {train.schedule}{fall}",
             "given": self.request.given or "no setting: all follows from the data and the time",
@@ -152,7 +157,8 @@ def plan_budget(
     if "train.schedule" not in request.fixed:
         general["train.final_learning_rate"] = 0.0  # the recipe's is that of another schedule
     recipe = _applied(recipe, general, request.fixed)
-    recipe = _applied(recipe, rules.norms(recipe.model), request.fixed)
+    own_attention = parts is not None and any((parts.attention, parts.encoder_layer, parts.decoder_layer))
+    recipe = _applied(recipe, rules.norms(recipe.model, attention=not own_attention), request.fixed)
 
     def measured(model: ModelConfig, batch_tokens: int) -> dict[str, Pace]:
         train = _applied(recipe, {"train.batch_tokens": batch_tokens}, request.fixed).train

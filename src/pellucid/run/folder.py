@@ -245,6 +245,24 @@ class RunFolder:
     def begin(self, recipe: Recipe) -> None:
         """Makes the folder the new run's: what an earlier one has written goes, other files stay."""
         self.path.mkdir(parents=True, exist_ok=True)
+        self._remove_run()
+        write_text(self.path / RECIPE, recipe.to_toml())
+        (self.path / STARTING).unlink(missing_ok=True)
+
+    def clear(self) -> None:
+        """Removes a run that there may be, and the folder if nothing else is in it.
+
+        Raises ConfigError where another process holds the folder, or nothing can be written there.
+        """
+        if not self.path.is_dir():
+            return
+        with self.locked():
+            self._remove_run()
+            (self.path / RECIPE).unlink(missing_ok=True)
+            (self.path / STARTING).unlink(missing_ok=True)
+        _remove_empty([self.path])
+
+    def _remove_run(self) -> None:
         if (self.path / RECIPE).is_file():
             # A process killed in here would leave parts of the earlier run, with which no run can go on.
             (self.path / STARTING).touch()
@@ -252,8 +270,6 @@ class RunFolder:
         for folder in (self.path / "checkpoints", self.path / "data", self.path / "target"):
             if folder.is_dir() and not any(folder.iterdir()):
                 folder.rmdir()
-        write_text(self.path / RECIPE, recipe.to_toml())
-        (self.path / STARTING).unlink(missing_ok=True)
 
     @contextmanager
     def locked(self) -> Iterator[None]:
@@ -391,7 +407,8 @@ def _differences(stored: Recipe, asked: Recipe) -> Iterator[tuple[str, str]]:
     for section, cls in SECTIONS.items():
         before, now = to_table(getattr(stored, section)), to_table(getattr(asked, section))
         for f in fields(cls):
-            if before[f.name] != now[f.name] and f.name not in (*PLACES, *UNSEEN):
+            left_open = f.name == "precision" and now[f.name] == "auto"
+            if before[f.name] != now[f.name] and f.name not in (*PLACES, *UNSEEN) and not left_open:
                 key = f"{section}.{f.name}"
                 yield toml_line(key, before[f.name]), toml_line(key, now[f.name])
 

@@ -27,12 +27,17 @@ def estimate_seconds(experiment: Experiment) -> dict[str, float]:
         results = [run.seconds for t in trials if (run := experiment.surveyed().get(t.name)) and run.seconds]
         if results:
             found[setting.name] = fmean(results)
-        elif trials[0].recipe.task == "translate" and not trials[0].recipe.train.init_from:
-            found[setting.name] = _measured(sweep, trials[0])
+        elif (
+            trials[0].recipe.task == "translate"
+            and not trials[0].recipe.train.init_from
+            and (measured := _measured(sweep, trials[0])) is not None
+        ):
+            found[setting.name] = measured
     return found
 
 
-def _measured(sweep: Sweep, trial: Trial) -> float:
+def _measured(sweep: Sweep, trial: Trial) -> float | None:
+    """Returns the seconds of a training; None where the first pairs are all too long or empty."""
     recipe, threads = trial.recipe, torch.get_num_threads()
     corpus = open_corpus(locate(recipe.data, sweep.data_dir or None), recipe.task)
     assert isinstance(corpus, Corpus), "a translator's texts are pairs"
@@ -41,6 +46,8 @@ def _measured(sweep: Sweep, trial: Trial) -> float:
     longest = recipe.data.max_length
     encoded = [(tokenizers.source.encode(a), tokenizers.target.encode(b), a, b) for a, b in pairs]
     kept = [each for each in encoded if 0 < len(each[0]) <= longest and 0 < len(each[1]) <= longest]
+    if not kept:
+        return None
     sources, targets, source_texts, target_texts = zip(*kept, strict=True)
     torch.set_num_threads(sweep.threads)
     try:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from pellucid.config import RECIPE, Recipe
 from pellucid.data.locate import locate
 from pellucid.errors import ConfigError, shown
 from pellucid.files.writing import refusals_in_words, write_text
@@ -55,7 +56,7 @@ class Experiment:
             raise ConfigError(f"`{shown(self.out)}` is a file, not a folder for runs", "choose another `out=`")
         for trial in self.sweep.trials:
             try:
-                RunFolder(self.folder(trial)).check(trial.recipe, fresh=False)
+                RunFolder(self.folder(trial)).check(self._asked(trial), fresh=False)
             except ConfigError as error:
                 raise ConfigError(
                     f"`{shown(self.sweep.file)}` is not what `{shown(self.folder(trial))}` was trained by: "
@@ -71,6 +72,13 @@ class Experiment:
     def folder(self, trial: Trial) -> Path:
         """Returns the run folder of a trial."""
         return self.out / trial.name
+
+    def _asked(self, trial: Trial) -> Recipe:
+        """Returns what a trial asks for, to be compared with the run that there may be."""
+        begun = self.folder(trial) / RECIPE
+        if trial.recipe.train.init_from and begun.is_file():  # the model at the start decides settings, too
+            return Recipe.load(begun, [*trial.overrides])
+        return trial.recipe
 
     def is_trained(self, trial: Trial) -> bool:
         """Tells whether its training has finished."""

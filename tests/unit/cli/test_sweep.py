@@ -97,6 +97,18 @@ def test_a_run_that_fails_is_told_and_the_others_go_on(pellucid: CommandLine, tm
 
 
 @pytest.mark.slow  # a process for each training and each score
+def test_what_a_run_decides_is_no_change_of_the_file(pellucid: CommandLine, finished_run: Path, tmp_path: Path) -> None:
+    plan = f'[runs.auto]\ntrain.precision = "auto"\n[runs.start]\ntrain.init_from = "{finished_run}"'
+    path = write_sweep(tmp_path, plan, seeds="[1]")
+    assert (first := pellucid("sweep", path)).status == 0, first.err
+    for name in ("auto", "start"):
+        (tmp_path / "out" / name / "seed-1" / "result.json").unlink()
+    assert (again := pellucid("sweep", path)).status == 0, again.err
+    path.write_text(path.read_text(encoding="utf-8").replace("train.steps = 6", "train.steps = 7"), encoding="utf-8")
+    assert "has `train.steps = 6`, the file now `train.steps = 7`" in pellucid("sweep", path).error
+
+
+@pytest.mark.slow  # a process for each training and each score
 def test_a_training_that_is_stopped_goes_on_to_the_same_weights(
     pellucid: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

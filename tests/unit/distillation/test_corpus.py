@@ -32,7 +32,9 @@ def _in_its_own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def request_of(*teachers: Path, **given: Any) -> Request:
     texts = {"src": "train.src", "tgt": "train.tgt", "valid_src": "valid.src", "valid_tgt": "valid.tgt"}
-    own: dict[str, Any] = {name: given.pop(name) for name in (*texts, "on_bad_utf8", "weights") if name in given}
+    own: dict[str, Any] = {
+        name: given.pop(name) for name in (*texts, "on_bad_utf8", "weights", "temperature") if name in given
+    }
     whole: dict[str, Any] = {"teaching": Teaching(), "selection": ALL} | given
     return Request(teachers=tuple(map(str, teachers)), data=DataConfig(**texts | own), **whole)
 
@@ -211,6 +213,16 @@ def test_a_record_that_is_damaged_is_written_anew(finished_run: Path, text: str)
     assert Path("c/distilled.json").read_bytes() == record
 
 
+def test_what_is_lost_of_a_corpus_is_made_again(finished_run: Path) -> None:
+    request = request_of(finished_run, valid_src="", valid_tgt="")
+    whole = distil(Path("c"), request, device="cpu", say=str)
+    assert whole.valid is not None
+    before = whole.valid[0].read_bytes()
+    whole.valid[0].unlink()
+    distil(Path("c"), request, device="cpu", say=str)
+    assert whole.valid[0].read_bytes() == before
+
+
 def test_translations_that_are_damaged(finished_run: Path) -> None:
     distil(Path("c"), request_of(finished_run), device="cpu", say=str)
     (file,) = Path("c").glob("teacher-*.jsonl")
@@ -251,6 +263,7 @@ def test_requests_that_make_no_sense(finished_run: Path) -> None:
     for given, error in (
         ({"src": ""}, "`src=` is not given"),
         ({"src": ("a", "b"), "tgt": ("a", "b"), "weights": (1.0, 2.0)}, "`data.weights` ([1.0, 2.0]) has no effect"),
+        ({"src": ("a", "b"), "tgt": ("a", "b"), "temperature": 5.0}, "`data.temperature` (5.0) has no effect"),
     ):
         with pytest.raises(ConfigError) as refused:
             request_of(finished_run, **given)

@@ -55,6 +55,12 @@ def test_what_was_cut_off_the_originals_is_validated_on(corpus: Distilled, tmp_p
     assert (run.recipe.data.valid_src, run.recipe.data.valid_tgt) == tuple(map(str, corpus.valid))
 
 
+def test_tags_are_in_the_corpus_and_not_put_there_again(corpus: Distilled, tmp_path: Path) -> None:
+    tags = 'data.tags=["<web>", "<news>"]'
+    run = student_run(recipe(tags), tmp_path / "s", corpus, overrides=[*SMALL, tags], device="cpu", quiet=True)
+    assert (run.recipe.data.tags, run.recipe.data.symbols) == ((), ("<web>", "<news>"))
+
+
 def test_vocabularies_apart_leave_no_embedding_to_tie() -> None:
     sides = [train_tokenizer("characters", [text], vocab_size=300) for text in ("abc", "xyzuvw")]
     found = with_vocabulary_of(recipe(), Tokenizers(*sides), joint=False)

@@ -151,6 +151,27 @@ def test_another_division_is_refused_and_made_by_a_fresh_start(world: World, tmp
     assert world.given["1"] == pytest.approx(3600 * 0.9 / 3, abs=1)
 
 
+@pytest.mark.parametrize("stopped", ["1", "2", "run"])
+def test_a_fresh_start_that_is_stopped_goes_on_with_what_is_its_own(world: World, tmp_path: Path, stopped: str) -> None:
+    asked = split(tmp_path, "30m", number=2)
+    train_by_teachers(split(tmp_path), tmp_path / "run", device="cpu", say=str)
+    world.stops_at = stopped
+    with pytest.raises(KeyboardInterrupt):
+        train_by_teachers(asked, tmp_path / "run", device="cpu", fresh=True, say=str)
+    world.given.clear()
+    train_by_teachers(asked, tmp_path / "run", device="cpu", say=str)
+    names = ["1", "2", "run"]
+    assert [*world.given] == names[names.index(stopped) :], "nothing of the earlier training is taken for this one's"
+
+
+def test_a_run_of_its_own_is_not_one_of_the_teachers_that_are_left_beside_it(world: World, tmp_path: Path) -> None:
+    train_by_teachers(split(tmp_path), tmp_path / "run", device="cpu", say=str)
+    RunFolder(tmp_path / "run").clear()
+    Training(world, split(tmp_path).recipe, tmp_path / "run", 60.0).train()
+    (tmp_path / "run/model.safetensors").touch()
+    assert SplitBudget.begun(tmp_path / "run") is None
+
+
 def test_a_run_that_began_alone_gets_no_teachers(world: World, tmp_path: Path) -> None:
     Training(world, split(tmp_path).recipe, tmp_path / "run", 60.0).train()
     (tmp_path / "run/model.safetensors").touch()

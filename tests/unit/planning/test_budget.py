@@ -13,6 +13,8 @@ from pellucid.data.batching import BatchOrder, Indices
 from pellucid.data.prepare import Corpus, open_corpus, train_tokenizers
 from pellucid.data.shards import Shard
 from pellucid.errors import DataError
+from pellucid.model import layers
+from pellucid.model.attention import MultiHeadAttention
 from pellucid.model.feed_forward import FeedForward
 from pellucid.model.parts import Parts
 from pellucid.planning import budget, rules
@@ -106,6 +108,49 @@ def test_a_faster_machine_trains_a_larger_model(
     sizes = [planned(corpus, monkeypatch, Machine(flops), 900).recipe.model.d_model for flops in (1e8, 1e11, 1e15)]
     assert sizes == sorted(sizes)
     assert sizes[0] < sizes[-1] == 512
+
+
+@pytest.mark.parametrize("heads", [1, 4, 8, 16])
+def test_shapes_that_other_settings_forbid_are_left_out(
+    corpus: tuple[Corpus, Tokenizers], monkeypatch: pytest.MonkeyPatch, heads: int
+) -> None:
+    monkeypatch.setattr(rules, "PARAMETERS_PER_TOKEN", 1e9)
+    recipe = Recipe.load("default", [f"model.num_kv_heads={heads}", f"model.num_heads={heads}"])
+    monkeypatch.setattr(budget, "measure_pace", Machine(1e11))
+    opened, tokenizers = corpus
+    asked = Request.of(recipe, "15m", [f"model.num_kv_heads={heads}"])
+    found = plan_budget(replace(recipe, data=opened.data), asked, opened, tokenizers, None, CPU).recipe.model
+    assert (found.num_kv_heads, found.num_heads % heads) == (heads, 0)
+
+
+def test_what_belongs_to_the_recipes_own_schedule_goes_with_it(
+    corpus: tuple[Corpus, Tokenizers], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recipe = Recipe.load(
+        "default",
+        ["train.schedule=cosine", "train.final_learning_rate=1e-5", "train.save_every=50", "train.keep_every=100"],
+    )
+    monkeypatch.setattr(budget, "measure_pace", Machine(1e10))
+    opened, tokenizers = corpus
+    given = replace(recipe, data=opened.data)
+    train = plan_budget(given, Request.of(recipe, "15m", ()), opened, tokenizers, None, CPU).recipe.train
+    assert (train.schedule, train.final_learning_rate) == ("stable", 0.0)
+    assert (train.keep_every, 100 % train.save_every) == (100, 0)
+    kept = Request.of(recipe, "15m", ["train.schedule=cosine"])
+    assert plan_budget(given, kept, opened, tokenizers, None, CPU).recipe.train.final_learning_rate == 1e-5
+
+
+def test_several_ranks_train_on_as_many_tokens_more(
+    corpus: tuple[Corpus, Tokenizers], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recipe = Recipe.load("default", [*SHAPE])
+    monkeypatch.setattr(budget, "measure_pace", Machine(1e9))
+    opened, tokenizers = corpus
+    given, asked = replace(recipe, data=opened.data), Request.of(recipe, "5m", [*SHAPE, "train.batch_tokens=64"])
+    one, four = (plan_budget(given, asked, opened, tokenizers, None, CPU, ranks=ranks) for ranks in (1, 4))
+    assert four.tokens / one.tokens == pytest.approx(4, rel=0.02)
+    assert four.recipe.train.steps == pytest.approx(one.recipe.train.steps, rel=0.02)
+    assert f"steps of {4 * one.tokens_of_a_step:,} tokens" in str(four)
 
 
 @pytest.mark.parametrize(("gain", "precision"), [(1.2, "bfloat16"), (1.02, "float32"), (0.1, "float32")])
@@ -265,6 +310,20 @@ def test_the_pace_is_of_real_batches() -> None:
     assert pace.tokens_per_batch == pytest.approx(mean, rel=0.5)
 
 
+def test_the_pace_is_of_layers_that_are_computed_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    config = ModelConfig.preset("tiny", src_vocab_size=50, tgt_vocab_size=50, d_model=16, d_ff=32, num_heads=2)
+    shard = sample_shard([[5, 6]] * 20, [[5, 6]] * 20, [""] * 20, [""] * 20)
+    asked: list[bool] = []
+    through = layers._through
+    monkeypatch.setattr(
+        layers, "_through", lambda layer, recompute: asked.append(recompute) or through(layer, recompute)
+    )
+    for recompute in (False, True):
+        measure_pace(config, TrainConfig(batch_tokens=60, recompute=recompute), shard, None, CPU, seconds=0.01)
+        assert {*asked} == {recompute}
+        asked.clear()
+
+
 def test_the_pace_is_of_the_pieces_that_are_drawn() -> None:
     """Ten pieces for one: the steps have as many tokens more, but what is counted stays the text."""
     config = ModelConfig.preset("tiny", src_vocab_size=50, tgt_vocab_size=50, d_model=16, d_ff=32, num_heads=2)
@@ -377,9 +436,13 @@ def test_the_plan_is_for_the_parts_that_are_trained(tmp_path: Path, monkeypatch:
     monkeypatch.setattr(budget, "measure_pace", measured)
     own = Parts(feed_forward=FeedForward.from_config)
     settings = [f'data.src="{src}"', f'data.tgt="{tgt}"', "data.vocab_size=300"]
-    plan(Recipe.load("default", settings), "15m", parts=own, device="cpu")
+    assert "(Muon's 0.02)" in str(plan(Recipe.load("default", settings), "15m", parts=own, device="cpu"))
     assert given
     assert all(parts is own for parts in given)
+    own = Parts(attention=MultiHeadAttention.from_config)
+    of_attention = plan(Recipe.load("default", settings), "15m", parts=own, device="cpu")
+    assert (of_attention.recipe.model.qk_norm, of_attention.recipe.model.embedding_norm) == (False, True)
+    assert "(Muon's 0.01)" in str(of_attention), "the higher rate is that of normalised queries and keys"
 
 
 def test_the_pace_is_that_of_the_parts() -> None:

@@ -20,6 +20,7 @@ def test_what_is_set_is_fixed() -> None:
 def test_what_comes_from_a_trained_model_is_fixed() -> None:
     asked = request("train.seed=3", init_from="some/model")
     assert {"model.d_model", "model.norm", "model.embedding_norm", "data.vocab_size", "train.seed"} <= asked.fixed
+    assert {"data.joint", "model.tie_embeddings"} <= asked.fixed, "what both sides share"
     assert asked.given == "the shape of some/model, train.seed"
 
 

@@ -82,6 +82,13 @@ def test_the_vocabulary_grows_with_the_corpus(pairs: int, size: int) -> None:
     assert rules.vocab_size(pairs, Inventory.of(["Two men walk on a street."])) == size
 
 
+@pytest.mark.parametrize(
+    ("steps", "keep_every", "expected"), [(6000, 0, 180), (6000, 600, 200), (6000, 7, 7), (6000, 601, 601), (5, 0, 1)]
+)
+def test_checkpoints_that_are_kept_are_among_those_that_are_saved(steps: int, keep_every: int, expected: int) -> None:
+    assert rules.save_every(steps, keep_every) == expected
+
+
 @given(st.floats(0, 1e4), st.floats(1, 100))
 def test_dropout_grows_with_the_epochs(epochs: float, factor: float) -> None:
     assert 0.05 <= rules.dropout(epochs) <= rules.dropout(epochs * factor) <= 0.3
