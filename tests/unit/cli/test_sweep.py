@@ -1,6 +1,7 @@
 """`pellucid sweep` and `pellucid runs`: from a file to a table, over failures and changed files."""
 
 import json
+import re
 import time
 from pathlib import Path
 
@@ -97,14 +98,26 @@ def test_a_run_that_fails_is_told_and_the_others_go_on(pellucid: CommandLine, tm
 
 
 @pytest.mark.slow  # a process for each training and each score
-def test_what_a_run_decides_is_no_change_of_the_file(pellucid: CommandLine, finished_run: Path, tmp_path: Path) -> None:
-    plan = f'[runs.auto]\ntrain.precision = "auto"\n[runs.start]\ntrain.init_from = "{finished_run}"'
-    path = write_sweep(tmp_path, plan, seeds="[1]")
+@pytest.mark.parametrize("start", [False, True])
+def test_what_a_run_decides_is_no_change_of_the_file(
+    pellucid: CommandLine, finished_run: Path, tmp_path: Path, start: bool
+) -> None:
+    path = write_sweep(
+        tmp_path,
+        "[runs.only]\n" + f'train.init_from = "{finished_run}"\n' * start,
+        'train.precision="auto"',
+        seeds="[1]",
+    )
+
+    def change(pattern: str, new: str) -> None:
+        path.write_text(re.sub(pattern, new, path.read_text(encoding="utf-8"), flags=re.MULTILINE), encoding="utf-8")
+
+    if start:  # whose shape and tokenizer are its own
+        change(r"^(data|model)\..*\n", "")
     assert (first := pellucid("sweep", path)).status == 0, first.err
-    for name in ("auto", "start"):
-        (tmp_path / "out" / name / "seed-1" / "result.json").unlink()
+    (tmp_path / "out" / "only" / "seed-1" / "result.json").unlink()
     assert (again := pellucid("sweep", path)).status == 0, again.err
-    path.write_text(path.read_text(encoding="utf-8").replace("train.steps = 6", "train.steps = 7"), encoding="utf-8")
+    change("train.steps = 6", "train.steps = 7")
     assert "has `train.steps = 6`, the file now `train.steps = 7`" in pellucid("sweep", path).error
 
 
