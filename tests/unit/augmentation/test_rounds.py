@@ -13,6 +13,7 @@ from pellucid.augmentation.recipe import Parallel
 from pellucid.augmentation.rounds import Round, Rounds, run_rounds
 from pellucid.config import DataConfig, Recipe
 from pellucid.errors import ConfigError
+from pellucid.run.folder import RunFolder
 from tests.toy_task import reversed_letters, write_pairs
 
 NOTHING = -1.0
@@ -138,6 +139,25 @@ def test_pieces_of_another_request_are_refused(monkeypatch: pytest.MonkeyPatch) 
             run(rounds, **given)
         assert str(refused.value) == f"the rounds in `r` {error}"
         assert refused.value.hint.endswith("start over with `fresh=True`")
+
+
+def test_a_fresh_start_leaves_nothing_of_the_earlier_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Stopped before its first piece, it is gone on with by the same command without `fresh`."""
+    through(monkeypatch, 10)
+    run(replace(THREE, rounds=1))
+    earlier = Path("r/round-1")
+    for name in ("run", "other-run"):
+        RunFolder(earlier / name).begin(REAL.recipe)
+        (earlier / name / "model.safetensors").touch()
+    (earlier / "pairs").mkdir()
+    (earlier / "pairs" / "augmented.json").touch()
+    (earlier / "run" / "notes.txt").touch()
+    through(monkeypatch, None)
+    with pytest.raises(ConfigError, match="is too short"):
+        run_rounds(Path("r"), Request(models=("reverse",), input="train.tgt"), THREE, REAL, fresh=True, say=str)
+    assert [str(path.relative_to(earlier)) for path in sorted(earlier.rglob("*")) if path.is_file()] == [
+        "run/notes.txt"
+    ]
 
 
 @pytest.mark.parametrize(
