@@ -16,6 +16,7 @@ from pellucid.augmentation.recipe import Parallel, mirrored, suggest
 from pellucid.config import RECIPE, Recipe
 from pellucid.data.lines import existing
 from pellucid.data.parallel import held_out_text
+from pellucid.data.prepare import open_corpus
 from pellucid.distillation.pieces import Pieces
 from pellucid.distillation.record import digest_of_text
 from pellucid.distillation.teaching import open_teacher
@@ -115,6 +116,7 @@ def run_rounds(
     with refusals_in_words(folder, "folder"):
         folder.mkdir(parents=True, exist_ok=True)
         if fresh:  # what a start anew does not come to before it is stopped is not to be gone on with, either
+            open_corpus(parallel.recipe.data)  # what cannot be read is said before anything is removed
             for run in folder.glob("round-*/*run"):
                 RunFolder(run).clear()
             for record in folder.glob(f"round-*/*pairs/{RECORD}"):

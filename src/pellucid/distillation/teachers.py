@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from pellucid.config import RECIPE, Recipe
+from pellucid.data.prepare import open_corpus
 from pellucid.distillation.corpus import RECORD, Request, beside, corpus_of, distil
 from pellucid.distillation.pieces import Pieces
 from pellucid.distillation.selection import Selection
@@ -160,6 +161,7 @@ def train_by_teachers(
         folder.mkdir(parents=True, exist_ok=True)
         write_text(folder / RECIPE, split.recipe.to_toml())
     if fresh:  # what a start anew does not come to before it is stopped is not to be gone on with, either
+        open_corpus(split.recipe.data)  # what cannot be read is said before anything is removed
         for earlier in (*runs, out):
             RunFolder(earlier).clear()
         for record in (corpus_of(out) / RECORD, folder / f"{NOUN}.json"):

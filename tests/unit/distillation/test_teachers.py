@@ -9,7 +9,7 @@ import pytest
 from pellucid.config import Recipe
 from pellucid.distillation import teachers
 from pellucid.distillation.teachers import SplitBudget, train_by_teachers
-from pellucid.errors import ConfigError
+from pellucid.errors import ConfigError, DataError
 from pellucid.files.writing import write_json, write_text
 from pellucid.planning.duration import parse_duration
 from pellucid.run.folder import RunFolder, RunResult
@@ -79,7 +79,7 @@ def world(monkeypatch: pytest.MonkeyPatch) -> World:
 
 
 def split(folder: Path, budget: str = "1h", number: int = 3, **data: Any) -> SplitBudget:
-    src, tgt = write_pairs(folder, reversed_letters(8))
+    src, tgt = write_pairs(folder, reversed_letters(40))
     recipe = Recipe.load("default")
     recipe = replace(recipe, data=replace(recipe.data, src=src, tgt=tgt, **data), train=replace(recipe.train, seed=5))
     return SplitBudget(recipe=recipe, teachers=number, budget=budget)
@@ -162,6 +162,16 @@ def test_a_fresh_start_that_is_stopped_goes_on_with_what_is_its_own(world: World
     train_by_teachers(asked, tmp_path / "run", device="cpu", say=str)
     names = ["1", "2", "run"]
     assert [*world.given] == names[names.index(stopped) :], "nothing of the earlier training is taken for this one's"
+
+
+def test_a_fresh_start_on_a_text_that_cannot_be_read_removes_nothing(world: World, tmp_path: Path) -> None:
+    asked = split(tmp_path)
+    train_by_teachers(asked, tmp_path / "run", device="cpu", say=str)
+    before = sorted(tmp_path.rglob("*"))
+    Path(asked.recipe.data.files("src")[0]).write_bytes(b"\xff\n")
+    with pytest.raises(DataError):
+        train_by_teachers(asked, tmp_path / "run", device="cpu", fresh=True, say=str)
+    assert sorted(tmp_path.rglob("*")) == before
 
 
 def test_a_run_of_its_own_is_not_one_of_the_teachers_that_are_left_beside_it(world: World, tmp_path: Path) -> None:
