@@ -4,6 +4,10 @@
 
 For each budget the whole command runs in a process of its own, timed from its start to its exit; then the test set is
 translated with a beam of 5. Nothing else should run on the machine.
+
+    python benchmarks/time_budget.py --data-dir DATA --budget 40m --pairs 5000 --teachers 3 --back-teachers 2
+
+What a budget buys that is more than one model needs: the first pairs alone are known, and teachers share the time.
 """
 
 import argparse
@@ -12,15 +16,17 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from report import circumstances, print_json, refusals_in_words
+from report import circumstances, positive, print_json, refusals_in_words
 
+from pellucid.data.lines import read_lines
 from pellucid.planning.duration import parse_duration
 
 RECIPE = "multi30k-de-en"
-TEST = "multi30k/test_2016_flickr"
+HELD_OUT = {"validation": "multi30k/val", "test": "multi30k/test_2016_flickr"}
 
 
 @refusals_in_words()
@@ -31,25 +37,46 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--budget", action="append", required=True, help="as for `pellucid train`; may be repeated")
     parser.add_argument("--out", type=Path, default=Path("runs/time-budget"), help="the run folders go below it")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--pairs", type=positive, help="the first pairs alone are known (all)")
+    parser.add_argument("--teachers", type=positive, help="models that share the time with the run (none)")
+    parser.add_argument("--back-teachers", type=positive, help="as many of the other direction (none)")
     options = parser.parse_args(argv)
     for budget in options.budget:
         parse_duration(budget)  # all of them before the first one is spent
-    runs = [measured(budget, options.seed, options.out, options.data_dir) for budget in options.budget]
+    texts = [] if options.pairs is None else first_pairs(options.data_dir, options.out, options.pairs)
+    runs = [measured(budget, options, texts) for budget in options.budget]
     print_json(circumstances(__file__, argv) | {"runs": runs})
     return 0
 
 
-def measured(budget: str, seed: int, out: Path, data: Path) -> dict[str, Any]:
+def first_pairs(data: Path, out: Path, pairs: int) -> list[object]:
+    """Writes the first pairs of the training text; returns the options that name them."""
+    named: list[object] = []
+    for option, language in (("--src", "de"), ("--tgt", "en")):
+        text = out / f"train-{pairs}.{language}"
+        text.parent.mkdir(parents=True, exist_ok=True)
+        lines = islice(read_lines(data / f"multi30k/train.{language}.gz"), pairs)
+        text.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+        named += [option, text, f"--valid-{option[2:]}", data / f"multi30k/val.{language}.gz"]
+    return named
+
+
+def measured(budget: str, options: argparse.Namespace, texts: Sequence[object]) -> dict[str, Any]:
     """One budget's run: its wall time and its scores. The run's folder must be new."""
-    folder = out / f"{budget}-{seed}"
+    data, seed = options.data_dir, options.seed
+    shared = [word for name in ("teachers", "back_teachers") if (number := vars(options)[name])
+              for word in (f"--{name.replace('_', '-')}", number)]  # fmt: skip
+    folder = options.out / "-".join([budget, str(seed), *(str(word).strip("-") for word in shared)])
     if folder.exists():
         raise SystemExit(f"{folder} exists: a run that has begun cannot be timed again")
-    set_seed = ("--set", f"train.seed={seed}")
+    command = ["train", RECIPE, "--data-dir", data, *texts, "--out", folder, "--budget", budget, *shared]
     started = time.monotonic()
-    pellucid("train", RECIPE, "--data-dir", data, "--out", folder, "--budget", budget, *set_seed)
+    pellucid(*command, "--set", f"train.seed={seed}")
     wall = time.monotonic() - started
-    test = ("--src", data / f"{TEST}.de.gz", "--ref", data / f"{TEST}.en.gz")
-    scores = json.loads(pellucid("evaluate", folder, *test, "--beam-size", 5, "--json"))
+    scores = {}
+    for name, text in HELD_OUT.items():
+        held_out = ("--src", data / f"{text}.de.gz", "--ref", data / f"{text}.en.gz")
+        scores[name] = json.loads(pellucid("evaluate", folder, *held_out, "--beam-size", 5, "--json"))
     plan = json.loads((folder / "plan.json").read_text(encoding="utf-8"))
     result = json.loads((folder / "result.json").read_text(encoding="utf-8"))
     return {
@@ -62,7 +89,7 @@ def measured(budget: str, seed: int, out: Path, data: Path) -> dict[str, Any]:
         "steps": result["steps"],
         "tokens": result["tokens"],
         "validation_bleu": result["valid_bleu"],
-        "test": scores,
+        **scores,
     }
 
 

@@ -10,7 +10,7 @@ from pellucid.cli.ranks import is_restarted, one_voice, start_ranks, starts_rank
 from pellucid.cli.texts import DataDir, OnBadUtf8, Sources, Targets, ValidSources, ValidTargets
 
 if TYPE_CHECKING:
-    from pellucid.distillation.teachers import SplitBudget
+    from pellucid.augmentation.teachers import SplitBudget
     from pellucid.run.folder import RunResult
 
 
@@ -29,6 +29,9 @@ def train(
     teachers: Annotated[
         int | None, optional("N", "with --budget: train so many first, and the run on what they write together", "none")
     ] = None,
+    back_teachers: Annotated[
+        int, optional("N", "with --teachers: as many of the other direction, whose sources the run learns, too", "0")
+    ] = 0,
     src: Sources = (),
     tgt: Targets = (),
     valid_src: ValidSources = (),
@@ -63,6 +66,7 @@ def train(
     example: pellucid train --src train.de --tgt train.en --out run
     example: pellucid train --src train.de --tgt train.en --out run --budget 15m
     example: pellucid train --src train.de --tgt train.en --out run --budget 1h --teachers 3
+    example: pellucid train --src train.de --tgt train.en --out run --budget 3h --teachers 3 --back-teachers 2
     example: pellucid train multi30k-de-en --data-dir data --out run --set train.steps=500
     example: pellucid train --src train.de --tgt train.en --out run --ranks 2
     example: pellucid train --init-from run --src new.de --tgt new.en --out tuned --set train.steps=2000
@@ -72,15 +76,15 @@ def train(
     from dataclasses import replace
     from pathlib import Path
 
+    from pellucid.augmentation.teachers import SplitBudget
     from pellucid.config import Recipe
     from pellucid.data.locate import locate, with_texts
-    from pellucid.distillation.teachers import SplitBudget
     from pellucid.run.folder import RunFolder
     from pellucid.run.run import Run
 
     _check(out, budget, plan)
-    if teachers is not None:
-        _check_teachers(ranks, max_restarts, src_lang or tgt_lang)
+    if teachers is not None or back_teachers:
+        _check_teachers(teachers, ranks, max_restarts, src_lang or tgt_lang)
     if starts_ranks(ranks, max_restarts) and not plan:
         return start_ranks(COMMAND, ranks, max_restarts)
     with one_voice():
@@ -101,7 +105,9 @@ def train(
         if teachers is not None:
             located = replace(loaded, data=locate(loaded.data, data_dir or None, fetch=not offline))
             located = replace(located, train=replace(located.train, init_from=init_from or located.train.init_from))
-            split = SplitBudget(recipe=located, teachers=teachers, budget=budget, overrides=set)
+            split = SplitBudget(
+                recipe=located, teachers=teachers, budget=budget, overrides=set, back_teachers=back_teachers
+            )
         if split is not None:
             return _train_by_teachers(split, out, plan=plan, fresh=fresh, device=device)
         options: dict[str, Any] = {
@@ -125,8 +131,8 @@ def _train_by_teachers(split: "SplitBudget", out: str, *, plan: bool, fresh: boo
     from functools import partial
     from pathlib import Path
 
+    from pellucid.augmentation.teachers import train_by_teachers
     from pellucid.cli.ranks import check_alone
-    from pellucid.distillation.teachers import train_by_teachers
 
     if plan:
         print(split.plan(device))
@@ -147,10 +153,12 @@ def _check(out: str, budget: str, plan: bool) -> None:
         raise ConfigError("--out is not given", "name the folder for the run, as in `--out run`")
 
 
-def _check_teachers(ranks: int | None, max_restarts: int, languages: tuple[str, ...]) -> None:
+def _check_teachers(teachers: int | None, ranks: int | None, max_restarts: int, languages: tuple[str, ...]) -> None:
     """Raises ConfigError for options that do not go together with --teachers."""
     from pellucid.errors import ConfigError
 
+    if teachers is None:
+        raise ConfigError("--back-teachers write beside teachers, and --teachers is not given", "add `--teachers 3`")
     if (ranks or 1) > 1 or max_restarts:
         raise ConfigError(
             "--teachers trains them in one process, and --ranks or --max-restarts starts others",

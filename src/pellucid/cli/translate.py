@@ -57,6 +57,10 @@ def translate(
     prefix: Annotated[
         str | None, optional("FILE", "what each translation begins with, one a line; empty: nothing", "none")
     ] = None,
+    alternatives: Annotated[
+        int | None,
+        optional("N", "with --json: the best translation behind each of the N most probable next tokens", "none"),
+    ] = None,
     terms: Annotated[
         str | None,
         optional("FILE", "source term, tab, translation in each line: to be used where the source term stands", "none"),
@@ -114,6 +118,7 @@ def translate(
     example: pellucid translate run --ensemble run-2 run-3 < input.de > output.en
     example: pellucid translate run --mbr 32 --epsilon 0.02 < input.de > output.en
     example: pellucid translate run --prefix begun.en < input.de > output.en
+    example: pellucid translate run --prefix begun.en --alternatives 5 --json < input.de
     example: pellucid translate run --beam-size 12 --n-best 4 --diverse-groups 4 --json < input.de
     example: pellucid translate run --terms glossary.tsv < input.de > output.en
     example: pellucid translate run --rerank rerank.json < input.de > output.en
@@ -135,11 +140,12 @@ def translate(
     from pellucid.tasks.translator import LongText
     from pellucid.text.tokenizer import UnknownShare
 
-    if (n_best or 1) > 1 and not json:
-        raise ConfigError(f"`--n-best {n_best}` needs --json: plain output has one line a sentence", "add --json")
+    for option, number in {"n-best": n_best if (n_best or 1) > 1 else None, "alternatives": alternatives}.items():
+        if number is not None and not json:
+            raise ConfigError(f"`--{option} {number}` needs --json: plain output has one line a sentence", "add --json")
     constraints = _given(min_length=min_length, no_repeat_ngram=no_repeat_ngram)
     searching = constraints | _given(beam_size=beam_size, n_best=n_best, length_penalty=length_penalty)
-    searching |= _given(diverse_groups=diverse_groups, diversity=diversity, rerank=rerank)
+    searching |= _given(diverse_groups=diverse_groups, diversity=diversity, rerank=rerank, alternatives=alternatives)
     drawing = _given(temperature=temperature, top_k=top_k, top_p=top_p, epsilon=epsilon, seed=seed)
     drawn = "--sample" if mbr is None else "--mbr"  # which draws, too
     sample = sample or mbr is not None

@@ -29,7 +29,7 @@ from pellucid.tasks.translator import Translator
 from pellucid.text.tokenizers import Tokenizers
 
 FORMAT = "pellucid-distilled/1"
-RECORD = "distilled.json"
+RECORD, ORIGINAL = "distilled.json", "original"
 OF_RECORD = {"files", "sha256", "tokenizer", "joint", "counts"}
 READING = ("on_bad_utf8", "on_copy", "on_duplicate", "tsv_columns", "jsonl_keys", "valid_size")
 """Settings of [data] that decide which lines are read."""
@@ -49,6 +49,11 @@ class Distilled:
     joint: bool
     """True where both sides have the same ids, be it in one tokenizer or in two, as models of others have them."""
     counts: Mapping[str, int]
+
+    @property
+    def original(self) -> Path:
+        """Returns the file of the translations that people made, where the text has them."""
+        return self.folder / f"{ORIGINAL}{self.tgt.suffix}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -171,7 +176,7 @@ def _make(
     say: Callable[[str], object],
 ) -> Distilled:
     names = _names(request)
-    source, original = folder / f"source.{names[0]}", folder / f"original.{names[1]}"
+    source, original = folder / f"source.{names[0]}", folder / f"{ORIGINAL}.{names[1]}"
     (folder / RECORD).unlink(missing_ok=True)  # from here on what lies there is not what it says
     lines = write_sides((source, original) if request.is_parallel else (source,), pairs)
     if valid:

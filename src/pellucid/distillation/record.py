@@ -27,13 +27,16 @@ def read_record(path: Path, format: str, keys: Collection[str]) -> dict[str, Any
 def difference(stored: Mapping[str, Any], asked: Mapping[str, Any]) -> str:
     """Returns what differs between two requests, in words; nothing where they ask for the same.
 
-    A teacher or a text that is not there any more is what it was.
+    A teacher or a text that is not there any more is what it was; what an earlier version's record has no line for was
+    not asked for.
     """
     if stored.get("ensemble", False) != asked.get("ensemble", False):
         ways = ("an ensemble", "teachers one after the other")
         was, is_now = ways if stored.get("ensemble") else ways[::-1]
         return f"is of {was}, this command names {is_now}"
     for name, now in asked.items():
+        if name not in stored and not now:
+            continue
         before = stored.get(name)
         if name == "teachers" and isinstance(before, dict):
             if [*before] != [*now]:

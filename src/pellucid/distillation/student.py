@@ -53,13 +53,14 @@ def student_run(
     out: Path,
     corpus: Distilled,
     *,
+    further: Sequence[tuple[Path, Path]] = (),
     overrides: Sequence[str] = (),
     budget: str = "",
     device: str = "auto",
     fresh: bool = False,
     quiet: bool = False,
 ) -> Run:
-    """Returns the run that trains a student on a corpus, to be begun or gone on with.
+    """Returns the run that trains a student on a corpus, and on `further` pairs, to be begun or gone on with.
 
     It takes the vocabulary of the first teacher, so that both write the same pieces; unless `overrides` ask for
     another, the teacher translates between many languages, or the student starts from a model. With a budget, the
@@ -72,6 +73,9 @@ def student_run(
     overrides = [each for each in overrides if split_override(each, KEYS)[:2] != ("data", "tags")]
     symbols = (*dict.fromkeys((*recipe.data.symbols, *recipe.data.tags)),)
     texts: dict[str, Any] = {"src": str(corpus.src), "tgt": str(corpus.tgt), "tags": (), "symbols": symbols}
+    if further:
+        for side, name in enumerate(("src", "tgt")):
+            texts[name] = (texts[name], *(str(pair[side]) for pair in further))
     if corpus.valid is not None:
         texts |= {"valid_src": str(corpus.valid[0]), "valid_tgt": str(corpus.valid[1])}
     recipe = replace(recipe, data=replace(recipe.data, **texts))

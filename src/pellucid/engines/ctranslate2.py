@@ -161,7 +161,9 @@ class CTranslate2Translator(Translator):
         behind: so nothing is suppressed at first, and what is searched again gets the scores that the model gives.
         """
         if search is not None:
-            self._refuse("has a search of its own, and takes none as `search=`, and no `diverse_groups=`")
+            self._refuse(
+                "has a search of its own, and takes none as `search=`, no `diverse_groups=` and no `alternatives=`"
+            )
         if constraints:
             self._refuse("takes no `terms=`, `prefixes=`, `min_length=` or `no_repeat_ngram=`")
         check_ids(config, self.config)

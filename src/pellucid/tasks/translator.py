@@ -29,6 +29,7 @@ if TYPE_CHECKING:  # as in pellucid/tasks/task.py
     from pellucid.evaluation.scores import References, Scores
     from pellucid.model.parts import Parts
     from pellucid.model.transformer import Transformer
+    from pellucid.tasks.branches import Branch
     from pellucid.tasks.confidence import Confidence, Forced
     from pellucid.tasks.reranking import Reranker
     from pellucid.tasks.terms import Terms, TermWriter
@@ -72,6 +73,7 @@ class TranslateOptions(TypedDict, total=False):
     diverse_groups: int | None
     diversity: float | None
     rerank: "str | Path | Reranker | None"
+    alternatives: int | None
 
 
 class LongText(UserWarning):
@@ -108,6 +110,8 @@ class Translation:
     """The text that was translated by itself: the line, or its sentences in their order; none of an empty line."""
     confidence: "Confidence | None" = field(default=None, repr=False)
     """The statement of how sure one may be of it; None where that was not asked for."""
+    branch: "Branch | None" = field(default=None, repr=False)
+    """The token by which it parts from its alternatives, where these are of `alternatives=`."""
 
     def to_json(self) -> dict[str, Any]:
         """Returns text, score and tokens, and the confidence where there is one; of several sentences these, and of
@@ -120,7 +124,12 @@ class Translation:
         return table | ({"alternatives": [t._table() for t in self.alternatives]} if len(self.alternatives) > 1 else {})
 
     def _table(self) -> dict[str, Any]:
-        return {"text": self.text, "score": round(self.score, 5), "tokens": self.tokens}
+        branch = (
+            {"next_token": self.branch.token, "next_probability": round(self.branch.probability, 5)}
+            if self.branch
+            else {}
+        )
+        return {"text": self.text, "score": round(self.score, 5), "tokens": self.tokens} | branch
 
 
 class Translator(TextModel["Transformer"]):
@@ -334,6 +343,7 @@ class Translator(TextModel["Transformer"]):
         diverse_groups: int | None = None,
         diversity: float | None = None,
         rerank: "str | Path | Reranker | None" = None,
+        alternatives: int | None = None,
     ) -> list[Translation]:
         """Returns the best translation of each line; an empty line gives an empty one.
 
@@ -369,6 +379,9 @@ class Translator(TextModel["Transformer"]):
                 place; 1 where nothing else is said.
             rerank: chooses among the n best of each sentence by further models: a `pellucid.Reranker`, or the file that
                 `pellucid rerank` wrote. Scores stay those of this model.
+            alternatives: looks for the best translation behind each of so many most probable tokens that may stand at
+                the beginning, or where the line's prefix ends: `Translation.alternatives` has them, best first, each
+                with its `branch`. Lines are of one sentence.
 
         Warns with LongText of sentences that are longer than what the model was trained on.
 
@@ -395,6 +408,9 @@ class Translator(TextModel["Transformer"]):
         if diverse_groups is not None or diversity is not None:
             by = self._diverse(config, search, diverse_groups, diversity)
         penalty = config.length_penalty if search is None else None
+        if alternatives is not None:
+            others = {"search": search, "n_best": n_best, "rerank": rerank, "diverse_groups": diverse_groups}
+            return self._branching(sources, lines, config, constraints, alternatives, others, confidence=confidence)
         if rerank is None:
             searched = self._searching(pieces, config, by, constraints)
         else:
@@ -528,6 +544,31 @@ class Translator(TextModel["Transformer"]):
         found = DiverseSearch(groups, STRENGTH if strength is None else strength)
         found.check(config)
         return found
+
+    def _branching(
+        self,
+        sources: Sequence[str],
+        lines: list[list[Segment]],
+        config: DecodeConfig,
+        constraints: "Constraints | None",
+        count: int,
+        others: Mapping[str, object],
+        *,
+        confidence: bool,
+    ) -> list[Translation]:
+        """Returns the best translation of each line, with those that part at the next token."""
+        from pellucid.tasks.branches import branches, check_branches
+
+        check_branches(count, lines, **others)
+        pieces = [piece for line in lines for segment in line for piece in segment.pieces]
+        found = branches(self, pieces, config, constraints, count)
+        searched = enumerate([hypothesis for hypothesis, _ in of_piece] for of_piece in found)
+        of_pieces, best = iter(found), []
+        for translation in self._translations(lines, searched, config.length_penalty):
+            named = [branch for _, branch in next(of_pieces)] if translation.sentences else []  # an empty line has none
+            each = [replace(one, branch=branch) for one, branch in zip(translation.alternatives, named, strict=False)]
+            best.append(replace(each[0], alternatives=each) if each else translation)
+        return self._with_confidence(sources, best, config) if confidence else best
 
     def _limit(self, piece: list[int], config: DecodeConfig) -> int:
         """Returns the most tokens of the translation of a piece."""
@@ -971,6 +1012,7 @@ def _check_unconstrained(options: TranslateOptions, what: str) -> None:
         "diverse_groups",
         "diversity",
         "rerank",
+        "alternatives",
     ):
         if options.pop(name, None) is not None:  # type: ignore[misc]
             raise ConfigError(f"`{name}=` is of `translate` alone, and means nothing to {what}", "leave it out")

@@ -49,6 +49,11 @@ def test_a_run_says_its_plan_before_the_first_step(pellucid: CommandLine) -> Non
             "name it, as in `--budget 1h`",
         ),
         (
+            ("--out", "run", "--back-teachers", "2", "--budget", "5m"),
+            "--back-teachers write beside teachers, and --teachers is not given",
+            "add `--teachers 3`",
+        ),
+        (
             ("--out", "run", "--teachers", "2", "--budget", "5m", "--ranks", "2"),
             "--teachers trains them in one process, and --ranks or --max-restarts starts others",
             "leave one of them out",
@@ -80,16 +85,18 @@ def test_a_budget_that_is_forgotten_is_named(pellucid: CommandLine) -> None:
 @pytest.mark.slow
 def test_teachers_their_translations_and_the_run(pellucid: CommandLine) -> None:
     command = small_arguments("train.src", "train.tgt", Path("run"))
-    command += ["--budget", "2m", "--teachers", "2", "--device", "cpu"]
+    command += ["--budget", "3m", "--teachers", "2", "--back-teachers", "1", "--device", "cpu"]
     plan = pellucid(*command, "--plan")
     assert plan.out.startswith(
-        "2m: 2 teachers of 36s, about 12s to translate, and the run; of the first teacher\nplan "
+        "3m: 2 teachers and 1 of the other direction of 40s, about 18s to translate, and the run; of the first "
+        "teacher\nplan "
     )
     first = pellucid(*command)
     assert first.status == 0
-    told = ["teacher 1 of 2, for ", "teacher 2 of 2, for ", " translates source.src into `run.distilled/"]
+    told = ["teacher 1 of 2, for ", "teacher 2 of 2, for ", "back teacher 1 of 1, for "]
+    told += [" translates source.src into `run.distilled/", " lines in `run.distilled/original.tgt`"]
     told += [
-        "the run learns what they write together, for ",
+        "the run learns what they write, for ",
         "validation BLEU of the teachers: ",
         "run: finished after ",
     ]
@@ -97,13 +104,14 @@ def test_teachers_their_translations_and_the_run(pellucid: CommandLine) -> None:
     seeds = [Recipe.load(f"{name}/recipe.toml").train.seed for name in ("run.teachers/1", "run.teachers/2", "run")]
     assert seeds[0] == seeds[2] != seeds[1]
     stored = Recipe.load("run/recipe.toml")
-    assert (stored.data.src, stored.model) == (
-        "run.distilled/train.src",
-        Recipe.load("run.teachers/1/recipe.toml").model,
-    )
+    assert stored.data.src == ("run.distilled/train.src", "run.teachers/back-1.pairs/train.src")
+    assert stored.data.tgt == ("run.distilled/train.tgt", "run.teachers/back-1.pairs/train.tgt")
+    assert stored.model == Recipe.load("run.teachers/1/recipe.toml").model
+    back = Recipe.load("run.teachers/back-1/recipe.toml").data
+    assert (back.src, back.tgt) == ("train.tgt", "train.src")
     for again in (command, ["train", "--out", "run"]):
         outcome = pellucid(*again)
         assert (outcome.status, outcome.err.count("\n")) == (0, 1)
         assert outcome.err.startswith("run: already finished, nothing to do; ")
-    other = pellucid(*command, "--budget", "3m")
-    assert other.error == "the teachers in `run.teachers` were made with `--budget 2m`, this command has `--budget 3m`"
+    other = pellucid(*command, "--budget", "4m")
+    assert other.error == "the teachers in `run.teachers` were made with `--budget 3m`, this command has `--budget 4m`"

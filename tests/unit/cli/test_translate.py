@@ -102,6 +102,8 @@ def test_samples(pellucid: CommandLine, finished_run: Path, monkeypatch: pytest.
     ("options", "error"),
     [
         (["--n-best", "2"], "`--n-best 2` needs --json: plain output has one line a sentence"),
+        (["--alternatives", "2"], "`--alternatives 2` needs --json: plain output has one line a sentence"),
+        (["--alternatives", "0", "--json"], "`--alternatives 0` must be a whole number from 1 to 1,024"),
         (["--n-best", "3", "--json"], "`n_best` (3) cannot exceed `beam_size` (2)"),
         (["--beam-size", "0"], "`beam_size` (0) must be at least 1"),
         (["--temperature", "2"], "`--temperature` means nothing without --sample"),
@@ -371,6 +373,11 @@ def test_each_line_begins_as_a_file_says(pellucid: CommandLine, finished_run: Pa
     assert [line[: len(start)] for line, start in zip(found[0].splitlines(), begun, strict=True) if line] == [
         start for source, start in zip(LINES, begun, strict=True) if source
     ]
+    options = ["--input", tmp_path / "in", "--prefix", tmp_path / "begun", "--alternatives", "2", "--json"]
+    tables = [json.loads(line) for line in pellucid("translate", finished_run, *options).out.splitlines()]
+    parted = Translator.load(finished_run, "cpu").translate(LINES, prefixes=begun, alternatives=2)
+    texts = [[one.text for one in best.alternatives if one.branch] for best in parted]
+    assert [[each["text"] for each in table.get("alternatives", [])] for table in tables] == texts
     assert pellucid("translate", finished_run, "a b c", "--prefix", tmp_path / "begun").error.endswith("and "
         f"`{tmp_path / 'begun'}` 6")  # fmt: skip
     outcome = pellucid("translate", finished_run, "--prefix", "-")

@@ -1,14 +1,17 @@
 """A budget of several models: what each is given, what is gone on with after a stop, what is refused."""
 
+import json
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from pellucid.augmentation import teachers
+from pellucid.augmentation.corpus import Augmented, NothingLeftError
+from pellucid.augmentation.teachers import SplitBudget, train_by_teachers
 from pellucid.config import Recipe
-from pellucid.distillation import teachers
-from pellucid.distillation.teachers import SplitBudget, train_by_teachers
+from pellucid.distillation.corpus import Distilled
 from pellucid.errors import ConfigError, DataError
 from pellucid.files.writing import write_json, write_text
 from pellucid.planning.duration import parse_duration
@@ -30,15 +33,30 @@ class World:
     """The name of the run that is stopped once, when it begins."""
     given: dict[str, float] = field(default_factory=dict)
     seeds: dict[str, int] = field(default_factory=dict)
+    recipes: dict[str, Recipe] = field(default_factory=dict)
+    settings: dict[str, list[str]] = field(default_factory=dict)
+    further: dict[str, Any] = field(default_factory=dict)
+    """The pairs that a run learns beside its corpus."""
+    back: dict[str, str] = field(default_factory=dict)
+    """The text that each back teacher wrote sources for."""
 
     def perf_counter(self) -> float:
         return self.now
 
-    def run(self, recipe: Recipe, out: Path, *_: object, budget: str, fresh: bool, **__: Any) -> "Training":
+    def run(self, recipe: Recipe, out: Path, *_: object, budget: str, fresh: bool, **options: Any) -> "Training":
+        self.recipes[out.name] = recipe
+        self.settings[out.name] = [*options["overrides"]]
+        self.further[out.name] = options.get("further")
         return Training(self, recipe, out, parse_duration(budget), fresh)
 
-    def distil(self, *_: Any, **__: Any) -> None:
+    def distil(self, folder: Path, *_: Any, **__: Any) -> Distilled:
         self.now += self.translating
+        return Distilled(folder, folder / "train.de", folder / "train.en", None, None, True, {})
+
+    def augment(self, folder: Path, request: Any, **_: Any) -> Augmented:
+        self.now += self.translating
+        self.back[request.models[0]] = request.input
+        return Augmented(folder, {})
 
 
 @dataclass
@@ -75,6 +93,7 @@ def world(monkeypatch: pytest.MonkeyPatch) -> World:
     monkeypatch.setattr(teachers, "Run", found.run)
     monkeypatch.setattr(teachers, "student_run", found.run)
     monkeypatch.setattr(teachers, "distil", found.distil)
+    monkeypatch.setattr(teachers, "augment", found.augment)
     return found
 
 
@@ -101,6 +120,56 @@ def test_each_has_an_equal_part_of_what_translating_leaves(world: World, tmp_pat
     assert said[-1] == "validation BLEU of the teachers: 31.00, 32.00, 33.00"
     assert train_by_teachers(split(tmp_path), tmp_path / "run", device="cpu").already_finished
     assert len(world.given) == 4, "and nothing is trained again"
+
+
+def test_back_teachers_write_sources_for_the_same_targets(world: World, tmp_path: Path) -> None:
+    asked = replace(
+        split(tmp_path), back_teachers=2, overrides=(f"data.src={tmp_path / 'train.src'}", "model.dropout=0.2")
+    )
+    said: list[str] = []
+    train_by_teachers(asked, tmp_path / "run", device="cpu", say=said.append)
+    first = 3600 * 0.9 / 6
+    others = (3600 - first - 2 * 5 * first / 20) / 5
+    parts = {"1": first, "2": others, "3": others, "back-1": others, "back-2": others}
+    assert world.given == pytest.approx(parts | {"run": 3600 - first - 4 * others - 300}, abs=3)
+    assert world.seeds == {"1": 5, "2": 6, "3": 7, "back-1": 5, "back-2": 6, "run": 5}
+    src, tgt = asked.recipe.data.src, asked.recipe.data.tgt
+    for name, files in [("1", (src, tgt)), ("back-1", (tgt, src))]:
+        assert (world.recipes[name].data.src, world.recipes[name].data.tgt) == files
+    assert world.settings["back-1"] == [f'data.src = "{tgt}"', "model.dropout=0.2", "train.seed=5"]
+    folder = tmp_path / "run.teachers"
+    assert world.back == {str(folder / f"back-{n}"): str(tmp_path / "run.distilled/original.en") for n in (1, 2)}
+    pairs = [(folder / f"back-{n}.pairs/train.src", folder / f"back-{n}.pairs/train.tgt") for n in (1, 2)]
+    assert world.further["run"] == pairs
+    assert said[3] == "back teacher 1 of 2, for 9m18s"
+    assert SplitBudget.begun(tmp_path / "run") == replace(asked, recipe=Recipe.load(folder / "recipe.toml"))
+    with pytest.raises(ConfigError, match="were made with `back_teachers=2`, this command has `back_teachers=0`"):
+        train_by_teachers(replace(asked, back_teachers=0), tmp_path / "run", device="cpu", say=str)
+
+
+def test_a_back_teacher_that_writes_nothing_of_use_is_left_out(
+    world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def nothing(folder: Path, request: Any, **_: Any) -> Augmented:
+        if request.models[0].endswith("back-1"):
+            raise NothingLeftError("nothing is left of 40 translations: 40 empty")
+        return Augmented(folder, {})
+
+    monkeypatch.setattr(teachers, "augment", nothing)
+    said: list[str] = []
+    train_by_teachers(replace(split(tmp_path), back_teachers=2), tmp_path / "run", device="cpu", say=said.append)
+    assert [pair[0].parent.name for pair in world.further["run"]] == ["back-2.pairs"]
+    told = "back-1 translates too badly, and the run learns nothing of it: nothing is left of 40"
+    assert any(told in line for line in said)
+
+
+def test_a_record_of_before_there_were_back_teachers_is_gone_on_with(world: World, tmp_path: Path) -> None:
+    train_by_teachers(split(tmp_path), tmp_path / "run", device="cpu", say=str)
+    path = tmp_path / "run.teachers/teachers.json"
+    record = json.loads(path.read_text(encoding="utf-8"))
+    del record["request"]["back_teachers"]
+    write_json(path, record)
+    assert train_by_teachers(split(tmp_path), tmp_path / "run", device="cpu").already_finished
 
 
 def test_where_translating_takes_long_the_run_has_a_third_of_a_teachers_part(world: World, tmp_path: Path) -> None:
@@ -201,6 +270,11 @@ def test_what_cannot_be(tmp_path: Path, number: int, budget: str, message: str) 
     with pytest.raises(ConfigError) as found:
         split(tmp_path, budget, number)
     assert message in str(found.value)
+
+
+def test_fewer_than_no_back_teachers(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"`back_teachers=-1` must be at least 0"):
+        replace(split(tmp_path), back_teachers=-1)
 
 
 def test_one_start_for_all_is_refused(tmp_path: Path) -> None:

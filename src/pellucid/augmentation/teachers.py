@@ -2,8 +2,10 @@
 
 After some passes over a text a model gains less by further ones than by others like it. The teachers differ in their
 seed alone and translate the training text together; the run learns that beside the originals (Freitag et al. 2017,
-"Ensemble Distillation for Neural Machine Translation"). They lie in `RUN.teachers`, and `teachers.json` there says what
-each was given and took. What is finished is not made again, and what was stopped goes on.
+"Ensemble Distillation for Neural Machine Translation"). Back teachers translate the other way: each writes sources for
+the targets, which the run learns as well (Nguyen et al. 2020, "Data Diversification: A Simple Strategy For Neural
+Machine Translation"). All lie in `RUN.teachers`, and `teachers.json` there says what each was given and took. What is
+finished is not made again, and what was stopped goes on.
 """
 
 import json
@@ -14,7 +16,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self
 
-from pellucid.config import RECIPE, Recipe
+from pellucid.augmentation.corpus import RECORD as AUGMENTED
+from pellucid.augmentation.corpus import NothingLeftError, augment
+from pellucid.augmentation.corpus import Request as BackRequest
+from pellucid.augmentation.recipe import mirrored
+from pellucid.config import KEYS, RECIPE, Recipe
+from pellucid.config.tables import split_override, toml_line
 from pellucid.data.prepare import open_corpus
 from pellucid.distillation.corpus import RECORD, Request, beside, corpus_of, distil
 from pellucid.distillation.pieces import Pieces
@@ -30,6 +37,9 @@ from pellucid.run.run import Run
 
 NOUN = "teachers"
 TRANSLATIONS, STUDENT = "translations", "student"
+BACK = "back-{}"
+"""Names the run of a back teacher; its pairs lie beside it."""
+PAIRS = "pairs"
 FIRST_RESERVE = 0.1
 """The part of the budget that is kept for translating until the first teacher has told how fast this machine is."""
 EPOCHS_TO_TRANSLATE = 2.0
@@ -45,16 +55,23 @@ class SplitBudget:
     recipe: Recipe
     """The recipe of all trainings, with the places of its texts."""
     teachers: int
+    """Models of the run's direction, which write targets together."""
     budget: str
     """The time that all of it may take, as in 1h."""
     overrides: tuple[str, ...] = ()
     """Settings, as `section.key=value`, that win over a plan."""
+    back_teachers: int = 0
+    """Models of the other direction, each of which writes sources."""
 
     def __post_init__(self) -> None:
         if self.teachers < 2:
             raise ConfigError(
                 f"{argument('teachers', self.teachers)} must be at least 2: what one model writes alone it knows",
                 "3 are usual",
+            )
+        if self.back_teachers < 0:
+            raise ConfigError(
+                f"{argument('back_teachers', self.back_teachers)} must be at least 0", "2 are usual beside 3 teachers"
             )
         if not self.budget:
             raise ConfigError(
@@ -69,23 +86,28 @@ class SplitBudget:
             )
         if (each := self.first_part) < SHORTEST:
             raise ConfigError(
-                f"`budget={self.budget}` leaves {say_duration(each)} for each of {self.teachers + 1} trainings",
+                f"`budget={self.budget}` leaves {say_duration(each)} for each of {self.writers + 1} trainings",
                 "give more, or fewer `teachers=`",
             )
 
     @property
+    def writers(self) -> int:
+        """Returns how many models there are beside the run."""
+        return self.teachers + self.back_teachers
+
+    @property
     def first_part(self) -> float:
         """Returns the seconds of the first teacher; those of the others depend on what it tells of this machine."""
-        return parse_duration(self.budget) * (1 - FIRST_RESERVE) / (self.teachers + 1)
+        return parse_duration(self.budget) * (1 - FIRST_RESERVE) / (self.writers + 1)
 
     def plan(self, device: str = "auto") -> str:
         """Returns what the budget is divided into, and the plan of the first teacher, for a reader."""
         first = say_duration(self.first_part)
-        parts = (
-            f"{self.teachers} teachers of {first}, about {say_duration(FIRST_RESERVE * parse_duration(self.budget))}"
-        )
+        back = f" and {self.back_teachers} of the other direction" if self.back_teachers else ""
+        reserve = say_duration(FIRST_RESERVE * parse_duration(self.budget))
+        parts = f"{self.teachers} teachers{back} of {first}, about {reserve} to translate, and the run"
         run = Run(self.recipe, None, overrides=self.overrides, budget=first, device=device, quiet=True)
-        return f"{self.budget}: {parts} to translate, and the run; of the first teacher\n{run.plan}"
+        return f"{self.budget}: {parts}; of the first teacher\n{run.plan}"
 
     @classmethod
     def begun(cls, out: Path) -> Self | None:
@@ -99,8 +121,9 @@ class SplitBudget:
         with suppress(KeyError, TypeError):
             recipe = Recipe.load(folder / RECIPE)
             return cls(
-                recipe=recipe, teachers=asked["teachers"], budget=asked["budget"], overrides=tuple(asked["overrides"])
-            )
+                recipe=recipe, teachers=asked["teachers"], budget=asked["budget"], overrides=tuple(asked["overrides"]),
+                back_teachers=asked.get("back_teachers", 0),
+            )  # fmt: skip
         return None
 
     @property
@@ -108,7 +131,8 @@ class SplitBudget:
         """Returns what decides the trainings, as the record has it."""
         recipe = PlanRequest.of(self.recipe, self.budget, self.overrides).recipe
         return {
-            "teachers": self.teachers, "budget": self.budget, "overrides": [*self.overrides], "recipe": recipe,
+            "teachers": self.teachers, "back_teachers": self.back_teachers, "budget": self.budget,
+            "overrides": [*self.overrides], "recipe": recipe,
         }  # fmt: skip
 
 
@@ -132,7 +156,7 @@ def train_by_teachers(
     started: float | None = None,
     say: Callable[[str], object] = print,
 ) -> RunResult:
-    """Trains the teachers, has them translate the training text, trains the run `out` on it; returns its result.
+    """Trains all teachers, has them translate the training text, trains the run `out` on it; returns its result.
 
     Each teacher has an equal part of the budget, and the run what is left; where translating takes longer than was
     reckoned, the command does too, as the run has a third of a teacher's part in any case.
@@ -150,6 +174,7 @@ def train_by_teachers(
     if STUDENT in pieces.facts and (finished := RunFolder(out).result) is not None:
         return finished
     runs = [folder / str(number) for number in range(1, split.teachers + 1)]
+    back_runs = [folder / BACK.format(number) for number in range(1, split.back_teachers + 1)]
     request = Request(
         teachers=tuple(map(str, runs)), data=split.recipe.data, teaching=Teaching(), selection=Selection(),
         ensemble=True,
@@ -162,21 +187,26 @@ def train_by_teachers(
         write_text(folder / RECIPE, split.recipe.to_toml())
     if fresh:  # what a start anew does not come to before it is stopped is not to be gone on with, either
         open_corpus(split.recipe.data)  # what cannot be read is said before anything is removed
-        for earlier in (*runs, out):
+        for earlier in (*runs, *back_runs, out):
             RunFolder(earlier).clear()
-        for record in (corpus_of(out) / RECORD, folder / f"{NOUN}.json"):
+        records = [beside(run, PAIRS) / AUGMENTED for run in back_runs]
+        for record in (*records, corpus_of(out) / RECORD, folder / f"{NOUN}.json"):
             record.unlink(missing_ok=True)
     course = _Course(split, pieces, device, fresh, quiet, say, time.perf_counter() if started is None else started)
     taught = [course.teach(run, number) for number, run in enumerate(runs)]
+    for number, run in enumerate(back_runs):
+        course.teach(run, number, back=True)
     distilled = distil(corpus_of(out), request, fresh=fresh, device=device, say=say)
     course.passed(TRANSLATIONS)
+    further = [pair for run in back_runs for pair in course.write_sources(run, distilled.original)]
     budget = course.given(STUDENT, max(course.left, LEAST * parse_duration(pieces.facts[runs[-1].name]["budget"])))
-    say(f"the run learns what they write together, for {budget}")
+    say(f"the run learns what they write{'' if further else ' together'}, for {budget}")
     # The shape was measured once, and is that of all.
     student = replace(Recipe.load(runs[0] / RECIPE), train=split.recipe.train)
     result = student_run(
-        student, out, distilled, overrides=split.overrides, budget=budget, device=device, fresh=fresh, quiet=quiet
-    ).train()
+        student, out, distilled, further=further, overrides=split.overrides, budget=budget, device=device, fresh=fresh,
+        quiet=quiet,
+    ).train()  # fmt: skip
     course.passed(STUDENT, result)
     if scores := [f"{each.valid_bleu:.2f}" for each in taught if each.valid_bleu is not None]:
         say(f"validation BLEU of the teachers: {', '.join(scores)}")
@@ -196,20 +226,36 @@ class _Course:
     began: float
     """The time when the piece that is worked on began."""
 
-    def teach(self, out: Path, number: int) -> RunResult:
-        """Trains a teacher; returns what it came to."""
-        parts = self.split.teachers - number + 1
+    def teach(self, out: Path, number: int, *, back: bool = False) -> RunResult:
+        """Trains a teacher, or a back teacher; returns what it came to."""
+        count = self.split.back_teachers if back else self.split.teachers
+        parts = (count if back else self.split.writers) - number + 1
         budget = self.given(out.name, (self.left - self._reserve()) / parts)
         seed = self.split.recipe.train.seed + number
         settings = [*(each for each in self.split.overrides if not each.startswith("train.seed")), f"train.seed={seed}"]
         recipe = replace(self.split.recipe, train=replace(self.split.recipe.train, seed=seed))
-        self.say(f"teacher {number + 1} of {self.split.teachers}, for {budget}")
+        if back:
+            recipe = mirrored(recipe)
+            settings = [_as_in(recipe, each) for each in settings]
+        self.say(f"{'back teacher' if back else 'teacher'} {number + 1} of {count}, for {budget}")
         result = Run(
             recipe, out, overrides=settings, budget=budget, started=self.began, device=self.device, fresh=self.fresh,
             quiet=self.quiet,
         ).train()  # fmt: skip
         self.passed(out.name, result)
         return result
+
+    def write_sources(self, run: Path, targets: Path) -> list[tuple[Path, Path]]:
+        """Returns the pairs of a back teacher's sources and the targets; none where nothing it writes is kept."""
+        request = BackRequest(models=(str(run),), input=str(targets), tag="")
+        try:
+            pairs = augment(beside(run, PAIRS), request, fresh=self.fresh, device=self.device, say=self.say)
+        except NothingLeftError as error:
+            self.say(f"{run} translates too badly, and the run learns nothing of it: {error}")
+            return []
+        finally:
+            self.passed(f"{run.name} {PAIRS}")
+        return [pairs.sides]
 
     @property
     def left(self) -> float:
@@ -239,5 +285,11 @@ class _Course:
             tokens = json.loads((first / PLAN).read_text(encoding="utf-8"))["facts"]["tokens"]
             result = RunFolder(first).result
             if result is not None and "seconds" in self.pieces.facts.get(first.name, {}):  # and is not an earlier one's
-                return EPOCHS_TO_TRANSLATE * self.split.teachers * result.seconds * tokens / result.tokens
+                return EPOCHS_TO_TRANSLATE * self.split.writers * result.seconds * tokens / result.tokens
         return FIRST_RESERVE * parse_duration(self.split.budget)
+
+
+def _as_in(recipe: Recipe, override: str) -> str:
+    """Returns a setting with the value that it has in a recipe: that of the other direction has other texts."""
+    section, key, _ = split_override(override, KEYS)
+    return f"{section}.{toml_line(key, getattr(getattr(recipe, section), key))}" if section == "data" else override

@@ -1,0 +1,124 @@
+"""Alternatives at a position: the most probable next tokens, the best translation behind each, what cannot be."""
+
+import math
+
+import pytest
+import torch
+
+from pellucid.config import DecodeConfig
+from pellucid.errors import ConfigError, DataError
+from pellucid.tasks.ensemble import EnsembleTranslator
+from pellucid.tasks.translator import Translation, Translator
+from pellucid.text.tokenizers import Tokenizers
+from pellucid.text.training_text import TrainingText
+from pellucid.text.vocabulary import Vocabulary
+from tests.rounding import NETWORK
+from tests.unit.decoding.models import random_model
+
+LETTERS = Vocabulary("characters", tuple(" abcdefgh."))
+LINES = ["bad cab", "", "faded", "abcdefgh"]
+PREFIXES = ["ab", "", "", "h"]
+
+
+def member(seed: int, **decode: object) -> Translator:
+    model = random_model(seed, LETTERS.size, sharpness=2.0)
+    settings = DecodeConfig(**{"beam_size": 3, "max_length": 9, "length_penalty": 1.0, **decode})  # type: ignore[arg-type]
+    return Translator(model, Tokenizers(LETTERS, LETTERS), settings)
+
+
+@pytest.fixture(scope="module")
+def translator() -> Translator:
+    return member(1)
+
+
+def next_log_probs(translator: Translator, line: str, prefix: str) -> torch.Tensor:
+    """Of each token that may stand behind the prefix, by one pass over both: (V,)."""
+    config = translator.config
+    src = torch.tensor([[*LETTERS.encode(line), config.eos_id]])
+    tgt = torch.tensor([[config.bos_id, *LETTERS.encode(prefix)]])
+    with torch.inference_mode():
+        values: torch.Tensor = translator.model(src, tgt)[0, -1].log_softmax(-1)
+    return values
+
+
+def written(translation: Translation) -> list[str]:
+    assert translation.alternatives[0].text == translation.text
+    return [one.text for one in translation.alternatives]
+
+
+def test_each_is_the_best_behind_its_token(translator: Translator) -> None:
+    found = translator.translate(LINES, prefixes=PREFIXES, alternatives=4)
+    assert (found[1].text, found[1].branch) == ("", None), "nothing follows upon an empty line"
+    for line, prefix, best in zip(LINES, PREFIXES, found, strict=True):
+        if not line:
+            continue
+        values = next_log_probs(translator, line, prefix)
+        allowed = [i for i in range(LETTERS.size) if i not in (LETTERS.pad_id, LETTERS.bos_id)]
+        likely = sorted(allowed, key=lambda token: -float(values[token]))[:4]
+        branches = {one.branch.token: one.branch.probability for one in best.alternatives if one.branch}
+        wanted = {LETTERS.tokens([token])[0]: math.exp(values[token]) for token in likely}
+        assert branches == pytest.approx(wanted, rel=NETWORK)
+        for one in best.alternatives:
+            assert one.branch is not None
+            ends = one.branch.token == LETTERS.tokens([translator.config.eos_id])[0]
+            begun = prefix if ends else prefix + one.branch.token
+            letters = "".join(one.tokens)
+            assert letters == prefix if ends else letters.startswith(begun)
+            if one.branch.token.isalpha():  # spaces at an end are no part of a text, and its end none
+                (alone,) = translator.translate([line], prefixes=[begun])
+                assert one.text == alone.text
+            assert one.score == pytest.approx(translator.score([line], [one.text])[0], abs=1e-4)
+        ranks = [one.score / (len(one.tokens) + 1) for one in best.alternatives]
+        assert ranks == sorted(ranks, reverse=True)
+        assert best.branch == best.alternatives[0].branch
+
+
+def test_an_output_may_end_there(translator: Translator) -> None:
+    (best,) = translator.translate(["bad cab"], prefixes=["ab"], alternatives=LETTERS.size)
+    end = LETTERS.tokens([translator.config.eos_id])[0]
+    assert [one.text for one in best.alternatives if one.branch and one.branch.token == end] == ["ab"]
+    (longer,) = translator.translate(["bad cab"], prefixes=["ab"], alternatives=LETTERS.size, min_length=4)
+    assert end not in [one.branch.token for one in longer.alternatives if one.branch]
+    assert len(longer.alternatives) == len(best.alternatives) - 1
+
+
+def test_a_line_has_the_same_whatever_stands_beside_it(translator: Translator) -> None:
+    found = translator.translate(LINES, prefixes=PREFIXES, alternatives=3)
+    for line, prefix, together in zip(LINES, PREFIXES, found, strict=True):
+        (alone,) = translator.translate([line], prefixes=[prefix], alternatives=3)
+        assert written(alone) == written(together)
+        assert alone.score == pytest.approx(together.score, abs=1e-4)
+
+
+def test_models_that_write_together_agree_on_a_mean() -> None:
+    both = EnsembleTranslator([member(1), member(2)])
+    (best,) = both.translate(["bad cab"], prefixes=["ab"], alternatives=3)
+    mean = sum(next_log_probs(one, "bad cab", "ab") for one in both.members) / 2
+    for one in best.alternatives:
+        assert one.branch is not None
+        token = LETTERS.tokens(range(LETTERS.size)).index(one.branch.token)
+        assert one.branch.probability == pytest.approx(math.exp(mean[token]), rel=NETWORK)
+
+
+def test_json_has_the_tokens_and_their_probabilities(translator: Translator) -> None:
+    (best,) = translator.translate(["faded"], alternatives=2, confidence=True)
+    table = best.to_json()
+    branches = [(each["next_token"], each["next_probability"]) for each in table["alternatives"]]
+    assert branches == [(one.branch.token, round(one.branch.probability, 5)) for one in best.alternatives if one.branch]
+    assert (table["next_token"], table["text"], "probability" in table) == (branches[0][0], best.text, True)
+
+
+def test_what_cannot_be_asked_for(translator: Translator) -> None:
+    for count in (0, True, 2.0, 5000):
+        with pytest.raises(ConfigError, match=r"`alternatives=.*` must be a whole number from 1 to 1,024"):
+            translator.translate(["a"], alternatives=count)  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match="`n_best=` chooses among translations, and `alternatives=2` says which"):
+        translator.translate(["a"], alternatives=2, n_best=2)
+    with pytest.raises(ConfigError, match="`diverse_groups=` chooses among"):
+        translator.translate(["a"], alternatives=2, diverse_groups=3)
+    with pytest.raises(ConfigError, match="`alternatives=` is of `translate` alone, and means nothing to a trace"):
+        translator.trace("a", alternatives=2)
+    short = TrainingText(source_length=9, source_longest=9, sentence_ends=0.9, several_sentences=0.0)
+    cut = Translator(translator.model, Tokenizers(LETTERS, LETTERS), translator.decode, text=short)
+    with pytest.raises(DataError, match="line 2 is translated in 3 parts, and alternatives are at a place of one"):
+        cut.translate(["a", "head. bed. egg."], alternatives=2)
