@@ -1,11 +1,12 @@
 """The training that synthetic pairs are made for: the text that people made, beside it the pairs, and how they mix."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from pellucid.augmentation.corpus import COPIED, Augmented, Direction, Request
+from pellucid.augmentation.dictionary import SIDES, Dictionary
 from pellucid.augmentation.noise import BLANK
 from pellucid.config import RECIPE, DataConfig, Recipe
 from pellucid.config.data import OnBadUtf8
@@ -49,6 +50,14 @@ class Parallel:
             if text is not None and Path(text.src).exists() and Path(text.tgt_file).exists():
                 found |= {(pair[side] or "").strip() for pair in text.pairs("replace")}
         return found
+
+    def sources(self) -> Iterator[str]:
+        """Yields the real sources that are trained on."""
+        if self.corpus is not None:
+            yield from (source for source, _ in self.corpus.train())
+        elif self.is_known:
+            for text in _texts(self.recipe.data):
+                yield from (source for source, _ in text.pairs("replace") if source)
 
     def write(self, folder: Path) -> tuple[DataConfig, int]:
         """Returns the texts as a training names them, and how many pairs it has.
@@ -167,11 +176,14 @@ class Suggestion:
     """The part of it that concerns the texts, as TOML, with the reason for it."""
 
 
-def suggest(augmented: Augmented, request: Request, parallel: Parallel) -> Suggestion:
+def suggest(
+    augmented: Augmented, request: Request, parallel: Parallel, dictionary: Dictionary | None = None
+) -> Suggestion:
     """Returns how to train on real pairs and synthetic ones, and writes it into the folder as a recipe.
 
     The real pairs are seen so often in an epoch that both weigh alike, though not more than `MOST_TIMES` times, and
-    never less than once; synthetic ones are seen once. A mix that goes by temperature stays one.
+    never less than once; synthetic ones are seen once, as are the entries of a dictionary that are rare among the real
+    sources. A mix that goes by temperature stays one.
     """
     folder, symbols = augmented.folder, [request.label] if request.label else []
     if request.noise.blank_words:
@@ -179,10 +191,14 @@ def suggest(augmented: Augmented, request: Request, parallel: Parallel) -> Sugge
     added = [tuple(map(str, augmented.sides))]
     if augmented.counts["copies"]:
         added.append((str(folder / COPIED), str(folder / COPIED)))
-    synthetic = augmented.counts["pairs"] + augmented.counts["copies"]
+    entries = 0 if dictionary is None else dictionary.write(folder, parallel.sources())
+    if entries:
+        added.append((str(folder / SIDES[0]), str(folder / SIDES[1])))
+    synthetic = augmented.counts["pairs"] + augmented.counts["copies"] + entries
     what = f"{augmented.counts['pairs']:,} pairs that a model wrote"
     what += f", which {request.label} marks" if request.label else ""
     what += f", and {augmented.counts['copies']:,} copied lines" if augmented.counts["copies"] else ""
+    what += f", and {entries:,} entries of a dictionary whose words are rare" if entries else ""
     if not parallel.is_known:
         sources, targets = (tuple(pair[side] for pair in added) for side in (0, 1))
         data = DataConfig(src=sources, tgt=targets, symbols=tuple(symbols))
@@ -198,7 +214,7 @@ def suggest(augmented: Augmented, request: Request, parallel: Parallel) -> Sugge
         for mix in range(mixes)
         for weight in [*(w * times for w in before[mix * number : (mix + 1) * number]), *[1.0] * len(added)]
     )
-    if data.on_copy == "skip" and augmented.counts["copies"]:
+    if data.on_copy == "skip" and (augmented.counts["copies"] or entries):  # a name is its own translation
         data = replace(data, on_copy="keep")
     keeps = data.tokenizer in WITH_SYMBOLS
     data = replace(

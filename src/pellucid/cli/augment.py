@@ -97,6 +97,15 @@ def augment(
         str | None, optional("WORD", 'before each synthetic source; "" for none', "<bt>; with --direction forward none")
     ] = None,
     copies: Annotated[bool, flag("the lines are pairs of their own, too, each its own source")] = False,
+    dictionary: Annotated[
+        str,
+        optional(
+            "FILE", "source term, tab, translation in each line: pairs of their own where the term is rare", "none"
+        ),
+    ] = "",
+    rare: Annotated[
+        int | None, optional("N", "with --dictionary: a term that fewer than N real sources have is rare", "10")
+    ] = None,
     drop_worst: Annotated[
         float, tyro.conf.arg(metavar="X", help="the share of translations to leave out, of the lowest log-probability")
     ] = 0.05,
@@ -145,6 +154,7 @@ def augment(
     example: pellucid augment run-en-de --input more.en --out more
     example: pellucid augment run-en-de --input more.en.gz --sample --draws 2 --out more
     example: pellucid augment run-en-de --input more.en --noise --copies --out more
+    example: pellucid augment run-en-de --input more.en --dictionary de-en.tsv --out more
     example: pellucid augment run-de-en --direction forward --input more.de --out more
     example: pellucid train more/recipe.toml --out run-2
     example: pellucid augment run-en-de --input more.en --other-input more.de --rounds 3 --budget 2h --out rounds
@@ -153,11 +163,13 @@ def augment(
     from pathlib import Path
 
     from pellucid.augmentation.corpus import Request, augment
+    from pellucid.augmentation.dictionary import Dictionary
     from pellucid.augmentation.noise import Noise
     from pellucid.augmentation.recipe import open_parallel, suggest
     from pellucid.augmentation.rounds import Rounds
     from pellucid.cli.ranks import check_alone
     from pellucid.config import SamplingConfig
+    from pellucid.data.terms import read_terms
     from pellucid.distillation.selection import Selection
     from pellucid.distillation.teaching import Drawing, Teaching
     from pellucid.errors import ConfigError
@@ -195,6 +207,16 @@ def augment(
         noise=Noise(**usual | _given(drop_words=drop_words, blank_words=blank_words, swap_words=swap_words)),
         tag=tag, copies=copies, seed=seed, on_bad_utf8=on_bad_utf8,  # type: ignore[arg-type]
     )  # fmt: skip
+    if rare is not None and not dictionary:
+        raise ConfigError(
+            f"`--rare {rare}` means nothing without --dictionary", "add --dictionary, which names the terms"
+        )
+    if dictionary and rounds is not None:
+        raise ConfigError(
+            f"`--dictionary {dictionary}` is of one direction, and --rounds train both",
+            "leave it out, or name it among --src as a .tsv",
+        )
+    entries = Dictionary(read_terms(dictionary), **_given(rare=rare)) if dictionary else None
     for name, value in {"other-input": other_input, "budget": budget, "set": " ".join(set)}.items():
         if value and rounds is None:
             raise ConfigError(f"`--{name} {value}` means nothing without --rounds", "add --rounds, which trains, too")
@@ -212,7 +234,7 @@ def augment(
         Path(out), request, held_out=parallel.held_out(direction), fresh=fresh,
         device=device, dtype=dtype, say=say,
     )  # fmt: skip
-    suggestion = suggest(augmented, request, parallel)
+    suggestion = suggest(augmented, request, parallel, entries)
     print(suggestion.fragment, end="")
     if suggestion.recipe is None:
         say("note: no real pairs are known: add them to [data], or name them by --src and --tgt")

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from pellucid.augmentation.corpus import Augmented, Request
+from pellucid.augmentation.dictionary import Dictionary
 from pellucid.augmentation.noise import Noise
 from pellucid.augmentation.recipe import Parallel, Suggestion, mirrored, open_parallel, suggest
 from pellucid.config import DataConfig, Recipe
@@ -49,6 +50,37 @@ def test_copies_are_a_corpus_of_their_own_and_blanks_a_symbol() -> None:
     assert found.data.tgt == ("train.tgt", "c/train.tgt", "c/copied.txt")
     assert (found.data.weights, found.data.symbols) == ((2.0, 1.0, 1.0), ("<bt>", "<blank>"))
     assert found.data.on_copy == "keep"
+
+
+def test_entries_of_a_dictionary_are_pairs_where_real_text_hardly_has_the_word() -> None:
+    Path("train.src").write_text("ein Hund\nein Hund und ein Laufrad\nHunde laufen Gassi\n", encoding="utf-8")
+    Path("train.tgt").write_text("a dog\na dog and a balance bike\ndogs go\n", encoding="utf-8")
+    entries = [("ein", "a"), ("Hund", "dog"), ("Laufrad", "balance bike"), ("Gassi laufen", "walk the dog")]
+    entries += [("gassi", "walkies"), ("Taxi", "Taxi"), ("Taxi", "Taxi"), ("laufrad", "bike")]
+    augmented = Augmented(Path("c"), {"pairs": 3, "copies": 0})
+    Path("c").mkdir()
+    request = Request(models=("run",), input="mono")
+    found = suggest(augmented, request, parallel(on_copy="skip"), Dictionary(entries, rare=2))
+    assert Path("c/dictionary.src").read_text(encoding="utf-8").split("\n") == [
+        "Laufrad", "Gassi laufen", "gassi", "Taxi", "laufrad", "",
+    ]  # fmt: skip
+    assert Path("c/dictionary.tgt").read_text(encoding="utf-8").splitlines()[3] == "Taxi"
+    assert found.recipe is not None
+    assert found.recipe.data.src == ("train.src", "c/train.src", "c/dictionary.src")
+    assert found.recipe.data.weights == (2.7, 1.0, 1.0)
+    assert found.recipe.data.on_copy == "keep"
+    assert "3 pairs that a model wrote, which <bt> marks, and 5 entries of a dictionary whose words" in found.fragment
+    never = suggest(augmented, request, parallel(), Dictionary(entries, rare=1)).recipe
+    assert never is not None
+    assert Path("c/dictionary.src").read_text(encoding="utf-8").split() == ["Gassi", "laufen", "Taxi"]
+    nothing = suggest(augmented, request, parallel(), Dictionary([("ein", "a")], rare=2)).recipe
+    assert nothing is not None
+    assert nothing.data.src == ("train.src", "c/train.src")
+
+
+def test_a_dictionary_is_for_words_that_are_rare() -> None:
+    with pytest.raises(ConfigError, match="`rare=0` must be at least 1"):
+        Dictionary([("a", "b")], rare=0)
 
 
 def test_mixes_that_are_there_stay() -> None:

@@ -29,8 +29,11 @@ def _in_its_own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_what_is_made_is_trained_on_at_once(pellucid: CommandLine, finished_run: Path) -> None:
     """The printed part is a recipe by itself, and so is the file; the tag stays whole."""
     texts = ["--src", "train.src", "--tgt", "train.tgt", "--valid-src", "valid.src", "--valid-tgt", "valid.tgt"]
-    made = pellucid("augment", finished_run, "--input", "mono", "--out", "c", *texts, *LOOSE, "--noise")
+    Path("d.tsv").write_text("a\tb\nxyz\tzyx\n", encoding="utf-8")
+    options = [*texts, *LOOSE, "--noise", "--dictionary", "d.tsv", "--rare", "2"]
+    made = pellucid("augment", finished_run, "--input", "mono", "--out", "c", *options)
     assert made.status == 0, made.err
+    assert Path("c/dictionary.src").read_text(encoding="utf-8") == "xyz\n"
     assert made.err.endswith("train on both: pellucid train c/recipe.toml --out RUN\n")
     assert re.search(r"corpus: \d+ pairs, sources in `c/train.src` \(the model's\), targets in `c/train.tgt`", made.err)
     Path("pasted.toml").write_text(made.out)
@@ -134,6 +137,9 @@ def test_rounds_stopped_and_gone_on_with(
         (["--recipe", "sst2"], 'a translator is to be trained, and the recipe has `task = "classify"`', "name another"),
         (["--out", "mono"], "`mono` is a file, not a folder for them", "name another `--out`"),
         (["--rounds", "2"], "`--rounds 2` needs text of the other language, too", "name it by `--other-input`"),
+        (["--rare", "5"], "`--rare 5` means nothing without --dictionary", "add --dictionary"),
+        (["--dictionary", "none.tsv"], "no file `none.tsv`", "check the path"),
+        (["--dictionary", "d.tsv", "--rounds", "1"], "`--dictionary d.tsv` is of one direction, and --rounds", "--src"),
         (["--budget", "5m"], "`--budget 5m` means nothing without --rounds", "add --rounds, which trains, too"),
         (["--n-best", "9"], "`n_best` (9) cannot exceed `beam_size` (2)", "use a beam of at least 9"),
     ],
