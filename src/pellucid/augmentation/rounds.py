@@ -16,13 +16,14 @@ from pellucid.augmentation.recipe import Parallel, mirrored, suggest
 from pellucid.config import RECIPE, Recipe
 from pellucid.data.lines import existing
 from pellucid.data.parallel import held_out_text
-from pellucid.data.prepare import open_corpus
+from pellucid.data.prepare import TEXTS, open_corpus
 from pellucid.distillation.pieces import Pieces
 from pellucid.distillation.record import digest_of_text
 from pellucid.distillation.teaching import open_teacher
 from pellucid.errors import ConfigError, argument
 from pellucid.files.writing import refusals_in_words
 from pellucid.planning.duration import SHORTEST, parse_duration, say_duration
+from pellucid.planning.request import Request as PlanRequest
 from pellucid.run.folder import RunFolder
 from pellucid.run.run import Run
 from pellucid.tasks.translator import Translator
@@ -60,10 +61,12 @@ class Rounds:
                 f"give at least {say_duration(pieces * SHORTEST)}, and what translating takes; or fewer `rounds=`",
             )
 
-    def table(self, request: Request) -> dict[str, Any]:
+    def table(self, request: Request, recipe: Recipe) -> dict[str, Any]:
         """Returns what decides the pieces, as the record has it: texts and models by their content."""
         texts = {"input": [digest_of_text(request.input)], "other_input": [digest_of_text(self.other_input)]}
-        return {**request.table, **texts, "overrides": [*self.overrides]}
+        real = {name: [digest_of_text(path) for path in recipe.data.files(name)] for name in TEXTS}
+        plan = PlanRequest.of(recipe, say_duration(SHORTEST), ())  # whose digest of a recipe is that without its texts
+        return {**request.table, **texts, **real, "recipe": plan.recipe, "overrides": [*self.overrides]}
 
 
 @dataclass(frozen=True)
@@ -106,7 +109,10 @@ def run_rounds(
     if folder.exists() and not (folder / f"{NOUN}.json").is_file() and (not folder.is_dir() or any(folder.iterdir())):
         what = "not empty and holds no rounds" if folder.is_dir() else "a file"
         raise ConfigError(f"`{folder}` is {what}, not a folder for them", "name another `out=`")
-    asked = rounds.table(request)
+    asked = rounds.table(request, parallel.recipe)
+    began = Pieces.read(folder, NOUN)
+    if began is not None and "recipe" not in began["request"]:  # which earlier versions did not note, nor real texts
+        asked = {name: value for name, value in asked.items() if name in began["request"]}
     pieces = Pieces(folder, NOUN, asked) if fresh else Pieces.open(folder, NOUN, asked)
     if not pieces.facts:  # a text or a model that cannot be used is said before anything is written
         existing(Path(request.input))

@@ -1,5 +1,6 @@
 """Rounds of back-translation: when they end, what each piece is given, and what cannot be gone through."""
 
+import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -13,6 +14,7 @@ from pellucid.augmentation.recipe import Parallel
 from pellucid.augmentation.rounds import Round, Rounds, run_rounds
 from pellucid.config import DataConfig, Recipe
 from pellucid.errors import ConfigError
+from pellucid.files.writing import write_json
 from pellucid.run.folder import RunFolder
 from tests.toy_task import reversed_letters, write_pairs
 
@@ -139,6 +141,24 @@ def test_pieces_of_another_request_are_refused(monkeypatch: pytest.MonkeyPatch) 
             run(rounds, **given)
         assert str(refused.value) == f"the rounds in `r` {error}"
         assert refused.value.hint.endswith("start over with `fresh=True`")
+
+
+def test_other_real_texts_and_another_recipe_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    through(monkeypatch, 10, 9)
+    request, rounds = Request(models=("reverse",), input="train.tgt"), replace(THREE, rounds=1)
+    run(rounds)
+    for changed, error in (
+        ({"src": "valid.src", "tgt": "valid.tgt"}, "were made of another text than this command's `src=`"),
+        ({"vocab_size": 500}, "were made with `recipe="),
+    ):
+        other = Parallel(replace(REAL.recipe, data=replace(REAL.recipe.data, **changed)))  # type: ignore[arg-type]
+        with pytest.raises(ConfigError, match=error):
+            run_rounds(Path("r"), request, rounds, other, say=str)
+    record = json.loads(Path("r/rounds.json").read_text(encoding="utf-8"))
+    for name in ("recipe", *TEXTS):  # as earlier versions wrote it
+        del record["request"][name]
+    write_json(Path("r/rounds.json"), record)
+    run_rounds(Path("r"), request, rounds, other, device="cpu", say=str)
 
 
 def test_a_fresh_start_leaves_nothing_of_the_earlier_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
