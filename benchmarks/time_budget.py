@@ -66,8 +66,9 @@ def measured(budget: str, options: argparse.Namespace, texts: Sequence[object]) 
     data, seed = options.data_dir, options.seed
     shared = [word for name in ("teachers", "back_teachers") if (number := vars(options)[name])
               for word in (f"--{name.replace('_', '-')}", number)]  # fmt: skip
-    folder = options.out / "-".join([budget, str(seed), *(str(word).strip("-") for word in shared)])
-    if folder.exists():
+    pairs = [] if options.pairs is None else ["pairs", str(options.pairs)]
+    folder = options.out / "-".join([budget, str(seed), *pairs, *(str(word).strip("-") for word in shared)])
+    if folder.exists() or [*folder.parent.glob(f"{folder.name}.*")]:  # teachers come before the run
         raise SystemExit(f"{folder} exists: a run that has begun cannot be timed again")
     command = ["train", RECIPE, "--data-dir", data, *texts, "--out", folder, "--budget", budget, *shared]
     started = time.monotonic()

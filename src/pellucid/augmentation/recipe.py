@@ -192,6 +192,9 @@ def suggest(
     if augmented.counts["copies"]:
         added.append((str(folder / COPIED), str(folder / COPIED)))
     entries = 0 if dictionary is None else dictionary.write(folder, parallel.sources())
+    if dictionary is None:
+        for side in SIDES:
+            (folder / side).unlink(missing_ok=True)
     if entries:
         added.append((str(folder / SIDES[0]), str(folder / SIDES[1])))
     synthetic = augmented.counts["pairs"] + augmented.counts["copies"] + entries
@@ -214,7 +217,7 @@ def suggest(
         for mix in range(mixes)
         for weight in [*(w * times for w in before[mix * number : (mix + 1) * number]), *[1.0] * len(added)]
     )
-    if data.on_copy == "skip" and (augmented.counts["copies"] or entries):  # a name is its own translation
+    if data.on_copy == "skip" and augmented.counts["copies"]:
         data = replace(data, on_copy="keep")
     keeps = data.tokenizer in WITH_SYMBOLS
     data = replace(

@@ -20,8 +20,7 @@ from pellucid.augmentation.corpus import RECORD as AUGMENTED
 from pellucid.augmentation.corpus import NothingLeftError, augment
 from pellucid.augmentation.corpus import Request as BackRequest
 from pellucid.augmentation.recipe import mirrored
-from pellucid.config import KEYS, RECIPE, Recipe
-from pellucid.config.tables import split_override, toml_line
+from pellucid.config import RECIPE, Recipe
 from pellucid.data.prepare import open_corpus
 from pellucid.distillation.corpus import RECORD, Request, beside, corpus_of, distil
 from pellucid.distillation.pieces import Pieces
@@ -40,6 +39,8 @@ TRANSLATIONS, STUDENT = "translations", "student"
 BACK = "back-{}"
 """Names the run of a back teacher; its pairs lie beside it."""
 PAIRS = "pairs"
+SIZES = {"data.vocab_size": "data.target_vocab_size", "data.target_vocab_size": "data.vocab_size"}
+"""What becomes of the settings of the vocabularies' sizes when source and target change about."""
 FIRST_RESERVE = 0.1
 """The part of the budget that is kept for translating until the first teacher has told how fast this machine is."""
 EPOCHS_TO_TRANSLATE = 2.0
@@ -84,11 +85,20 @@ class SplitBudget:
                 f"`{self.recipe.train.init_from}` would be the start of all",
                 "leave one of them out",
             )
+        if self.back_teachers and self.recipe.data.tags:
+            raise ConfigError(
+                f"{argument('back_teachers', self.back_teachers)} write sources without tags, and `data.tags` has all "
+                "others marked",
+                "leave one of them out",
+            )
         if (each := self.first_part) < SHORTEST:
+            least = say_duration((self.writers + 1) * SHORTEST / (1 - FIRST_RESERVE))
             raise ConfigError(
                 f"`budget={self.budget}` leaves {say_duration(each)} for each of {self.writers + 1} trainings",
-                "give more, or fewer `teachers=`",
+                f"give at least {least}, or have fewer models",
             )
+        if self.back_teachers:
+            mirrored(self.recipe)  # a text without its other side is said before hours of training
 
     @property
     def writers(self) -> int:
@@ -235,8 +245,7 @@ class _Course:
         settings = [*(each for each in self.split.overrides if not each.startswith("train.seed")), f"train.seed={seed}"]
         recipe = replace(self.split.recipe, train=replace(self.split.recipe.train, seed=seed))
         if back:
-            recipe = mirrored(recipe)
-            settings = [_as_in(recipe, each) for each in settings]
+            recipe, settings = mirrored(recipe), [_other_way(recipe, each) for each in settings]
         self.say(f"{'back teacher' if back else 'teacher'} {number + 1} of {count}, for {budget}")
         result = Run(
             recipe, out, overrides=settings, budget=budget, started=self.began, device=self.device, fresh=self.fresh,
@@ -250,12 +259,12 @@ class _Course:
         request = BackRequest(models=(str(run),), input=str(targets), tag="")
         try:
             pairs = augment(beside(run, PAIRS), request, fresh=self.fresh, device=self.device, say=self.say)
+            found = [pairs.sides]
         except NothingLeftError as error:
             self.say(f"{run} translates too badly, and the run learns nothing of it: {error}")
-            return []
-        finally:
-            self.passed(f"{run.name} {PAIRS}")
-        return [pairs.sides]
+            found = []
+        self.passed(f"{run.name} {PAIRS}")
+        return found
 
     @property
     def left(self) -> float:
@@ -289,7 +298,8 @@ class _Course:
         return FIRST_RESERVE * parse_duration(self.split.budget)
 
 
-def _as_in(recipe: Recipe, override: str) -> str:
-    """Returns a setting with the value that it has in a recipe: that of the other direction has other texts."""
-    section, key, _ = split_override(override, KEYS)
-    return f"{section}.{toml_line(key, getattr(getattr(recipe, section), key))}" if section == "data" else override
+def _other_way(recipe: Recipe, override: str) -> str:
+    """Returns a setting as the mirrored recipe has it, where each side has the vocabulary's size of the other."""
+    name, _, value = override.partition("=")
+    is_size = name.strip() in SIZES and not recipe.data.joint and recipe.data.target_vocab_size
+    return f"{SIZES[name.strip()]}={value}" if is_size else override

@@ -216,6 +216,8 @@ def augment(
             f"`--dictionary {dictionary}` is of one direction, and --rounds train both",
             "leave it out, or name it among --src as a .tsv",
         )
+    if input == dictionary == "-":
+        raise ConfigError("standard input (`-`) can be only one of --input and --dictionary", "name the other")
     entries = Dictionary(read_terms(dictionary), **_given(rare=rare)) if dictionary else None
     for name, value in {"other-input": other_input, "budget": budget, "set": " ".join(set)}.items():
         if value and rounds is None:
@@ -225,6 +227,8 @@ def augment(
         model, direction, recipe, data_dir=data_dir or None, say=say, src=src, tgt=tgt, valid_src=valid_src,
         valid_tgt=valid_tgt,
     )  # fmt: skip
+    if entries is not None:
+        entries.check(parallel.recipe.data)
     if rounds is not None:
         return _go_through(
             Path(out), request, Rounds(rounds=rounds, other_input=other_input, budget=budget, overrides=set), parallel,

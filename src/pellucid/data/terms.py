@@ -4,6 +4,7 @@ from pathlib import Path
 
 from pellucid.data.lines import origin, read_lines
 from pellucid.errors import DataError, shown
+from pellucid.text.glossary import has_words
 
 
 def read_terms(path: str | Path) -> list[tuple[str, str]]:
@@ -22,6 +23,10 @@ def read_terms(path: str | Path) -> list[tuple[str, str]]:
                 f"{origin(path)}, line {number:,}: {shown(line)} has {count}"
                 f"{'' if all(sides) else ', one of them empty'}",
                 "write a source term, a tab and its translation",
+            )
+        if hidden := next((side for side in sides if not has_words(side)), None):
+            raise DataError(
+                f"{origin(path)}, line {number:,}: {shown(hidden)} has nothing that can be read", "write a word"
             )
         pairs.append((sides[0], sides[1]))
     if not pairs:

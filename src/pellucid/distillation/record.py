@@ -48,7 +48,8 @@ def difference(stored: Mapping[str, Any], asked: Mapping[str, Any]) -> str:
             if len(before) != len(now) or any(a and b and a != b for a, b in zip(before, now, strict=True)):
                 return f"was made of another text than this command's `{name}=`"
         elif before != now:
-            return f"was made with `{name}={quoted(before)}`, this command has `{name}={quoted(now)}`"
+            made = f"with `{name}={quoted(before)}`" if name in stored else f"without `{name}=`"
+            return f"was made {made}, this command has `{name}={quoted(now)}`"
     return ""
 
 

@@ -3,14 +3,16 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from pellucid.config import DecodeConfig
 from pellucid.config.decode import CEILINGS
 from pellucid.decoding.constraints import Constraints
+from pellucid.decoding.engine import NEAR_TIE
 from pellucid.decoding.hypothesis import Hypothesis
 from pellucid.decoding.next_tokens import NextTokens
-from pellucid.errors import ConfigError, DataError, argument
+from pellucid.errors import ConfigError, DataError, argument, shown
 
 if TYPE_CHECKING:
     from pellucid.tasks.segments import Segment
@@ -26,7 +28,8 @@ class Branch:
     token: str
     """The token behind what all of them begin with; the end token, where a translation ends there."""
     probability: float
-    """Its probability there, given the source and what they begin with."""
+    """Its probability there, given the source and what they begin with; of several models exp of their mean
+    log-probability."""
 
 
 def check_branches(count: int, lines: Sequence[Sequence["Segment"]], **others: object) -> None:
@@ -40,11 +43,12 @@ def check_branches(count: int, lines: Sequence[Sequence["Segment"]], **others: o
                 f"`{name}=` chooses among translations, and `alternatives={count}` says which there are",
                 "leave one of them out",
             )
-    for number, line in enumerate(lines, start=1):
+    for line in lines:
         if (parts := sum(len(segment.pieces) for segment in line)) > 1:
             raise DataError(
-                f"line {number} is translated in {parts} parts, and alternatives are at a place of one translation",
-                'give a sentence a line, or `segment="off"`',
+                f"`{shown(line[0].source)}` begins a line that is translated in {parts} parts, and alternatives are at "
+                "a place of one translation",
+                'give a sentence a line, or `segment="off"`; a sentence of many tokens needs `max_source_length=`',
             )
 
 
@@ -61,20 +65,30 @@ def branches(
     """
     constraints = constraints or Constraints()
     begun = constraints.prefixes or ((),) * len(pieces)
-    one = replace(config, n_best=1)
+    one, target = replace(config, n_best=1), translator.tokenizers.target
     by = NextTokens(count, [len(prefix) for prefix in begun])
-    next_tokens = translator._searched(pieces, replace(one, beam_size=1), by, constraints)
+    # Nobody can choose what stands for no word. Terms are for the search that goes on.
+    first = replace(one, beam_size=1, suppress=(*config.suppress, target.unk_id))
+    next_tokens = translator._searched(pieces, first, by, replace(constraints, terms=()))
     places = [place for place, found in enumerate(next_tokens) for _ in found]
     forced = tuple(tuple(first.ids) for found in next_tokens for first in found)
     best = translator._searched(
         [pieces[place] for place in places], one, None, replace(constraints.of(places), prefixes=forced)
     )
-    target, ahead = translator.tokenizers.target, iter(best)
-    rows = []
-    for prefix, found in zip(begun, next_tokens, strict=True):
+    ahead, rows = iter(best), []
+    for place, (prefix, found) in enumerate(zip(begun, next_tokens, strict=True)):
         row = [
-            (next(ahead)[0], Branch(target.tokens([first.ids[len(prefix)]])[0], math.exp(first.score)))
-            for first in found
+            (next(ahead)[0], Branch(target.tokens([token.ids[len(prefix)]])[0], math.exp(token.score)))
+            for token in found
         ]
-        rows.append(sorted(row, key=lambda each: -each[0].rank(config.length_penalty)))
+        row.sort(key=lambda each: -each[0].rank(config.length_penalty))
+        if len(pieces) > 1 and any(_is_near(a, b, config.length_penalty) for (a, _), (b, _) in pairwise(row)):
+            (row,) = branches(translator, [pieces[place]], config, constraints.of([place]), count)
+        rows.append(row)
     return rows
+
+
+def _is_near(first: Hypothesis, second: Hypothesis, length_penalty: float) -> bool:
+    """Tells whether rounding could have two hypotheses rank the other way about."""
+    gap = first.rank(length_penalty) - second.rank(length_penalty)
+    return gap * min(first.length, second.length) ** length_penalty < NEAR_TIE

@@ -121,7 +121,8 @@ class Translation:
             table["sentences"] = [
                 {"source": s.source, "text": s.text, "score": round(s.score, 5)} for s in self.sentences
             ]
-        return table | ({"alternatives": [t._table() for t in self.alternatives]} if len(self.alternatives) > 1 else {})
+        several = len(self.alternatives) > 1 or self.branch is not None
+        return table | ({"alternatives": [t._table() for t in self.alternatives]} if several else {})
 
     def _table(self) -> dict[str, Any]:
         branch = (
@@ -386,8 +387,9 @@ class Translator(TextModel["Transformer"]):
         Warns with LongText of sentences that are longer than what the model was trained on.
 
         Raises ConfigError for a value that cannot work, or a language that is unknown or missing; DataError for another
-        number of prefixes or lists of terms than of lines, and for what is longer than a translation may be or cannot
-        be written by the vocabulary; DecodingError for terms with a search of one's own, or a beam of one.
+        number of prefixes or lists of terms than of lines, for what is longer than a translation may be or cannot be
+        written by the vocabulary, and for a line of several parts with `line_terms` or `alternatives`;
+        DecodingError for terms with a search of one's own, or a beam of one.
         """
         config = self._config(
             decode, source_language, target_language, beam_size=beam_size, n_best=n_best, max_length=max_length,

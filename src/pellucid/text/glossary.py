@@ -1,7 +1,7 @@
 """A glossary: which of its terms a line asks for, and the pieces by which a tokenizer writes one."""
 
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 
 from pellucid.text.normalization import normalize
@@ -47,18 +47,29 @@ class Glossary:
         while place < len(words):
             for size in range(min(self._longest.get(folded[place], 0), len(words) - place), 0, -1):
                 forms = self._entries.get(tuple(folded[place : place + size]), {})
-                if targets := [
-                    target
-                    for form, own in forms.items()
-                    if form == form.lower() or form == " ".join(words[place : place + size])
-                    for target in own
-                ]:
+                if targets := _written_so(forms, words[place : place + size]):
                     found[tuple(dict.fromkeys(targets))] = None
                     place += size
                     break
             else:
                 place += 1
         return list(found)
+
+    def occurring(self, line: str) -> set[str]:
+        """Returns the translations of all source terms that a line has, those within longer ones included."""
+        words = _words(line)
+        folded = [word.casefold() for word in words]
+        found = set[str]()
+        for place, first in enumerate(folded):
+            for size in range(1, min(self._longest.get(first, 0), len(words) - place) + 1):
+                forms = self._entries.get(tuple(folded[place : place + size]), {})
+                found.update(_written_so(forms, words[place : place + size]))
+        return found
+
+
+def _written_so(forms: Mapping[str, Sequence[str]], words: Sequence[str]) -> list[str]:
+    """Returns the translations of those forms of a term that these words of a line are."""
+    return [target for form, own in forms.items() if form in (form.lower(), " ".join(words)) for target in own]
 
 
 def _words(text: str) -> list[str]:

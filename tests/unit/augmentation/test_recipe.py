@@ -68,7 +68,7 @@ def test_entries_of_a_dictionary_are_pairs_where_real_text_hardly_has_the_word()
     assert found.recipe is not None
     assert found.recipe.data.src == ("train.src", "c/train.src", "c/dictionary.src")
     assert found.recipe.data.weights == (2.7, 1.0, 1.0)
-    assert found.recipe.data.on_copy == "keep"
+    assert found.recipe.data.on_copy == "skip", "which leaves out the taxi, as of any text"
     assert "3 pairs that a model wrote, which <bt> marks, and 5 entries of a dictionary whose words" in found.fragment
     never = suggest(augmented, request, parallel(), Dictionary(entries, rare=1)).recipe
     assert never is not None
@@ -76,11 +76,23 @@ def test_entries_of_a_dictionary_are_pairs_where_real_text_hardly_has_the_word()
     nothing = suggest(augmented, request, parallel(), Dictionary([("ein", "a")], rare=2)).recipe
     assert nothing is not None
     assert nothing.data.src == ("train.src", "c/train.src")
+    within = [("Hund", "dog"), ("ein Hund", "a dog"), ("und ein", "and a")]
+    suggest(augmented, request, parallel(), Dictionary(within, rare=2))
+    assert Path("c/dictionary.src").read_text(encoding="utf-8") == "und ein\n", "a word within a phrase is not rare"
+    suggest(augmented, request, parallel())
+    assert not Path("c/dictionary.src").exists()
 
 
 def test_a_dictionary_is_for_words_that_are_rare() -> None:
     with pytest.raises(ConfigError, match="`rare=0` must be at least 1"):
         Dictionary([("a", "b")], rare=0)
+    for data, message in (
+        (DataConfig(), "those that real pairs hardly have, and none are known"),
+        (parallel(tags=("<a>",)).recipe.data, r"`data\.tags` \(\['<a>'\]\) mixes corpora"),
+        (parallel(temperature=2.0).recipe.data, r"`data\.temperature` \(2\.0\) mixes corpora"),
+    ):
+        with pytest.raises(ConfigError, match=message):
+            Dictionary.check(data)
 
 
 def test_mixes_that_are_there_stay() -> None:

@@ -54,6 +54,10 @@ class World:
         return Distilled(folder, folder / "train.de", folder / "train.en", None, None, True, {})
 
     def augment(self, folder: Path, request: Any, **_: Any) -> Augmented:
+        if self.stops_at == folder.name:
+            self.stops_at = ""
+            self.now += 5.0
+            raise KeyboardInterrupt
         self.now += self.translating
         self.back[request.models[0]] = request.input
         return Augmented(folder, {})
@@ -122,10 +126,12 @@ def test_each_has_an_equal_part_of_what_translating_leaves(world: World, tmp_pat
     assert len(world.given) == 4, "and nothing is trained again"
 
 
+def both_ways(folder: Path, budget: str = "1h", back: int = 2, **data: Any) -> SplitBudget:
+    return replace(split(folder, budget, **data), back_teachers=back)
+
+
 def test_back_teachers_write_sources_for_the_same_targets(world: World, tmp_path: Path) -> None:
-    asked = replace(
-        split(tmp_path), back_teachers=2, overrides=(f"data.src={tmp_path / 'train.src'}", "model.dropout=0.2")
-    )
+    asked = both_ways(tmp_path)
     said: list[str] = []
     train_by_teachers(asked, tmp_path / "run", device="cpu", say=said.append)
     first = 3600 * 0.9 / 6
@@ -136,7 +142,6 @@ def test_back_teachers_write_sources_for_the_same_targets(world: World, tmp_path
     src, tgt = asked.recipe.data.src, asked.recipe.data.tgt
     for name, files in [("1", (src, tgt)), ("back-1", (tgt, src))]:
         assert (world.recipes[name].data.src, world.recipes[name].data.tgt) == files
-    assert world.settings["back-1"] == [f'data.src = "{tgt}"', "model.dropout=0.2", "train.seed=5"]
     folder = tmp_path / "run.teachers"
     assert world.back == {str(folder / f"back-{n}"): str(tmp_path / "run.distilled/original.en") for n in (1, 2)}
     pairs = [(folder / f"back-{n}.pairs/train.src", folder / f"back-{n}.pairs/train.tgt") for n in (1, 2)]
@@ -144,7 +149,46 @@ def test_back_teachers_write_sources_for_the_same_targets(world: World, tmp_path
     assert said[3] == "back teacher 1 of 2, for 9m18s"
     assert SplitBudget.begun(tmp_path / "run") == replace(asked, recipe=Recipe.load(folder / "recipe.toml"))
     with pytest.raises(ConfigError, match="were made with `back_teachers=2`, this command has `back_teachers=0`"):
-        train_by_teachers(replace(asked, back_teachers=0), tmp_path / "run", device="cpu", say=str)
+        train_by_teachers(split(tmp_path), tmp_path / "run", device="cpu", say=str)
+
+
+def test_sizes_of_vocabularies_change_sides(world: World, tmp_path: Path) -> None:
+    """What somebody asked for is not planned anew: for the other direction the same sizes, of the other sides."""
+    sizes = ("data.vocab_size=300", "data.target_vocab_size=400", "model.dropout=0.2")
+    asked = both_ways(tmp_path, back=1, joint=False, vocab_size=300, target_vocab_size=400)
+    train_by_teachers(replace(asked, overrides=sizes), tmp_path / "run", device="cpu", say=str)
+    assert world.settings["1"] == [*sizes, "train.seed=5"]
+    turned = ["data.target_vocab_size=300", "data.vocab_size=400", "model.dropout=0.2", "train.seed=5"]
+    assert world.settings["back-1"] == turned
+    back = world.recipes["back-1"].data
+    assert (back.vocab_size, back.target_vocab_size) == (400, 300)
+
+
+@pytest.mark.parametrize("stopped", ["back-1", "back-1.pairs", "back-2.pairs"])
+def test_what_is_stopped_in_the_other_direction_goes_on_within_the_time(
+    world: World, tmp_path: Path, stopped: str
+) -> None:
+    world.stops_at = stopped
+    with pytest.raises(KeyboardInterrupt):
+        train_by_teachers(both_ways(tmp_path), tmp_path / "run", device="cpu", say=str)
+    world.now += 5000.0  # between two commands time costs nothing
+    train_by_teachers(both_ways(tmp_path), tmp_path / "run", device="cpu", say=str)
+    assert sum(world.given.values()) + 300 == pytest.approx(3600, abs=3)
+    assert len(world.further["run"]) == 2
+
+
+def test_a_fresh_start_makes_the_other_direction_anew(world: World, tmp_path: Path) -> None:
+    train_by_teachers(both_ways(tmp_path), tmp_path / "run", device="cpu", say=str)
+    record = tmp_path / "run.teachers/back-1.pairs/augmented.json"
+    record.parent.mkdir()
+    record.touch()
+    world.given.clear()
+    world.stops_at = "back-1"
+    with pytest.raises(KeyboardInterrupt):
+        train_by_teachers(both_ways(tmp_path), tmp_path / "run", device="cpu", fresh=True, say=str)
+    assert not record.exists()
+    train_by_teachers(both_ways(tmp_path), tmp_path / "run", device="cpu", say=str)
+    assert [*world.given] == ["1", "2", "3", "back-1", "back-2", "run"]
 
 
 def test_a_back_teacher_that_writes_nothing_of_use_is_left_out(
@@ -170,6 +214,8 @@ def test_a_record_of_before_there_were_back_teachers_is_gone_on_with(world: Worl
     del record["request"]["back_teachers"]
     write_json(path, record)
     assert train_by_teachers(split(tmp_path), tmp_path / "run", device="cpu").already_finished
+    with pytest.raises(ConfigError, match="were made without `back_teachers=`, this command has `back_teachers=2`"):
+        train_by_teachers(both_ways(tmp_path), tmp_path / "run", device="cpu")
 
 
 def test_where_translating_takes_long_the_run_has_a_third_of_a_teachers_part(world: World, tmp_path: Path) -> None:
@@ -272,9 +318,16 @@ def test_what_cannot_be(tmp_path: Path, number: int, budget: str, message: str) 
     assert message in str(found.value)
 
 
-def test_fewer_than_no_back_teachers(tmp_path: Path) -> None:
+def test_back_teachers_that_cannot_be(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"`back_teachers=-1` must be at least 0"):
-        replace(split(tmp_path), back_teachers=-1)
+        both_ways(tmp_path, back=-1)
+    with pytest.raises(ConfigError, match=r"`back_teachers=2` write sources without tags, and `data\.tags` has all"):
+        both_ways(tmp_path, tags=("<a>",))
+    with pytest.raises(ConfigError, match=r"`budget=3m` leaves 14s for each of 12 trainings") as found:
+        both_ways(tmp_path, "3m", back=8)
+    assert found.value.hint == "give at least 6m40s, or have fewer models"
+    with pytest.raises(ConfigError, match=r"`data\.test_tgt` is not given"):  # which nothing else asks for
+        both_ways(tmp_path, test_src=str(tmp_path / "train.src"))
 
 
 def test_one_start_for_all_is_refused(tmp_path: Path) -> None:

@@ -38,4 +38,4 @@ def test_a_budget_that_teachers_share_on_the_first_pairs(
     assert [Path(words[words.index("--src") + 1]).name for words in scored] == ["val.de.gz", "test_2016_flickr.de.gz"]
     (run,) = result["runs"]
     assert (run["steps"], run["validation"], run["test"]) == (9, {"bleu": 2.5}, {"bleu": 2.5})
-    assert (data / "out/5m-2-teachers-3-back-teachers-2").is_dir()
+    assert (data / "out/5m-2-pairs-12-teachers-3-back-teachers-2").is_dir()

@@ -138,6 +138,11 @@ def test_rounds_stopped_and_gone_on_with(
         (["--out", "mono"], "`mono` is a file, not a folder for them", "name another `--out`"),
         (["--rounds", "2"], "`--rounds 2` needs text of the other language, too", "name it by `--other-input`"),
         (["--rare", "5"], "`--rare 5` means nothing without --dictionary", "add --dictionary"),
+        (
+            ["--input", "-", "--dictionary", "-"],
+            "standard input (`-`) can be only one of --input and",
+            "name the other",
+        ),
         (["--dictionary", "none.tsv"], "no file `none.tsv`", "check the path"),
         (["--dictionary", "d.tsv", "--rounds", "1"], "`--dictionary d.tsv` is of one direction, and --rounds", "--src"),
         (["--budget", "5m"], "`--budget 5m` means nothing without --rounds", "add --rounds, which trains, too"),

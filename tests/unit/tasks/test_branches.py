@@ -1,11 +1,14 @@
 """Alternatives at a position: the most probable next tokens, the best translation behind each, what cannot be."""
 
 import math
+from dataclasses import replace
+from typing import Any
 
 import pytest
 import torch
 
 from pellucid.config import DecodeConfig
+from pellucid.decoding.hypothesis import Hypothesis
 from pellucid.errors import ConfigError, DataError
 from pellucid.tasks.ensemble import EnsembleTranslator
 from pellucid.tasks.translator import Translation, Translator
@@ -90,6 +93,38 @@ def test_a_line_has_the_same_whatever_stands_beside_it(translator: Translator) -
         assert alone.score == pytest.approx(together.score, abs=1e-4)
 
 
+def test_alternatives_that_rank_alike_stand_in_one_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two letters with the same vectors rank alike, and in a batch rounding would decide which comes first."""
+    twins = member(1)
+    a, b = LETTERS.encode("ab")
+    with torch.no_grad():
+        for weight in twins.model.parameters():
+            if weight.size(0) == LETTERS.size:
+                weight[b] = weight[a]
+    search, lines = twins._searched, ["bad cab", "faded", "egg", "head"]
+
+    def rounded(pieces: list[list[int]], *options: Any) -> list[list[Hypothesis]]:
+        found = search(pieces, *options)
+        if len(pieces) in (1, 9):  # a line alone, or its alternatives
+            return found
+        return [[replace(h, score=h.score - 5e-6 * (h.ids[:1] == [a])) for h in of_piece] for of_piece in found]
+
+    monkeypatch.setattr(twins, "_searched", rounded)
+    together = twins.translate(lines, alternatives=9)
+    alone = [twins.translate([line], alternatives=9)[0] for line in lines]
+    assert [written(one) for one in together] == [written(one) for one in alone]
+    branches = [{one.branch.token for one in best.alternatives if one.branch} for best in together]
+    assert any({"a", "b"} <= row for row in branches)
+
+
+def test_terms_are_written_behind_each(translator: Translator) -> None:
+    (best,) = translator.translate(["bad cab"], prefixes=["a"], alternatives=3, line_terms=[["dg"]])
+    assert len(best.alternatives) == 3
+    assert all("dg" in one.text and one.text.startswith("a") for one in best.alternatives)
+    (asked,) = translator.translate(["bad cab"], alternatives=2, terms=[("bad", "gg")])
+    assert all("gg" in one.text for one in asked.alternatives)
+
+
 def test_models_that_write_together_agree_on_a_mean() -> None:
     both = EnsembleTranslator([member(1), member(2)])
     (best,) = both.translate(["bad cab"], prefixes=["ab"], alternatives=3)
@@ -101,6 +136,8 @@ def test_models_that_write_together_agree_on_a_mean() -> None:
 
 
 def test_json_has_the_tokens_and_their_probabilities(translator: Translator) -> None:
+    (only,) = translator.translate(["faded"], alternatives=1)
+    assert [each["text"] for each in only.to_json()["alternatives"]] == [only.text]
     (best,) = translator.translate(["faded"], alternatives=2, confidence=True)
     table = best.to_json()
     branches = [(each["next_token"], each["next_probability"]) for each in table["alternatives"]]
@@ -120,5 +157,5 @@ def test_what_cannot_be_asked_for(translator: Translator) -> None:
         translator.trace("a", alternatives=2)
     short = TrainingText(source_length=9, source_longest=9, sentence_ends=0.9, several_sentences=0.0)
     cut = Translator(translator.model, Tokenizers(LETTERS, LETTERS), translator.decode, text=short)
-    with pytest.raises(DataError, match="line 2 is translated in 3 parts, and alternatives are at a place of one"):
+    with pytest.raises(DataError, match=r"`head\. ?` begins a line that is translated in 3 parts"):
         cut.translate(["a", "head. bed. egg."], alternatives=2)
