@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 
 def test_a_budget_that_teachers_share_on_the_first_pairs(
     data: Path, script: Callable[[str], ModuleType], run_script: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
