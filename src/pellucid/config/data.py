@@ -52,7 +52,7 @@ class DataConfig(Settings):
     """The same of the targets."""
     add_language: str | tuple[str, ...] = ""
     """With `train.init_from`: the codes of languages, of those in `src_lang` and `tgt_lang`, that the model does not
-    know yet. Its vocabulary (bpe) gets pieces for their text, and tags."""
+    know yet. Its vocabulary (bpe) gets pieces for their text, and tags; that of an opened model tags alone."""
     added_pieces: int = 2000
     """The most pieces that a vocabulary gets for the languages to add."""
     valid_src: str | tuple[str, ...] = ""

@@ -3,9 +3,12 @@
 Its vocabulary gets pieces for their text and a tag for each that it is to write; each new row of the embeddings, and of
 the output projection, is the mean of the rows of the pieces that the model had for the same text. What it knew has the
 ids and the logits that it had: the pieces are chosen so that the other texts of the training are cut as before.
+
+An opened model whose pieces have numbers of their own, as OPUS-MT's, gets tags alone: the new text is cut by the pieces
+that are there.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain
 
@@ -17,8 +20,10 @@ from pellucid.data.prepare import LEARNED_FROM, Corpus
 from pellucid.model.families import build_model
 from pellucid.run.start import Start
 from pellucid.text.further_pieces import Longer, with_pieces
+from pellucid.text.numbered import NumberedSubwords
 from pellucid.text.tokenizer import CompleteTokenizer
 from pellucid.text.tokenizers import Tokenizers
+from pellucid.weights.folder import SavedModel
 from pellucid.weights.tensors import parameters, set_parameters
 
 SOURCE, TARGET = 0, 1
@@ -36,6 +41,11 @@ def longer_tokenizers(start: Start, corpus: Corpus, say: Callable[[str], object]
     assert saved.tokenizers is not None
     wanted = set(data.files("add_language"))
     tags = [language_tag(code) for code in dict.fromkeys(data.files("tgt_lang"))]
+    if isinstance(saved.tokenizers.source, NumberedSubwords):
+        say(f"the vocabulary gets {', '.join(tags)}, and its pieces stay: they have numbers of their own")
+        source, target = _with_tags(saved, tags)
+        _warn_of_forgetting(corpus, wanted, say)
+        return source, target
 
     def longer(tokenizer: CompleteTokenizer, sides: tuple[int, ...], symbols: list[str]) -> Longer:
         new = chain.from_iterable(_lines(corpus, side, wanted, of=True) for side in sides)
@@ -50,9 +60,29 @@ def longer_tokenizers(start: Start, corpus: Corpus, say: Callable[[str], object]
         )  # fmt: skip
     counts = [f"{len(side.made_of):,}" for side in ([source] if source is target else [source, target])]
     say(f"the vocabulary gets {' and '.join(counts)} pieces for {', '.join(sorted(wanted))}")
+    _warn_of_forgetting(corpus, wanted, say)
+    return source, target
+
+
+def _warn_of_forgetting(corpus: Corpus, wanted: set[str], say: Callable[[str], object]) -> None:
     if not any(wanted.isdisjoint(text.pair.split("-")) for text in corpus.inspection.texts):
         say("no corpus is of what the model knows, so it will forget that: name texts of it, too, to keep it")
-    return source, target
+
+
+def _with_tags(saved: SavedModel, tags: Sequence[str]) -> tuple[Longer, Longer]:
+    """Returns an opened model's tokenizers with the tags that they lack, on both sides where these share their ids."""
+    assert saved.tokenizers is not None
+    source, target = saved.tokenizers.source, saved.tokenizers.target
+    assert isinstance(source, NumberedSubwords)
+    assert isinstance(target, NumberedSubwords)
+    new = [tag for tag in tags if tag not in source.ids]
+    alike = tuple(saved.languages.values())
+    made_of = [alike or tuple(source.encode(tag)) for tag in new]
+    longer = Longer(source.with_tags(new), made_of)
+    if source is target:
+        return longer, longer
+    shared = saved.model.config.tie_embeddings == "all"
+    return longer, Longer(target.with_tags(new), made_of) if shared else Longer(target, [])
 
 
 def with_rows(start: Start, source: Longer, target: Longer) -> Start:

@@ -22,9 +22,10 @@ from pellucid.errors import ConfigError
 from pellucid.files.reading import sha256_of
 from pellucid.model.parts import Parts
 from pellucid.planning import rules
-from pellucid.tasks.languages import check_languages, speaking
+from pellucid.tasks.languages import are_own_tags, check_languages, speaking
 from pellucid.tasks.task import model_folder, tokenizers_of
 from pellucid.text.further_pieces import check_appendable
+from pellucid.text.numbered import NumberedSubwords
 from pellucid.text.tokenizer import OWN_KIND
 from pellucid.text.tokenizers import Tokenizers
 from pellucid.training.schedule import peak_rate
@@ -271,9 +272,29 @@ def _check_added(recipe: Recipe, start: Start) -> None:
             f"`data.add_language` has {', '.join(again)}, which `{start.folder}` knows already",
             "leave it out: a recipe with `data.tgt_lang` goes on with what a model knows",
         )
-    assert saved.tokenizers is not None
-    for tokenizer in (saved.tokenizers.source, saved.tokenizers.target):
-        check_appendable(tokenizer)
+    _check_extensible(start)
+
+
+def _check_extensible(start: Start) -> None:
+    """Raises ConfigError for a model to which no language can be added."""
+    tokenizers, config = start.model.tokenizers, start.model.model.config
+    assert tokenizers is not None
+    sides = (tokenizers.source, tokenizers.target)
+    if not all(isinstance(side, NumberedSubwords) for side in sides):
+        for tokenizer in sides:
+            check_appendable(tokenizer)
+        return
+    if start.model.languages and not are_own_tags(tokenizers, start.model.languages):
+        raise ConfigError(
+            f"`{start.folder}` has codes of its own for {len(start.model.languages)} languages, and no place for a tag",
+            "train it on a pair that it knows, as that of the nearest language, or a model of all languages anew",
+        )
+    if (config.src_vocab_size, config.tgt_vocab_size) != tuple(side.size for side in sides):
+        raise ConfigError(
+            f"`{start.folder}` has {config.src_vocab_size:,} and {config.tgt_vocab_size:,} ids, and its tokenizers "
+            f"{sides[0].size:,} and {sides[1].size:,}: a tag would not be the next one",
+            "train a model of all languages anew",
+        )
 
 
 def _check_settings(overrides: Sequence[str], shape: ModelConfig, folder: Path) -> None:

@@ -44,7 +44,7 @@ def speaking(
 
     Raises ConfigError for a code that the model does not know, naming near ones, or has no use for.
     """
-    if _are_own(tokenizers, languages):
+    if are_own_tags(tokenizers, languages):
         if source_language is not None:
             _check_source(source_language, target_language, languages, pairs, stacklevel + 1)
         if target_language is None:
@@ -82,7 +82,7 @@ def check_languages(
 ) -> None:
     """Raises ConfigError where a model of many languages has not been told which ones to translate between."""
     codes = set(languages.values())
-    if _are_own(tokenizers, languages) and not codes & set(decode.source_prefix):
+    if are_own_tags(tokenizers, languages) and not codes & set(decode.source_prefix):
         raise ConfigError(
             f"this model writes {len(codes)} languages, and `target_language=` is not given",
             f"name one of {_listed(list(languages))}",
@@ -136,7 +136,7 @@ def own_languages(data: DataConfig, tokenizers: Tokenizers, known: Mapping[str, 
 
     Raises ConfigError where the tokenizer does not keep a tag whole, or the start has codes of another kind.
     """
-    if known and not _are_own(tokenizers, known):
+    if known and not are_own_tags(tokenizers, known):
         raise ConfigError(
             f"`data.tgt_lang` ({', '.join(data.files('tgt_lang'))}) is for models that know no languages yet; the one "
             f"to start from has {len(known)} codes of its own: {_listed(list(known))}",
@@ -157,7 +157,7 @@ def own_languages(data: DataConfig, tokenizers: Tokenizers, known: Mapping[str, 
     return found
 
 
-def _are_own(tokenizers: Tokenizers, languages: Mapping[str, int]) -> bool:
+def are_own_tags(tokenizers: Tokenizers, languages: Mapping[str, int]) -> bool:
     code, i = next(iter(languages.items()), ("", 0))
     return bool(code) and tokenizers.source.tokens([i]) == [language_tag(code)]
 

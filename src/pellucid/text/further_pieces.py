@@ -15,6 +15,7 @@ from itertools import islice, pairwise
 
 from pellucid.errors import ConfigError
 from pellucid.text.normalization import SPACE_MARK
+from pellucid.text.numbered import NumberedSubwords
 from pellucid.text.sentencepiece_file import Pieces, piece_message, read_pieces
 from pellucid.text.subwords import Subwords
 from pellucid.text.tokenizer import CompleteTokenizer
@@ -36,7 +37,7 @@ Word = tuple[str, ...]
 class Longer:
     """A tokenizer with further pieces, and what they were before."""
 
-    tokenizer: Subwords
+    tokenizer: Subwords | NumberedSubwords
     made_of: list[tuple[int, ...]]
     """The ids that the text of each further piece had, in the order of the further ids."""
 

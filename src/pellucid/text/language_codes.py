@@ -44,8 +44,9 @@ def with_codes(
 
 
 def codes_are_special(tokenizers: Tokenizers, languages: Mapping[str, int]) -> bool:
-    """Tells whether there are codes, and they are special tokens; those of OPUS-MT stand in the text."""
-    return bool(languages) and set(languages.values()) <= {*getattr(tokenizers.source, "hidden", {}).values()}
+    """Tells whether there are codes, and they are special tokens; those of OPUS-MT, and tags, stand in the text."""
+    hidden, tags = getattr(tokenizers.source, "hidden", {}), getattr(tokenizers.source, "tags", ())
+    return bool(languages) and set(languages.values()) <= {i for token, i in hidden.items() if token not in tags}
 
 
 def language_ids(tokenizers: Tokenizers) -> dict[str, int]:

@@ -15,14 +15,16 @@ NUMBERED_KIND = "sentencepiece-numbered"
 FORMAT = "pellucid-piece-numbers/1"
 _SPACE_MARK = "▁"
 _CODE = re.compile(r">>[^<]*<<")
+_TAG = re.compile(r"<2\w+>")
 
 
 class NumberedSubwords:
     """A SentencePiece model and the ids of its pieces.
 
     A piece without an id is unknown. Where the vocabulary has language codes like `>>fra<<` (OPUS-MT), such a code at
-    the beginning of a text is that one id; no other text encodes to a special token or to a language code. Decoding
-    leaves out all special tokens, `unk` included; `tokens` shows special tokens by their own names.
+    the beginning of a text is that one id, and so is a tag that was added, like `<2fr>`; no other text encodes to a
+    special token or to a language code. Decoding leaves out all special tokens, `unk` included; `tokens` shows special
+    tokens by their own names.
     """
 
     kind = NUMBERED_KIND
@@ -63,6 +65,8 @@ class NumberedSubwords:
         self._pieces = {i: piece for piece, i in self.ids.items()}
         self._of_text = {piece: i for piece, i in self.ids.items() if i not in self._silent}
         self._has_codes = any(_CODE.fullmatch(piece) for piece in self.ids)
+        self.tags = frozenset(token for token in self.hidden if _TAG.fullmatch(token))
+        """Those that were added."""
 
     def encode(self, text: str) -> list[int]:
         return self.encode_lines([text])[0]
@@ -85,6 +89,11 @@ class NumberedSubwords:
 
     def tokens(self, ids: Sequence[int]) -> list[str]:
         return [self._pieces.get(int(i), "<unk>") for i in ids]
+
+    def with_tags(self, tags: Sequence[str]) -> "NumberedSubwords":
+        """Returns a tokenizer that reads each of the tags, at the beginning of a text, as an id behind all others."""
+        ids = {**self.ids, **{tag: self.size + place for place, tag in enumerate(tags)}}
+        return NumberedSubwords(self.proto, ids, self.special, [*self.hidden, *tags], self.clean_up, self.strip)
 
     def save(self, path: Path) -> Path:
         """Writes the model as SentencePiece does, readable by its own tools; save_numbers() writes the ids."""
@@ -119,6 +128,8 @@ class NumberedSubwords:
         return cls(proto, ids, special, hidden, table.get("clean_up") is True, table.get("strip") is True, name)
 
     def _split(self, text: str) -> tuple[list[int], str]:
-        """Returns the language code that a text begins with, and the rest."""
+        """Returns the language code or the tag that a text begins with, and the rest."""
+        if self.tags and (tag := _TAG.match(text)) and tag[0] in self.tags:
+            return [self.ids[tag[0]]], text[tag.end() :].removeprefix(" ")
         code = _CODE.match(text) if self._has_codes else None
         return ([self.ids.get(code[0], self.unk_id)], text[code.end() :]) if code else ([], text)

@@ -84,8 +84,9 @@ def _special_ids(tokenizer: CompleteTokenizer) -> set[int]:
 
 def _is_code(tokenizer: CompleteTokenizer, spelled: str) -> bool:
     """Tells if a piece is one of OPUS-MT's language codes, or the tag of a language in a model of our own."""
-    code = _CODE if isinstance(tokenizer, NumberedSubwords) else _TAG
-    return code.fullmatch(spelled) is not None
+    if isinstance(tokenizer, NumberedSubwords):
+        return spelled in tokenizer.tags or _CODE.fullmatch(spelled) is not None
+    return _TAG.fullmatch(spelled) is not None
 
 
 def _bytes_of(vocabulary: Vocabulary, i: int) -> bytes:

@@ -10,11 +10,15 @@ import torch
 from pellucid.config import Recipe
 from pellucid.run.run import Run, train
 from pellucid.tasks.translator import Translator
+from pellucid.tracing.spelling import pieces_of
 from pellucid.training.interrupts import Interrupted
+from pellucid.weights.export.tokenizer_files import save_tokenizer_files
+from tests.rounding import NETWORK
 from tests.toy_task import SMALL, metrics
 from tests.unit.cli.command_line import CommandLine
 from tests.unit.cli.test_languages import recipe_of
 from tests.unit.run.test_run import at_step, interrupt
+from tests.unit.tasks.test_languages import translator
 
 OLD = ["ein Hund läuft", "zwei Hunde", "die Frau läuft", "zwei Männer", "der Hund und die Frau"] * 8
 OURS = ["a dog runs", "two dogs", "the woman runs", "two men", "the dog and the woman"] * 8
@@ -130,6 +134,64 @@ def test_what_cannot_be_added(texts: dict[str, str], tmp_path: Path, pellucid: C
         "pieces of another language can be appended to a tokenizer of bpe, not to this one: unigram"
     )
     assert not (tmp_path / "no").exists()
+
+
+def opened(folder: Path, codes: tuple[str, ...] = (), kind: str = "marian", **fields: object) -> Path:
+    """A folder of a model whose tokenizers are somebody else's, with random weights."""
+    model = translator(folder / "theirs", kind, codes, **{"tie_embeddings": "all", "output_bias": True} | fields)
+    model.save(folder / "opened")
+    return folder / "opened"
+
+
+def test_an_opened_model_gets_tags_and_keeps_its_pieces(
+    texts: dict[str, str], tmp_path: Path, pellucid: CommandLine
+) -> None:
+    (tmp_path / "theirs").mkdir()
+    before = Translator.load(opened(tmp_path), "cpu")
+    asked = Run(recipe(texts), None, init_from=tmp_path / "opened", device="cpu", quiet=True)
+    own, size = before.tokenizers, before.tokenizers.source.size
+    for side, old in ((asked.tokenizers.source, own.source), (asked.tokenizers.target, own.target)):
+        assert [side.encode(line) for line in (*OLD, *NEW)] == [old.encode(line) for line in (*OLD, *NEW)]
+        assert side.encode("<2en> der Hund") == [size, *old.encode("der Hund")]
+        assert side.decode([size, *old.encode("der Hund")]) == "der Hund"
+        assert side.encode("der <2en>")[-1] != size
+        assert side.size == size + 1
+    source, target = torch.tensor([[*own.source.encode(OLD[0]), before.config.eos_id]]), torch.tensor([[5, 6]])
+    with torch.no_grad():
+        logits = asked.model.eval()(source, target)
+        torch.testing.assert_close(logits[..., :size], before.model(source, target), rtol=NETWORK, atol=NETWORK)
+        row = asked.model.src_embedding.tokens.weight[size]
+        spelled = before.model.src_embedding.tokens.weight[own.source.encode("<2en>")]
+        torch.testing.assert_close(row, spelled.mean(0))
+    done = pellucid(*words(texts, tmp_path / "opened", tmp_path / "more"))
+    assert done.status == 0, done.err
+    assert "the vocabulary gets <2en>, and its pieces stay: they have numbers of their own\n" in done.err
+    after = Translator.load(tmp_path / "more", "cpu")
+    assert (after.languages, after.decode.source_prefix) == ({"en": size}, (size,))
+    assert after.tokenizers.source.encode("<2en> pes") == [size, *own.source.encode("pes")]
+    assert pellucid("translate", tmp_path / "more", "der Hund", "--src-lang", "cs").status == 0
+    with pytest.warns(UserWarning, match="no tokenizer is written: "):  # transformers' would cut the tag
+        save_tokenizer_files(after.tokenizers, tmp_path, after.config, after.decode, marian=True)
+    assert [piece.special for piece in pieces_of(after.tokenizers.source, [size, 5])] == [True, False]
+    third = words(texts | {"cs": texts["de"]}, tmp_path / "more", tmp_path / "third")
+    third[third.index("--add-language") + 1 : third.index("--add-language") + 2] = ["pl"]
+    third[third.index("--src-lang") + 1] = "pl"
+    assert pellucid(*third).status == 0, "and a further source needs no tag more"
+    assert Translator.load(tmp_path / "third", "cpu").tokenizers.source.size == size + 1
+
+
+def test_an_opened_model_with_codes_of_its_own_gets_no_tags(
+    texts: dict[str, str], tmp_path: Path, pellucid: CommandLine
+) -> None:
+    for name, codes, kind in (("opus", ("fra", "por"), "marian"), ("m2m", (), "m2m_100")):
+        (tmp_path / name / "theirs").mkdir(parents=True)
+        model = opened(tmp_path / name, codes, kind)
+        command = ["xx" if word == "cs" else word for word in words(texts, model, tmp_path / "more")]
+        refused = pellucid(*command)
+        assert re.search(r"has codes of its own for \d+ languages, and no place for a tag", refused.error), refused.err
+    (tmp_path / "theirs").mkdir()
+    wider = opened(tmp_path, src_vocab_size=400, tgt_vocab_size=400)
+    assert "a tag would not be the next one" in pellucid(*words(texts, wider, tmp_path / "more")).error
 
 
 def test_a_model_of_several_gets_a_tag_more(tmp_path: Path) -> None:

@@ -40,7 +40,8 @@ def save_tokenizer_files(
     """
     source, target = tokenizers.source, tokenizers.target
     numbered = isinstance(source, NumberedSubwords) or isinstance(target, NumberedSubwords)
-    marian = marian and config.family == "encoder-decoder"
+    tags = {*getattr(source, "tags", ()), *getattr(target, "tags", ())}  # which MarianTokenizer would cut as text
+    marian = marian and config.family == "encoder-decoder" and not tags
     if marian and isinstance(source, SentencePiece) and isinstance(target, SentencePiece):
         _save_marian_tokenizers(source, target, folder, config.max_positions)
         if numbered or not tokenizers.joint or is_near(source):
