@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TextIO
 
 import pytest
 from filelock import FileLock
@@ -79,22 +80,22 @@ def test_a_lock_file_that_was_removed_meanwhile_makes_no_holder(
     """The holder before left between the opening here and the locking."""
     import fcntl
 
-    removed: list[Path] = []
+    third: list[TextIO] = []
     real = fcntl.flock
 
     def flock(handle: int, how: int) -> None:
-        if not removed:
-            removed.append(tmp_path / LOCK)
-            removed[0].unlink()
-            removed[0].touch()  # a third process has made its own
+        if not third:
+            (tmp_path / LOCK).unlink()
+            third.append((tmp_path / LOCK).open("w"))  # a third process has made its own, and holds it
+            real(third[0], fcntl.LOCK_EX)
         real(handle, how)
 
     monkeypatch.setattr(fcntl, "flock", flock)
     with pytest.raises(ConfigError, match=r"^another process is training in"), hold(tmp_path):
         pass
+    third[0].close()
     with hold(tmp_path), pytest.raises(ConfigError, match=r"^another process .* is training in"), hold(tmp_path):
         pass
-    assert removed
 
 
 def test_a_full_disk_takes_no_number_but_holds_the_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
