@@ -25,8 +25,8 @@ from pellucid.planning import rules
 
 LANGUAGES = ("de", "fr", "cs")
 HELD_OUT = {"validation": "multi30k/val", "test": "multi30k/test_2016_flickr"}
-TOKENS_OF_A_PAIR = {4000: 16.7, 8000: 15.5}
-"""English tokens of a pair with the end token, by the vocabulary's size."""
+TOKENS_OF_A_PAIR = 15.0
+"""English tokens of a pair with the end token, about."""
 TOKENS_OF_A_STEP = 1_750
 
 
@@ -37,6 +37,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--data-dir", type=Path, required=True, help="the folder that holds multi30k/")
     parser.add_argument("--steps", type=positive, default=3000, help="of a model of one language")
     parser.add_argument("--german", type=positive, metavar="N", help="German has its first N pairs alone")
+    parser.add_argument(
+        "--pieces", type=positive, nargs=2, default=(8000, 16000), help="of a language's own model, and of the one"
+    )
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--set", action="append", default=[], help="a setting of all trainings, as section.key=value")
     parser.add_argument("--test", action="store_true", help="score on the test of 2016, too: once, at the end")
@@ -69,8 +72,8 @@ def trained(corpora: Mapping[str, tuple[Path, Path]], options: argparse.Namespac
     run: Path = options.out / f"{name}-{options.seed}"
     steps = options.steps * len(corpora)
     pairs = sum(options.german or 29_000 if language == "de" else 29_000 for language in corpora)
-    pieces = 4000 if len(corpora) == 1 else 8000
-    dropout = rules.dropout(steps * TOKENS_OF_A_STEP / (pairs * TOKENS_OF_A_PAIR[pieces]))
+    pieces = options.pieces[len(corpora) > 1]
+    dropout = rules.dropout(steps * TOKENS_OF_A_STEP / (pairs * TOKENS_OF_A_PAIR))
     settings = [
         f"model.dropout={dropout}", f"data.vocab_size={pieces}",
         f"train.steps={steps}", f"train.warmup_steps={rules.warmup_steps(steps)}", f"train.seed={options.seed}",

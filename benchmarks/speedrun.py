@@ -147,17 +147,17 @@ class Watch:
 
 
 def table(folder: Path) -> list[dict[str, Any]]:
-    """Returns, for each attempt, its runs by length, and from how many steps on it reaches each goal.
+    """Returns, for each attempt and its settings, the runs by length, and from how many steps on they reach each goal.
 
     Raises ConfigError where none has ended.
     """
-    runs: dict[str, list[dict[str, Any]]] = defaultdict(list)
-    for path in sorted(folder.glob("*/attempt.json")):
+    runs: dict[tuple[str, ...], list[dict[str, Any]]] = defaultdict(list)
+    for path in sorted(folder.rglob("attempt.json")):
         run = json.loads(path.read_text(encoding="utf-8"))
-        runs[run["attempt"]].append(run)
+        runs[run["attempt"], *run["settings"]].append(run)
     if not runs:
         raise ConfigError(f"no attempt has ended below `{folder}`", "train some first")
-    return [{"attempt": name, "runs": found} | summary(found) for name, found in runs.items()]
+    return [{"attempt": name, "runs": found} | summary(found) for (name, *_), found in runs.items()]
 
 
 def summary(runs: Sequence[dict[str, Any]]) -> dict[str, Any]:
