@@ -37,9 +37,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--data-dir", type=Path, required=True, help="the folder that holds multi30k/")
     parser.add_argument("--steps", type=positive, default=3000, help="of a model of one language")
     parser.add_argument("--german", type=positive, metavar="N", help="German has its first N pairs alone")
-    parser.add_argument(
-        "--pieces", type=positive, nargs=2, default=(8000, 16000), help="of a language's own model, and of the one"
-    )
+    parser.add_argument("--own-pieces", type=positive, default=8000, help="of a language's own model (%(default)s)")
+    parser.add_argument("--joint-pieces", type=positive, default=16000, help="of the one model (%(default)s)")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--set", action="append", default=[], help="a setting of all trainings, as section.key=value")
     parser.add_argument("--test", action="store_true", help="score on the test of 2016, too: once, at the end")
@@ -72,7 +71,7 @@ def trained(corpora: Mapping[str, tuple[Path, Path]], options: argparse.Namespac
     run: Path = options.out / f"{name}-{options.seed}"
     steps = options.steps * len(corpora)
     pairs = sum(options.german or 29_000 if language == "de" else 29_000 for language in corpora)
-    pieces = options.pieces[len(corpora) > 1]
+    pieces = options.own_pieces if len(corpora) == 1 else options.joint_pieces
     dropout = rules.dropout(steps * TOKENS_OF_A_STEP / (pairs * TOKENS_OF_A_PAIR))
     settings = [
         f"model.dropout={dropout}", f"data.vocab_size={pieces}",
