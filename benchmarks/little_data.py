@@ -16,16 +16,15 @@ import argparse
 import json
 import sys
 from collections.abc import Mapping, Sequence
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from report import circumstances, positive, print_json, refusals_in_words
-from time_budget import pellucid
+from time_budget import pellucid, write_first
 
 from pellucid.config import KEYS
 from pellucid.config.tables import split_override, toml_line
-from pellucid.data.lines import read_lines, read_pairs
+from pellucid.data.lines import read_lines
 from pellucid.planning import rules
 from pellucid.text.inventory import Inventory
 
@@ -82,12 +81,6 @@ def write_texts(options: argparse.Namespace) -> None:
         train = [options.data_dir / options.corpus / f"train.{side}.gz" for side in sides]
         for pairs in options.pairs:
             write_first(pairs, train, [options.out / f"{pairs}.{language}-en.{side}" for side in sides])
-
-
-def write_first(count: int, whole: Sequence[Path], small: Sequence[Path]) -> None:
-    """Writes the first pairs of a corpus, source and target, into two files."""
-    for path, lines in zip(small, zip(*islice(read_pairs(*whole), count), strict=True), strict=True):
-        path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
 
 
 def sweep_file(options: argparse.Namespace) -> str:

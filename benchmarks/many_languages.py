@@ -17,9 +17,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from little_data import write_first
 from report import circumstances, positive, print_json, refusals_in_words
-from time_budget import pellucid
+from time_budget import pellucid, write_first
 
 from pellucid.planning import rules
 

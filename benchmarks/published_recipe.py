@@ -5,7 +5,8 @@
 The recipe is that of Wu et al. (2021), published_recipe.toml: Transformer-Tiny, 2.6 million parameters, English to
 German, 41.02 multi-bleu on lower-cased Moses tokens of Multi30k's test of 2016, which are what it is trained on. Scored
 are the tokens as they are translated, with a beam of 5, against those of the references. Two hours on one core; the
-same command goes on after a stop. `--recipe norms_recipe.toml` trains by what a time budget has, on the same texts.
+same command goes on after a stop. `--recipe benchmarks/norms_recipe.toml` trains by what a time budget has, on the same
+texts.
 
 Needs sacremoses, of the extra `dev`.
 """

@@ -22,10 +22,10 @@ from typing import Any
 
 from report import circumstances, positive, print_json, refusals_in_words
 
-from pellucid.data.lines import read_lines
+from pellucid.data.lines import read_pairs
 from pellucid.planning.duration import parse_duration
 
-RECIPE = "multi30k-de-en"
+RECIPE, SIDES = "multi30k-de-en", ("de", "en")
 HELD_OUT = {"validation": "multi30k/val", "test": "multi30k/test_2016_flickr"}
 
 
@@ -51,14 +51,17 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def first_pairs(data: Path, out: Path, pairs: int) -> list[object]:
     """Writes the first pairs of the training text; returns the options that name them."""
-    named: list[object] = []
-    for option, language in (("--src", "de"), ("--tgt", "en")):
-        text = out / f"train-{pairs}.{language}"
-        text.parent.mkdir(parents=True, exist_ok=True)
-        lines = islice(read_lines(data / f"multi30k/train.{language}.gz"), pairs)
-        text.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-        named += [option, text, f"--valid-{option[2:]}", data / f"multi30k/val.{language}.gz"]
-    return named
+    out.mkdir(parents=True, exist_ok=True)
+    small = [out / f"train-{pairs}.{side}" for side in SIDES]
+    whole, held = ([data / f"multi30k/{part}.{side}.gz" for side in SIDES] for part in ("train", "val"))
+    write_first(pairs, whole, small)
+    return ["--src", small[0], "--tgt", small[1], "--valid-src", held[0], "--valid-tgt", held[1]]
+
+
+def write_first(count: int, whole: Sequence[Path], small: Sequence[Path]) -> None:
+    """Writes the first pairs of a corpus, source and target, into two files."""
+    for path, lines in zip(small, zip(*islice(read_pairs(*whole), count), strict=True), strict=True):
+        path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
 
 
 def measured(budget: str, options: argparse.Namespace, texts: Sequence[object]) -> dict[str, Any]:

@@ -158,6 +158,7 @@ def own_languages(data: DataConfig, tokenizers: Tokenizers, known: Mapping[str, 
 
 
 def are_own_tags(tokenizers: Tokenizers, languages: Mapping[str, int]) -> bool:
+    """Tells whether the codes are tags of Pellucid's own, like `<2fr>`, which stand in the text."""
     code, i = next(iter(languages.items()), ("", 0))
     return bool(code) and tokenizers.source.tokens([i]) == [language_tag(code)]
 

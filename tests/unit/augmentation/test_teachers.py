@@ -148,6 +148,11 @@ def test_back_teachers_write_sources_for_the_same_targets(world: World, tmp_path
     assert world.further["run"] == pairs
     assert said[3] == "back teacher 1 of 2, for 9m18s"
     assert SplitBudget.begun(tmp_path / "run") == replace(asked, recipe=Recipe.load(folder / "recipe.toml"))
+    for text in (src, tgt):  # where the texts are gone, a finished run is finished all the same
+        Path(str(text)).rename(f"{text}.gone")
+    assert SplitBudget.begun(tmp_path / "run") is not None
+    for text in (src, tgt):
+        Path(f"{text}.gone").rename(str(text))
     with pytest.raises(ConfigError, match="were made with `back_teachers=2`, this command has `back_teachers=0`"):
         train_by_teachers(split(tmp_path), tmp_path / "run", device="cpu", say=str)
 

@@ -21,15 +21,17 @@ def test_the_model_has_the_published_size() -> None:
     assert round(sum(parameter.numel() for parameter in Transformer(config).parameters()) / 1e6, 1) == 2.6
 
 
+@pytest.mark.parametrize("more", [(), ("--recipe", RECIPE.with_name("norms_recipe.toml"), "--length-penalty", 2)])
 def test_a_score_for_each_seed(
-    data: Path, in_this_process: Callable[[str], None], run_script: Callable[..., Any]
+    data: Path, in_this_process: Callable[[str], None], run_script: Callable[..., Any], more: tuple[object, ...]
 ) -> None:
     in_this_process("published_recipe")
     settings = [
         part for each in (*QUICK, "data.vocab_size=300", "model.num_encoder_layers=1") for part in ("--set", each)
     ]
     out = data / "out"
-    result, told = run_script("published_recipe", "--data-dir", data, "--out", out, "--seed", 1, 2, *settings)
+    result, told = run_script("published_recipe", "--data-dir", data, "--out", out, "--seed", 1, 2, *settings, *more)
+    assert Recipe.load(out / "seed-1/recipe.toml").model.embedding_norm == bool(more)
     assert [row["seed"] for row in result["runs"]] == [1, 2]
     assert all(row["scores"].keys() == {"val", "test_2016_flickr"} for row in result["runs"])
     assert (out / "texts" / "val.en").read_text().islower()
