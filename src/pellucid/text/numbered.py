@@ -65,7 +65,7 @@ class NumberedSubwords:
         self._pieces = {i: piece for piece, i in self.ids.items()}
         self._of_text = {piece: i for piece, i in self.ids.items() if i not in self._silent}
         self._has_codes = any(_CODE.fullmatch(piece) for piece in self.ids)
-        self.tags = frozenset(token for token in self.hidden if _TAG.fullmatch(token))
+        self.tags: frozenset[str] = frozenset(token for token in self.hidden if _TAG.fullmatch(token))
         """Those that were added."""
 
     def encode(self, text: str) -> list[int]:
