@@ -478,11 +478,13 @@ class Translator(TextModel["Transformer"]):
         glossary = glossary_of(terms or ())
         of_lines = [list[str]() for _ in lines] if line_terms is None else terms_of_lines(line_terms, len(lines))
         found = []
-        for number, (line, given) in enumerate(zip(lines, of_lines, strict=True), start=1):
+        for line, given in zip(lines, of_lines, strict=True):
             pieces = [(segment, piece) for segment in line for piece in segment.pieces]
+            # Its number would be that within a part of a stream.
+            named = f"the line `{shown(' '.join(segment.source for segment in line))}`"
             if given and len(pieces) > 1:
                 raise DataError(
-                    f"line {number} is translated in {len(pieces)} parts, and its terms do not say in which they stand",
+                    f"{named} is translated in {len(pieces)} parts, and its terms do not say in which they stand",
                     'give a sentence a line, or `segment="off"`',
                 )
             for segment, piece in pieces:
@@ -494,7 +496,7 @@ class Translator(TextModel["Transformer"]):
                 needed, limit = sum(term.least for term in of_piece), self._limit(piece, config)
                 if needed > limit:
                     raise DataError(
-                        f"the terms of line {number} have {needed:,} tokens, and its translation at most {limit:,}",
+                        f"the terms of {named} have {needed:,} tokens, and its translation at most {limit:,}",
                         "leave some out, or set `max_length=`",
                     )
                 found.append(of_piece)

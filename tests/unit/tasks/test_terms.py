@@ -63,9 +63,9 @@ def test_what_cannot_be_asked_for(translator: Translator) -> None:
     )
     with pytest.raises(DataError, match="the model's vocabulary cannot write the term `zoo`"):
         vocabulary.translate(["a"], terms=[("a", "zoo")])
-    with pytest.raises(DataError, match=r"the terms of line 2 have 1\d tokens, and its translation at most 12"):
+    with pytest.raises(DataError, match=r"the terms of the line `b` have 1\d tokens, and its translation at most 12"):
         translator.translate(["a", "b"], line_terms=[[], ["abc", "def", "gha", "bad"]])
-    with pytest.raises(DataError, match="line 1 is translated in 3 parts, and its terms do not say in which"):
+    with pytest.raises(DataError, match=r"the line `.+` is translated in 3 parts, and its terms do not say in which"):
         translator.translate(LINES[3:], line_terms=[["a"]])
     with pytest.raises(DataError, match="1 sources and 2 lists of terms"):
         translator.translate(["a"], line_terms=[["a"], []])
