@@ -40,7 +40,7 @@ BACK = "back-{}"
 """Names the run of a back teacher; its pairs lie beside it."""
 PAIRS = "pairs"
 SIZES = {"data.vocab_size": "data.target_vocab_size", "data.target_vocab_size": "data.vocab_size"}
-"""What becomes of the settings of the vocabularies' sizes when source and target change about."""
+"""The settings of the vocabularies' sizes, by what they become when source and target change about."""
 FIRST_RESERVE = 0.1
 """The part of the budget that is kept for translating until the first teacher has told how fast this machine is."""
 EPOCHS_TO_TRANSLATE = 2.0

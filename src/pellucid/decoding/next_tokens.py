@@ -1,4 +1,4 @@
-"""What may follow what an output begins with: the most probable next tokens, for outputs that part there."""
+"""The most probable next tokens behind what an output begins with, for outputs that part there."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

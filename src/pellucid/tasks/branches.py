@@ -1,23 +1,26 @@
 """Alternatives at a position: translations that begin alike, and part at the next token."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from pellucid.config import DecodeConfig
 from pellucid.config.decode import CEILINGS
+from pellucid.decoding.beam import Search
 from pellucid.decoding.constraints import Constraints
 from pellucid.decoding.engine import NEAR_TIE
 from pellucid.decoding.hypothesis import Hypothesis
 from pellucid.decoding.next_tokens import NextTokens
 from pellucid.errors import ConfigError, DataError, argument, shown
+from pellucid.text.tokenizer import CompleteTokenizer
 
 if TYPE_CHECKING:
     from pellucid.tasks.segments import Segment
-    from pellucid.tasks.translator import Translator
 
+Searching = Callable[[list[list[int]], DecodeConfig, Search | None, Constraints | None], list[list[Hypothesis]]]
+"""Finds the n best hypotheses of each piece, best first."""
 MOST = int(CEILINGS["beam_size"])
 
 
@@ -53,7 +56,8 @@ def check_branches(count: int, lines: Sequence[Sequence["Segment"]], **others: o
 
 
 def branches(
-    translator: "Translator",
+    searched: Searching,
+    target: CompleteTokenizer,
     pieces: list[list[int]],
     config: DecodeConfig,
     constraints: Constraints | None,
@@ -65,16 +69,14 @@ def branches(
     """
     constraints = constraints or Constraints()
     begun = constraints.prefixes or ((),) * len(pieces)
-    one, target = replace(config, n_best=1), translator.tokenizers.target
+    one = replace(config, n_best=1)
     by = NextTokens(count, [len(prefix) for prefix in begun])
     # Nobody can choose what stands for no word. Terms are for the search that goes on.
     first = replace(one, beam_size=1, suppress=(*config.suppress, target.unk_id))
-    next_tokens = translator._searched(pieces, first, by, replace(constraints, terms=()))
+    next_tokens = searched(pieces, first, by, replace(constraints, terms=()))
     places = [place for place, found in enumerate(next_tokens) for _ in found]
     forced = tuple(tuple(first.ids) for found in next_tokens for first in found)
-    best = translator._searched(
-        [pieces[place] for place in places], one, None, replace(constraints.of(places), prefixes=forced)
-    )
+    best = searched([pieces[place] for place in places], one, None, replace(constraints.of(places), prefixes=forced))
     ahead, rows = iter(best), []
     for place, (prefix, found) in enumerate(zip(begun, next_tokens, strict=True)):
         row = [
@@ -83,7 +85,7 @@ def branches(
         ]
         row.sort(key=lambda each: -each[0].rank(config.length_penalty))
         if len(pieces) > 1 and any(_is_near(a, b, config.length_penalty) for (a, _), (b, _) in pairwise(row)):
-            (row,) = branches(translator, [pieces[place]], config, constraints.of([place]), count)
+            (row,) = branches(searched, target, [pieces[place]], config, constraints.of([place]), count)
         rows.append(row)
     return rows
 

@@ -565,7 +565,7 @@ class Translator(TextModel["Transformer"]):
 
         check_branches(count, lines, **others)
         pieces = [piece for line in lines for segment in line for piece in segment.pieces]
-        found = branches(self, pieces, config, constraints, count)
+        found = branches(self._searched, self.tokenizers.target, pieces, config, constraints, count)
         searched = enumerate([hypothesis for hypothesis, _ in of_piece] for of_piece in found)
         of_pieces, best = iter(found), []
         for translation in self._translations(lines, searched, config.length_penalty):

@@ -66,7 +66,7 @@ class NumberedSubwords:
         self._of_text = {piece: i for piece, i in self.ids.items() if i not in self._silent}
         self._has_codes = any(_CODE.fullmatch(piece) for piece in self.ids)
         self.tags: frozenset[str] = frozenset(token for token in self.hidden if _TAG.fullmatch(token))
-        """Those that were added."""
+        """The tags that were added."""
 
     def encode(self, text: str) -> list[int]:
         return self.encode_lines([text])[0]
