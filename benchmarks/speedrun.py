@@ -107,7 +107,9 @@ def planned(steps: int, own: Sequence[str]) -> list[str]:
     dropout = round(float(np.interp(steps * batch * FILLED / EPOCH, epochs, dropouts)), 2)
     settings = {f"model.{name}": value for name, value in shape.items()} | {
         "model.norm": '"pre"', "model.dropout": dropout, "data.vocab_size": 4000,
-        "train.optimizer": '"adam"',
+        # What the recipe has had since.
+        "model.embedding_norm": "false", "model.qk_norm": "false", "model.cross_query_norm": "true",
+        "train.muon_learning_rate": 0.01, "train.embedding_scale": 1.0, "train.optimizer": '"adam"',
         "train.schedule": '"stable"', "train.grad_clip": 1.0, "train.batch_tokens": batch, "train.steps": steps,
         "train.learning_rate": rules.learning_rate(shape["d_model"]), "train.warmup_steps": rules.warmup_steps(steps),
         "train.validate_every": max(1, steps // 5), "train.validate_decode": 100, "train.average": rules.AVERAGE,
