@@ -36,7 +36,7 @@ SMALL, TOKENS_OF_A_SMALL_ONE = 2_000_000, 0.45
 """Up to so many parameters a model is borne by any corpus, and pays from so few tokens a parameter on: d_model 128 is
 ahead of 64 in as much time with 1,000 and 5,000 pairs, after 1.7 million tokens, and with 29,000 no worse after 1.0."""
 
-VOCABULARIES = ((0, 2000), (20_000, 8000), (500_000, 16000), (2_000_000, 32000))
+VOCABULARIES = ((0, 2000), (10_000, 8000), (500_000, 16000), (2_000_000, 32000))
 """From how many pairs on how many words."""
 ALPHABET = 140
 """Characters that these sizes have room for: an alphabet or two, with digits and marks."""
