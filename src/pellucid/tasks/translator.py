@@ -480,11 +480,10 @@ class Translator(TextModel["Transformer"]):
         found = []
         for line, given in zip(lines, of_lines, strict=True):
             pieces = [(segment, piece) for segment in line for piece in segment.pieces]
-            # Its number would be that within a part of a stream.
-            named = f"the line `{shown(' '.join(segment.source for segment in line))}`"
             if given and len(pieces) > 1:
                 raise DataError(
-                    f"{named} is translated in {len(pieces)} parts, and its terms do not say in which they stand",
+                    f"{_named(line)} is translated in {len(pieces)} parts, and its terms do not say in which they "
+                    "stand",
                     'give a sentence a line, or `segment="off"`',
                 )
             for segment, piece in pieces:
@@ -496,7 +495,7 @@ class Translator(TextModel["Transformer"]):
                 needed, limit = sum(term.least for term in of_piece), self._limit(piece, config)
                 if needed > limit:
                     raise DataError(
-                        f"the terms of {named} have {needed:,} tokens, and its translation at most {limit:,}",
+                        f"the terms of {_named(line)} have {needed:,} tokens, and its translation at most {limit:,}",
                         "leave some out, or set `max_length=`",
                     )
                 found.append(of_piece)
@@ -1029,3 +1028,8 @@ def too_long_text(count: int, longest: int, text: TrainingText) -> str:
         f"trained on ({longest:,} tokens; there 999 lines of 1,000 have at most {text.source_length:,}): "
         "expect less of the translation"
     )
+
+
+def _named(line: Sequence[Segment]) -> str:
+    """Returns a line by its text, for a message: its number would be that within a part of a stream."""
+    return f"the line `{shown(' '.join(segment.source for segment in line))}`"
