@@ -658,6 +658,8 @@ class Trainer:
             return False
         ending = fall_from(state.step, config)
         state.falls_at, state.last_step, state.stopped_early = ending.falls_at, ending.last_step, True
+        if self.clock is not None:
+            self.clock.falls(ending, state.step)
         self.log.write("plateau", state.step, last_step=ending.last_step, lowest_loss=state.lowest_loss)
         self.log.ends_at(ending.last_step)
         without = f"{config.patience} validation{'s' * (config.patience > 1)} without a loss below"
@@ -668,20 +670,31 @@ class Trainer:
         return True
 
     def _clock_decides(self) -> bool:
-        """Returns whether the clock lets the rate fall from this step on. It is saved at once, to be replayed."""
-        state = self.state
-        if self.clock is None or state.last_step:
+        """Returns whether the clock lets the rate fall from this step on, or faster than before.
+
+        It is saved at once, to be replayed.
+        """
+        state, before = self.state, self.last_step
+        if self.clock is None or state.step >= before:
             return False
-        ending = self.clock.ending(state.step)
+        falling = bool(state.falls_at)
+        ending = self.clock.sooner(self.ending, state.step) if falling else self.clock.ending(state.step)
         if self.ranks.count > 1:  # the clock of the first
             falls_at, last_step = self.ranks.exchange((ending.falls_at, ending.last_step) if ending else (0, 0))[0]
             ending = Ending(int(falls_at), int(last_step)) if last_step else None
         if ending is None:
             return False
         state.falls_at, state.last_step = ending.falls_at, ending.last_step
-        self.log.write("clock", state.step, last_step=ending.last_step)
+        self.clock.falls(ending, state.step)
+        virtual = {"falls_at": ending.falls_at} if falling else {}
+        self.log.write("clock", state.step, **virtual, last_step=ending.last_step)
         self.log.ends_at(ending.last_step)
-        self.log.say(f"step {state.step:,}: the learning rate begins to fall; step {ending.last_step:,} is the last")
+        what = (
+            f"steps take longer than before, so the rate falls faster, not until {before:,}"
+            if falling
+            else ("the learning rate begins to fall")
+        )
+        self.log.say(f"step {state.step:,}: {what}; step {ending.last_step:,} is the last")
         return True
 
     @property

@@ -1,8 +1,8 @@
 """Section 5.3: the learning rate as a pure function of the step; and the clock, which ends a run with a time budget.
 
-The clock takes one decision: after which step the rate begins to fall, so that the run ends in time. The loop writes it
-down before it acts on it. All before and after it is a function of the step, so a run that is resumed after the
-decision goes on exactly.
+The clock decides after which step the rate begins to fall, so that the run ends in time; where the steps become slower
+during the fall, it moves the last step forward. The loop writes a decision down before it acts on it. All between two
+decisions is a function of the step, so a run that is resumed after one goes on exactly.
 """
 
 import math
@@ -18,6 +18,9 @@ from pellucid.training.loss import name_of
 SETTLED = 20  # steps that are too slow to count: caches are cold, kernels are chosen
 MARGIN = 0.97  # of the steps that the time left would hold: a machine slows down more often than it speeds up
 LEAVING = 4.0  # seconds to have started Python, to average, to write the result and to leave
+LATE = 0.01  # of the budget, by which a fall may be late before it is shortened
+PROVEN = 0.25  # of the steps of a fall, before which its pace is not judged: one slow second would be much
+SHORTEST = 0.5  # of a fall's steps that are left, the least it keeps: a rate that breaks off costs more than being late
 
 
 @dataclass(frozen=True)
@@ -30,6 +33,11 @@ class Ending:
     def rest(self, step: int) -> float:
         """Returns what is left of the rate at a step: 1 until it falls, then in a line to 0 just after the last."""
         return min(1.0, _left(step, self.falls_at, self.last_step))
+
+    def shortened(self, step: int, last_step: int) -> "Ending":
+        """Returns the ending whose line to zero goes through the rate of `step`, but ends sooner: after `last_step`."""
+        left = last_step + 1 - step
+        return Ending(min(step, round(last_step + 1 - left / self.rest(step))), last_step)
 
 
 UNDECIDED = Ending(sys.maxsize, sys.maxsize)
@@ -131,6 +139,8 @@ class Clock:
     now: Callable[[], float] = time.perf_counter
     _first: tuple[int, float] | None = field(default=None, init=False)
     _steps: int = field(default=0, init=False)
+    _fall: "_Mark | None" = field(default=None, init=False)
+    _aside: float = field(default=0.0, init=False)
     _longest_validation: float = field(default=0.0, init=False)
     _longest_save: float = field(default=0.0, init=False)
 
@@ -142,10 +152,12 @@ class Clock:
     def validated(self, seconds: float) -> None:
         """Learns how long a validation takes: one more comes after the last step, and then the model is chosen."""
         self._longest_validation = max(self._longest_validation, seconds)
+        self._aside += seconds
 
     def saved(self, seconds: float) -> None:
         """Learns how long a checkpoint takes: one more comes after the last step, and the model itself."""
         self._longest_save = max(self._longest_save, seconds)
+        self._aside += seconds
 
     def ending(self, step: int) -> Ending | None:
         """Returns how the run ends once the fall of the rate has to begin, until then None. Asked after each step.
@@ -160,13 +172,49 @@ class Clock:
             return None
         return Ending(step, step + max(1, int(steps_left)))
 
+    def falls(self, ending: Ending, step: int) -> None:
+        """Learns that the rate falls from this step on, in this command: how long that takes is watched."""
+        self._fall = _Mark(step, ending.last_step - step, self.now(), self._aside)
+
+    def sooner(self, ending: Ending, step: int) -> Ending | None:
+        """Returns an ending in time where the fall's steps have become too slow for it, else None. Asked after each.
+
+        A fall that another command began is left as it is: a run that is resumed ends as it would have without a stop.
+        """
+        self._steps += 1
+        mark, left = self._fall, ending.last_step - step
+        if mark is None or left < 2 or step - mark.step < max(SETTLED, PROVEN * mark.steps):
+            return None
+        # Validations come rarely, so in a short time by chance: they are taken to cost what they did in the whole run.
+        pace = (self.now() - mark.time - (self._aside - mark.aside)) / (step - mark.step) + self._aside / self._steps
+        time_left = self._time_left
+        if pace * left - time_left <= LATE * self.budget:
+            return None
+        fit = max(time_left / pace * MARGIN, SHORTEST * left)
+        return ending.shortened(step, step + max(1, int(fit)))
+
+    @property
+    def _time_left(self) -> float:
+        """Returns the seconds that are left for steps."""
+        # One validation more than come, as the pace says nothing of whether the next one is near.
+        after = (2 + self.validations_after) * self._longest_validation + 2 * self._longest_save + LEAVING
+        return self.budget - self.elapsed - after
+
     def _steps_left(self, step: int) -> float | None:
         """Returns how many more steps the time left holds; None while nothing is known."""
         assert self._first is not None
         counted, since = step - self._first[0], self.now() - self._first[1]
-        # One validation more than come, as the pace says nothing of whether the next one is near.
-        after = (2 + self.validations_after) * self._longest_validation + 2 * self._longest_save + LEAVING
-        time_left = self.budget - self.elapsed - after
+        time_left = self._time_left
         if time_left <= 0:
             return 0.0
         return counted / since * time_left * MARGIN if counted and since > 0 and self._steps > SETTLED else None
+
+
+@dataclass(frozen=True)
+class _Mark:
+    """Says where a stretch of a fall begins: the step, how many come, the time, and what validations had taken."""
+
+    step: int
+    steps: int
+    time: float
+    aside: float

@@ -115,3 +115,34 @@ def test_resumed_before_the_decision_it_has_the_time_that_is_left(tmp_path: Path
     assert second.trainer.clock.used == 30
     left = (BUDGET - 30) / 0.5
     assert 0.9 * left < second.trainer.state.step - 30 < left
+
+
+def test_a_fall_that_becomes_slow_is_shortened_and_that_is_replayed(unbroken: ToyRun, tmp_path: Path) -> None:
+    """From the decision on a step takes three seconds; a kill after the second decision changes nothing."""
+
+    def slowing(folder: Path, stop_after: int = 0) -> ToyRun:
+        run = budgeted(folder, stop_after=stop_after)
+        decided = unbroken.trainer.state.falls_at
+
+        def now() -> float:
+            step = run.trainer.state.step
+            return float(step + 2 * max(0, step - decided))
+
+        run.trainer.clock = _StepsAlone(BUDGET, 0.4, 0.0, now=now)
+        return run
+
+    whole = slowing(tmp_path / "whole")
+    whole.trainer.train()
+    first, *others = [line for line in whole.metrics if line["event"] == "clock"]
+    assert others
+    assert first["step"] < others[0]["step"] < whole.trainer.state.step == others[-1]["last_step"] < first["last_step"]
+    said = f"so the rate falls faster, not until {first['last_step']}; step {others[0]['last_step']} is the last"
+    assert any(said in text for text in whole.said)
+
+    broken = slowing(tmp_path / "broken", stop_after=others[-1]["step"] + 1)
+    with pytest.raises(Interrupted):
+        broken.trainer.train()
+    resumed = budgeted(tmp_path / "broken", seconds=10.0)
+    resumed.trainer.train()
+    assert resumed.trainer.state.step == others[-1]["last_step"]
+    assert resumed.has_the_weights_of(whole)

@@ -1,10 +1,11 @@
 """The clock's decision, on a clock of the test's own: when the fall begins, and whether the run ends in time."""
 
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 import pytest
 
-from pellucid.training.schedule import LEAVING, MARGIN, Clock, Ending
+from pellucid.training.schedule import LEAVING, MARGIN, SHORTEST, Clock, Ending
 
 
 @dataclass
@@ -17,16 +18,36 @@ class Machine:
     validation_seconds: float = 0.0
     time: list[float] = field(default_factory=lambda: [0.0])
 
+    slower: float = 1.0
+    """How many times as long as before a step of the fall takes."""
+
     def run(self, step: int = 0) -> tuple[int, Ending]:
         """The step of the decision, and the ending; afterwards `time` is when the last step was done."""
+        decided, ending = self.decide(step)
+        step = decided
+        while step < ending.last_step:
+            step = self._step(step)
+        return decided, ending
+
+    def decide(self, step: int = 0) -> tuple[int, Ending]:
+        """The step after which the rate falls, and the ending."""
         ending = None
         while ending is None:
             step = self._step(step)
             ending = self.clock.ending(step)
-        decided = step
-        while step < ending.last_step:
+        return step, ending
+
+    def fall(self, step: int, ending: Ending) -> list[tuple[int, Ending]]:
+        """The endings of a fall that the clock watches, with the steps after which they were decided."""
+        self.clock.falls(ending, step)
+        self.step_seconds *= self.slower
+        found = [(step, ending)]
+        while step < found[-1][1].last_step:
             step = self._step(step)
-        return decided, ending
+            if sooner := self.clock.sooner(found[-1][1], step):
+                self.clock.falls(sooner, step)
+                found.append((step, sooner))
+        return found
 
     def _step(self, step: int) -> int:
         step += 1
@@ -87,3 +108,38 @@ def test_keeps_time_for_choosing_the_model() -> None:
     pace.clock.validations_after = 12.0
     pace.run()
     assert pace.time[0] + 13 * 2.0 + LEAVING <= 300
+
+
+@pytest.mark.parametrize("validation_seconds", [0.0, 3.0])
+@pytest.mark.parametrize("budget", [60.0, 180.0, 900.0, 3600.0])
+def test_a_fall_on_a_steady_machine_is_left_as_it_is(budget: float, validation_seconds: float) -> None:
+    pace = machine(budget, 0.1, validate_every=int(budget), validation_seconds=validation_seconds)
+    assert len(pace.fall(*pace.decide())) == 1
+
+
+@pytest.mark.parametrize("slower", [1.1, 1.3, 1.6])
+def test_a_fall_on_a_machine_that_slows_down_ends_in_time(slower: float) -> None:
+    pace = machine(900.0, 0.1, validate_every=500, validation_seconds=3.0, slower=slower)
+    found = pace.fall(*pace.decide())
+    assert len(found) > 1
+    assert 900 * 0.93 < pace.time[0] + LEAVING <= 900
+
+
+def test_a_fall_is_never_broken_off() -> None:
+    """A machine that is ten times as slow makes the run late: the rate goes down to zero in a line of some length."""
+    pace = machine(900.0, 0.1, slower=10.0)
+    found = pace.fall(*pace.decide())
+    assert pace.time[0] > 900
+    for (_, before), (step, after) in pairwise(found):
+        assert after.rest(step) == pytest.approx(before.rest(step), rel=0.02)
+        assert after.last_step - step >= SHORTEST * (before.last_step - step) - 1
+        assert before.falls_at <= after.falls_at <= step
+
+
+def test_a_fall_that_another_command_began_is_left_as_it_is() -> None:
+    pace = machine(300.0, 10.0, used=200.0)
+    step = 1200
+    while step < 2000:
+        step = pace._step(step)
+        assert pace.clock.sooner(Ending(1100, 2000), step) is None
+    assert pace.time[0] > 300

@@ -10,13 +10,16 @@ from pellucid.config import KEYS, RECIPE, Recipe
 from pellucid.config.tables import split_override
 from pellucid.errors import DataError
 from pellucid.training.log import METRICS
-from pellucid.training.schedule import Ending, learning_rate
+from pellucid.training.schedule import UNDECIDED, Ending, learning_rate
 from pellucid.views.canvas.chart import Panel, Series, draw_panel
 from pellucid.views.canvas.drawing import MARGIN, PAGE, Drawing, picture_width
 from pellucid.views.plots.run import read_metrics
 
 MOST_STEPS = 1_000
 """The number of steps at which the rate is computed; bends lie within one of them."""
+
+Endings = Mapping[int, Ending]
+"""How a run ends, by the steps after which that was decided; none: as its settings have it."""
 
 
 def plot_schedule(
@@ -31,18 +34,18 @@ def plot_schedule(
     Settings are a recipe as well: `model.d_model=512,train.warmup_steps=4000` differs from the defaults in these two.
     Without any recipe the curve is that of `settings` alone.
 
-    Of a run whose clock decided when the rate falls, the curve is the one that it took. `settings`, such as
+    Of a run whose rate fell by the clock or on a plateau, the curve is the one that it took. `settings`, such as
     `train.warmup_steps=8000`, win over every recipe. Raises ConfigError for an unknown recipe.
     """
     shown = picture_width(width)
     page = shown or PAGE
     if not recipes and not settings:
         raise DataError("a schedule is of a recipe: none is given", "name one, or a run, or settings")
-    curves: dict[str, tuple[Recipe, Ending | None]] = {}
+    curves: dict[str, tuple[Recipe, Endings]] = {}
     for number, given in enumerate(recipes or (",".join(settings),)):
-        recipe, ending = _loaded(given, settings)
+        recipe, endings = _loaded(given, settings)
         name = names[number] if number < len(names) else _name(given, recipe)
-        curves[name if name not in curves else f"{name} ({number + 1})"] = (recipe, ending)
+        curves[name if name not in curves else f"{name} ({number + 1})"] = (recipe, endings)
     lines = tuple(_curve(name, *curve) for name, curve in curves.items())
     panel = Panel(title or "Learning rate", "step", lines, from_zero=True)
     drawing = Drawing(panel.title, _description(curves, lines))
@@ -51,17 +54,18 @@ def plot_schedule(
     return drawing.finish(shown)
 
 
-def _loaded(given: str | Path | Recipe, settings: Sequence[str]) -> tuple[Recipe, Ending | None]:
+def _loaded(given: str | Path | Recipe, settings: Sequence[str]) -> tuple[Recipe, Endings]:
     if isinstance(given, Recipe):
-        return given, None
+        return given, {}
     folder = Path(given)
     if "=" in str(given) and not folder.exists():
-        return _of_settings([*settings, *str(given).split(",")]), None
+        return _of_settings([*settings, *str(given).split(",")]), {}
     if not (folder / RECIPE).is_file():
-        return Recipe.load(given, list(settings)), None
-    clock = [line for line in read_metrics(folder) if line["event"] == "clock"] if (folder / METRICS).is_file() else []
-    ending = Ending(clock[-1]["step"], clock[-1]["last_step"]) if clock else None
-    return Recipe.load(folder / RECIPE, list(settings)), ending
+        return Recipe.load(given, list(settings)), {}
+    lines = read_metrics(folder) if (folder / METRICS).is_file() else []
+    decided = [line for line in lines if line["event"] in ("clock", "plateau")]
+    endings = {line["step"]: Ending(line.get("falls_at", line["step"]), line["last_step"]) for line in decided}
+    return Recipe.load(folder / RECIPE, list(settings)), endings
 
 
 def _of_settings(settings: Sequence[str]) -> Recipe:
@@ -78,15 +82,21 @@ def _name(given: str | Path | Recipe, recipe: Recipe) -> str:
     return Path(given).name if isinstance(given, str | Path) else recipe.name
 
 
-def _curve(name: str, recipe: Recipe, ending: Ending | None) -> Series:
-    last = ending.last_step if ending else recipe.train.steps
-    bends = [recipe.train.warmup_steps] + ([ending.falls_at] if ending else [])
+def _curve(name: str, recipe: Recipe, endings: Endings) -> Series:
+    last = max(endings.items())[1].last_step if endings else recipe.train.steps
+    bends = [recipe.train.warmup_steps, *endings]
     steps = np.unique(np.concatenate([np.linspace(1, last, MOST_STEPS), [b for b in bends if b <= last]]).round())
-    rates = [learning_rate(int(step), recipe.train, recipe.model.d_model, ending) for step in steps]
+
+    def ending_of(step: float) -> Ending | None:
+        """Returns the ending that was known when the step was taken; None: the planned one."""
+        before = [decided for decided in endings if decided < step]
+        return endings[max(before)] if before else UNDECIDED if endings else None
+
+    rates = [learning_rate(int(step), recipe.train, recipe.model.d_model, ending_of(step)) for step in steps]
     return Series(name, steps, np.array(rates))
 
 
-def _description(curves: Mapping[str, tuple[Recipe, Ending | None]], lines: Sequence[Series]) -> str:
+def _description(curves: Mapping[str, tuple[Recipe, Endings]], lines: Sequence[Series]) -> str:
     of_each = (
         f"{name}: {recipe.train.schedule}, {recipe.train.warmup_steps} steps of warm-up, at most {line.y.max():.3g}"
         for (name, (recipe, _)), line in zip(curves.items(), lines, strict=True)

@@ -10,6 +10,7 @@ import torch
 import pellucid
 from pellucid.config import Recipe
 from pellucid.errors import ConfigError, DataError
+from pellucid.training.schedule import Ending
 from pellucid.views.canvas.drawing import Drawing
 from pellucid.views.canvas.shapes import Line
 from pellucid.views.plots import schedule as schedule_module
@@ -35,7 +36,7 @@ def step(number: int, **values: object) -> dict[str, object]:
 
 def test_the_rate_is_that_of_training() -> None:
     recipe = Recipe.load("default", ["train.steps=200", "train.warmup_steps=50", "train.schedule=cosine"])
-    line = schedule_module._curve("x", recipe, None)
+    line = schedule_module._curve("x", recipe, {})
     assert line.x[0] == 1
     assert line.x[-1] == 200
     assert 50 in line.x
@@ -55,10 +56,21 @@ def test_of_a_run_the_clock_decides_when_the_rate_falls(tmp_path: Path) -> None:
     run = write_log(tmp_path / "run", {"event": "clock", "step": 60, "last_step": 100})
     recipe = Recipe.load("default", ["train.schedule=stable", "train.steps=5000", "train.warmup_steps=10"])
     (run / "recipe.toml").write_text(recipe.to_toml(), encoding="utf-8")
-    _, ending = schedule_module._loaded(run, [])
-    assert ending is not None
-    assert (ending.falls_at, ending.last_step) == (60, 100)
+    _, endings = schedule_module._loaded(run, [])
+    assert endings == {60: Ending(60, 100)}
     assert len(curves(pellucid.plot_schedule(run))) == 1
+
+
+def test_of_a_run_whose_fall_was_shortened_each_step_has_the_rate_that_it_had(tmp_path: Path) -> None:
+    shortened = {"event": "clock", "step": 80, "falls_at": 70, "last_step": 90}
+    run = write_log(tmp_path / "run", {"event": "plateau", "step": 60, "last_step": 100}, shortened)
+    recipe = Recipe.load("default", ["train.schedule=stable", "train.steps=5000", "train.warmup_steps=10"])
+    (run / "recipe.toml").write_text(recipe.to_toml(), encoding="utf-8")
+    line = schedule_module._curve("x", *schedule_module._loaded(run, []))
+    assert line.x[-1] == 90
+    rate = dict(zip(line.x, line.y, strict=True))
+    peak = rate[60]
+    assert [rate[step] / peak for step in (10, 61, 80, 81, 90)] == pytest.approx([1, 40 / 41, 21 / 41, 10 / 21, 1 / 21])
 
 
 def test_the_three_curves_of_the_paper_without_a_recipe() -> None:
@@ -69,7 +81,7 @@ def test_the_three_curves_of_the_paper_without_a_recipe() -> None:
     assert "d_model=512, warmup_steps=8000" in texts(picture)
     for name, (width, warmup) in zip(names, shapes, strict=True):
         recipe, _ = schedule_module._loaded(name, ["train.schedule=noam", "train.steps=20000"])
-        line = schedule_module._curve(name, recipe, None)
+        line = schedule_module._curve(name, recipe, {})
         paper = width**-0.5 * np.minimum(line.x**-0.5, line.x * warmup**-1.5)
         np.testing.assert_allclose(line.y, paper, rtol=1e-12)
     alone = pellucid.plot_schedule(settings=["train.schedule=noam", "train.steps=900"])
