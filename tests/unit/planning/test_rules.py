@@ -108,11 +108,23 @@ def test_the_expected_score_is_that_of_the_measured_runs() -> None:
 
 
 @pytest.mark.parametrize(
+    ("pairs", "tokens", "measured"),
+    [(1_000, 1.7e6, 15.8), (5_000, 1.95e6, 27.3), (5_000, 9.1e6, 29.5), (10_000, 1.98e6, 33.3), (29_000, 2.1e6, 40.5)],
+)
+def test_fewer_pairs_are_expected_to_come_to_what_was_measured_of_them(
+    pairs: int, tokens: float, measured: float
+) -> None:
+    few = Facts(pairs, round(CAPTIONS.tokens / CAPTIONS.pairs * pairs * 1.2))  # shorter pieces
+    assert rules.expected_bleu(few, tokens) == pytest.approx(measured, abs=0.5)
+
+
+@pytest.mark.parametrize(
     ("facts", "tokens", "why"),
     [
         (CAPTIONS, 50_000, "only runs on 890,000 to 21,400,000 target tokens were measured, this has 50,000"),
         (CAPTIONS, 1e9, "only runs on 890,000 to 21,400,000 target tokens were measured, this has 1,000,000,000"),
-        (Facts(19_999, 240_000), 5e6, "of fewer than 20,000 pairs no run was measured"),
+        (Facts(999, 15_000), 1e6, "of fewer than 1,000 pairs no run was measured"),
+        (Facts(3_000, 46_000), 6e6, "only runs of up to 100 epochs were measured, this has 130"),
         (Facts(60_001, 900_000), 5e6, "of more than 60,000 pairs no run was measured"),
         (Facts(29_000, 29_000 * 70), 5e6, "the sentences have 70 target tokens, those of the measured corpus 16"),
         (Facts(29_000, 29_000 * 5), 5e6, "the sentences have 5 target tokens, those of the measured corpus 16"),
