@@ -184,7 +184,7 @@ def evaluate(
             single |= {"comet": scores[-1].to_json()}
         print(dumps(single) if json else _shown("\n".join(part.report() for part in scores)))
         return 0
-    a = systems[0]
+    a = " + ".join([systems[0], *ensemble])
     tables, reports = [], []
     for number, b in enumerate(systems[1:], 1):
         table: dict[str, Any] = {"a": a, "b": b}
@@ -293,7 +293,7 @@ def _translate_test(
     from pellucid.errors import ConfigError, argument
     from pellucid.tasks.translator import Translator
 
-    _check_systems(systems, test.src)
+    _check_systems(systems, test.src, of_several=bool(ensemble))
     if ensemble and _is_text(systems[0]):
         raise ConfigError(
             f"`--ensemble` names models that write together with `{systems[0]}`, which is a file of translations",
@@ -303,11 +303,11 @@ def _translate_test(
     models = [system for system in systems if not _is_text(system)]
     sources = columns[test.src] if test.src else []
     outputs = []
-    for system in systems:
+    for number, system in enumerate(systems):
         if _is_text(system):
             outputs.append(columns[system])
             continue
-        members = ensemble if system == systems[0] else ()
+        members = ensemble if number == 0 else ()
         translator = Translator.load(system, *place, **engine, ensemble=members)
         if sys.stderr.isatty():
             print(f"translating {len(sources):,} sentences with {', '.join([system, *members])}", file=sys.stderr)
@@ -324,8 +324,11 @@ def _translate_test(
     return sources, outputs, [columns[ref] for ref in (test.refs or ("",)) if ref in columns]
 
 
-def _check_systems(systems: list[str], src: str | None) -> None:
-    """Raises ConfigError or CheckpointError for what cannot translate, before another system does so for minutes."""
+def _check_systems(systems: list[str], src: str | None, *, of_several: bool = False) -> None:
+    """Raises ConfigError or CheckpointError for what cannot translate, before another system does so for minutes.
+
+    A first system `of_several` models is another than each of them.
+    """
     from pathlib import Path
 
     from pellucid.errors import CheckpointError, ConfigError
@@ -333,9 +336,11 @@ def _check_systems(systems: list[str], src: str | None) -> None:
     from pellucid.weights.folder import is_foreign, read_config
 
     places = [Path(system).resolve() for system in systems]
-    for system, place in zip(systems, places, strict=True):
-        if places.count(place) > 1:
-            raise ConfigError(f"`{system}` is compared with itself", "name another one with `--against`")
+    for number, (system, place) in enumerate(zip(systems, places, strict=True)):
+        if place in places[of_several:number]:
+            raise ConfigError(
+                f"`{systems[places.index(place)]}` is compared with itself", "name another one with `--against`"
+            )
         if _is_text(system):
             continue
         try:

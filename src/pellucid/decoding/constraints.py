@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from pellucid.config.decode import CEILINGS
-from pellucid.decoding.terms import Term
+from pellucid.decoding.terms import Term, TermAutomaton
 from pellucid.errors import ConfigError, shown
 from pellucid.model.fast.queue import send
 
@@ -52,6 +52,21 @@ class Constraints:
             prefixes=tuple(self.prefixes[i] for i in texts) if self.prefixes else (),
             terms=tuple(self.terms[i] for i in texts) if self.terms else (),
         )
+
+    def least(self, output: int) -> int:
+        """Returns the fewest tokens of an output with its prefix and, behind that, the terms that this lacks."""
+        prefix = self.prefixes[output] if self.prefixes else ()
+        return len(prefix) + self.lacking(output)
+
+    def lacking(self, output: int) -> int:
+        """Returns how many tokens, at least, write the terms that the prefix of an output does not hold; 0: none."""
+        if not self.terms:
+            return 0
+        automaton = TermAutomaton(self.terms[output], self.continues)
+        state = automaton.start
+        for token in self.prefixes[output] if self.prefixes else ():
+            state = automaton.read(state, token)
+        return automaton.needs(state)
 
     def apply(
         self, log_probs: Tensor, ids: Tensor, outputs: Sequence[int], limits: Sequence[int], end: int, never: Tensor

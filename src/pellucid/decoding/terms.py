@@ -18,6 +18,8 @@ class Spelling:
     """It counts at the very beginning of an output alone."""
     sought: bool = True
     """The search goes for it; otherwise it only counts where the model writes it by itself."""
+    whole: bool = False
+    """No token that continues a word may follow it."""
 
 
 @dataclass(frozen=True)
@@ -25,8 +27,6 @@ class Term:
     """A term that an output holds in one of its spellings: one of them, at least, is sought and counts anywhere."""
 
     spellings: tuple[Spelling, ...]
-    whole: bool = False
-    """No token that continues a word may follow it."""
 
     @property
     def least(self) -> int:
@@ -57,11 +57,11 @@ class TermAutomaton:
         """Takes the terms, and the tokens that continue the word before them."""
         self._least = [term.least for term in terms]
         self._all = (1 << len(terms)) - 1
-        self._whole = sum(1 << number for number, term in enumerate(terms) if term.whole)
         self._continues = continues
         self._children: list[dict[int, int]] = [{}, {}]
         self._fail = [ROOT, ROOT]
-        self._ended = [0, 0]
+        self._ended = [0, 0]  # the terms that a node ends, a bit each
+        self._waiting = [0, 0]  # those that it ends unless a token that continues the word follows
         self._ahead: list[dict[int, int]] = [{}, {}]  # of each term the tokens that its nearest spelling lacks here
         for number, term in enumerate(terms):
             for spelling in term.spellings:
@@ -69,6 +69,7 @@ class TermAutomaton:
         for node in (*self._below(ROOT), *self._below(BEGIN)):
             back = self._fail[node]
             self._ended[node] |= self._ended[back]
+            self._waiting[node] |= self._waiting[back]
             for number, lacking in self._ahead[back].items():
                 self._ahead[node][number] = min(lacking, self._ahead[node].get(number, lacking))
         self._next: dict[tuple[State, int], State] = {}
@@ -83,12 +84,13 @@ class TermAutomaton:
                 self._children.append({})
                 self._fail.append(ROOT)
                 self._ended.append(0)
+                self._waiting.append(0)
                 self._ahead.append({})
             node = self._children[node][token]
             if spelling.sought:
                 lacking = len(spelling.ids) - place
                 self._ahead[node][number] = min(lacking, self._ahead[node].get(number, lacking))
-        self._ended[node] |= 1 << number
+        (self._waiting if spelling.whole else self._ended)[node] |= 1 << number
 
     def _below(self, root: int) -> Iterator[int]:
         """Yields the nodes below one, the nearest first, having found what each falls back to."""
@@ -123,9 +125,8 @@ class TermAutomaton:
         """Returns the state behind one more token."""
         if (state, token) not in self._next:
             node = self._go(state.node, token)
-            met = self._met(state, token in self._continues)
-            ended = self._ended[node] & ~met
-            self._next[state, token] = State(node, met | (ended & ~self._whole), ended & self._whole)
+            met = self._met(state, token in self._continues) | self._ended[node]
+            self._next[state, token] = State(node, met, self._waiting[node] & ~met)
         return self._next[state, token]
 
     def read_other(self, state: State, *, continues: bool) -> State:

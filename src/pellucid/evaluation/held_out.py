@@ -35,8 +35,14 @@ class HeldOutFiles:
 
         Of one file with both sides, the sources stand by its path and the references by "".
 
-        Raises DataError where they cannot be read, are empty or differ in length.
+        Raises ConfigError where references are given beside a file of both sides; DataError where files cannot be read,
+        are empty or differ in length.
         """
+        if self.src is not None and self.refs and holds_both_sides(self.src):
+            raise ConfigError(
+                f"`{self.src}` holds both sides, and `{self.refs[0]}` is given as references beside it",
+                "leave `ref=` out, or name a file of sources alone",
+            )
         if not self.is_one_file or self.src is None:
             return read_columns([*self.refs, *([self.src] if self.src else []), *others])
         pairs = list(ParallelText(self.src, "", self.tsv_columns, self.jsonl_keys).pairs("error"))

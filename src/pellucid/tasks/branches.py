@@ -70,10 +70,16 @@ def branches(
     constraints = constraints or Constraints()
     begun = constraints.prefixes or ((),) * len(pieces)
     one = replace(config, n_best=1)
-    by = NextTokens(count, [len(prefix) for prefix in begun])
-    # Nobody can choose what stands for no word. Terms are for the search that goes on.
+    # Nobody can choose what stands for no word, nor end where terms are lacking, which the search that goes on writes.
+    unfinished = [bool(constraints.lacking(place)) for place in range(len(pieces))]
+    by = NextTokens(count + any(unfinished), [len(prefix) for prefix in begun])
     first = replace(one, beam_size=1, suppress=(*config.suppress, target.unk_id))
-    next_tokens = searched(pieces, first, by, replace(constraints, terms=()))
+    next_tokens = [
+        [token for token in found if not (lacks and token.ids[len(prefix)] == target.eos_id)][:count]
+        for found, prefix, lacks in zip(
+            searched(pieces, first, by, replace(constraints, terms=())), begun, unfinished, strict=True
+        )
+    ]
     places = [place for place, found in enumerate(next_tokens) for _ in found]
     forced = tuple(tuple(first.ids) for found in next_tokens for first in found)
     best = searched([pieces[place] for place in places], one, None, replace(constraints.of(places), prefixes=forced))

@@ -65,7 +65,7 @@ def calibrate(translator: Translator, sources: Sequence[str], references: Sequen
     coefficients = fit_coefficients(labelled.features, labelled.right)
     pairs = [pair for pair in zip(sources, references, strict=True) if all(text.strip() for text in pair)]
     src, tgt = translator._encoded_pairs([s for s, _ in pairs], [t for _, t in pairs])
-    fitting = [i for i in range(len(pairs)) if not translator._too_long(src[i], tgt[i], decode)]
+    fitting = [i for i in range(len(pairs)) if src[i] and tgt[i] and not translator._too_long(src[i], tgt[i], decode)]
     values = translator._log_probs([src[i] for i in fitting], [tgt[i] for i in fitting], decode)
     ratios = [length_ratio(len(src[i]), len(tgt[i])) for i in fitting]
     numbered = [pair for pair in pairs if any(map(has_numbers, pair))]

@@ -25,7 +25,8 @@ FURTHER = 5
 """Tokens that are added to both lengths, so that a short line's ratio is not odd by one token."""
 USUAL_RATIO = (1 / 3, 3.0)
 """The bounds of a ratio of lengths where nobody has measured them."""
-_THOUSANDS = re.compile(r"(?<=\d)[.,'’\u00a0\u202f ](?=\d{3}(?!\d))")
+_THOUSANDS = re.compile(r"(?<!\d)\d{1,3}(?:([.,'’\u00a0\u202f ])\d{3})(?:\1\d{3})*(?!\d)")
+"""A number whose thousands are parted, by one mark: in "2016 300" there are two numbers."""
 
 
 @dataclass(frozen=True)
@@ -140,10 +141,10 @@ def changed_numbers(source: str, target: str) -> tuple[list[str], list[str]]:
     may be a word on the other side, and does not count.
     """
     here, there = Counter(_numbers(source)), Counter(_numbers(target))
-    lost, new = sorted((here - there).elements()), sorted((there - here).elements())
+    lost, new = (sorted(side.elements(), key=lambda n: (len(n), n)) for side in (here - there, there - here))
     if not (lost and new):
-        lost, new = ([number for number in side if number > SPELLED_OUT] for side in (lost, new))
-    return [str(number) for number in lost], [str(number) for number in new]
+        lost, new = ([n for n in side if len(n) > 2 or int(n) > SPELLED_OUT] for side in (lost, new))
+    return lost, new
 
 
 def has_numbers(text: str) -> bool:
@@ -151,10 +152,14 @@ def has_numbers(text: str) -> bool:
     return bool(_numbers(text))
 
 
-def _numbers(text: str) -> list[int]:
-    """Returns the runs of digits of a text; a mark between thousands belongs to the number, any other one parts two."""
-    runs = re.findall(r"\d+", _THOUSANDS.sub("", text))
-    return [int("".join(str(unicodedata.digit(digit)) for digit in run)) for run in runs]
+def _numbers(text: str) -> list[str]:
+    """Returns the runs of digits of a text; a mark between thousands belongs to the number, any other one parts two.
+
+    They are texts without zeros before them: a run may have more digits than Python makes a number of.
+    """
+    joined = _THOUSANDS.sub(lambda found: re.sub(r"\D", "", found[0]), text)
+    runs = ("".join(str(unicodedata.digit(digit)) for digit in run) for run in re.findall(r"\d+", joined))
+    return [run.lstrip("0") or "0" for run in runs]
 
 
 def length_ratio(source: int, target: int) -> float:

@@ -18,7 +18,7 @@ from pellucid.errors import CheckpointError, ConfigError, DataError, argument, s
 from pellucid.evaluation.reranking import Factors, Fit, Floats, fit_factors
 from pellucid.files.reading import MOST_SETTINGS_BYTES, read_text
 from pellucid.files.writing import write_json
-from pellucid.tasks.task import Scored, class_of
+from pellucid.tasks.task import Scored, class_of, model_folder
 
 TRANSLATE, GENERATE = TASKS["translate"], TASKS["generate"]
 VERSION = 1
@@ -153,7 +153,9 @@ class Reranker:
         lines = translator._segments([source for source, _ in pairs], config)
         candidates, kept = [], []
         for line, (_, reference) in zip(lines, pairs, strict=True):
-            if len(line) == len(line[0].pieces) == 1:  # of a line of several sentences there is no list of its own
+            if (
+                line and len(line) == len(line[0].pieces) == 1
+            ):  # of a line of several sentences there is no list of its own
                 candidates.append((line[0].source, line[0].pieces[0]))
                 kept.append(reference)
         found = translator._searched([ids for _, ids in candidates], config, None, None)
@@ -179,7 +181,7 @@ def save_reranking(path: Path, reranker: Reranker, reverse: str | None, lm: str 
     table: dict[str, Any] = {"rerank": VERSION, "n_best": reranker.n_best}
     for name, (folder, model) in models.items():
         if model is not None and folder is not None:
-            table[name] = {"model": _beside(folder, path), "weights": _digest(model)}
+            table[name] = {"model": _beside(folder, path), "weights": _digest(model), "dtype": _dtype(model)}
     table["factors"] = asdict(fit.factors)
     table["fit"] = {name: value for name, value in fit.to_json().items() if name not in table["factors"]}
     write_json(path, table)
@@ -204,8 +206,7 @@ def reranking_in(path: str | Path) -> str:
             raise CheckpointError(
                 f"`{path}` is of version {shown(table['rerank'])}, and this is {VERSION}", "write it again"
             )
-        factors = Factors(**{name: float(value) for name, value in table["factors"].items()})
-        if not all(map(math.isfinite, asdict(factors).values())):
+        if not all(map(math.isfinite, asdict(_factors(table)).values())):
             raise fault
         if not any(isinstance(table.get(name), dict) for name in ("reverse", "lm")) or not int(table["n_best"]):
             raise fault
@@ -224,14 +225,14 @@ def _loaded(path: str, text: str, device: str) -> Reranker:
     for name, kind in (("reverse", TRANSLATE), ("lm", GENERATE)):
         if name not in table:
             continue
-        folder = Path(path).parent / table[name]["model"]
-        model = class_of(kind).load(folder, device)
+        folder = Path(path).resolve().parent / table[name]["model"]
+        model = class_of(kind).load(folder, device, table[name].get("dtype"))
         if _digest(model) != table[name]["weights"]:
             raise CheckpointError(
                 f"`{folder}` has other weights than those that `{path}` was fitted with", "fit the factors again"
             )
         models[name] = model
-    return Reranker(**models, factors=Factors(**table["factors"]), n_best=table["n_best"])
+    return Reranker(**models, factors=_factors(table), n_best=table["n_best"])
 
 
 def _digest(model: Any) -> str:
@@ -240,9 +241,22 @@ def _digest(model: Any) -> str:
     return digest.hexdigest()
 
 
-def _beside(folder: str, path: Path) -> str:
-    """Returns where a folder is as seen from the folder of a file, so that both may move together."""
+def _factors(table: dict[str, Any]) -> Factors:
+    return Factors(**{name: float(value) for name, value in table["factors"].items()})
+
+
+def _dtype(model: Any) -> str:
+    """Returns the precision of a model's weights, by which `load` opens them."""
+    return str(next(model.model.parameters()).dtype).removeprefix("torch.")
+
+
+def _beside(model: str, path: Path) -> str:
+    """Returns where a model's folder is as seen from the folder of a file, so that both may move together.
+
+    Of a name on the hub that is the folder in the cache: nothing is fetched when the file is opened.
+    """
+    folder, beside = model_folder(model).resolve(), path.resolve().parent
     try:
-        return Path(os.path.relpath(Path(folder).absolute(), path.absolute().parent)).as_posix()
+        return Path(os.path.relpath(folder, beside)).as_posix()
     except ValueError:  # on another drive of Windows
-        return str(Path(folder).absolute())
+        return str(folder)

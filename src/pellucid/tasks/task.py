@@ -81,6 +81,8 @@ class TextModel(ABC, Generic[M]):
     """
 
     task: ClassVar[Task]
+    of_lines: ClassVar[tuple[str, ...]] = ()
+    """The options of `answer` that have a value for each line."""
     """The record of what it is for."""
 
     def __init__(
@@ -240,12 +242,21 @@ class TextModel(ABC, Generic[M]):
         """
 
     def stream(self, *args: Any, **options: Any) -> Iterator[Any]:
-        """Answers lines one after another, however many there are: at most 2,048 are held at a time."""
+        """Answers lines one after another, however many there are: at most 2,048 are held at a time.
+
+        Raises DataError where an option of `of_lines` has not as many values as there are lines.
+        """
         (lines,) = args
+        of_lines = [name for name in self.of_lines if not isinstance(options.get(name), str | None)]
+        given = {name: iter(options.pop(name)) for name in of_lines}
         rest, place = iter(lines), 0
         while stretch := list(islice(rest, STRETCH)):
-            yield from self.answer(stretch, place, **options)
+            of_stretch = {name: list(islice(values, len(stretch))) for name, values in given.items()}
+            yield from self.answer(stretch, place, **options, **of_stretch)
             place += len(stretch)
+        for name, values in given.items():
+            if next(values, None) is not None:
+                raise DataError(f"{place:,} lines, and more of `{name}=`: each line has one", "leave the others out")
 
 
 def open_task(

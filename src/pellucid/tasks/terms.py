@@ -63,10 +63,11 @@ class TermWriter:
                     f"the model's vocabulary cannot write the term `{shown(text)}`",
                     "leave it out, or spell it by characters that the training text has",
                 )
-            written.append(Spelling(tuple(inside)))
-            written += [Spelling(tuple(ids), starts=True) for ids in beginning if self._unknown not in ids]
-            written += [Spelling(tuple(ids), sought=False) for ids in others]
-        return Term(tuple(dict.fromkeys(written)), whole=all(map(is_whole_word, choices)))
+            whole = is_whole_word(text.strip())
+            written.append(Spelling(tuple(inside), whole=whole))
+            written += [Spelling(tuple(ids), starts=True, whole=whole) for ids in beginning if self._unknown not in ids]
+            written += [Spelling(tuple(ids), sought=False, whole=whole) for ids in others]
+        return Term(tuple(dict.fromkeys(written)))
 
 
 def terms_of_lines(line_terms: Sequence[Sequence[str]], count: int) -> list[list[str]]:

@@ -143,6 +143,7 @@ class Translator(TextModel["Transformer"]):
     """
 
     task: ClassVar[Task] = TASKS["translate"]
+    of_lines: ClassVar[tuple[str, ...]] = ("prefixes", "line_terms")
     calibration: "Calibration | None" = None
     """The record of what held-out text says of its probabilities; None: it is not calibrated."""
     _writer: "TermWriter | None" = None
@@ -491,15 +492,18 @@ class Translator(TextModel["Transformer"]):
                 asked = [
                     self._writer.term(choices) for choices in (*glossary.asked_by(text), *((one,) for one in given))
                 ]
-                of_piece = tuple(dict.fromkeys(asked))
-                needed, limit = sum(term.least for term in of_piece), self._limit(piece, config)
-                if needed > limit:
-                    raise DataError(
-                        f"the terms of {_named(line)} have {needed:,} tokens, and its translation at most {limit:,}",
-                        "leave some out, or set `max_length=`",
-                    )
-                found.append(of_piece)
-        return replace(constraints or Constraints(), terms=tuple(found), continues=self._writer.continues)
+                found.append(tuple(dict.fromkeys(asked)))
+        constraints = replace(constraints or Constraints(), terms=tuple(found), continues=self._writer.continues)
+        pieces_of = [(line, piece) for line in lines for segment in line for piece in segment.pieces]
+        for place, (line, piece) in enumerate(pieces_of):
+            needed, limit = constraints.least(place), self._limit(piece, config)
+            if needed > limit:
+                what = "prefix and the terms" if constraints.prefixes and constraints.prefixes[place] else "terms"
+                raise DataError(
+                    f"the {what} of {_named(line)} have {needed:,} tokens, and its translation at most {limit:,}",
+                    "leave some out, or set `max_length=`",
+                )
+        return constraints
 
     def _reranker(self, rerank: "str | Path | Reranker") -> "Reranker":
         from pellucid.tasks.reranking import Reranker, load_reranker
@@ -728,8 +732,11 @@ class Translator(TextModel["Transformer"]):
                 for translation in translator.stream(lines, beam_size=4):
                     print(translation.text)
 
-        Options are those of `translate`; with `sampling` the translations are drawn.
+        Options are those of `translate`; with `sampling` the translations are drawn. `prefixes` and `line_terms` may be
+        as long as the lines, and are read along with them.
         """
+        if (terms := options.get("terms")) is not None and not isinstance(terms, Mapping):
+            options["terms"] = [*terms]  # each stretch reads them
         return super().stream(lines, sampling=sampling, confidence=confidence, **options)
 
     def evaluate(

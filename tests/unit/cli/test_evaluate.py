@@ -309,6 +309,11 @@ def test_an_ensemble_is_the_first_system(
     outputs.write_text("".join(f"{found.text}\n" for found in joint.translate(lines)), encoding="utf-8")
     found = json.loads(pellucid("evaluate", finished_run, *both, "--ensemble", other_weights).out)
     assert found == json.loads(pellucid("evaluate", outputs, *both).out)
+    member = json.loads(
+        pellucid("evaluate", finished_run, *both, "--ensemble", other_weights, "--against", finished_run).out
+    )
+    assert (member["a"], member["b"]) == (f"{finished_run} + {other_weights}", str(finished_run))
+    assert member["bleu"]["a"] == found["bleu"]
     outcome = pellucid("evaluate", outputs, *both, "--ensemble", other_weights)
     assert outcome.error == (
         f"`--ensemble` names models that write together with `{outputs}`, which is a file of translations"

@@ -14,7 +14,7 @@ WIDE = DecodeConfig(beam_size=60, max_length=4)  # drops nothing of what three w
 
 
 def term(*spellings: tuple[int, ...], whole: bool = False) -> Term:
-    return Term(tuple(Spelling(ids) for ids in spellings), whole)
+    return Term(tuple(Spelling(ids, whole=whole) for ids in spellings))
 
 
 def holds(ids: list[int], asked: Term, continues: frozenset[int]) -> bool:
@@ -22,7 +22,7 @@ def holds(ids: list[int], asked: Term, continues: frozenset[int]) -> bool:
     for spelling in asked.spellings:
         size = len(spelling.ids)
         for place in range(len(ids) - size + 1):
-            goes_on = asked.whole and place + size < len(ids) and ids[place + size] in continues
+            goes_on = spelling.whole and place + size < len(ids) and ids[place + size] in continues
             if tuple(ids[place : place + size]) == spelling.ids and not goes_on and not (spelling.starts and place):
                 return True
     return False
@@ -40,6 +40,8 @@ CASES = {
     "a spelling of the beginning": [Term((Spelling((5, 3)), Spelling((4,), starts=True)))],
     "one that is not sought": [Term((Spelling((5, 4)), Spelling((3,), sought=False)))],
     "whole": [term((4,), whole=True)],
+    "one spelling whole, the other not": [Term((Spelling((4,), whole=True), Spelling((3, 3))))],
+    "whole within one that is not": [Term((Spelling((4,), whole=True), Spelling((3, 4))))],
     "whole and another": [term((3,), whole=True), term((5,))],
     "whole, and the other begins with what continues": [term((3,), whole=True), term((5, 4))],
 }

@@ -10,6 +10,7 @@ from pellucid.decoding.constraints import Constraints
 from pellucid.decoding.engine import search
 from pellucid.decoding.hypothesis import Hypothesis
 from pellucid.decoding.scoring import score_outputs
+from pellucid.decoding.terms import Spelling, Term
 from pellucid.errors import ConfigError
 from tests.unit.decoding.models import EOS, Ids, all_targets, random_model, random_sources, scripted
 
@@ -110,3 +111,12 @@ def test_a_loop_is_broken() -> None:
 def test_values_that_cannot_be(name: str, value: object) -> None:
     with pytest.raises(ConfigError, match=rf"`{name}` \(.*\) must be a whole number from 0 to 1,048,576"):
         Constraints(**{name: value})  # type: ignore[arg-type]
+
+
+def test_a_prefix_may_hold_terms_and_begin_them() -> None:
+    whole = Term((Spelling((5,), whole=True),))
+    terms = ((Term((Spelling((3, 4)),)), whole),) * 4
+    constraints = Constraints(terms=terms, prefixes=((), (6, 3, 4), (6, 3), (5, 9)), continues=frozenset({9}))
+    assert [constraints.lacking(place) for place in range(4)] == [3, 1, 2, 3]
+    assert [constraints.least(place) for place in range(4)] == [3, 4, 4, 5]
+    assert Constraints(prefixes=((6,),)).least(0) == 1

@@ -35,6 +35,8 @@ def test_what_does_not_go_together(folder: Path) -> None:
         read_columns([empty])
     with pytest.raises(DataError, match=r"can be only one of the files$"):
         read_columns(["-", "-"])
+    with pytest.raises(ConfigError, match=r"both.tsv` holds both sides, and `.*src` is given as references beside it"):
+        HeldOutFiles(str(folder / "both.tsv"), (src,)).read()
     with pytest.raises(ConfigError, match=r"is no run folder: no recipe\.toml in it") as caught:
         recipe_test([src])
     assert caught.value.hint == "name the files of the test by `src=` and `ref=`"

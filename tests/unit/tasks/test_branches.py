@@ -125,6 +125,17 @@ def test_terms_are_written_behind_each(translator: Translator) -> None:
     assert all("gg" in one.text for one in asked.alternatives)
 
 
+def test_none_ends_where_a_term_is_lacking(translator: Translator) -> None:
+    (free,) = translator.translate(["bad cab"], prefixes=["gg"], alternatives=12)
+    count = len(free.alternatives)
+    assert any(one.branch and one.text == "gg" for one in free.alternatives)
+    (held,) = translator.translate(["bad cab"], prefixes=["gg"], alternatives=12, line_terms=[["gg"]])
+    assert any(one.text == "gg" for one in held.alternatives)
+    (asked,) = translator.translate(["bad cab"], prefixes=["gg"], alternatives=12, line_terms=[["dd"]])
+    assert len(asked.alternatives) == count - 1
+    assert all("dd" in one.text for one in asked.alternatives)
+
+
 def test_models_that_write_together_agree_on_a_mean() -> None:
     both = EnsembleTranslator([member(1), member(2)])
     (best,) = both.translate(["bad cab"], prefixes=["ab"], alternatives=3)

@@ -19,6 +19,8 @@ def test_a_calibration_is_saved_with_its_model(translator: Translator, finished_
     found = calibrate(translator, SOURCES, REFERENCES, weights_of(finished_run))
     assert (found.lines, found.words) == (60, sum(len(t.tokens) for t in translator.translate(SOURCES)))
     assert 0 < found.right < 1
+    blank = calibrate(translator, [*SOURCES, "\u200b"], [*REFERENCES, "a"], weights_of(finished_run))
+    assert blank.log_probability == found.log_probability, "of a line without tokens nothing is usual"
     translator.calibration = found
     try:
         translator.save(tmp_path / "saved")

@@ -74,7 +74,7 @@ def test_a_file_opens_as_the_reranker(translator: Translator, tmp_path: Path) ->
     model(2).save(tmp_path / "reverse")
     made = Reranker(model(2), n_best=5)
     lines = ["bad cab", "faded", "abc", "cab"]
-    fit = made.fit(translator, lines, ["dad", "cab", "a bad", "fade"])
+    fit = made.fit(translator, [*lines, "\u200b"], ["dad", "cab", "a bad", "fade", "bed"])
     assert made.factors == fit.factors
     path = tmp_path / "rerank.json"
     save_reranking(path, made, str(tmp_path / "reverse"), None, fit)
@@ -87,6 +87,17 @@ def test_a_file_opens_as_the_reranker(translator: Translator, tmp_path: Path) ->
     assert (opened.factors, opened.n_best, opened.lm) == (made.factors, 5, None)
     wanted = [t.text for t in translator.translate(lines, rerank=made)]
     assert [t.text for t in translator.translate(lines, rerank=path)] == wanted
+    table = json.loads(path.read_text(encoding="utf-8"))
+    table["factors"] = {name: str(value) for name, value in table["factors"].items()}  # by somebody's hand
+    path.write_text(json.dumps(table), encoding="utf-8")
+    assert [t.text for t in translator.translate(lines, rerank=path)] == wanted
+    (tmp_path / "deep" / "er").mkdir(parents=True)
+    (tmp_path / "link").symlink_to(tmp_path / "deep" / "er")
+    save_reranking(tmp_path / "link" / "rerank.json", made, str(tmp_path / "here" / "reverse"), None, fit)
+    assert load_reranker(tmp_path / "link" / "rerank.json").factors == made.factors
+    half = Reranker(Translator.load(tmp_path / "here" / "reverse", "cpu", "bfloat16"), n_best=5)
+    save_reranking(tmp_path / "half.json", half, str(tmp_path / "here" / "reverse"), None, fit)
+    assert load_reranker(tmp_path / "half.json", "cpu").n_best == 5
     model(4).save(tmp_path / "here" / "reverse")
     path.write_text(path.read_text(encoding="utf-8") + "\n", encoding="utf-8")
     with pytest.raises(CheckpointError, match="has other weights than those that"):

@@ -4,6 +4,7 @@ import pytest
 
 from pellucid.config import DecodeConfig, SamplingConfig
 from pellucid.errors import ConfigError, DataError, DecodingError
+from pellucid.tasks.terms import TermWriter
 from pellucid.tasks.translator import Translator
 from pellucid.text.tokenizers import Tokenizers
 from pellucid.text.training_text import TrainingText
@@ -51,6 +52,29 @@ def test_each_line_holds_its_own_terms(translator: Translator) -> None:
     assert [t.text for t in translator.answer(pairs, 0, termed=True)] == [t.text for t in found]
 
 
+def test_a_stream_has_terms_however_long_it_is(translator: Translator, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pellucid.tasks.task.STRETCH", 2)
+    found = translator.translate(LINES, terms=TERMS)
+    assert [t.text for t in translator.stream(iter(LINES), terms=iter(TERMS))] == [t.text for t in found]
+    of_lines = [["ab"], [], ["gg"]]
+    found = translator.translate(LINES[:3], line_terms=of_lines)
+    assert [t.text for t in translator.stream(LINES[:3], line_terms=iter(of_lines))] == [t.text for t in found]
+    begun = translator.translate(LINES[:3], prefixes=["a", "", "b"])
+    assert [t.text for t in translator.stream(LINES[:3], prefixes=["a", "", "b"])] == [t.text for t in begun]
+    with pytest.raises(DataError, match="1 sources and 0 prefixes"):
+        [*translator.stream(LINES[:3], prefixes=["a", ""])]
+    with pytest.raises(DataError, match="3 lines, and more of `prefixes=`"):
+        [*translator.stream(LINES[:3], prefixes=["a"] * 4)]
+    with pytest.raises(DataError, match="a list of lines is wanted, not one text"):
+        [*translator.stream(LINES[:1], prefixes="a")]
+
+
+def test_another_translation_of_a_term_leaves_whole_words_whole() -> None:
+    one, two = (TermWriter(LETTERS).term(choices) for choices in (("ab",), ("ab", "a.")))
+    assert {spelling.whole for spelling in one.spellings if spelling.sought} == {True}
+    assert {spelling.whole for spelling in two.spellings if spelling.sought} == {True, False}
+
+
 def test_what_cannot_be_asked_for(translator: Translator) -> None:
     with pytest.raises(DataError, match="term 1 is Hund, and no pair"):
         translator.translate(["a"], terms=["Hund"])  # type: ignore[list-item]
@@ -65,6 +89,9 @@ def test_what_cannot_be_asked_for(translator: Translator) -> None:
         vocabulary.translate(["a"], terms=[("a", "zoo")])
     with pytest.raises(DataError, match=r"the terms of the line `b` have 1\d tokens, and its translation at most 12"):
         translator.translate(["a", "b"], line_terms=[[], ["abc", "def", "gha", "bad"]])
+    with pytest.raises(DataError, match="the prefix and the terms of the line `a` have 15 tokens, and its translation"):
+        translator.translate(["a"], line_terms=[["abc", "h"]], prefixes=["e" * 9])
+    assert translator.translate(["a"], line_terms=[["abc", "h"]], prefixes=["abc eeeeee"])[0].text == "abc eeeeee h"
     with pytest.raises(DataError, match=r"the line `.+` is translated in 3 parts, and its terms do not say in which"):
         translator.translate(LINES[3:], line_terms=[["a"]])
     with pytest.raises(DataError, match="1 sources and 2 lists of terms"):
