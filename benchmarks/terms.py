@@ -6,8 +6,8 @@ Of each validation pair (with --split test_2016_flickr of each test pair) a noun
 and the translation must hold it: the search never sees the rest of the reference. Nouns are told by where words stand
 in the training text: half of the times before what ends a noun phrase, one time in ten right behind a determiner. With
 --missing only nouns that the free translation lacks are drawn, which is what a person would correct. Told are the share
-of terms that stand in the translation as whole words, BLEU of the lines with terms and of all lines, without and with
-them, and the seconds of both. JSON goes to standard output.
+of terms that stand in the translation as whole words, of the lines with terms BLEU and length, BLEU of all lines,
+without and with them, and the seconds of both. JSON goes to standard output.
 """
 
 import argparse
@@ -44,6 +44,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--missing", action="store_true", help="only nouns that the free translation lacks")
     parser.add_argument("--limit", type=positive, help="only the first pairs")
     parser.add_argument("--beam-size", type=positive, default=5)
+    parser.add_argument("--length-penalty", type=float, help="(the model's own)")
     parser.add_argument("--seed", type=int, default=1)
     arguments = parser.parse_args(argv)
     warnings.simplefilter("ignore", LongText)
@@ -90,14 +91,15 @@ def measured(pairs: Sequence[tuple[str, str]], names: frozenset[str], arguments:
     """Returns what the translation of the pairs is without and with terms."""
     translator = Translator.load(arguments.model, device="cpu")
     sources, references = [source for source, _ in pairs], [reference for _, reference in pairs]
+    how = {"beam_size": arguments.beam_size, "length_penalty": arguments.length_penalty}
     begun = time.perf_counter()
-    free = [t.text for t in translator.translate(sources, beam_size=arguments.beam_size)]
+    free = [t.text for t in translator.translate(sources, **how)]
     middle = time.perf_counter()
     terms = [drawn(text, own, names, arguments, i) for i, (text, own) in enumerate(zip(references, free, strict=True))]
     asked = [i for i, of_line in enumerate(terms) if of_line]
     print(f"{len(asked):,} of {len(pairs):,} lines have a term", file=sys.stderr)
     again = time.perf_counter()
-    found = translator.translate(sources, beam_size=arguments.beam_size, line_terms=terms, segment="off")
+    found = translator.translate(sources, **how, line_terms=terms, segment="off")
     ended = time.perf_counter()
     held = [t.text for t in found]
 
@@ -108,6 +110,10 @@ def measured(pairs: Sequence[tuple[str, str]], names: frozenset[str], arguments:
         count = sum(map(len, terms))
         return round(sum(used(term, texts[i]) for i in asked for term in terms[i]) / max(1, count), 4)
 
+    def lengths(texts: Sequence[str]) -> float:
+        words = [sum(len(cut_words(side[i])) for i in asked) for side in (texts, references)]
+        return round(words[0] / max(1, words[1]), 3)
+
     every = range(len(pairs))
     return {
         "lines": len(pairs),
@@ -115,6 +121,7 @@ def measured(pairs: Sequence[tuple[str, str]], names: frozenset[str], arguments:
         "terms": sum(map(len, terms)),
         "terms used": {"free": share(free), "held": share(held)},
         "BLEU of lines with terms": {"free": bleu(free, asked), "held": bleu(held, asked)} if asked else None,
+        "words for each of the reference": {"free": lengths(free), "held": lengths(held)},
         "BLEU of all lines": {"free": bleu(free, every), "held": bleu(held, every)},
         "other texts without terms": sum(free[i] != held[i] for i in set(every) - set(asked)),
         "seconds": {"free": round(middle - begun, 2), "held": round(ended - again, 2)},

@@ -169,7 +169,8 @@ def augment(
             asked["input"] = [fingerprint(temporary)]
             if record is not None and not fresh:
                 _check_same(folder, record, asked)
-        if record is not None and not difference(record["request"], asked) and is_whole(folder, record):
+        copied = not request.copies or (folder / COPIED).is_file()
+        if record is not None and not difference(record["request"], asked) and is_whole(folder, record) and copied:
             say(f"`{folder}` has {record['counts']['pairs']:,} pairs of these lines already")
             return Augmented(folder, record["counts"])
         if translator is None:

@@ -22,8 +22,10 @@ from pellucid.text.tokenizer_training import WITH_SYMBOLS
 
 MOST_TIMES = 10.0
 """The most often that real pairs are seen in an epoch: beyond it a model learns them by heart."""
+SYNTHETIC = "<synthetic>"
+"""The tag of synthetic pairs where a training tags its corpora; what they are marked with stands behind it."""
 OF_TEXTS = ("src", "tgt", "weights", "weights_from", "temperature", "tags", "valid_src", "valid_tgt", "test_src",
-            "test_tgt", "tsv_columns", "jsonl_keys", "symbols")  # fmt: skip
+            "test_tgt", "tsv_columns", "jsonl_keys", "symbols", "src_lang", "tgt_lang")  # fmt: skip
 """Settings of [data] that a suggested mix has."""
 
 
@@ -108,6 +110,7 @@ def open_parallel(
         found = Recipe.load("default")
     if found.task != "translate":
         raise ConfigError(f'a translator is to be trained, and the recipe has `task = "{found.task}"`', "name another")
+    _check_one_pair(found.data)
     given = any(texts.values())
     if texts.get("src"):  # nothing of another text goes with this one
         mixes: dict[str, Any] = {"weights": (), "weights_from": (), "temperature": 0.0, "tags": ()}
@@ -123,6 +126,10 @@ def open_parallel(
             raise
         say(f"what `{model}` was trained on is not used: {error}")
         data = replace(data, src="", tgt="", valid_src="", valid_tgt="", test_src="", test_tgt="")
+    test = held_out_text(data, "test")
+    if missing := [path for path in (test.src, test.tgt_file) if not Path(path).exists()] if test else []:
+        say(f"the text to test on is not there (`{missing[0]}`), so none of its lines is left out")
+        data = replace(data, test_src="", test_tgt="")
     if not data.src or data.valid_src:
         return Parallel(replace(found, data=data))
     if data.weights or data.temperature or data.tags:
@@ -133,6 +140,17 @@ def open_parallel(
     cut_off = open_corpus(data)
     assert isinstance(cut_off, Corpus)
     return Parallel(replace(found, data=data), cut_off)
+
+
+def _check_one_pair(data: DataConfig) -> None:
+    """Raises ConfigError for a training on several pairs of languages: what one model writes is of one."""
+    codes = max(len(data.files("src_lang")), len(data.files("tgt_lang")))
+    if codes > 1 or data.add_language:
+        raise ConfigError(
+            f"the training to come is of several pairs of languages ({', '.join(data.files('src_lang'))} to "
+            f"{', '.join(data.files('tgt_lang'))}), and what a model writes is of one",
+            "name the training of one pair by `recipe=`, and its texts; or put the pairs beside the others by hand",
+        )
 
 
 def mirrored(recipe: Recipe) -> Recipe:
@@ -151,10 +169,13 @@ def mirrored(recipe: Recipe) -> Recipe:
     sizes: dict[str, int] = {}
     if not data.joint and data.target_vocab_size:
         sizes = {"vocab_size": data.target_vocab_size, "target_vocab_size": data.vocab_size}
+    codes = {"src_lang": data.tgt_lang, "tgt_lang": data.src_lang}
     columns: dict[str, Any] = {}
     if any(not text.tgt for text in texts):
         columns = {"tsv_columns": data.tsv_columns[::-1], "jsonl_keys": data.jsonl_keys[::-1]}
-    return replace(recipe, languages=recipe.languages[::-1], data=replace(data, **{**sides, **sizes, **columns}))
+    return replace(
+        recipe, languages=recipe.languages[::-1], data=replace(data, **{**sides, **sizes, **columns, **codes})
+    )
 
 
 def _texts(data: DataConfig) -> tuple[ParallelText, ...]:
@@ -226,7 +247,7 @@ def suggest(
         # A target for each source that needs one, in their order.
         tgt=(*data.files("tgt"), *(tgt for _, tgt in added)),
         weights=() if data.temperature else weights,
-        tags=(*data.tags, *(request.label or "<synthetic>" for _ in added)) if data.tags else (),
+        tags=(*data.tags, *(SYNTHETIC for _ in added)) if data.tags else (),
         symbols=tuple(dict.fromkeys([*data.symbols, *symbols])) if keeps else data.symbols,
         prepared="",
     )  # fmt: skip

@@ -216,9 +216,10 @@ class _Loop:
             recipe, out, overrides=self.rounds.overrides, budget=budget, device=self.device, fresh=self.fresh,
             quiet=self.quiet,
         )  # fmt: skip
-        run.train()
+        trained = run.train().seconds
         bleu = self._score(out, parallel)
-        self.pieces.note(name, seconds=time.monotonic() - began, pairs=augmented.counts["pairs"], bleu=bleu)
+        took = max(time.monotonic() - began, trained)  # of a training that went on after a stop, all of it
+        self.pieces.note(name, seconds=took, pairs=augmented.counts["pairs"], bleu=bleu)
         return Round(augmented.counts["pairs"], bleu, out)
 
     def _score(self, run: Path, parallel: Parallel) -> float:

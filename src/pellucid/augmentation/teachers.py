@@ -21,9 +21,10 @@ from pellucid.augmentation.corpus import NothingLeftError, augment
 from pellucid.augmentation.corpus import Request as BackRequest
 from pellucid.augmentation.recipe import mirrored
 from pellucid.config import RECIPE, Recipe
-from pellucid.data.prepare import open_corpus
+from pellucid.data.prepare import TEXTS, open_corpus
 from pellucid.distillation.corpus import RECORD, Request, beside, corpus_of, distil
 from pellucid.distillation.pieces import Pieces
+from pellucid.distillation.record import digest_of_text
 from pellucid.distillation.selection import Selection
 from pellucid.distillation.student import check_student, student_run
 from pellucid.distillation.teaching import Teaching
@@ -138,9 +139,10 @@ class SplitBudget:
 
     @property
     def table(self) -> dict[str, Any]:
-        """Returns what decides the trainings, as the record has it."""
+        """Returns what decides the trainings, as the record has it: the texts by their content."""
         recipe = PlanRequest.of(self.recipe, self.budget, self.overrides).recipe
-        return {
+        texts = {name: [digest_of_text(path) for path in self.recipe.data.files(name)] for name in TEXTS}
+        return texts | {
             "teachers": self.teachers, "back_teachers": self.back_teachers, "budget": self.budget,
             "overrides": [*self.overrides], "recipe": recipe,
         }  # fmt: skip
@@ -180,7 +182,10 @@ def train_by_teachers(
     what Run and `distil` raise.
     """
     folder = teachers_of(out)
-    pieces = Pieces(folder, NOUN, split.table) if fresh else Pieces.open(folder, NOUN, split.table)
+    asked, began = split.table, Pieces.read(folder, NOUN)
+    if began is not None and not any(name in began["request"] for name in TEXTS):  # which earlier versions did not note
+        asked = {name: value for name, value in asked.items() if name not in TEXTS}
+    pieces = Pieces(folder, NOUN, asked) if fresh else Pieces.open(folder, NOUN, asked)
     if STUDENT in pieces.facts and (finished := RunFolder(out).result) is not None:
         return finished
     runs = [folder / str(number) for number in range(1, split.teachers + 1)]

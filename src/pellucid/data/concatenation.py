@@ -1,7 +1,8 @@
 """Some pairs of an epoch joined with others into one, so that a model has seen lines of more than one sentence."""
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from dataclasses import dataclass
+from itertools import takewhile
 
 import numpy as np
 import numpy.typing as npt
@@ -35,6 +36,8 @@ class Concatenation:
     seed: int
     longest: int
     """In tokens: a pair that would make a side of the joint line longer is left out of it."""
+    marks: frozenset[str] = frozenset()
+    """Tags and other symbols: one that begins the line stands there once."""
 
     def partners(self, epoch: int, draws: Indices) -> Indices:
         """Returns (N, 2): the pairs that follow each of BatchOrder's `draws` on its line, NOBODY where none does.
@@ -69,7 +72,7 @@ class Concatenation:
         partners = self.partners(epoch, draws)
         for row in np.flatnonzero((partners != NOBODY).any(axis=1)).tolist():
             pairs = [int(draws[row]) % len(self.source), *(pair for pair in partners[row].tolist() if pair != NOBODY)]
-            yield row, (_line(self.source, pairs), _line(self.target, pairs))
+            yield row, (_line(self.source, pairs, self.marks), _line(self.target, pairs, self.marks))
 
     def encode(self, line: tuple[str, str]) -> tuple[Ids, Ids]:
         """Returns the ids of both sides of a line: those that the same line has when it is translated."""
@@ -107,10 +110,13 @@ class Concatenation:
         return (ends - sizes)[corpus], sizes[corpus]
 
 
-def _line(side: Sentences, pairs: list[int]) -> str:
+def _line(side: Sentences, pairs: list[int], marks: Container[str]) -> str:
     assert side.texts is not None
     line = side.texts[pairs[0]]
+    begun = list(takewhile(lambda word: word in marks, line.split()))
     for pair in pairs[1:]:
         after = side.texts[pair]
+        for mark in begun:
+            after = after.lstrip().removeprefix(f"{mark} ")
         line = line.rstrip() + space_between(line, after) + after.lstrip()
     return line

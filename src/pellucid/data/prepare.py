@@ -176,12 +176,16 @@ class TrainingData:
         train, valid = replace(self.train, framing=framing), replace(self.valid, framing=framing)
         return replace(self, train=train, valid=valid, decode=DecodeConfig(**around))
 
-    def concatenated(self, part: float, seed: int, longest: int) -> Self:
-        """Returns the same with a part of the training pairs joined with others when they are drawn; 0: as it is."""
+    def concatenated(self, part: float, seed: int, longest: int, data: DataConfig) -> Self:
+        """Returns the same with a part of the training pairs joined with others when they are drawn; 0: as it is.
+
+        A tag of `data` stands before a joint line once, as before each that is translated.
+        """
         if not part:
             return self
         train = self.train
-        joining = Concatenation(train.source, train.target, train.corpora, self.tokenizers, part, seed, longest)
+        marks = frozenset([*data.symbols, *data.tags, *map(language_tag, data.files("tgt_lang"))])
+        joining = Concatenation(train.source, train.target, train.corpora, self.tokenizers, part, seed, longest, marks)
         return replace(self, train=replace(train, concatenation=joining))
 
 

@@ -67,7 +67,7 @@ def digest_of(teacher: Path) -> str:
 
 
 def digest_of_text(path: str) -> str:
-    """Returns a text's digest; empty where it is not there any more."""
+    """Returns a text's digest; empty where none is named, or it is not there any more."""
     with suppress(DataError):
-        return fingerprint(path)
+        return fingerprint(path) if path else ""
     return ""

@@ -63,12 +63,21 @@ class Plan:
     @property
     def expected_bleu(self) -> float | None:
         """Validation BLEU to expect of text as plain as that which the rules were measured on; None: not known."""
-        found = rules.expected_bleu(self.facts, self.tokens)
+        found = self._found
         return None if isinstance(found, str) else found
 
     @property
+    def _found(self) -> float | str:
+        """Returns the BLEU to expect, or the reason why that is not known."""
+        if self.request.starts_from:
+            return "what a trained model comes to depends on that model"
+        if other := sorted(rules.DECIDING_KEYS & self.request.fixed):
+            return f"`{other[0]}` is given, and runs with the plan's own settings were measured"
+        return rules.expected_bleu(self.facts, self.tokens)
+
+    @property
     def _expected(self) -> str:
-        found = rules.expected_bleu(self.facts, self.tokens)
+        found = self._found
         if isinstance(found, str):
             return f"not known: {found}"
         return (

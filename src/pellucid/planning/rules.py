@@ -28,6 +28,13 @@ NORM_KEYS = frozenset({"model.norm", "model.embedding_norm", "model.qk_norm", "m
 """The settings that say where norms stand."""
 VOCABULARY_KEYS = frozenset({"data.vocab_size", "data.target_vocab_size", "data.joint", "model.tie_embeddings"})
 """The settings that say how many words there are, and which matrices they share."""
+DECIDING_KEYS = (
+    SHAPE_KEYS
+    | NORM_KEYS
+    | VOCABULARY_KEYS
+    | {f"train.{key}" for key in ("optimizer", "schedule", "learning_rate", "muon_learning_rate", "batch_tokens")}
+)
+"""The settings by which the measured runs are like each other: with another one nobody knows what they come to."""
 TOKENS_PER_PARAMETER = 4.0
 """Target tokens to be trained on for each parameter of the layers, before a larger model pays."""
 PARAMETERS_PER_TOKEN = 16.0

@@ -726,7 +726,7 @@ class Run:
                 texts = prepared()
             model = self.model
             self._texts = texts.read_as(find_decode_config(recipe, model.config), model.config).concatenated(
-                recipe.data.concatenate, recipe.train.seed, find_longest(recipe)
+                recipe.data.concatenate, recipe.train.seed, find_longest(recipe), recipe.data
             )
             self._say_what_trains(log)
             self._origin = {

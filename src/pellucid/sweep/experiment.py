@@ -4,10 +4,12 @@ import json
 from collections.abc import Callable, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from pellucid.config import RECIPE, Recipe
+from pellucid.data.lines import fingerprint
 from pellucid.data.locate import locate
 from pellucid.errors import ConfigError, shown
 from pellucid.files.writing import refusals_in_words, write_text
@@ -54,6 +56,7 @@ class Experiment:
     def __post_init__(self) -> None:
         if self.out.exists() and not self.out.is_dir():
             raise ConfigError(f"`{shown(self.out)}` is a file, not a folder for runs", "choose another `out=`")
+        digests = lru_cache(maxsize=None)(fingerprint)  # trials share their texts
         for trial in self.sweep.trials:
             try:
                 RunFolder(self.folder(trial)).check(self._asked(trial), fresh=False)
@@ -63,6 +66,21 @@ class Experiment:
                     + str(error).replace("this command", "the file now"),
                     "change it back, remove that folder, or choose another `out=`",
                 ) from error
+            self._check_texts(trial, digests)
+
+    def _check_texts(self, trial: Trial, digest: Callable[[str], str]) -> None:
+        """Raises ConfigError where a finished run was trained on other texts than the sweep has now."""
+        if not self.is_trained(trial):
+            return
+        changed = RunFolder(self.folder(trial)).find_changed_texts(
+            trial.recipe.data, self.sweep.data_dir or None, digests=lambda paths: {path: digest(path) for path in paths}
+        )
+        if changed:
+            raise ConfigError(
+                f"`{shown(changed[0])}` has changed since `{shown(self.folder(trial))}` was trained on it, and runs on "
+                "other texts cannot be compared",
+                "put it back, remove that folder, or choose another `out=`",
+            )
 
     @property
     def out(self) -> Path:

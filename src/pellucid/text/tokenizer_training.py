@@ -185,7 +185,7 @@ def _train_subwords(
     # Where a text is normalised no space mark is left in it.
     text = _Sentences(lines, escaped=byte_fallback and lines.normalization == "none")
     if byte_fallback:
-        text = replace(text, rare=_rare(text, vocab_size, say))
+        text = replace(text, rare=_rare(text, vocab_size - len(symbols), say))
     model, failures = io.BytesIO(), list[BaseException]()
     try:
         SentencePieceTrainer.train(
@@ -215,7 +215,7 @@ def _train_subwords(
         if failures:
             raise failures[0] from None
         if least := re.search(r"smaller than required_chars\. \d+ vs (\d+)", str(error)):
-            one = len(tokens_before_entries(byte_fallback)) + 1
+            one = len(tokens_before_entries(byte_fallback)) + len(symbols) + 1
             raise _too_small(vocab_size, one if byte_fallback else int(least[1]), byte_fallback) from error
         raise DataError(
             f"SentencePiece cannot learn `{kind}` from this text: {error}", "try the tokenizer `characters` or `bytes`"
@@ -273,7 +273,7 @@ def _rare(text: _Sentences, vocab_size: int, say: Callable[[str], object]) -> st
 
 
 def _too_small(vocab_size: int, least: int, byte_fallback: bool) -> ConfigError:
-    taken_by = "the bytes and a character" if byte_fallback else "the characters of the text"
+    taken_by = "the bytes, a character and `symbols`" if byte_fallback else "the characters of the text"
     otherwise = "" if byte_fallback else ", or let `byte_fallback` write rare characters as bytes"
     return ConfigError(
         f"`vocab_size` ({vocab_size}) is too small: {taken_by} take {least} ids",

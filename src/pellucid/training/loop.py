@@ -675,9 +675,10 @@ class Trainer:
         It is saved at once, to be replayed.
         """
         state, before = self.state, self.last_step
-        if self.clock is None or state.step >= before:
-            return False
         falling = bool(state.falls_at)
+        steep = falling and state.falls_at < self.config.warmup_steps  # its height depends on where it began
+        if self.clock is None or state.step >= before or steep:
+            return False
         ending = self.clock.sooner(self.ending, state.step) if falling else self.clock.ending(state.step)
         if self.ranks.count > 1:  # the clock of the first
             falls_at, last_step = self.ranks.exchange((ending.falls_at, ending.last_step) if ending else (0, 0))[0]
@@ -690,9 +691,9 @@ class Trainer:
         self.log.write("clock", state.step, **virtual, last_step=ending.last_step)
         self.log.ends_at(ending.last_step)
         what = (
-            f"steps take longer than before, so the rate falls faster, not until {before:,}"
+            f"the time that is left holds fewer steps, so the rate falls faster, not until {before:,}"
             if falling
-            else ("the learning rate begins to fall")
+            else "the learning rate begins to fall"
         )
         self.log.say(f"step {state.step:,}: {what}; step {ending.last_step:,} is the last")
         return True

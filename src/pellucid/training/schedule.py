@@ -20,7 +20,9 @@ MARGIN = 0.97  # of the steps that the time left would hold: a machine slows dow
 LEAVING = 4.0  # seconds to have started Python, to average, to write the result and to leave
 LATE = 0.01  # of the budget, by which a fall may be late before it is shortened
 PROVEN = 0.25  # of the steps of a fall, before which its pace is not judged: one slow second would be much
-SHORTEST = 0.5  # of a fall's steps that are left, the least it keeps: a rate that breaks off costs more than being late
+SHORTEST = (
+    0.5  # of a fall's steps that are left, the least that one shortening leaves: a steep fall costs more than time
+)
 
 
 @dataclass(frozen=True)
@@ -140,6 +142,8 @@ class Clock:
     _first: tuple[int, float] | None = field(default=None, init=False)
     _steps: int = field(default=0, init=False)
     _fall: "_Mark | None" = field(default=None, init=False)
+    _in_fall: list[float] = field(default_factory=list, init=False)
+    """The seconds of each validation since the fall began."""
     _aside: float = field(default=0.0, init=False)
     _longest_validation: float = field(default=0.0, init=False)
     _longest_save: float = field(default=0.0, init=False)
@@ -152,6 +156,8 @@ class Clock:
     def validated(self, seconds: float) -> None:
         """Learns how long a validation takes: one more comes after the last step, and then the model is chosen."""
         self._longest_validation = max(self._longest_validation, seconds)
+        if self._fall is not None:
+            self._in_fall.append(seconds)
         self._aside += seconds
 
     def saved(self, seconds: float) -> None:
@@ -187,24 +193,25 @@ class Clock:
             return None
         # Validations come rarely, so in a short time by chance: they are taken to cost what they did in the whole run.
         pace = (self.now() - mark.time - (self._aside - mark.aside)) / (step - mark.step) + self._aside / self._steps
-        time_left = self._time_left
+        # One that took long by chance is no reason to reserve as much for each that chooses the model.
+        validation = sum(self._in_fall) / len(self._in_fall) if self._in_fall else self._longest_validation
+        time_left = self._time_left(validation)
         if pace * left - time_left <= LATE * self.budget:
             return None
         fit = max(time_left / pace * MARGIN, SHORTEST * left)
         return ending.shortened(step, step + max(1, int(fit)))
 
-    @property
-    def _time_left(self) -> float:
-        """Returns the seconds that are left for steps."""
+    def _time_left(self, validation: float) -> float:
+        """Returns the seconds that are left for steps, where a validation takes so many."""
         # One validation more than come, as the pace says nothing of whether the next one is near.
-        after = (2 + self.validations_after) * self._longest_validation + 2 * self._longest_save + LEAVING
+        after = (2 + self.validations_after) * validation + 2 * self._longest_save + LEAVING
         return self.budget - self.elapsed - after
 
     def _steps_left(self, step: int) -> float | None:
         """Returns how many more steps the time left holds; None while nothing is known."""
         assert self._first is not None
         counted, since = step - self._first[0], self.now() - self._first[1]
-        time_left = self._time_left
+        time_left = self._time_left(self._longest_validation)
         if time_left <= 0:
             return 0.0
         return counted / since * time_left * MARGIN if counted and since > 0 and self._steps > SETTLED else None

@@ -123,6 +123,9 @@ def test_copied_lines(finished_run: Path) -> None:
     write(["", *LINES[:3]])
     make("c", request_of(finished_run, copies=True))
     assert Path("c/copied.txt").read_text().splitlines() == LINES[:3]
+    Path("c/copied.txt").unlink()
+    make("c", request_of(finished_run, copies=True))
+    assert Path("c/copied.txt").read_text().splitlines() == LINES[:3], "what was lost is made again"
     make("c", request_of(finished_run), fresh=True)
     assert not Path("c/copied.txt").exists()
 

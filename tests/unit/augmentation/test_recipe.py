@@ -183,6 +183,41 @@ def test_the_other_way() -> None:
     assert mirrored(Recipe(data=plain)).data.tsv_columns == (3, 4), "no text has columns"
 
 
+def test_the_languages_change_about_as_well() -> None:
+    data = DataConfig(src="a.de", tgt="a.en", src_lang="de", tgt_lang="en")
+    found = mirrored(Recipe(data=data))
+    assert (found.data.src_lang, found.data.tgt_lang) == ("en", "de")
+    assert 'tgt_lang = "fr"' in suggested(parallel(src_lang="de", tgt_lang="fr"), 40).fragment
+
+
+@pytest.mark.parametrize(
+    "setting", ['tgt_lang = ["en", "fr"]\nsrc_lang = "de"', 'add_language = "cs"\nsrc_lang = "cs"\ntgt_lang = "en"']
+)
+def test_a_training_on_several_pairs_of_languages_is_refused(finished_run: Path, setting: str) -> None:
+    texts = '\nsrc = ["train.src", "valid.src"]\ntgt = ["train.tgt", "valid.tgt"]\n'
+    Path("many.toml").write_text(f"[data]\n{setting}{texts}", encoding="utf-8")
+    with pytest.raises(ConfigError, match="the training to come is of several pairs of languages"):
+        open_parallel(str(finished_run), "back", "many.toml")
+
+
+def test_a_text_to_test_on_that_is_gone_is_said(finished_run: Path) -> None:
+    Path("test.toml").write_text(
+        '[data]\nsrc = "train.src"\ntgt = "train.tgt"\nvalid_src = "valid.src"\nvalid_tgt = "valid.tgt"\n'
+        'test_src = "gone.src"\ntest_tgt = "valid.tgt"\n'
+    )
+    said: list[str] = []
+    found = open_parallel(str(finished_run), "back", "test.toml", say=said.append)
+    assert said == ["the text to test on is not there (`gone.src`), so none of its lines is left out"]
+    assert (found.recipe.data.test_src, found.recipe.data.test_tgt) == ("", "")
+
+
+def test_tagged_corpora_get_one_for_what_is_synthetic() -> None:
+    data = {"src": ("train.src", "valid.src"), "tgt": ("train.tgt", "valid.tgt"), "tags": ("<a>", "<b>")}
+    found = suggested(parallel(**data), 40).recipe
+    assert found is not None
+    assert found.data.tags == ("<a>", "<b>", "<synthetic>"), "its lines begin with <bt> already"
+
+
 def test_several_corpora_need_a_text_to_validate_on(finished_run: Path) -> None:
     Path("mix.toml").write_text(
         '[data]\nsrc = ["train.src", "valid.src"]\ntgt = ["train.tgt", "valid.tgt"]\nweights = [1, 2]\n'

@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -106,10 +107,11 @@ def test_each_piece_has_an_equal_part_of_what_is_left(monkeypatch: pytest.Monkey
         def __init__(self, *_: Any, budget: str, **__: Any) -> None:
             given.append(budget)
 
-        def train(self) -> None:
+        def train(self) -> Any:
             clock[0] += 60
             if len(given) == 1:
                 raise KeyboardInterrupt
+            return SimpleNamespace(seconds=120.0 if len(given) == 2 else 60.0)  # the first one's before the stop, too
 
     monkeypatch.setattr(module.time, "monotonic", lambda: clock[0])
     for name, value in {"augment": made, "Run": Trained, "suggest": str, "open_teacher": str}.items():
@@ -120,8 +122,8 @@ def test_each_piece_has_an_equal_part_of_what_is_left(monkeypatch: pytest.Monkey
     with pytest.raises(KeyboardInterrupt):
         run(replace(THREE, rounds=2, budget="10m"))
     run(replace(THREE, rounds=2, budget="10m"))
-    first, second = (600 / 3 - 20) * 0.95, ((600 - 80) / 2 - 20) * 0.95
-    third = (600 - 2 * 80 - 20) * 0.95
+    first, second = (600 / 3 - 20) * 0.95, ((600 - 120) / 2 - 20) * 0.95
+    third = (600 - 120 - 80 - 20) * 0.95
     assert given == [f"{int(seconds)}s" for seconds in (first, first, second, third)]
 
 
@@ -141,6 +143,14 @@ def test_pieces_of_another_request_are_refused(monkeypatch: pytest.MonkeyPatch) 
             run(rounds, **given)
         assert str(refused.value) == f"the rounds in `r` {error}"
         assert refused.value.hint.endswith("start over with `fresh=True`")
+
+
+def test_a_text_that_is_not_named_is_not_looked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    through(monkeypatch, 10, 10)
+    run(Rounds(rounds=1))
+    Path("new").write_text("beside the rounds", encoding="utf-8")
+    run(Rounds(rounds=1))
+    assert json.loads(Path("r/rounds.json").read_text(encoding="utf-8"))["request"]["other_input"] == [""]
 
 
 def test_other_real_texts_and_another_recipe_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -223,6 +223,23 @@ def test_a_record_of_before_there_were_back_teachers_is_gone_on_with(world: Worl
         train_by_teachers(both_ways(tmp_path), tmp_path / "run", device="cpu")
 
 
+def test_another_text_is_refused_until_a_fresh_start(world: World, tmp_path: Path) -> None:
+    train_by_teachers(split(tmp_path), tmp_path / "run", device="cpu", say=str)
+    path = tmp_path / "run.teachers/teachers.json"
+    record = json.loads(path.read_text(encoding="utf-8"))
+    (tmp_path / "other").mkdir()
+    other = split(tmp_path / "other")
+    assert other.recipe.data.src != split(tmp_path).recipe.data.src
+    assert train_by_teachers(other, tmp_path / "run", device="cpu").already_finished, "the same text elsewhere"
+    Path(other.recipe.data.files("tgt")[0]).write_text("a\n" * 40, encoding="utf-8")
+    with pytest.raises(ConfigError, match="were made of another text than this command's `tgt=`"):
+        train_by_teachers(other, tmp_path / "run", device="cpu")
+    for name in ("src", "tgt", "valid_src", "valid_tgt"):  # as earlier versions wrote it
+        record["request"].pop(name, None)
+    write_json(path, record)
+    assert train_by_teachers(other, tmp_path / "run", device="cpu").already_finished
+
+
 def test_where_translating_takes_long_the_run_has_a_third_of_a_teachers_part(world: World, tmp_path: Path) -> None:
     world.translating = 5000.0
     train_by_teachers(split(tmp_path), tmp_path / "run", device="cpu", say=str)

@@ -122,6 +122,22 @@ def test_what_a_run_decides_is_no_change_of_the_file(
 
 
 @pytest.mark.slow  # a process for each training and each score
+def test_runs_on_another_text_are_not_compared(pellucid: CommandLine, tmp_path: Path) -> None:
+    path = write_sweep(tmp_path, "[runs.only]\n", seeds="[1]")
+    assert (first := pellucid("sweep", path)).status == 0, first.err
+    source = tmp_path / "train.src"
+    text = source.read_text(encoding="utf-8")
+    source.write_text(text.replace("a", "b"), encoding="utf-8")
+    changed = pellucid("sweep", path)
+    assert changed.status == 2
+    assert re.search(
+        r"train\.src` has changed since `.*only/seed-1` was trained on it, and runs on other", changed.error
+    )
+    source.write_text(text, encoding="utf-8")
+    assert pellucid("sweep", path).status == 0
+
+
+@pytest.mark.slow  # a process for each training and each score
 def test_a_training_that_is_stopped_goes_on_to_the_same_weights(
     pellucid: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -79,6 +79,18 @@ def test_a_line_is_its_pairs_in_their_order_on_both_sides(tmp_path: Path) -> Non
         assert target.split() == " ".join(t for _, t in pairs).split()
 
 
+def test_a_tag_stands_before_a_joint_line_once(tmp_path: Path) -> None:
+    tagged = [(f"<2en> <bt> {source}", target) for source, target in PAIRS]
+    shard = open_or_write(tmp_path / "tagged", tagged, BPE, 999, "y", keep_texts=True)
+    marks = frozenset({"<2en>", "<bt>"})
+    joined = Concatenation(shard.source, shard.target, shard.corpora, BPE, 0.5, 1, 999, marks)
+    found = dict(joined.lines(3, ALL))
+    assert found
+    for draw, (source, _) in found.items():
+        pairs = [draw, *(pair for pair in joined.partners(3, ALL)[draw].tolist() if pair != NOBODY)]
+        assert source.split() == ["<2en>", "<bt>", *" ".join(PAIRS[pair][0] for pair in pairs).split()]
+
+
 def test_a_batch_has_the_ids_that_the_joint_lines_have(tmp_path: Path) -> None:
     shard, draws = joining(tmp_path), np.array([3, 10, 17, 40, 41, 42])
     batch, found = draw_batch(shard, draws, CONFIG, epoch=3), lines(shard, draws=draws)

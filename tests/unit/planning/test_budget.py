@@ -101,6 +101,18 @@ def test_a_score_is_expected_where_one_was_measured(
     assert f"\n  expected  {said}" in str(replace(found, facts=rules.Facts(pairs, 20 * pairs)))
 
 
+def test_no_score_is_expected_of_other_settings_than_those_measured(
+    corpus: tuple[Corpus, Tokenizers], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    facts = rules.Facts(20_000, 400_000)
+    said = "\n  expected  not known: `model.d_ff` is given, and runs with the plan's own settings were measured"
+    found = replace(planned(corpus, monkeypatch, Machine(1e11), 900, *SHAPE), facts=facts)
+    assert said in str(found)
+    assert found.expected_bleu is None
+    free = planned(corpus, monkeypatch, Machine(1e11), 900, "train.seed=3", "model.dropout=0.2")
+    assert replace(free, facts=facts).expected_bleu is not None
+
+
 def test_a_faster_machine_trains_a_larger_model(
     corpus: tuple[Corpus, Tokenizers], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -182,7 +182,7 @@ def test_a_vocabulary_without_room(kind: str, least: int) -> None:
 @pytest.mark.parametrize("kind", ["bpe", "unigram"])
 @pytest.mark.parametrize(
     ("byte_fallback", "least", "whose"),
-    [(True, 261, "the bytes and a character"), (False, 8, "the characters of the text")],
+    [(True, 261, "the bytes, a character and `symbols`"), (False, 8, "the characters of the text")],
 )
 def test_subwords_without_room_for_the_characters(kind: str, byte_fallback: bool, least: int, whose: str) -> None:
     message = rf"`vocab_size` \({least - 1}\) is too small: {whose} take {least} ids"
@@ -191,6 +191,13 @@ def test_subwords_without_room_for_the_characters(kind: str, byte_fallback: bool
     assert f"use at least {least}" in caught.value.hint
     assert ("byte_fallback" in caught.value.hint) is not byte_fallback
     assert train(kind, ["abc"], vocab_size=least, byte_fallback=byte_fallback).size == least
+
+
+@pytest.mark.parametrize("kind", ["bpe", "unigram"])
+def test_symbols_take_ids_too(kind: str) -> None:
+    with pytest.raises(ConfigError, match=r"`vocab_size` \(261\) is too small: .+ take 263 ids"):
+        train(kind, ["abc"], vocab_size=261, symbols=["<a>", "<b>"])
+    assert train(kind, spread(300), vocab_size=300, symbols=["<a>", "<b>"]).size == 300
 
 
 def spread(count: int, lines: int = 400) -> list[str]:

@@ -125,6 +125,17 @@ def test_a_fall_on_a_machine_that_slows_down_ends_in_time(slower: float) -> None
     assert 900 * 0.93 < pace.time[0] + LEAVING <= 900
 
 
+def test_one_validation_that_took_long_by_chance_shortens_nothing() -> None:
+    pace = machine(900.0, 0.25, validate_every=200, validation_seconds=1.0)
+    pace.clock.validations_after = 12.0
+    decided, ending = pace.decide()
+    pace.clock.falls(ending, decided)
+    for step in range(decided + 1, ending.last_step):
+        pace.validation_seconds = 4.0 if step // 200 == (ending.last_step - 400) // 200 else 1.0
+        pace._step(step - 1)
+        assert pace.clock.sooner(ending, step) is None
+
+
 def test_a_fall_is_never_broken_off() -> None:
     """A machine that is ten times as slow makes the run late: the rate goes down to zero in a line of some length."""
     pace = machine(900.0, 0.1, slower=10.0)
