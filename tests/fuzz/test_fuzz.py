@@ -58,7 +58,7 @@ def draw_seed() -> int:
 
 def test_each_kind_of_end_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A machine that tries is worth something only where it notices: errors, deaths, delays, memory."""
-    monkeypatch.setattr(trying, "SECONDS", 1)
+    monkeypatch.setattr(trying, "SECONDS", 3)
     monkeypatch.setattr(trying, "MEMORY", 2**28)
     ends = [
         lambda: None,

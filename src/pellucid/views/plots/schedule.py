@@ -19,7 +19,7 @@ MOST_STEPS = 1_000
 """The number of steps at which the rate is computed; bends lie within one of them."""
 
 Endings = Mapping[int, Ending]
-"""How a run ends, by the steps after which that was decided; none: as its settings have it."""
+"""The endings of a run, by the steps after which they were decided; none: as its settings have it."""
 
 
 def plot_schedule(
