@@ -153,9 +153,8 @@ class Reranker:
         lines = translator._segments([source for source, _ in pairs], config)
         candidates, kept = [], []
         for line, (_, reference) in zip(lines, pairs, strict=True):
-            if (
-                line and len(line) == len(line[0].pieces) == 1
-            ):  # of a line of several sentences there is no list of its own
+            # Of a line of several sentences there is no list of its own, nor of one without tokens.
+            if line and len(line) == len(line[0].pieces) == 1:
                 candidates.append((line[0].source, line[0].pieces[0]))
                 kept.append(reference)
         found = translator._searched([ids for _, ids in candidates], config, None, None)

@@ -20,9 +20,7 @@ MARGIN = 0.97  # of the steps that the time left would hold: a machine slows dow
 LEAVING = 4.0  # seconds to have started Python, to average, to write the result and to leave
 LATE = 0.01  # of the budget, by which a fall may be late before it is shortened
 PROVEN = 0.25  # of the steps of a fall, before which its pace is not judged: one slow second would be much
-SHORTEST = (
-    0.5  # of a fall's steps that are left, the least that one shortening leaves: a steep fall costs more than time
-)
+SHORTEST = 0.5  # of a fall's steps, the least that a shortening leaves: a steep fall costs more than being late
 
 
 @dataclass(frozen=True)
