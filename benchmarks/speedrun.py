@@ -107,7 +107,7 @@ def planned(steps: int, own: Sequence[str]) -> list[str]:
     dropout = round(float(np.interp(steps * batch * FILLED / EPOCH, epochs, dropouts)), 2)
     settings = {f"model.{name}": value for name, value in shape.items()} | {
         "model.norm": '"pre"', "model.dropout": dropout, "data.vocab_size": 4000,
-        # What the recipe has had since.
+        # As the recipe was when these were run; an attempt says what it changes.
         "model.embedding_norm": "false", "model.qk_norm": "false", "model.cross_query_norm": "true",
         "train.muon_learning_rate": 0.01, "train.embedding_scale": 1.0, "train.optimizer": '"adam"',
         "train.schedule": '"stable"', "train.grad_clip": 1.0, "train.batch_tokens": batch, "train.steps": steps,

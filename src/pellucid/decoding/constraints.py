@@ -60,11 +60,12 @@ class Constraints:
 
     def lacking(self, output: int) -> int:
         """Returns how many tokens, at least, write the terms that the prefix of an output does not hold; 0: none."""
-        if not self.terms:
-            return 0
-        automaton = TermAutomaton(self.terms[output], self.continues)
+        terms, prefix = self.terms[output] if self.terms else (), self.prefixes[output] if self.prefixes else ()
+        if not prefix:
+            return sum(term.least for term in terms)
+        automaton = TermAutomaton(terms, self.continues)
         state = automaton.start
-        for token in self.prefixes[output] if self.prefixes else ():
+        for token in prefix:
             state = automaton.read(state, token)
         return automaton.needs(state)
 

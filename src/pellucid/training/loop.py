@@ -676,8 +676,8 @@ class Trainer:
         """
         state, before = self.state, self.last_step
         falling = bool(state.falls_at)
-        steep = falling and state.falls_at < self.config.warmup_steps  # its height depends on where it began
-        if self.clock is None or state.step >= before or steep:
+        in_warmup = falling and state.falls_at < self.config.warmup_steps  # its height depends on where it began
+        if self.clock is None or state.step >= before or in_warmup:
             return False
         ending = self.clock.sooner(self.ending, state.step) if falling else self.clock.ending(state.step)
         if self.ranks.count > 1:  # the clock of the first
