@@ -18,7 +18,7 @@ from pellucid.augmentation.noise import Noise
 from pellucid.config import DataConfig, SamplingConfig
 from pellucid.config.data import OnBadUtf8
 from pellucid.data.lines import existing, fingerprint, origin, read_mended_lines
-from pellucid.distillation.record import difference, digest_of, is_whole, read_record
+from pellucid.distillation.record import difference, digest_of, digests_of, is_whole, read_record
 from pellucid.distillation.selection import REASONS, Reason, Selection, judge
 from pellucid.distillation.sides import read_side, write_sides
 from pellucid.distillation.teaching import Candidate, Drawing, Teaching, open_teacher, read_translations, translations
@@ -248,9 +248,9 @@ def _make(
         say(f"copies: {copies:,} lines in `{folder / COPIED}`, which are their own sources")
     else:
         (folder / COPIED).unlink(missing_ok=True)
+    files = {"train": SIDES}
     record: dict[str, Any] = {
-        "format": FORMAT, "request": asked, "files": {"train": SIDES},
-        "sha256": [fingerprint(folder / side) for side in SIDES],
+        "format": FORMAT, "request": asked, "files": files, "sha256": digests_of(folder, files),
         "counts": {**lines, **counts, "copies": copies},
     }  # fmt: skip
     write_json(folder / RECORD, record)

@@ -16,9 +16,9 @@ from pellucid.augmentation.recipe import Parallel, mirrored, suggest
 from pellucid.config import RECIPE, Recipe
 from pellucid.data.lines import existing
 from pellucid.data.parallel import held_out_text
-from pellucid.data.prepare import TEXTS, open_corpus
+from pellucid.data.prepare import open_corpus
 from pellucid.distillation.pieces import Pieces
-from pellucid.distillation.record import digest_of_text
+from pellucid.distillation.record import digest_of_text, digests_of_texts
 from pellucid.distillation.teaching import open_teacher
 from pellucid.errors import ConfigError, argument
 from pellucid.files.writing import refusals_in_words
@@ -64,9 +64,8 @@ class Rounds:
     def table(self, request: Request, recipe: Recipe) -> dict[str, Any]:
         """Returns what decides the pieces, as the record has it: texts and models by their content."""
         texts = {"input": [digest_of_text(request.input)], "other_input": [digest_of_text(self.other_input)]}
-        real = {name: [digest_of_text(path) for path in recipe.data.files(name)] for name in TEXTS}
         plan = PlanRequest.of(recipe, say_duration(SHORTEST), ())  # whose digest of a recipe is that without its texts
-        return {**request.table, **texts, **real, "recipe": plan.recipe, "overrides": [*self.overrides]}
+        return {**request.table, **texts, **digests_of_texts(recipe.data), "recipe": plan.recipe, "overrides": [*self.overrides]}
 
 
 @dataclass(frozen=True)

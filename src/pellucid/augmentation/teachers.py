@@ -24,7 +24,7 @@ from pellucid.config import RECIPE, Recipe
 from pellucid.data.prepare import TEXTS, open_corpus
 from pellucid.distillation.corpus import RECORD, Request, beside, corpus_of, distil
 from pellucid.distillation.pieces import Pieces
-from pellucid.distillation.record import digest_of_text
+from pellucid.distillation.record import digests_of_texts
 from pellucid.distillation.selection import Selection
 from pellucid.distillation.student import check_student, student_run
 from pellucid.distillation.teaching import Teaching
@@ -141,8 +141,7 @@ class SplitBudget:
     def table(self) -> dict[str, Any]:
         """Returns what decides the trainings, as the record has it: the texts by their content."""
         recipe = PlanRequest.of(self.recipe, self.budget, self.overrides).recipe
-        texts = {name: [digest_of_text(path) for path in self.recipe.data.files(name)] for name in TEXTS}
-        return texts | {
+        return digests_of_texts(self.recipe.data) | {
             "teachers": self.teachers, "back_teachers": self.back_teachers, "budget": self.budget,
             "overrides": [*self.overrides], "recipe": recipe,
         }  # fmt: skip

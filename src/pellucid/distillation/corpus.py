@@ -15,10 +15,9 @@ from typing import Any
 
 from pellucid.config import DataConfig
 from pellucid.data.health import inspect
-from pellucid.data.lines import fingerprint
 from pellucid.data.parallel import holds_both_sides, parallel_texts
-from pellucid.data.prepare import TEXTS, Corpus, held_out_sources, open_corpus
-from pellucid.distillation.record import difference, digest_of, digest_of_text, is_whole, read_record
+from pellucid.data.prepare import Corpus, held_out_sources, open_corpus
+from pellucid.distillation.record import difference, digest_of, digests_of, digests_of_texts, is_whole, read_record
 from pellucid.distillation.selection import REASONS, Reason, Selection, judge
 from pellucid.distillation.sides import read_side, write_sides
 from pellucid.distillation.teaching import Candidate, Teaching, open_teacher, read_translations, translations
@@ -101,7 +100,7 @@ class Request:
         """Returns it as the record has it: texts and teachers by name and content."""
         table = {
             "teachers": {name: digest_of(Path(name)) for name in self.teachers},
-            **{name: [digest_of_text(path) for path in self.data.files(name)] for name in TEXTS},
+            **digests_of_texts(self.data),
             **self.teaching.deciding,
             **asdict(self.selection),
             "originals": self.originals,
@@ -181,18 +180,18 @@ def _make(
     lines = write_sides((source, original) if request.is_parallel else (source,), pairs)
     if valid:
         write_sides([folder / f"valid.{name}" for name in names], valid)
-    files = [translations(teacher, name, source, say) for name, teacher in teachers.items()]
+    translated = {name: translations(teacher, name, source, say) for name, teacher in teachers.items()}
     first = next(iter(teachers.values()))
-    translated = dict(zip(teachers, files, strict=True))
     counts = _select(folder, request, (source, original), translated, names, say) | {"lines": lines}
+    files = {
+        "train": [f"train.{name}" for name in names],
+        "valid": [f"valid.{name}" for name in names] if valid else [],
+    }
     record = {
         "format": FORMAT,
         "request": asked,
-        "files": {
-            "train": [f"train.{name}" for name in names],
-            "valid": [f"valid.{name}" for name in names] if valid else [],
-        },
-        "sha256": [fingerprint(folder / f"train.{name}") for name in names],
+        "files": files,
+        "sha256": digests_of(folder, files),
         "tokenizer": None if first.languages else first.tokenizers.save(folder),
         "joint": first.tokenizers.joint or first.config.tie_embeddings == "all",
         "counts": counts,

@@ -6,6 +6,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from pellucid.config import DataConfig
 from pellucid.data.lines import fingerprint
 from pellucid.data.prepare import TEXTS
 from pellucid.errors import DataError, quoted
@@ -56,14 +57,24 @@ def difference(stored: Mapping[str, Any], asked: Mapping[str, Any]) -> str:
 def is_whole(folder: Path, record: Mapping[str, Any]) -> bool:
     """Tells whether the files are those that the record is of."""
     with suppress(OSError, KeyError, TypeError, DataError):
-        there = all((folder / name).is_file() for names in record["files"].values() for name in names)
-        return there and [fingerprint(folder / name) for name in record["files"]["train"]] == record["sha256"]
+        known = record["sha256"]  # in which earlier versions had the training texts alone
+        return len(known) > 0 and digests_of(folder, record["files"])[: len(known)] == known
     return False
+
+
+def digests_of(folder: Path, files: Mapping[str, Collection[str]]) -> list[str]:
+    """Returns the digests of a corpus' files, of those to train on first. Raises DataError for one that is not there."""
+    return [fingerprint(folder / name) for part in ("train", "valid") for name in files.get(part, ())]
 
 
 def digest_of(teacher: Path) -> str:
     """Returns the digest of a teacher's weights; empty for what is not a folder, or not any more."""
     return weights_digest(teacher) if teacher.is_dir() else ""
+
+
+def digests_of_texts(data: DataConfig) -> dict[str, list[str]]:
+    """Returns the digests of all texts that a corpus names, by the setting that names them."""
+    return {name: [digest_of_text(path) for path in data.files(name)] for name in TEXTS}
 
 
 def digest_of_text(path: str) -> str:

@@ -217,10 +217,25 @@ def test_what_is_lost_of_a_corpus_is_made_again(finished_run: Path) -> None:
     request = request_of(finished_run, valid_src="", valid_tgt="")
     whole = distil(Path("c"), request, device="cpu", say=str)
     assert whole.valid is not None
-    before = whole.valid[0].read_bytes()
-    whole.valid[0].unlink()
+    for file in (whole.valid[0], whole.src):
+        before = file.read_bytes()
+        file.unlink()
+        distil(Path("c"), request, device="cpu", say=str)
+        assert file.read_bytes() == before
+        file.write_text("changed\n")
+        distil(Path("c"), request, device="cpu", say=str)
+        assert file.read_bytes() == before
+
+
+def test_an_earlier_record_has_the_digests_of_the_training_texts_alone(finished_run: Path) -> None:
+    request = request_of(finished_run, valid_src="", valid_tgt="")
     distil(Path("c"), request, device="cpu", say=str)
-    assert whole.valid[0].read_bytes() == before
+    path = Path("c/distilled.json")
+    record = json.loads(path.read_text())
+    earlier = json.dumps(record | {"sha256": record["sha256"][:2]})
+    path.write_text(earlier)
+    distil(Path("c"), request, device="cpu", say=str)
+    assert path.read_text() == earlier
 
 
 def test_translations_that_are_damaged(finished_run: Path) -> None:
