@@ -17,6 +17,7 @@ import pellucid
 from pellucid.data.batching import Batch, Order, batch_order
 from pellucid.data.sentences import Indices
 from pellucid.data.shards import Shard
+from pellucid.data.subword_sampling import SubwordSampling
 
 DROPPED_WORDS = 0.1
 DROPPED_LAYERS = 0.1
@@ -36,8 +37,8 @@ class Change:
 
     prepare: Callable[[pellucid.Run], None] = _leave
     parts: pellucid.Parts | None = None
-    order: Callable[[Shard, int, int], Order] = batch_order
-    """Makes the order of a shard's batches of so many tokens, by a seed."""
+    order: Callable[[Shard, int, int, SubwordSampling | None], Order] = batch_order
+    """Makes the order of a shard's batches of so many tokens, by a seed, of pieces that are drawn or stored."""
 
 
 def drop_source_words(run: pellucid.Run) -> None:
@@ -71,14 +72,15 @@ class ChangedOrder(Order):
         return sorted(batches, key=lambda batch: float(np.mean(lengths[batch % len(lengths)])))
 
 
-def small_batches_first(shard: Shard, batch_tokens: int, seed: int) -> Order:
+def small_batches_first(shard: Shard, batch_tokens: int, seed: int, sampling: SubwordSampling | None) -> Order:
     """Returns batches half as large in the first epoch, so twice as many steps."""
-    return ChangedOrder(batch_order(shard, batch_tokens // 2, seed), batch_order(shard, batch_tokens, seed))
+    first, later = (batch_order(shard, tokens, seed, sampling) for tokens in (batch_tokens // 2, batch_tokens))
+    return ChangedOrder(first, later)
 
 
-def short_sentences_first(shard: Shard, batch_tokens: int, seed: int) -> Order:
+def short_sentences_first(shard: Shard, batch_tokens: int, seed: int, sampling: SubwordSampling | None) -> Order:
     """Returns the batches of the first epoch in the order of their lengths."""
-    usual = batch_order(shard, batch_tokens, seed)
+    usual = batch_order(shard, batch_tokens, seed, sampling)
     return ChangedOrder(usual, usual, shard.target.lengths)
 
 

@@ -69,6 +69,6 @@ def test_stopped_in_another_process_it_ends_in_the_same_bytes(
 def test_both_are_what_was_trained_with(unbroken: Callable[[str], Path]) -> None:
     """Else the test above would pass without them."""
     found = {kind: metrics(unbroken(kind))[0] for kind in ("neither", "bpe", "joined pairs", "both")}
-    assert found["bpe"]["tokens"] > 1.2 * found["neither"]["tokens"]
+    assert found["bpe"]["loss"] != found["neither"]["loss"]
     assert found["joined pairs"]["loss"] != found["neither"]["loss"]
     assert found["both"]["loss"] != found["bpe"]["loss"]

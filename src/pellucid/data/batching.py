@@ -5,8 +5,9 @@ text. `draw_batch` makes tensors of what an order draws from a shard, `make_batc
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -22,13 +23,17 @@ from pellucid.data.framing import Framing
 from pellucid.data.sentences import Indices, Sentences
 from pellucid.data.shards import Shard
 from pellucid.data.subword_sampling import SubwordSampling
-from pellucid.data.windows import STRIDE, Blocks, Mixes, Windows, mixed
+from pellucid.data.windows import STRIDE, WINDOW, Blocks, Mixes, Windows, mixed
 from pellucid.errors import DataError
 
 Ids = Sequence[npt.NDArray[Any]]
 """The ids of each example."""
 NO_TARGET = -1
 """Fills up targets where every id may be a word."""
+Lengths = tuple[Indices, Indices]
+"""The source and target lengths of each example."""
+STRETCH = 1 << 12
+"""The examples whose ids are held at a time while their lengths are drawn."""
 MULTIPLE = 8
 """The divisor of lengths on a GPU: so few shapes occur, and masks have the alignment that its kernels want."""
 
@@ -110,6 +115,10 @@ class BatchOrder(Order):
     """The draws that are joined with other pairs into longer ones; None: none."""
     mixes: Mixes = ()
     """(first epoch, weight of each corpus), where the weights of `corpora` change; empty: they stay."""
+    drawn_lengths: Callable[[int, Indices], Lengths] | None = None
+    """Returns the lengths of draws of an epoch, where each draw is cut anew; joined pairs are reckoned in. None: lengths
+    are those above.
+    """
 
     def epoch(self, epoch: int) -> list[Indices]:
         """Returns the batches of an epoch, as draws: draw d is of sentence d % (number of sentences).
@@ -121,9 +130,14 @@ class BatchOrder(Order):
         generator = np.random.default_rng([self.seed, epoch])
         draws = self._draws(generator, epoch)
         shuffled = draws[generator.permutation(len(draws))]
-        sentences = shuffled % len(self.tgt_lengths)
-        source, target = self.src_lengths[sentences], self.tgt_lengths[sentences]
-        return _batches(shuffled, source, target, epoch, self.batch_tokens, self.concatenation, generator)
+        if self.drawn_lengths is not None:
+            source, target = self.drawn_lengths(epoch, shuffled)
+        else:
+            sentences = shuffled % len(self.tgt_lengths)
+            source, target = self.src_lengths[sentences], self.tgt_lengths[sentences]
+            if self.concatenation is not None:
+                source, target = _joined(source, target, self.concatenation, epoch, shuffled)
+        return _batches(shuffled, source, target, self.batch_tokens, generator)
 
     def _draws(self, generator: np.random.Generator, epoch: int) -> Indices:
         """Returns what an epoch draws: of a corpus of weight 2.3 each sentence twice, and three tenths of them once
@@ -186,7 +200,9 @@ class WindowOrder(Order):
             side.offsets[sentences + 1] - side.offsets[sentences] + more
             for side, more in zip((self.source, self.target), self.around, strict=True)
         )
-        return _batches(shuffled, source, target, epoch, self.batch_tokens, self.concatenation, generator)
+        if self.concatenation is not None:
+            source, target = _joined(source, target, self.concatenation, epoch, shuffled)
+        return _batches(shuffled, source, target, self.batch_tokens, generator)
 
 
 @dataclass(frozen=True)
@@ -219,8 +235,12 @@ class BlockOrder(Order):
         return [shuffled[i : i + size] for i in range(0, len(shuffled), size)]
 
 
-def batch_order(shard: Shard, batch_tokens: int, seed: int) -> Order:
-    """Returns the order in which a shard is trained on: by sentences of like length, or by blocks of a running text."""
+def batch_order(shard: Shard, batch_tokens: int, seed: int, sampling: SubwordSampling | None = None) -> Order:
+    """Returns the order in which a shard is trained on: by sentences of like length, or by blocks of a running text.
+
+    With `sampling`, lengths are those of the pieces that it draws, up to a window of pairs: beyond that, drawing an
+    epoch before its first step takes too long, and they are those of the best pieces.
+    """
     if shard.block:
         return BlockOrder(len(shard.target.ids), shard.block, batch_tokens, seed)
     if shard.in_windows:
@@ -228,10 +248,9 @@ def batch_order(shard: Shard, batch_tokens: int, seed: int) -> Order:
         return WindowOrder(
             shard.source, shard.target, batch_tokens, seed, shard.corpora, shard.concatenation, around, shard.mixes
         )
-    source, target = shard.source.lengths, shard.target.lengths
-    if shard.framing is not None:  # the order itself reckons with one id more than these
-        source, target = source + shard.framing.of_source - 1, target + shard.framing.of_target - 1
-    return BatchOrder(source, target, batch_tokens, seed, shard.corpora, shard.concatenation, shard.mixes)
+    source, target = _framed_lengths(shard, shard.source.lengths, shard.target.lengths)
+    drawn = partial(_drawn_lengths, shard, sampling) if sampling is not None and len(shard) <= WINDOW else None
+    return BatchOrder(source, target, batch_tokens, seed, shard.corpora, shard.concatenation, shard.mixes, drawn)
 
 
 def make_batch(
@@ -289,9 +308,15 @@ def draw_batch(
     framing = shard.framing or Framing.of(DecodeConfig(), config)
     if config.family == "decoder":
         return _texts([shard.target[i] for i in sentences], framing, config, sentences)
+    return _pairs(*_drawn(shard, draws, sampling, epoch), framing, config, sentences)
+
+
+def _drawn(shard: Shard, draws: Indices, sampling: SubwordSampling | None, epoch: int) -> tuple[Ids, Ids]:
+    """Returns source and target ids of draws, those that are joined with other pairs among them."""
     if sampling:
         sources, targets = sampling.draw(shard, epoch, draws)
     else:
+        sentences = draws % len(shard)
         sources, targets = [shard.source[i] for i in sentences], [shard.target[i] for i in sentences]
     if shard.concatenation is not None:
         for row, line in shard.concatenation.lines(epoch, draws):
@@ -299,7 +324,30 @@ def draw_batch(
             ids = sampling.of_line(line, ids, epoch, int(draws[row])) if sampling else ids
             if max(map(len, ids)) <= shard.concatenation.longest:  # else the pair stays alone
                 sources[row], targets[row] = ids
-    return _pairs(sources, targets, framing, config, sentences)
+    return sources, targets
+
+
+def _drawn_lengths(shard: Shard, sampling: SubwordSampling, epoch: int, draws: Indices) -> Lengths:
+    """Returns the lengths of what `sampling` draws, as `BatchOrder` takes them."""
+    lengths = [np.empty(len(draws), np.int64) for _ in range(2)]
+    for start in range(0, len(draws), STRETCH):
+        stretch = slice(start, start + STRETCH)
+        for side, ids in zip(lengths, _drawn(shard, draws[stretch], sampling, epoch), strict=True):
+            side[stretch] = [len(each) for each in ids]
+    return _framed_lengths(shard, *lengths)
+
+
+def _framed_lengths(shard: Shard, source: Indices, target: Indices) -> Lengths:
+    """Returns the lengths with the ids that stand around a text, but for one, with which an order itself reckons."""
+    if shard.framing is None:
+        return source, target
+    return source + shard.framing.of_source - 1, target + shard.framing.of_target - 1
+
+
+def _joined(source: Indices, target: Indices, concatenation: Concatenation, epoch: int, draws: Indices) -> Lengths:
+    """Returns the lengths with those of the pairs that draws are joined with, at most."""
+    more_source, more_target = concatenation.added(epoch, draws)
+    return source + more_source, target + more_target
 
 
 def _pairs(sources: Ids, targets: Ids, framing: Framing, config: ModelConfig, sentences: Indices) -> Batch:
@@ -372,15 +420,10 @@ def _batches(
     shuffled: Indices,
     source: Indices,
     target: Indices,
-    epoch: int,
     batch_tokens: int,
-    concatenation: Concatenation | None,
     generator: np.random.Generator,
 ) -> list[Indices]:
     """Returns draws as batches of like length, in random order; equal lengths stay as they were shuffled."""
-    if concatenation is not None:
-        more_source, more_target = concatenation.added(epoch, shuffled)
-        source, target = source + more_source, target + more_target
     order = np.lexsort((source, target))
     widths = np.maximum(source, target)[order] + 1
     batches = _cut(shuffled[order], widths, batch_tokens)

@@ -66,7 +66,7 @@ def measure_pace(
         multiply_in(model, train.precision)
         recompute_in(model, train.recompute)
         loss, optimizer = make_loss(train), make_optimizer(model, train)
-        order = batch_order(shard, train.batch_tokens, seed=0)
+        order = batch_order(shard, train.batch_tokens, 0, sampling)
         tokens, started = 0, time.perf_counter()
         for step, (epoch, _, sentences) in zip(count(1), order.follow(0, 0), strict=False):
             batch = draw_batch(shard, sentences, config, sampling, epoch).to(device)

@@ -192,7 +192,7 @@ class Trainer:
 
     def _train(self) -> RunState:
         self._restore()
-        order = batch_order(self.shard, self.config.batch_tokens, self.config.seed)
+        order = batch_order(self.shard, self.config.batch_tokens, self.config.seed, self.sampling)
         stream = order.follow(self.state.epoch, self.state.position)
         with Interrupts(self.ranks.count > 1) as interrupts:
             while self.state.step < self.last_step:

@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pellucid.config import DataConfig, ModelConfig
+from pellucid.config import DataConfig, DecodeConfig, ModelConfig
 from pellucid.data.batching import batch_order, draw_batch
 from pellucid.data.concatenation import NOBODY, Concatenation
+from pellucid.data.framing import Framing
 from pellucid.data.shards import Shard, open_or_write
 from pellucid.data.subword_sampling import SubwordSampling
 from pellucid.errors import ConfigError
@@ -151,6 +152,38 @@ def test_sampled_pieces_of_a_joint_line_read_the_same(tmp_path: Path) -> None:
     assert drawn.src.ne(best.src[:, :1]).any()
     for row, (source, _) in lines(shard, draws=draws).items():
         assert BPE.source.decode(drawn.src[row].tolist()) == source
+
+
+@pytest.mark.parametrize("framing", [None, Framing.of(DecodeConfig(source_prefix=(5, 6), target_prefix=(7,)), CONFIG)])
+@pytest.mark.parametrize("part", [0.0, 0.5])
+def test_batches_are_of_the_pieces_that_are_drawn(part: float, framing: Framing | None, tmp_path: Path) -> None:
+    sampling = SubwordSampling.of(BPE, 0.5, 1, 999)
+    shard = replace(joining(tmp_path, part), framing=framing)
+    order, of_best = batch_order(shard, 400, 1, sampling), batch_order(shard, 400, 1)
+    for epoch in (0, 1):
+        batches = order.epoch(epoch)
+        made, padded = (
+            [draw_batch(shard, draws, CONFIG, sampling, epoch) for draws in each]
+            for each in (batches, of_best.epoch(epoch))
+        )
+        assert sorted(np.concatenate(batches).tolist()) == ALL.tolist()
+        assert max(max(batch.src.numel(), batch.tgt_in.numel()) for batch in made if len(batch.src) > 1) <= 400
+        assert sum(batch.num_tokens for batch in made) == sum(batch.num_tokens for batch in padded)
+        assert sum(batch.tgt_in.numel() for batch in made) < 0.95 * sum(batch.tgt_in.numel() for batch in padded)
+        assert [draws.tolist() for draws in batches] == [draws.tolist() for draws in order.epoch(epoch)]
+
+
+def test_more_than_a_window_of_pairs_is_batched_by_its_best_pieces(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shard, sampling = joining(tmp_path), SubwordSampling.of(BPE, 0.5, 1, 999)
+
+    def listed(sampling: SubwordSampling | None) -> list[list[int]]:
+        return [draws.tolist() for draws in batch_order(shard, 400, 1, sampling).epoch(0)]
+
+    assert listed(sampling) != listed(None)
+    monkeypatch.setattr("pellucid.data.batching.WINDOW", len(PAIRS) - 1)
+    assert listed(sampling) == listed(None)
 
 
 @pytest.mark.parametrize("part", [-0.1, 1.5])

@@ -337,7 +337,7 @@ def test_the_pace_is_of_layers_that_are_computed_again(monkeypatch: pytest.Monke
 
 
 def test_the_pace_is_of_the_pieces_that_are_drawn() -> None:
-    """Ten pieces for one: the steps have as many tokens more, but what is counted stays the text."""
+    """Ten pieces for one: the batches have as many sentences fewer, but what is counted stays the text."""
     config = ModelConfig.preset("tiny", src_vocab_size=50, tgt_vocab_size=50, d_model=16, d_ff=32, num_heads=2)
     ids, texts = [[5, 6]] * 60, ["some text"] * 60
     shard = sample_shard(ids, ids, texts, texts)
@@ -352,9 +352,10 @@ def test_the_pace_is_of_the_pieces_that_are_drawn() -> None:
             return [np.repeat(shard.source[i], 10) for i in draws], [np.repeat(shard.target[i], 10) for i in draws]
 
     pace = measure_pace(config, TrainConfig(batch_tokens=60), shard, Longer(), CPU, seconds=0.05)  # type: ignore[arg-type]
-    assert pace.tokens_per_batch == 20 * 3
-    batches_an_epoch = len(BatchOrder(shard.source.lengths, shard.target.lengths, 60, seed=0).epoch(0))
-    assert [epoch for epoch, _ in seen] == [number // batches_an_epoch for number in range(len(seen))]
+    assert pace.tokens_per_batch == 2 * 3
+    of_an_epoch = [60] + [2] * 30  # for their lengths, and as batches
+    epochs = len(seen) // len(of_an_epoch) + 1
+    assert seen == [(epoch, count) for epoch in range(epochs) for count in of_an_epoch][: len(seen)]
 
 
 def test_what_is_measured_is_cut_as_in_training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

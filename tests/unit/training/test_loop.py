@@ -167,7 +167,8 @@ def test_each_sentence_is_drawn_with_the_epoch_of_its_own_batch(tmp_path: Path, 
     expected = [(epoch, batch.tolist()) for epoch, _, batch in islice(order.follow(0, 0), 2 * 12)]
     epochs = [epoch for epoch, _ in expected]
     assert epochs[::2] != epochs[1::2], "a step of two epochs"
-    assert drawn == expected
+    in_batches = [(epoch, draws) for epoch, draws in drawn if len(draws) < len(shard)]  # others are for their lengths
+    assert in_batches == expected
 
 
 def test_the_best_weights_are_kept(tmp_path: Path) -> None:
