@@ -65,7 +65,13 @@ class Rounds:
         """Returns what decides the pieces, as the record has it: texts and models by their content."""
         texts = {"input": [digest_of_text(request.input)], "other_input": [digest_of_text(self.other_input)]}
         plan = PlanRequest.of(recipe, say_duration(SHORTEST), ())  # whose digest of a recipe is that without its texts
-        return {**request.table, **texts, **digests_of_texts(recipe.data), "recipe": plan.recipe, "overrides": [*self.overrides]}
+        return {
+            **request.table,
+            **texts,
+            **digests_of_texts(recipe.data),
+            "recipe": plan.recipe,
+            "overrides": [*self.overrides],
+        }
 
 
 @dataclass(frozen=True)
