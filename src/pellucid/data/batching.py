@@ -116,9 +116,7 @@ class BatchOrder(Order):
     mixes: Mixes = ()
     """(first epoch, weight of each corpus), where the weights of `corpora` change; empty: they stay."""
     drawn_lengths: Callable[[int, Indices], Lengths] | None = None
-    """Returns the lengths of draws of an epoch, where each draw is cut anew; joined pairs are reckoned in. None: lengths
-    are those above.
-    """
+    """Returns the lengths of draws of an epoch, joined pairs reckoned in, where each is cut anew; None: those above."""
 
     def epoch(self, epoch: int) -> list[Indices]:
         """Returns the batches of an epoch, as draws: draw d is of sentence d % (number of sentences).

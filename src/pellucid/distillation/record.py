@@ -63,7 +63,7 @@ def is_whole(folder: Path, record: Mapping[str, Any]) -> bool:
 
 
 def digests_of(folder: Path, files: Mapping[str, Collection[str]]) -> list[str]:
-    """Returns the digests of a corpus' files, of those to train on first. Raises DataError for one that is not there."""
+    """Returns the digests of a corpus' files, those to train on first. Raises DataError for one that is not there."""
     return [fingerprint(folder / name) for part in ("train", "valid") for name in files.get(part, ())]
 
 
