@@ -116,7 +116,9 @@ class BatchOrder(Order):
     mixes: Mixes = ()
     """(first epoch, weight of each corpus), where the weights of `corpora` change; empty: they stay."""
     drawn_lengths: Callable[[int, Indices], Lengths] | None = None
-    """Returns the lengths of draws of an epoch, joined pairs reckoned in, where each is cut anew; None: those above."""
+    """Returns the lengths of draws of an epoch, joined pairs reckoned in, where each is cut anew. They are those above
+    where this is None, or an epoch has more draws than a window: finding all of them would take too long at a time.
+    """
 
     def epoch(self, epoch: int) -> list[Indices]:
         """Returns the batches of an epoch, as draws: draw d is of sentence d % (number of sentences).
@@ -128,7 +130,7 @@ class BatchOrder(Order):
         generator = np.random.default_rng([self.seed, epoch])
         draws = self._draws(generator, epoch)
         shuffled = draws[generator.permutation(len(draws))]
-        if self.drawn_lengths is not None:
+        if self.drawn_lengths is not None and len(draws) <= WINDOW:
             source, target = self.drawn_lengths(epoch, shuffled)
         else:
             sentences = shuffled % len(self.tgt_lengths)
@@ -236,8 +238,7 @@ class BlockOrder(Order):
 def batch_order(shard: Shard, batch_tokens: int, seed: int, sampling: SubwordSampling | None = None) -> Order:
     """Returns the order in which a shard is trained on: by sentences of like length, or by blocks of a running text.
 
-    With `sampling`, lengths are those of the pieces that it draws, up to a window of pairs: beyond that, drawing an
-    epoch before its first step takes too long, and they are those of the best pieces.
+    With `sampling`, lengths are those of the pieces that it draws, unless an epoch has more draws than a window.
     """
     if shard.block:
         return BlockOrder(len(shard.target.ids), shard.block, batch_tokens, seed)
@@ -247,7 +248,7 @@ def batch_order(shard: Shard, batch_tokens: int, seed: int, sampling: SubwordSam
             shard.source, shard.target, batch_tokens, seed, shard.corpora, shard.concatenation, around, shard.mixes
         )
     source, target = _framed_lengths(shard, shard.source.lengths, shard.target.lengths)
-    drawn = partial(_drawn_lengths, shard, sampling) if sampling is not None and len(shard) <= WINDOW else None
+    drawn = partial(_drawn_lengths, shard, sampling) if sampling is not None else None
     return BatchOrder(source, target, batch_tokens, seed, shard.corpora, shard.concatenation, shard.mixes, drawn)
 
 
