@@ -6,7 +6,7 @@ The recipe is that of Wu et al. (2021), published_recipe.toml: Transformer-Tiny,
 German, 41.02 multi-bleu on lower-cased Moses tokens of Multi30k's test of 2016, which are what it is trained on. Scored
 are the tokens as they are translated, with a beam of 5, against those of the references. Two hours on one core; the
 same command goes on after a stop. `--recipe benchmarks/norms_recipe.toml` trains by what a time budget has, on the same
-texts.
+texts; `--augmented FOLDER` on the pairs that `pellucid augment` made of them, too.
 
 Needs sacremoses, of the extra `dev`.
 """
@@ -35,6 +35,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--data-dir", type=Path, required=True, help="the folder that holds multi30k/")
     parser.add_argument("--seed", type=int, nargs="+", default=[1])
     parser.add_argument("--recipe", type=Path, default=RECIPE, help="another recipe on the same texts (%(default)s)")
+    parser.add_argument("--augmented", type=Path, nargs="+", default=[], help="folders of further pairs to train on")
     parser.add_argument("--length-penalty", type=float, help="of the search (the recipe's)")
     parser.add_argument("--set", action="append", default=[], help="a setting of all trainings, as section.key=value")
     parser.add_argument("--out", type=Path, default=Path("runs/published-recipe"), help="texts and runs go below it")
@@ -43,9 +44,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     write_tokens(options.data_dir / "multi30k", texts)
     runs = []
     for seed in options.seed:
-        run = options.out / f"seed-{seed}"
-        settings = [part for each in (*options.set, f"train.seed={seed}") for part in ("--set", each)]
-        pellucid("train", options.recipe, "--data-dir", texts, "--out", run, *settings)
+        run = trained(options, texts, seed)
         scores = {part: asdict(scored(run, texts / part, options.length_penalty)) for part in PARTS[1:]}
         runs.append({"seed": seed, "scores": scores})
         told = ", ".join(f"{part} {score['score']:.2f}" for part, score in scores.items())
@@ -62,6 +61,18 @@ def write_tokens(data: Path, out: Path) -> None:
             lines = list(read_lines(data / f"{part}.{language}.gz"))
             tokens = moses_tokens(lines, language)
             (out / f"{part}.{language}").write_text("".join(f"{' '.join(line)}\n" for line in tokens), encoding="utf-8")
+
+
+def trained(options: argparse.Namespace, texts: Path, seed: int) -> Path:
+    """Trains on the texts and on what was made of them, returns the run."""
+    run: Path = options.out / f"seed-{seed}"
+    corpora = [(folder / "train.src", folder / "train.tgt") for folder in options.augmented]
+    if corpora:  # files that are named stand for those of the recipe
+        corpora.insert(0, (texts / f"train.{LANGUAGES[0]}", texts / f"train.{LANGUAGES[1]}"))
+    named = [word for source, target in corpora for word in ("--src", source, "--tgt", target)]
+    settings = [part for each in (*options.set, f"train.seed={seed}") for part in ("--set", each)]
+    pellucid("train", options.recipe, "--data-dir", texts, *named, "--out", run, *settings)
+    return run
 
 
 def scored(run: Path, text: Path, length_penalty: float | None) -> MultiBleu:
