@@ -22,6 +22,7 @@ from report import circumstances, print_json, refusals_in_words
 from time_budget import pellucid
 
 from pellucid.data.lines import read_lines
+from pellucid.files.writing import write_text
 
 RECIPE = Path(__file__).with_suffix(".toml")
 PARTS, LANGUAGES = ("train", "val", "test_2016_flickr"), ("en", "de")
@@ -54,13 +55,15 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def write_tokens(data: Path, out: Path) -> None:
-    """Writes each text of Multi30k as lower-cased Moses tokens, a sentence a line."""
+    """Writes each text of Multi30k that is not there yet as lower-cased Moses tokens, a sentence a line."""
     out.mkdir(parents=True, exist_ok=True)
     for part in PARTS:
         for language in LANGUAGES:
-            lines = list(read_lines(data / f"{part}.{language}.gz"))
-            tokens = moses_tokens(lines, language)
-            (out / f"{part}.{language}").write_text("".join(f"{' '.join(line)}\n" for line in tokens), encoding="utf-8")
+            path = out / f"{part}.{language}"
+            if path.exists():
+                continue
+            tokens = moses_tokens(list(read_lines(data / f"{part}.{language}.gz")), language)
+            write_text(path, "".join(f"{' '.join(line)}\n" for line in tokens))
 
 
 def trained(options: argparse.Namespace, texts: Path, seed: int) -> Path:

@@ -7,7 +7,7 @@ import tarfile
 import zlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import IO, Self
+from typing import IO
 
 from pellucid.data.cache import record_sha256
 from pellucid.data.transfer import writing
@@ -31,12 +31,14 @@ class ArchiveError(Exception):
 class _Member(tarfile.TarInfo):
     """A member whose name is read into memory only where it is a name."""
 
-    @classmethod
-    def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> Self:
-        """Returns the member of a header. Raises ArchiveError where its name or attributes are longer than any are."""
-        found = super().frombuf(buf, encoding, errors)
-        if found.type in _NAMES and found.size > MOST_NAME:
-            raise ArchiveError(f"an archive with a name of {found.size:,} bytes; at most {MOST_NAME:,} are read")
+    def _proc_member(self, tar: tarfile.TarFile) -> tarfile.TarInfo:
+        """Returns the member whose header was read. Raises ArchiveError where its name is longer than any is.
+
+        This is where Python goes on from a header to what it says. (`frombuf` is not called by all versions.)
+        """
+        if self.type in _NAMES and self.size > MOST_NAME:
+            raise ArchiveError(f"an archive with a name of {self.size:,} bytes; at most {MOST_NAME:,} are read")
+        found: tarfile.TarInfo = super()._proc_member(tar)  # type: ignore[misc]
         return found
 
 

@@ -195,8 +195,9 @@ class Steps:
         return log_probs
 
     def check_numbers(self) -> None:
-        """Raises NotANumberError where the model gave no numbers in a step so far, for which a GPU is waited for."""
-        if self._not_numbers is not None and self._not_numbers:
+        """Raises NotANumberError where the model gave no numbers since the last call; a GPU is waited for."""
+        noted, self._not_numbers = self._not_numbers, None
+        if noted is not None and noted:
             raise NotANumberError(*NOT_NUMBERS)
 
     def _go_on_with_the_last_part(self, room: int) -> None:

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from typing import Self
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from pellucid.config import ModelConfig
@@ -16,6 +15,7 @@ from pellucid.config.model import check_heads
 from pellucid.model.cache import LayerCache
 from pellucid.model.checks import check_attended, check_attention
 from pellucid.model.fast.dropout import Dropout, dropout
+from pellucid.model.fast.kernel import fused_attention
 from pellucid.model.fast.linear import Linear
 from pellucid.model.masks import is_own_causal
 from pellucid.model.norm import norm_of_width
@@ -81,9 +81,7 @@ def attention(
         if bias is not None:  # the kernel takes one tensor: where there are both, minus infinity stands for the mask
             bias = bias.to(torch.promote_types(bias.dtype, q.dtype))  # a narrower one it reads wrongly
             attn_mask = bias if mask is None else bias.masked_fill(~mask, -torch.inf)
-        output = F.scaled_dot_product_attention(
-            q, k, v, attn_mask=attn_mask, dropout_p=dropout_p, is_causal=is_causal
-        )  # (B, H, L, K)
+        output = fused_attention(q, k, v, attn_mask, dropout_p, is_causal)  # (B, H, L, K)
     else:
         output = dropout(attention_weights(q, k, mask, bias), dropout_p) @ v  # (B, H, L, K)
     tell_observer(block, q, k, v, mask, bias, output)

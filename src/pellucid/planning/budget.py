@@ -190,10 +190,14 @@ def plan_budget(
         tokens = trained_on(paces) / recipe.train.accumulate
         batch = rules.batch_tokens(model.d_model, request.seconds, tokens, facts.tokens)
         paces = measured(model, batch) if batch > least else paces
-        # What of a GPU's time a small batch leaves idle, a larger one uses; a processor has none to spare.
-        while device.type == "cuda" and rules.bears(2 * batch, tokens, facts.tokens):
+        # What of a GPU's time a small batch leaves idle, a larger one uses: at best it takes as many steps, of twice as
+        # many tokens. A processor has no time to spare.
+        while device.type == "cuda" and rules.bears(2 * batch, 2 * tokens, facts.tokens):
             larger = measured(model, 2 * batch)
             if _faster(larger)[1].tokens_per_second < rules.BETTER_FILLED * _faster(paces)[1].tokens_per_second:
+                break
+            tokens = trained_on(larger) / recipe.train.accumulate
+            if not rules.bears(2 * batch, tokens, facts.tokens):
                 break
             batch, paces = 2 * batch, larger
         return batch, paces

@@ -12,6 +12,7 @@ from pellucid.decoding.ensemble import Ensemble, Readings
 from pellucid.decoding.scoring import score_outputs
 from pellucid.decoding.steps import NotANumberError
 from pellucid.model.transformer import Transformer
+from tests.rounding import NETWORK
 from tests.unit.decoding.models import BOS, EOS, all_targets, random_model, random_sources
 
 EXACT = DecodeConfig(beam_size=12, max_length=3)  # wide enough to keep all there is of a vocabulary of six
@@ -42,7 +43,7 @@ def test_the_best_is_that_of_all_outputs_by_the_mean_in_double_precision() -> No
     found = search(ensemble(*models), sources, EXACT)
     for source, (best, *_) in zip(sources, found, strict=True):
         target, score = best_of_all(models, [source] * 3)
-        assert (best.ids, best.score) == (target, pytest.approx(score, abs=1e-5))
+        assert (best.ids, best.score) == (target, pytest.approx(score, abs=NETWORK))
     alone = [[h[0].score for h in search(model, sources, EXACT)] for model in models]
     assert all(score not in scores for scores in alone for score in [h[0].score for h in found])
 
@@ -53,7 +54,7 @@ def test_each_model_reads_a_source_by_ids_of_its_own() -> None:
     found = search(ensemble(*models), sources, EXACT)
     for source, (best, *_) in zip(sources, found, strict=True):
         target, score = best_of_all(models, source.each)
-        assert (best.ids, best.score) == (target, pytest.approx(score, abs=1e-5))
+        assert (best.ids, best.score) == (target, pytest.approx(score, abs=NETWORK))
     assert found[0][0].score != found[2][0].score  # alike for the first model alone
 
 

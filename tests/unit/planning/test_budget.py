@@ -472,8 +472,13 @@ def test_the_pace_is_that_of_the_parts() -> None:
     assert made == [config] * (config.num_encoder_layers + config.num_decoder_layers)
 
 
-def test_a_gpu_gets_the_batch_that_fills_it(corpus: tuple[Corpus, Tokenizers], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Up to 8,192 tokens a step takes as long as one of 2,048; from there on it takes its share."""
+@pytest.mark.parametrize(
+    ("given", "on_a_gpu", "on_a_cpu"), [("15m", 8192, 2048), ("2m", 8192, 1024), ("90s", 1024, 1024)]
+)
+def test_a_gpu_gets_the_batch_that_fills_it(
+    given: str, on_a_gpu: int, on_a_cpu: int, corpus: tuple[Corpus, Tokenizers], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Up to 8,192 tokens a step takes as long as one of 1,024, if there is time for 2,000; then it takes its share."""
     monkeypatch.setattr(rules, "BATCHES", 0.001)
 
     def launch_bound(model: ModelConfig, train: TrainConfig, *_: object) -> Pace:
@@ -483,12 +488,12 @@ def test_a_gpu_gets_the_batch_that_fills_it(corpus: tuple[Corpus, Tokenizers], m
     monkeypatch.setattr(budget, "measure_pace", launch_bound)
     opened, tokenizers = corpus
     recipe = replace(Recipe.load("default"), data=opened.data)
-    asked = Request.of(recipe, "15m", ())
+    asked = Request.of(recipe, given, ())
     sizes = [
         plan_budget(recipe, asked, opened, tokenizers, None, torch.device(name)).recipe.train.batch_tokens
         for name in ("cuda", "cpu")
     ]
-    assert sizes == [8192, 2048]
+    assert sizes == [on_a_gpu, on_a_cpu]
 
 
 def two_corpora(folder: Path, weights: str) -> tuple[Corpus, Tokenizers]:

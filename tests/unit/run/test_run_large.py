@@ -79,10 +79,10 @@ def test_a_run_goes_on_in_the_order_that_it_began_in(tmp_path: Path, monkeypatch
 def test_a_changed_text_is_named_before_anything_is_made_of_it(tmp_path: Path) -> None:
     recipe = recipe_of(tmp_path, prepared=str(tmp_path / "prepared"))
     interrupt(recipe, tmp_path / "run")
-    there = {path.name for path in (tmp_path / "prepared").iterdir()}
+    there = {path.name for path in (tmp_path / "prepared").iterdir() if path.is_dir()}
     changed = tmp_path / "train.tgt"
     changed.write_text("another\n" + changed.read_text(encoding="utf-8").partition("\n")[2], encoding="utf-8")
     message = f"^the texts are not those that the run in `{tmp_path / 'run'}` began with: `{changed}`$"
     with pytest.raises(DataError, match=message):
         Run(recipe, tmp_path / "run", quiet=True)
-    assert {path.name for path in (tmp_path / "prepared").iterdir()} == there
+    assert {path.name for path in (tmp_path / "prepared").iterdir() if path.is_dir()} == there

@@ -58,7 +58,7 @@ class Filler(TextModel[EncoderOnly]):
         return [self._filled(line) for line in lines]
 
     def _filled(self, line: str) -> str:
-        ids = torch.tensor([classifier_input(LETTERS.encode(line), self.model.config, None)])
+        ids = torch.tensor([classifier_input(LETTERS.encode(line), self.model.config, None)], device=self.device)
         logits = (self.model(ids) @ self.model.src_embedding.tokens.weight.T)[0]  # (S, V)
         letters = LETTERS.encode("abcdefgh")
         best = [letters[row[letters].argmax()] for row in logits[1 : 1 + len(line)]]

@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from pellucid.model.attention import MultiHeadAttention
 from pellucid.model.cache import DecoderCache, LayerCache
 from pellucid.model.fast.dropout import Dropout
+from pellucid.model.fast.kernel import fused_attention
 from pellucid.model.fast.linear import Linear
 from pellucid.model.fast.products import LEAST_WORK, linear
 from pellucid.model.fast.queue import has_queue
@@ -162,7 +163,7 @@ def _attend(q: Tensor, k: Tensor, v: Tensor, hidden: Tensor | None) -> Tensor:
     """Returns equation 1 with its heads joined: (B, H, W, K), twice (B, H, M, K) -> (B * W, H * K)."""
     B, H, W, K = q.shape
     if B == 1:  # one call for five; with more sentences the products are faster than the kernel's
-        output = F.scaled_dot_product_attention(q, k, v, None if hidden is None else hidden.view(1, H, -1, k.size(2)))
+        output = fused_attention(q, k, v, None if hidden is None else hidden.view(1, H, -1, k.size(2)))
         return output.transpose(1, 2).reshape(W, H * K)
     q, k, v = q.flatten(0, 1), k.flatten(0, 1).transpose(1, 2), v.flatten(0, 1)
     if hidden is None:

@@ -29,13 +29,19 @@ def large_tensor(device: torch.device) -> int:
 
 
 def fetch(tensors: Sequence[Tensor]) -> list[Tensor]:
-    """Returns tensors on the CPU: those of a device with a queue in one copy for each type of number."""
+    """Returns tensors on the CPU: those of a device with a queue in one copy, as bytes."""
     fetched = list(tensors)
     waited_for = [place for place, tensor in enumerate(tensors) if has_queue(tensor.device)]
-    for dtype in {tensors[place].dtype for place in waited_for}:
-        places = [place for place in waited_for if tensors[place].dtype == dtype]
-        together = torch.cat([tensors[place].flatten() for place in places]).cpu()
-        parts = torch.split(together, [tensors[place].numel() for place in places])
+    if not waited_for:
+        return fetched
+    # The widest numbers first, so that each type begins at a multiple of its width.
+    dtypes = sorted({tensors[place].dtype for place in waited_for}, key=lambda dtype: -dtype.itemsize)
+    places_of = {dtype: [place for place in waited_for if tensors[place].dtype == dtype] for dtype in dtypes}
+    joined = [torch.cat([tensors[place].flatten() for place in places]) for places in places_of.values()]
+    together = torch.cat([numbers.view(torch.uint8) for numbers in joined]).cpu()
+    of_dtypes = torch.split(together, [numbers.nbytes for numbers in joined])
+    for (dtype, places), of_dtype in zip(places_of.items(), of_dtypes, strict=True):
+        parts = torch.split(of_dtype.view(dtype), [tensors[place].numel() for place in places])
         for place, part in zip(places, parts, strict=True):
             fetched[place] = part.view(tensors[place].shape)
     return fetched
