@@ -445,7 +445,8 @@ def test_corpus_growth(run_script: Run) -> None:
 @pytest.mark.slow
 def test_speedrun(run_script: Run, script: Callable[[str], ModuleType], data_dir: Path, tmp_path: Path) -> None:
     sizes = [f"model.{name}=2" for name in ("num_heads", "num_encoder_layers", "num_decoder_layers")]
-    small = [word for setting in (*sizes, "model.d_model=4", "data.vocab_size=300") for word in ("--set", setting)]
+    settings = (*sizes, "model.d_model=4", "data.vocab_size=300", "train.validate_decode=2")
+    small = [word for setting in settings for word in ("--set", setting)]
     arguments = ("--data-dir", data_dir, "--out", tmp_path, *small)
     for attempt, steps in (("muon", 2), ("muon", 3), ("adam", 2)):
         table, lines = run_script("speedrun", "train", "--attempt", attempt, "--steps", steps, *arguments)
