@@ -11,6 +11,7 @@ trained model as well. The parts:
     waits       how often a step of training, and of search, has Python wait for the device (it should be: never, and
                 a few times in eight steps)
     stopped     a loss that is not finite, noticed steps later: no weight has changed
+    shapes      steps on batches of shapes that are new, against the same batches once more
     training    target tokens a second, share of the peak and memory, by model and type, against a plain loop around
                 nn.Transformer
     decoding    sentences a second, greedily and with a beam of 5, in batches and alone, by how often the device is
@@ -202,6 +203,25 @@ def train_config(bench: Bench, precision: str = "float32") -> TrainConfig:
 def new_model(config: ModelConfig) -> Transformer:
     torch.manual_seed(0)
     return Transformer(config)
+
+
+def shapes(bench: Bench) -> Iterator[Found]:
+    """Steps on forty batches, of many shapes, and on the same once more: what a kernel costs that is new."""
+    config = bench.config(next(iter(bench.models)), dropout=0.1, final_norm=True)
+    shard = random_shard(bench, config)
+    for precision in ("float32", "bfloat16"):
+        train = replace(train_config(bench, precision), batch_tokens=100 if bench.tiny else 2000)
+        first, *batches = some_batches(shard, config, train, 4 if bench.tiny else 41)
+        step, seconds = own_step(bench, config, shard, train), list[float]()
+        step(first)
+        for _ in range(2):
+            bench.wait()
+            started = time.perf_counter()
+            each_step(step, batches)
+            bench.wait()
+            seconds.append(round(time.perf_counter() - started, 4))
+        distinct = len({(batch.src.shape, batch.tgt_in.shape) for batch in batches})
+        yield {"type": precision, "steps": len(batches), "shapes": distinct, "seconds": seconds[0], "again": seconds[1]}
 
 
 def training(bench: Bench) -> Iterator[Found]:
@@ -472,7 +492,8 @@ def stopped(bench: Bench) -> Found:
 
 
 PARTS: dict[str, Callable[[Bench], Found | Iterator[Found]]] = {
-    "peak": peak, "equality": equality, "waits": waits, "stopped": stopped, "training": training, "decoding": decoding,
+    "peak": peak, "equality": equality, "waits": waits, "stopped": stopped, "shapes": shapes, "training": training,
+    "decoding": decoding,
 }  # fmt: skip
 
 

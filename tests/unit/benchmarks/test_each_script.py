@@ -798,7 +798,7 @@ def test_two_trees(run_script: Run, data_dir: Path, translator_folder: Path) -> 
 def test_gpu_on_a_cpu(run_script: Run, tmp_path: Path, queued: Callable[[str], None]) -> None:
     """As on a GPU, but for what only a GPU can tell: its waits and its memory."""
     queued("cpu")
-    parts = "peak", "equality", "waits", "stopped", "training"
+    parts = "peak", "equality", "waits", "stopped", "shapes", "training"
     arguments = ["--device", "cpu", "--tiny", "--out", tmp_path / "gpu.json", "--only", *parts]
     table, lines = run_script("gpu", *arguments)
     assert json.loads((tmp_path / "gpu.json").read_text()) == table
@@ -810,6 +810,8 @@ def test_gpu_on_a_cpu(run_script: Run, tmp_path: Path, queued: Callable[[str], N
     assert [row["what"] for row in rows] == 2 * ["logits", "beam 1", "beam 5"] + ["a step"]
     assert all(row["holds"] if "holds" in row else row["equal_ids"] == row["sentences"] for row in rows)
     assert [row["waits"] for row in found["waits"]["result"]] == 4 * [None]
+    assert [(row["type"], row["steps"]) for row in found["shapes"]["result"]] == [("float32", 3), ("bfloat16", 3)]
+    assert all(row["shapes"] <= row["steps"] and row["seconds"] * row["again"] > 0 for row in found["shapes"]["result"])
     sides = [(row["type"], row["side"]) for row in found["training"]["result"]]
     assert sides == [
         (kind, side) for kind in ("float32", "tf32", "bfloat16") for side in ("pellucid", "nn.Transformer")
