@@ -81,7 +81,8 @@ class Muon(PaperAdam):
         # On a GPU 1 where this step is to change nothing, as PyTorch's fused optimizers take it: each then moves by 0.
         stopped: Tensor | None = getattr(self, "found_inf", None)
         if stopped is not None:
-            gradients = [torch.where(stopped > 0, *pair) for pair in zip(buffers, gradients, strict=True)]
+            is_stopped = stopped > 0
+            gradients = [torch.where(is_stopped, *pair) for pair in zip(buffers, gradients, strict=True)]
         torch._foreach_lerp_(buffers, gradients, 1 - group["momentum"])
         updates = torch._foreach_lerp(gradients, buffers, group["momentum"])  # as Nesterov has it
         # Of a weight that is dealt out among ranks each of them has the directions of all rows, and moves its own.
@@ -89,11 +90,12 @@ class Muon(PaperAdam):
         orthogonal = orthogonalised([matrix for matrices in split for matrix in matrices], self._dtype)
         decay = group["lr"] * group["weight_decay"]
         if stopped is not None:
-            decay, orthogonal = decay * (1 - stopped), [direction * (1 - stopped) for direction in orthogonal]
+            goes_on = 1 - stopped
+            decay, orthogonal = decay * goes_on, list(torch._foreach_mul(orthogonal, goes_on))
+        own_of = [own_rows(packed.weight) for packed in moved]
+        torch._foreach_mul_([held for held, _ in own_of], 1 - decay)
         directions = iter(orthogonal)
-        for packed in moved:
-            held, first = own_rows(packed.weight)
-            held.mul_(1 - decay)
+        for packed, (held, first) in zip(moved, own_of, strict=True):
             start = -first  # of a matrix, counted from the first row that is held
             for rows, direction in zip(packed.rows, directions, strict=False):
                 place = slice(max(0, start), max(0, start + rows))
