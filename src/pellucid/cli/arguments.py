@@ -4,6 +4,7 @@ Errors from below the command line name parameters, as a call in Python has them
 in their place.
 """
 
+import ast
 import inspect
 import io
 import re
@@ -44,6 +45,7 @@ def read_arguments(verb: str, command: Callable[..., int], args: Sequence[str]) 
     prog = f"pellucid {verb}"
     _check_options(prog, command, args)
     _check_numbers(command, args)
+    _check_named(command, args)
     _check_repeated(command, args)
     _check_given_once(command, args)
 
@@ -83,7 +85,7 @@ def as_options(message: str, command: Callable[..., int]) -> str:
         value = found[2]
         if section and value:  # a setting, as --set takes it
             return found[0]
-        value = re.sub(r"""^\[?(["'])(.*)\1\]?$""", r"\2", value)
+        value = _plain(value)
         if (switch := SWITCHES.get((name, value), "")) in parameters:
             return f"`{_option(switch)}`"
         known = [option for option in (name, f"{name}_", *OTHER_OPTIONS.get(name, ())) if option in parameters]
@@ -94,6 +96,17 @@ def as_options(message: str, command: Callable[..., int]) -> str:
         return f"`{_option(known[0])}`" if value in ("", "True") else f"`{_option(known[0])} {value}`"
 
     return _PARAMETER.sub(spelled, message)
+
+
+def _plain(value: str) -> str:
+    """Returns a value as the command line has it: a text without quotes, and a list as words."""
+    try:
+        read = ast.literal_eval(value)
+    except (ValueError, SyntaxError):  # a word, or what was cut to be shown
+        return value
+    if isinstance(read, list | tuple) and read and all(isinstance(each, str) for each in read):
+        return " ".join(read)
+    return read if isinstance(read, str) else value
 
 
 class _Help(io.StringIO):
@@ -154,6 +167,15 @@ def _check_numbers(command: Callable[..., int], args: Sequence[str]) -> None:
             raise ConfigError(
                 f"`{name} {shown(value)}` is not {kind}", f"give {kind}, as in `{name} {example}`"
             ) from None
+
+
+def _check_named(command: Callable[..., int], args: Sequence[str]) -> None:
+    """Raises ConfigError where an option that takes several names has none behind it, as of an empty variable."""
+    parameters = inspect.signature(command).parameters.values()
+    several = {_option(p.name) for p in parameters if p.kind is p.KEYWORD_ONLY and p.default == ()}
+    for place, arg in enumerate(args):
+        if arg in several and (place + 1 == len(args) or args[place + 1].startswith("--")):
+            raise ConfigError(f"`{arg}` has nothing behind it", "name at least one, or leave the option out")
 
 
 def _check_repeated(command: Callable[..., int], args: Sequence[str]) -> None:

@@ -81,10 +81,10 @@ def _ways_out(raw: bytes) -> str:
     """
     possible = [f"{name} ({script})" for name, script in LIKELY_ENCODINGS.items() if _could_be(raw, name)]
     if not possible:
-        return "it is damaged, or not text; `on_bad_utf8` says what becomes of single lines"
+        return "it is damaged, or not text; `on_bad_utf8=` says what becomes of single lines"
     return (
         "convert it from the encoding that it was written in, by `iconv -f ENCODING -t utf-8`; this line could be "
-        f"{' or '.join(possible)}, which only who reads it can tell. `on_bad_utf8` says what becomes of single lines"
+        f"{' or '.join(possible)}, which only who reads it can tell. `on_bad_utf8=` says what becomes of single lines"
     )
 
 

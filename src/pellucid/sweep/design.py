@@ -10,14 +10,16 @@ from collections.abc import Sequence
 from math import prod
 
 RUNS, MOST_FACTORS = 8, 7
+FREE_FACTORS = 3
+"""So many are tried in all combinations; with more each main effect is mixed with interactions of others."""
 # The three factors of a full factorial in eight runs, then their products.
 _PRODUCTS = ((0,), (1,), (2,), (0, 1), (0, 2), (1, 2), (0, 1, 2))
 
 
 def fractional_factorial(factors: int) -> list[tuple[int, ...]]:
-    """Returns the eight runs of 1 to 7 factors: 0 for a factor's first level, 1 for its second."""
+    """Returns the eight runs of 3 to 7 factors, or the two or four of fewer: 0 for a first level, 1 for a second."""
     rows = []
-    for run in range(RUNS):
+    for run in range(min(RUNS, 2**factors)):
         signs = [1 if run >> bit & 1 else -1 for bit in range(3)]
         rows.append(tuple(int(prod(signs[factor] for factor in product) > 0) for product in _PRODUCTS[:factors]))
     return rows

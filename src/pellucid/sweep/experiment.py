@@ -17,6 +17,7 @@ from pellucid.planning.duration import say_duration
 from pellucid.run.folder import RunFolder
 from pellucid.run.lock import hold
 from pellucid.sweep.children import Command, Job, run_jobs
+from pellucid.sweep.design import FREE_FACTORS
 from pellucid.sweep.file import Sweep, Trial
 from pellucid.sweep.interval import Mean
 from pellucid.sweep.report import (
@@ -210,7 +211,8 @@ class Experiment:
         runs = self.surveyed()
         said = [say_interval(self.sweep, runs), "", settings_table(self.sweep, runs).written("table").rstrip("\n")]
         if (effects := effects_table(self.sweep, runs)) is not None:
-            said += ["", "main effects, from the first level to the second; each is mixed with interactions of pairs:"]
+            mixed = "; each is mixed with interactions of pairs" if len(self.sweep.factors) > FREE_FACTORS else ""
+            said += ["", f"main effects, from the first level to the second{mixed}:"]
             said += ["", effects.written("table").rstrip("\n")]
         return "\n".join(said) + "\n"
 

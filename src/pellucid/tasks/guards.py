@@ -78,12 +78,17 @@ def flags_of(
     ratio = length_ratio(*lengths)
     if not least <= ratio <= most:
         flags.append(
-            Flag("length", f"{lengths[1]} tokens for {lengths[0]}: {ratio:.2f}, usual is {least:.2f} to {most:.2f}")
+            Flag(
+                "length",
+                f"{lengths[1]} tokens for {lengths[0]}, {FURTHER} added to each: {ratio:.3g}, usual is {least:.3g} to "
+                f"{most:.3g}",
+            )
         )
     if calibration is not None and log_probability is not None and log_probability < calibration.log_probability:
         flags.append(
             Flag(
-                "mismatch", f"log-probability a token {log_probability:.2f}, usual is {calibration.log_probability:.2f}"
+                "mismatch",
+                f"log-probability a token {log_probability:.2f}, usual is {calibration.log_probability:.2f} at least",
             )
         )
     return flags

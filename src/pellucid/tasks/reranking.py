@@ -189,9 +189,12 @@ def save_reranking(path: Path, reranker: Reranker, reverse: str | None, lm: str 
 def load_reranker(path: str | Path, device: Any = "auto") -> Reranker:
     """Opens the models and the factors of a file that `save_reranking` wrote.
 
-    Raises CheckpointError for a file that is none, and for models that are not there or have other weights.
+    Raises DataError where there is no file, CheckpointError for one of something else, and for models that are not
+    there or have other weights.
     """
     file = Path(path)
+    if not file.exists():
+        raise DataError(f"no file `{shown(path)}`", "check the path; `pellucid rerank` writes one")
     return _loaded(str(file.absolute()), reranking_in(file), str(device))
 
 
@@ -207,7 +210,7 @@ def reranking_in(path: str | Path) -> str:
             )
         if not all(map(math.isfinite, asdict(_factors(table)).values())):
             raise fault
-        if not any(isinstance(table.get(name), dict) for name in ("reverse", "lm")) or not int(table["n_best"]):
+        if not any(isinstance(table.get(name), dict) for name in ("reverse", "lm")) or not int(table["n_best"]) >= 2:
             raise fault
         for name in ("reverse", "lm"):
             if name in table and not all(isinstance(table[name][key], str) for key in ("model", "weights")):

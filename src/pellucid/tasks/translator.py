@@ -359,7 +359,7 @@ class Translator(TextModel["Transformer"]):
                 `pellucid.Found` for each sentence; None: beam search.
             source_language, target_language: codes in `languages`, for a multilingual model.
             beam_size: hypotheses kept a step; 1 is greedy search.
-            n_best: translations of each line, in `Translation.alternatives`.
+            n_best: translations of each line, in `Translation.alternatives`: texts that differ, so they may be fewer.
             length_penalty: hypotheses rank by log-probability / length ** length_penalty.
             max_length: most tokens of a translation; None: twice the source's tokens + 50; "own": as the model has it.
             batch_tokens: source tokens translated at a time, padding and beams included.
@@ -392,15 +392,16 @@ class Translator(TextModel["Transformer"]):
         written by the vocabulary, and for a line of several parts with `line_terms` or `alternatives`;
         DecodingError for terms with a search of one's own, or a beam of one.
         """
+        searched_for = n_best if rerank is None else None  # a reranker has a beam of its own
         config = self._config(
-            decode, source_language, target_language, beam_size=beam_size, n_best=n_best, max_length=max_length,
+            decode, source_language, target_language, beam_size=beam_size, n_best=searched_for, max_length=max_length,
             length_penalty=length_penalty, batch_tokens=batch_tokens, max_source_length=max_source_length,
             segment=segment,
         )  # fmt: skip
-        wanted = config.n_best
+        wanted = config.n_best if n_best is None else n_best
         if rerank is not None:
             rerank = self._reranker(rerank)
-            pool = max(wanted, rerank.n_best)
+            pool = max(replace(config, n_best=wanted, beam_size=max(1, wanted)).n_best, rerank.n_best)
             config = replace(config, n_best=pool, beam_size=max(pool, config.beam_size))
         lines = self._segments(sources, config)
         pieces = [piece for line in lines for s in line for piece in s.pieces]
@@ -532,10 +533,12 @@ class Translator(TextModel["Transformer"]):
             for segment in line
             for piece in segment.pieces
         ]
-        candidates = [
-            Candidates(text, piece, hypotheses, written(target, hypotheses))
-            for (text, piece), hypotheses in zip(read, searched, strict=True)
-        ]
+        candidates = []
+        for (text, piece), hypotheses in zip(read, searched, strict=True):
+            of_text: dict[str, Hypothesis] = {}
+            for one, hypothesis in zip(written(target, hypotheses), hypotheses, strict=True):
+                of_text.setdefault(one, hypothesis)
+            candidates.append(Candidates(text, piece, list(of_text.values()), list(of_text)))
         return [hypotheses[:wanted] for hypotheses in rerank.best_first(self, candidates, config)]
 
     def _diverse(
@@ -571,10 +574,10 @@ class Translator(TextModel["Transformer"]):
         found = branches(self._searched, self.tokenizers.target, pieces, config, constraints, count)
         searched = enumerate([hypothesis for hypothesis, _ in of_piece] for of_piece in found)
         of_pieces, best = iter(found), []
-        for translation in self._translations(lines, searched, config.length_penalty):
+        for translation in self._translations(lines, searched, config.length_penalty, distinct=False):
             named = [branch for _, branch in next(of_pieces)] if translation.sentences else []  # an empty line has none
             each = [replace(one, branch=branch) for one, branch in zip(translation.alternatives, named, strict=False)]
-            best.append(replace(each[0], alternatives=each) if each else translation)
+            best.append(replace(each[0], alternatives=_distinct(each)) if each else translation)
         return self._with_confidence(sources, best, config) if confidence else best
 
     def _limit(self, piece: list[int], config: DecodeConfig) -> int:
@@ -944,6 +947,8 @@ class Translator(TextModel["Transformer"]):
         lines: list[list[Segment]],
         searched: Iterable[tuple[int, list[Hypothesis]]],
         length_penalty: float | None,
+        *,
+        distinct: bool = True,
     ) -> list[Translation]:
         """Returns the translation of each line, written as soon as its pieces are found: an engine searches on."""
         numbers = iter(range(sum(len(segment.pieces) for line in lines for segment in line)))
@@ -954,7 +959,8 @@ class Translator(TextModel["Transformer"]):
 
         def written(number: int) -> Translation:
             here = [[found.pop(place) for place in of_segment] for of_segment in places[number]]
-            return self._translation(lines[number], here, length_penalty)
+            found_here = self._translation(lines[number], here, length_penalty)
+            return replace(found_here, alternatives=_distinct(found_here.alternatives)) if distinct else found_here
 
         best = {number: written(number) for number in range(len(lines)) if number not in missing}
         for place, hypotheses in searched:
@@ -1003,6 +1009,14 @@ class Translator(TextModel["Transformer"]):
             tokens=[token for pieces in chosen for h in pieces for token in target.tokens(h.ids)],
             sentences=parts,
         )
+
+
+def _distinct(translations: list[Translation]) -> list[Translation]:
+    """Returns the first of each text: a model that learnt several cuts of a word may write one in several ways."""
+    found: dict[str, Translation] = {}
+    for each in translations:
+        found.setdefault(each.text, each)
+    return list(found.values())
 
 
 def confidence_settings(translator: Translator, *, asked: bool) -> dict[str, Any]:

@@ -8,7 +8,7 @@ import pytest
 import tyro
 
 from pellucid.cli.arguments import as_options, read_arguments
-from pellucid.cli.options import Settings, optional
+from pellucid.cli.options import Members, Settings, optional
 from pellucid.cli.texts import ValidSource
 from pellucid.errors import ConfigError
 
@@ -173,3 +173,24 @@ def test_parameters_become_options(message: str, expected: str) -> None:
 )  # fmt: skip
 def test_what_the_verb_has_no_option_for_stays(message: str) -> None:
     assert as_options(message, serve) == message
+
+
+@pytest.mark.parametrize("args", [["--herbs"], ["--herbs", "--quick"]])
+def test_an_option_with_nothing_behind_it(args: list[str]) -> None:
+    """As of a variable that is empty."""
+
+    def season(*, herbs: Members = (), quick: bool = False) -> int:
+        return 0
+
+    with pytest.raises(ConfigError, match=r"^`--herbs` has nothing behind it$"):
+        read_arguments("season", season, args)
+    read_arguments("season", season, ["--herbs", "thyme", "--quick"])
+
+
+def test_values_stand_in_messages_as_they_are_given() -> None:
+    def season(*, herbs: Members = (), out: str = "") -> int:
+        return 0
+
+    said = "made with `herbs=['dill', 'thyme']`, and now `herbs=['dill']` for `out='pot'`, `herbs=['di…`"
+    expected = "made with `--herbs dill thyme`, and now `--herbs dill` for `--out pot`, `--herbs ['di…`"
+    assert as_options(said, season) == expected

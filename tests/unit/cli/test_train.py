@@ -231,7 +231,7 @@ def test_what_is_said_before_training(pellucid: CommandLine, policy: str, effect
     Path("train.src").write_bytes(b"".join(line + b"\n" for line in lines))
     stopped = pellucid(*arguments())
     assert (stopped.status, stopped.error) == (2, "`train.src` is not UTF-8: line 7, byte 3 is 0xff")
-    assert "`on_bad_utf8`" in stopped.hint
+    assert "`--on-bad-utf8`" in stopped.hint
     settings = ["--set", "data.on_too_long=cut", "--set", "data.max_length=4"]
     outcome = pellucid(*arguments("--on-bad-utf8", policy, *settings))
     assert outcome.status == 0

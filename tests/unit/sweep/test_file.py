@@ -35,8 +35,10 @@ def test_a_grid_is_every_combination_with_every_seed(tmp_path: Path) -> None:
 
 
 def test_a_screening_is_eight_runs_of_two_levels(tmp_path: Path) -> None:
-    found = read(tmp_path, "[screen]\nmodel.dropout = [0.1, 0.3]\ntrain.label_smoothing = [0.0, 0.1]\n")
-    assert len(found.settings) == 8
+    two = "[screen]\nmodel.dropout = [0.1, 0.3]\ntrain.label_smoothing = [0.0, 0.1]\n"
+    assert len(read(tmp_path, f"{two}train.grad_clip = [0.0, 1.0]\n").settings) == 8
+    found = read(tmp_path, two)
+    assert len({tuple(setting.values.values()) for setting in found.settings}) == len(found.settings) == 4
     assert found.settings[0].values == {"model.dropout": 0.1, "train.label_smoothing": 0.0}
     assert found.factors["model.dropout"] == (0.1, 0.3)
 

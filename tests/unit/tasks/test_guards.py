@@ -106,8 +106,8 @@ def test_numbers_are_looked_at_where_references_keep_them() -> None:
 def test_lengths_and_mismatches_are_odd_beyond_what_is_usual() -> None:
     assert names("Ein Hund", "A dog", (2, 2)) == []
     (flag,) = flags_of("Ein Hund", "A dog", (20, 2), -1.0, MADE)
-    assert (flag.name, flag.evidence) == ("length", "2 tokens for 20: 0.28, usual is 0.50 to 2.00")
+    assert (flag.name, flag.evidence) == ("length", "2 tokens for 20, 5 added to each: 0.28, usual is 0.5 to 2")
     assert names("Ein Hund", "A dog", (1, 3)) == [], "one token more says nothing of a short line"
     (flag,) = flags_of("Ein Hund", "A dog", (2, 2), -3.5, MADE)
-    assert (flag.name, flag.evidence) == ("mismatch", "log-probability a token -3.50, usual is -3.00")
+    assert (flag.name, flag.evidence) == ("mismatch", "log-probability a token -3.50, usual is -3.00 at least")
     assert flags_of("Ein Hund", "A dog", (2, 2), -3.5, None) == [], "nobody knows what is usual"

@@ -128,3 +128,16 @@ def test_what_cannot_be(translator: Translator) -> None:
         translator.translate(["a"], rerank=3)  # type: ignore[arg-type]
     with pytest.raises(DataError, match="2 sources and 1 references"):
         Reranker(translator).fit(translator, ["a", "b"], ["a"])
+
+
+def test_more_are_asked_for_than_the_beam_has(translator: Translator, reranker: Reranker) -> None:
+    few = DecodeConfig(beam_size=2)
+    (found,) = translator.translate(LINES[:1], rerank=reranker, n_best=5, decode=few)
+    assert 2 < len(found.alternatives) <= 5
+    with pytest.raises(ConfigError, match=r"`n_best` \(0\)"):
+        translator.translate(LINES[:1], rerank=reranker, n_best=0)
+
+
+def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=rf"^no file `{tmp_path}/none.json`$"):
+        load_reranker(tmp_path / "none.json", "cpu")

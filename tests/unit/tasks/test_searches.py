@@ -6,7 +6,10 @@ import pytest
 import torch
 
 import pellucid
+from pellucid.config import DecodeConfig
+from pellucid.decoding import engine
 from pellucid.errors import ConfigError, DecodingError
+from pellucid.text.tokenizer_training import train_tokenizer
 from pellucid.text.tokenizers import Tokenizers
 from pellucid.text.vocabulary import Vocabulary
 from tests.rounding import NETWORK
@@ -190,3 +193,17 @@ def test_of_ones_own_search_what_it_found_is_traced(by: pellucid.Search) -> None
 def test_nothing_is_searched_where_a_target_is_given() -> None:
     with pytest.raises(ConfigError, match=r"^`search=` means nothing where `target=` is given: nothing is searched$"):
         translator().trace("abc", "abc", search=as_always)
+
+
+def test_the_n_best_differ_in_their_text() -> None:
+    """Of a vocabulary that writes a word in several ways, as a model does that learnt several."""
+    pieces = train_tokenizer("bpe", ["ab abb ab b a"] * 4, vocab_size=12, byte_fallback=False)
+    model = random_model(2, pieces.size)
+    cut = pellucid.Translator(model, Tokenizers(pieces, pieces), DecodeConfig(beam_size=40, max_length=2))
+    (found,) = cut.translate(["ab"], n_best=40)
+    texts = [each.text for each in found.alternatives]
+    (hypotheses,) = engine.search(model, [pieces.encode("ab")], DecodeConfig(beam_size=40, n_best=40, max_length=2))
+    written = [pieces.decode(hypothesis.ids) for hypothesis in hypotheses]
+    assert texts == [*dict.fromkeys(written)]
+    assert len(texts) < len(written)
+    assert found.text == texts[0]
