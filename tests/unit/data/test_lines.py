@@ -92,7 +92,7 @@ def test_what_is_not_utf_8_is_named_by_file_line_and_byte(
         list(read_lines(path))
     assert advice in error.value.hint
     assert "latin1" not in error.value.hint, "which reads anything, and makes nonsense of most of it"
-    assert "`on_bad_utf8`" in error.value.hint
+    assert "`on_bad_utf8=`" in error.value.hint
 
 
 @NAMES
