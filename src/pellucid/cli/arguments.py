@@ -174,7 +174,11 @@ def _check_named(command: Callable[..., int], args: Sequence[str]) -> None:
     parameters = inspect.signature(command).parameters.values()
     several = {_option(p.name) for p in parameters if p.kind is p.KEYWORD_ONLY and p.default == ()}
     for place, arg in enumerate(args):
-        if arg in several and (place + 1 == len(args) or args[place + 1].startswith("--")):
+        if (
+            arg.startswith("--")
+            and _option(arg[2:]) in several
+            and (place + 1 == len(args) or args[place + 1].startswith("--"))
+        ):
             raise ConfigError(f"`{arg}` has nothing behind it", "name at least one, or leave the option out")
 
 

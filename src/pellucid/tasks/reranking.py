@@ -50,6 +50,14 @@ class Candidates:
     hypotheses: list[Hypothesis]
     texts: list[str]
 
+    @classmethod
+    def of(cls, source: str, ids: list[int], target: Any, hypotheses: Sequence[Hypothesis]) -> "Candidates":
+        """Returns the first hypothesis of each text, as one line, that the tokenizer `target` makes of them."""
+        of_text: dict[str, Hypothesis] = {}
+        for hypothesis in hypotheses:
+            of_text.setdefault(" ".join(target.decode(hypothesis.ids).splitlines()), hypothesis)
+        return cls(source, ids, list(of_text.values()), list(of_text))
+
 
 class Reranker:
     """Chooses among the n best by more than the model that wrote them.
@@ -159,19 +167,11 @@ class Reranker:
                 kept.append(reference)
         found = translator._searched([ids for _, ids in candidates], config, None, None)
         target = translator.tokenizers.target
-        lists = [
-            Candidates(source, ids, hypotheses, written(target, hypotheses))
-            for (source, ids), hypotheses in zip(candidates, found, strict=True)
-        ]
+        lists = [Candidates.of(*read, target, hypotheses) for read, hypotheses in zip(candidates, found, strict=True)]
         parts = [*(["reverse"] if self.reverse else []), *(["lm"] if self.lm else []), "length"]
         fit = fit_factors(self.features(lists), [one.texts for one in lists], kept, parts)
         self.factors = fit.factors
         return fit
-
-
-def written(target: Any, hypotheses: Sequence[Hypothesis]) -> list[str]:
-    """Returns the texts of hypotheses, each as one line."""
-    return [" ".join(target.decode(h.ids).splitlines()) for h in hypotheses]
 
 
 def save_reranking(path: Path, reranker: Reranker, reverse: str | None, lm: str | None, fit: Fit) -> None:

@@ -392,17 +392,18 @@ class Translator(TextModel["Transformer"]):
         written by the vocabulary, and for a line of several parts with `line_terms` or `alternatives`;
         DecodingError for terms with a search of one's own, or a beam of one.
         """
-        searched_for = n_best if rerank is None else None  # a reranker has a beam of its own
         config = self._config(
-            decode, source_language, target_language, beam_size=beam_size, n_best=searched_for, max_length=max_length,
-            length_penalty=length_penalty, batch_tokens=batch_tokens, max_source_length=max_source_length,
-            segment=segment,
+            decode, source_language, target_language, beam_size=beam_size, n_best=n_best if rerank is None else None,
+            max_length=max_length, length_penalty=length_penalty, batch_tokens=batch_tokens,
+            max_source_length=max_source_length, segment=segment,
         )  # fmt: skip
-        wanted = config.n_best if n_best is None else n_best
         if rerank is not None:
             rerank = self._reranker(rerank)
-            pool = max(replace(config, n_best=wanted, beam_size=max(1, wanted)).n_best, rerank.n_best)
-            config = replace(config, n_best=pool, beam_size=max(pool, config.beam_size))
+            config = replace(config, beam_size=max(config.beam_size, rerank.n_best))
+            config = config if n_best is None else replace(config, n_best=n_best)
+        wanted = config.n_best
+        if rerank is not None:
+            config = replace(config, n_best=max(wanted, rerank.n_best))
         lines = self._segments(sources, config)
         pieces = [piece for line in lines for s in line for piece in s.pieces]
         constraints = self._constraints(lines, config, min_length, no_repeat_ngram, prefixes)
@@ -420,7 +421,8 @@ class Translator(TextModel["Transformer"]):
         else:
             whole = self._searched(pieces, config, by, constraints)
             searched, penalty = enumerate(self._reranked(rerank, lines, whole, config, wanted)), None
-        best = self._translations(lines, searched, penalty)
+        found = self._translations(lines, searched, penalty)
+        best = [replace(one, alternatives=_distinct(one.alternatives)) for one in found]
         return self._with_confidence(sources, best, config) if confidence else best
 
     def _constraints(
@@ -524,7 +526,7 @@ class Translator(TextModel["Transformer"]):
         wanted: int,
     ) -> list[list[Hypothesis]]:
         """Returns the n best of each piece in the order that a reranker gives them, as many as are wanted."""
-        from pellucid.tasks.reranking import Candidates, written
+        from pellucid.tasks.reranking import Candidates
 
         source, target = self.tokenizers.source, self.tokenizers.target
         read = [
@@ -533,12 +535,7 @@ class Translator(TextModel["Transformer"]):
             for segment in line
             for piece in segment.pieces
         ]
-        candidates = []
-        for (text, piece), hypotheses in zip(read, searched, strict=True):
-            of_text: dict[str, Hypothesis] = {}
-            for one, hypothesis in zip(written(target, hypotheses), hypotheses, strict=True):
-                of_text.setdefault(one, hypothesis)
-            candidates.append(Candidates(text, piece, list(of_text.values()), list(of_text)))
+        candidates = [Candidates.of(*one, target, hypotheses) for one, hypotheses in zip(read, searched, strict=True)]
         return [hypotheses[:wanted] for hypotheses in rerank.best_first(self, candidates, config)]
 
     def _diverse(
@@ -574,7 +571,7 @@ class Translator(TextModel["Transformer"]):
         found = branches(self._searched, self.tokenizers.target, pieces, config, constraints, count)
         searched = enumerate([hypothesis for hypothesis, _ in of_piece] for of_piece in found)
         of_pieces, best = iter(found), []
-        for translation in self._translations(lines, searched, config.length_penalty, distinct=False):
+        for translation in self._translations(lines, searched, config.length_penalty):
             named = [branch for _, branch in next(of_pieces)] if translation.sentences else []  # an empty line has none
             each = [replace(one, branch=branch) for one, branch in zip(translation.alternatives, named, strict=False)]
             best.append(replace(each[0], alternatives=_distinct(each)) if each else translation)
@@ -947,8 +944,6 @@ class Translator(TextModel["Transformer"]):
         lines: list[list[Segment]],
         searched: Iterable[tuple[int, list[Hypothesis]]],
         length_penalty: float | None,
-        *,
-        distinct: bool = True,
     ) -> list[Translation]:
         """Returns the translation of each line, written as soon as its pieces are found: an engine searches on."""
         numbers = iter(range(sum(len(segment.pieces) for line in lines for segment in line)))
@@ -959,8 +954,7 @@ class Translator(TextModel["Transformer"]):
 
         def written(number: int) -> Translation:
             here = [[found.pop(place) for place in of_segment] for of_segment in places[number]]
-            found_here = self._translation(lines[number], here, length_penalty)
-            return replace(found_here, alternatives=_distinct(found_here.alternatives)) if distinct else found_here
+            return self._translation(lines[number], here, length_penalty)
 
         best = {number: written(number) for number in range(len(lines)) if number not in missing}
         for place, hypotheses in searched:

@@ -12,7 +12,6 @@ from pellucid.decoding.ensemble import Ensemble, Readings
 from pellucid.decoding.scoring import score_outputs
 from pellucid.decoding.steps import NotANumberError
 from pellucid.model.transformer import Transformer
-from tests.rounding import NETWORK
 from tests.unit.decoding.models import BOS, EOS, all_targets, random_model, random_sources
 
 EXACT = DecodeConfig(beam_size=12, max_length=3)  # wide enough to keep all there is of a vocabulary of six
@@ -38,23 +37,23 @@ def best_of_all(models: list[Transformer], sources: list[list[int]]) -> tuple[li
 
 
 def test_the_best_is_that_of_all_outputs_by_the_mean_in_double_precision() -> None:
-    models = [random_model(seed, 6) for seed in (1, 2, 3)]
+    models = [random_model(seed, 6).double() for seed in (1, 2, 3)]
     sources = random_sources(3, 8, 6)
     found = search(ensemble(*models), sources, EXACT)
     for source, (best, *_) in zip(sources, found, strict=True):
         target, score = best_of_all(models, [source] * 3)
-        assert (best.ids, best.score) == (target, pytest.approx(score, abs=NETWORK))
+        assert (best.ids, best.score) == (target, pytest.approx(score, abs=1e-5))
     alone = [[h[0].score for h in search(model, sources, EXACT)] for model in models]
     assert all(score not in scores for scores in alone for score in [h[0].score for h in found])
 
 
 def test_each_model_reads_a_source_by_ids_of_its_own() -> None:
-    models = [random_model(1, 6), random_model(2, 6, src_vocab_size=20, pad_id=0)]
+    models = [random_model(1, 6).double(), random_model(2, 6, src_vocab_size=20, pad_id=0).double()]
     sources = [Readings([3, 4], [[17, 9, 8, 3]]), Readings([5, 5, 3], [[19]]), Readings([3, 4], [[12, 5]])]
     found = search(ensemble(*models), sources, EXACT)
     for source, (best, *_) in zip(sources, found, strict=True):
         target, score = best_of_all(models, source.each)
-        assert (best.ids, best.score) == (target, pytest.approx(score, abs=NETWORK))
+        assert (best.ids, best.score) == (target, pytest.approx(score, abs=1e-5))
     assert found[0][0].score != found[2][0].score  # alike for the first model alone
 
 

@@ -39,6 +39,7 @@ def test_each_line_begins_as_it_must(translator: Translator) -> None:
     assert found[0].score == pytest.approx(translator.score(LINES[:1], [found[0].text])[0], abs=1e-4)
     (alone,) = translator.translate(LINES[3:], prefixes=PREFIXES[3:])
     assert (alone.text, alone.tokens) == (found[3].text, found[3].tokens)
+    assert [part.text for part in alone.sentences] == [part.text for part in found[3].sentences]
     assert alone.score == pytest.approx(found[3].score, abs=NETWORK)
 
 
