@@ -194,7 +194,7 @@ def load_reranker(path: str | Path, device: Any = "auto") -> Reranker:
     """
     file = Path(path)
     if not file.exists():
-        raise DataError(f"no file `{shown(path)}`", "check the path; `pellucid rerank` writes one")
+        raise DataError(f"no file `{shown(path)}`", "check the path; it is relative to the folder you are in")
     return _loaded(str(file.absolute()), reranking_in(file), str(device))
 
 
