@@ -105,8 +105,15 @@ def test_beam_search_is_as_defined(positions: str, width: int, n_best: int, max_
     assert cut_off > 0
 
 
-@pytest.mark.parametrize("max_positions", [60, 9])
-@pytest.mark.parametrize("positions", ["learned", "rotary"])
+@pytest.mark.parametrize(
+    ("positions", "max_positions"),
+    [
+        ("learned", 60),
+        ("rotary", 9),
+        pytest.param("learned", 9, marks=pytest.mark.slow),
+        pytest.param("rotary", 60, marks=pytest.mark.slow),
+    ],
+)
 def test_neighbours_and_budget(positions: str, max_positions: int) -> None:
     model = random_decoder(1, sharpness=2.0, positions=positions, max_positions=max_positions)
     config = DecodeConfig(beam_size=4, n_best=2, max_length=20)

@@ -148,8 +148,9 @@ def augment(
     """Make training pairs of text of one language: a model writes the other side, a recipe mixes them with real ones.
 
     To translate from German to English better, take English text and a model from English to German: --direction back.
-    The pairs are FOLDER/train.src and FOLDER/train.tgt, the recipe is FOLDER/recipe.toml; its part about texts is
-    printed. Lines to validate or test on are left out. Stopped, the same command goes on.
+    The pairs are FOLDER/train.src and FOLDER/train.tgt; the recipe is FOLDER/recipe.toml, where the real pairs are
+    known, and its part about texts is printed. Lines to validate or test on are left out. Stopped, the same command
+    goes on.
 
     example: pellucid augment run-en-de --input more.en --out more
     example: pellucid augment run-en-de --input more.en.gz --sample --draws 2 --out more

@@ -1,10 +1,23 @@
 """`pellucid rerank`."""
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
-from pellucid.cli.options import Device, Dtype, Model, Threads, flag, optional, prepare_process
+from pellucid.cli.options import (
+    Device,
+    Dtype,
+    Model,
+    SourceLanguage,
+    TargetLanguage,
+    Threads,
+    flag,
+    optional,
+    prepare_process,
+)
+
+if TYPE_CHECKING:
+    from pellucid.tasks.translator import Translator
 
 
 def rerank(
@@ -23,6 +36,8 @@ def rerank(
         int, tyro.conf.arg(metavar="N", help="hypotheses among which is chosen; the beam is as wide")
     ] = 10,
     json: Annotated[bool, flag("print one JSON object")] = False,
+    src_lang: SourceLanguage = None,
+    tgt_lang: TargetLanguage = None,
     device: Device = "auto",
     dtype: Dtype = None,
     threads: Threads = None,
@@ -41,8 +56,7 @@ def rerank(
     from pellucid.errors import ConfigError
     from pellucid.files.writing import refusals_in_words, writable
     from pellucid.tasks.language_model import LanguageModel
-    from pellucid.tasks.reranking import Reranker, save_reranking
-    from pellucid.tasks.translator import Translator
+    from pellucid.tasks.reranking import Reranker, open_for, save_reranking
 
     if tgt is not None and ref is not None:
         raise ConfigError("`--ref` is the same as `--tgt`, and both are given", "leave one out")
@@ -52,9 +66,14 @@ def rerank(
     prepare_process(threads)
     pairs, path = list(read_pairs(src, tgt)), Path(out)
     writable(path)  # before it translates for minutes
-    translator = Translator.load(model, device, dtype)
+    translator = open_for(model, device, dtype, src_lang, tgt_lang)
+    back = None if reverse is None else _other_direction(reverse, device, dtype, src_lang, tgt_lang)
+    of_several = back is not None and bool(back.languages)
+    if (code := src_lang or tgt_lang) and not translator.languages and not of_several:
+        option = "--src-lang" if src_lang else "--tgt-lang"
+        raise ConfigError(f"`{option} {code}` means nothing to these models, which know no languages", "leave it out")
     reranker = Reranker(
-        None if reverse is None else Translator.load(reverse, device, dtype),
+        back,
         None if lm is None else LanguageModel.load(lm, device, dtype),
         n_best=n_best,
     )
@@ -62,7 +81,7 @@ def rerank(
         print(f"translating {len(pairs):,} sentences, {n_best} times each", file=sys.stderr)
     fit = reranker.fit(translator, [source for source, _ in pairs], [target for _, target in pairs])
     with refusals_in_words(path):
-        save_reranking(path, reranker, reverse, lm, fit)
+        save_reranking(path, reranker, reverse, lm, fit, *([(tgt_lang, src_lang)] if of_several else []))
     if json:
         print(dumps(fit.to_json()))
         return 0
@@ -72,3 +91,22 @@ def rerank(
         f"lines by the other {fit.bleu_crossed:.2f}; by the reference {fit.bleu_possible:.2f})\n{factors}\n{path}"
     )
     return 0
+
+
+def _other_direction(
+    folder: str, device: Any, dtype: str | None, src_lang: str | None, tgt_lang: str | None
+) -> "Translator":
+    """Returns the translator that reads what MODEL writes. Raises what is wrong in the options of MODEL."""
+    import re
+
+    from pellucid.errors import ConfigError
+    from pellucid.tasks.reranking import open_for
+
+    def turned(text: str) -> str:
+        sides = {"source": "target", "target": "source"}
+        return re.sub(r"`(source|target)(?=_language=)", lambda found: f"`{sides[found[1]]}", text)
+
+    try:
+        return open_for(folder, device, dtype, tgt_lang, src_lang)
+    except ConfigError as error:
+        raise ConfigError(f"the other direction, `{folder}`: {turned(str(error))}", turned(error.hint)) from error

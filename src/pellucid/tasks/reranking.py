@@ -18,10 +18,13 @@ from pellucid.errors import CheckpointError, ConfigError, DataError, argument, s
 from pellucid.evaluation.reranking import Factors, Fit, Floats, fit_factors
 from pellucid.files.reading import MOST_SETTINGS_BYTES, read_text
 from pellucid.files.writing import write_json
+from pellucid.tasks.languages import check_languages
 from pellucid.tasks.task import Scored, class_of, model_folder
 
 TRANSLATE, GENERATE = TASKS["translate"], TASKS["generate"]
 VERSION = 1
+LANGUAGES = ("source_language", "target_language")
+"""What a file says of a model of several languages."""
 NEAR_TIE = 1e-4
 """A lead of ranks that rounding could turn: such lists are scored again, alone."""
 MOST_N_BEST = 1000
@@ -174,13 +177,40 @@ class Reranker:
         return fit
 
 
-def save_reranking(path: Path, reranker: Reranker, reverse: str | None, lm: str | None, fit: Fit) -> None:
-    """Writes what `load_reranker` opens: where the models are, which weights they have, the factors, what they gave."""
+def open_for(
+    folder: str, device: Any, dtype: str | None, source_language: str | None, target_language: str | None
+) -> Any:
+    """Returns the translator of a folder; one of several languages is to translate between these two.
+
+    Raises what `Translator.load` raises, and ConfigError where it is not told enough.
+    """
+    opened = class_of(TRANSLATE).load(folder, device, dtype)
+    if not opened.languages:
+        return opened
+    opened = class_of(TRANSLATE).load(folder, device, dtype, source_language, target_language)
+    check_languages(opened.decode, opened.config, opened.tokenizers, opened.languages)
+    return opened
+
+
+def save_reranking(
+    path: Path,
+    reranker: Reranker,
+    reverse: str | None,
+    lm: str | None,
+    fit: Fit,
+    languages: tuple[str | None, str | None] = (None, None),
+) -> None:
+    """Writes what `load_reranker` opens: where the models are, which weights they have, the factors, what they gave.
+
+    `languages` are those that a model of the other direction reads and writes, where it is of several.
+    """
     models = {"reverse": (reverse, reranker.reverse), "lm": (lm, reranker.lm)}
     table: dict[str, Any] = {"rerank": VERSION, "n_best": reranker.n_best}
     for name, (folder, model) in models.items():
         if model is not None and folder is not None:
             table[name] = {"model": _beside(folder, path), "weights": _digest(model), "dtype": _dtype(model)}
+    if any(languages):
+        table["reverse"] |= dict(zip(LANGUAGES, languages, strict=True))
     table["factors"] = asdict(fit.factors)
     table["fit"] = {name: value for name, value in fit.to_json().items() if name not in table["factors"]}
     write_json(path, table)
@@ -215,6 +245,8 @@ def reranking_in(path: str | Path) -> str:
         for name in ("reverse", "lm"):
             if name in table and not all(isinstance(table[name][key], str) for key in ("model", "weights")):
                 raise fault
+        if not all(isinstance(table.get("reverse", {}).get(name, ""), str | None) for name in LANGUAGES):
+            raise fault
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise fault from error
     return text
@@ -228,7 +260,9 @@ def _loaded(path: str, text: str, device: str) -> Reranker:
         if name not in table:
             continue
         folder = Path(path).resolve().parent / table[name]["model"]
-        model = class_of(kind).load(folder, device, table[name].get("dtype"))
+        how = device, table[name].get("dtype")
+        spoken = [table[name].get(each) for each in LANGUAGES]
+        model = open_for(str(folder), *how, *spoken) if kind is TRANSLATE else class_of(kind).load(folder, *how)
         if _digest(model) != table[name]["weights"]:
             raise CheckpointError(
                 f"`{folder}` has other weights than those that `{path}` was fitted with", "fit the factors again"

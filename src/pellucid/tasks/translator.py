@@ -380,7 +380,7 @@ class Translator(TextModel["Transformer"]):
             diversity: how many nats a word counts less for each earlier group's hypothesis that writes it at the same
                 place; 1 where nothing else is said.
             rerank: chooses among the n best of each sentence by further models: a `pellucid.Reranker`, or the file that
-                `pellucid rerank` wrote. Scores stay those of this model.
+                `pellucid rerank` wrote. Scores stay those of this model. The beam is as wide as its n best, at least.
             alternatives: looks for the best translation behind each of so many most probable tokens that may stand at
                 the beginning, or where the line's prefix ends: `Translation.alternatives` has them, best first, each
                 with its `branch`. Lines are of one sentence.
@@ -399,6 +399,12 @@ class Translator(TextModel["Transformer"]):
         )  # fmt: skip
         if rerank is not None:
             rerank = self._reranker(rerank)
+            if beam_size is not None and beam_size < rerank.n_best:
+                raise ConfigError(
+                    f"{argument('beam_size', beam_size)} is narrower than the {rerank.n_best} best among which is "
+                    "chosen",
+                    "leave it out, or fit the factors for fewer",
+                )
             config = replace(config, beam_size=max(config.beam_size, rerank.n_best))
             config = config if n_best is None else replace(config, n_best=n_best)
         wanted = config.n_best

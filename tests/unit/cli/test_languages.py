@@ -13,8 +13,10 @@ from pellucid.config import RECIPE, Recipe
 from pellucid.data.parallel import held_out_texts
 from pellucid.data.prepare import open_corpus
 from pellucid.errors import ConfigError
+from pellucid.evaluation.reranking import Factors
 from pellucid.run.run import train
 from pellucid.tasks.languages import ZeroShot
+from pellucid.tasks.reranking import Reranker, load_reranker
 from pellucid.tasks.translator import Translator
 from pellucid.weights.folder import DESCRIPTION
 from tests.toy_task import SMALL, metrics
@@ -223,6 +225,36 @@ def test_validation_texts_are_named_by_options(tmp_path: Path, pellucid: Command
         tuple(paths) for paths in texts["valid-"]
     ]
     assert {"bleu_low-low", "bleu_low-back", "bleu_up-low"} <= {key for row in metrics(tmp_path / "run") for key in row}
+
+
+def test_factors_are_of_one_pair(run: Path, tmp_path: Path, pellucid: CommandLine) -> None:
+    """The model is its own other direction, from small letters to themselves."""
+    sources, targets = write_texts(tmp_path, "held", 12, 4)
+    path, low = tmp_path / "rerank.json", ("--src-lang", "low", "--tgt-lang", "low")
+    held = ["--src", sources[0], "--tgt", targets[0], "--n-best", "3", "--device", "cpu", "--out", path]
+    given = ["rerank", run, "--reverse", run, *held]
+    outcome = pellucid(*given, *low)
+    assert outcome.status == 0, outcome.error
+    table = json.loads(path.read_text(encoding="utf-8"))
+    assert (table["reverse"]["source_language"], table["reverse"]["target_language"]) == ("low", "low")
+    table["factors"] = {"reverse": 5.0, "lm": 0.0, "length": 0.0}
+    path.write_text(json.dumps(table), encoding="utf-8")
+    translator, reranker = Translator.load(run, "cpu", target_language="low"), load_reranker(path, "cpu")
+    assert isinstance(reranker.reverse, Translator)
+    assert reranker.reverse.decode == translator.decode
+    by_hand = Reranker(translator, factors=Factors(reverse=5.0), n_best=3)
+    lines = ["a b c", "d e", "h g f e"]
+    found, expected = (translator.translate(lines, rerank=one) for one in (path, by_hand))
+    assert [t.text for t in found] == [t.text for t in expected]
+    assert pellucid(*given).error == "this model writes 2 languages, and `--tgt-lang` is not given"
+    not_read = pellucid(*given, "--src-lang", "low", "--tgt-lang", "back")
+    assert not_read.error == f"the other direction, `{run}`: `--tgt-lang back` is not a language that the model reads"
+    not_written = pellucid(*given, "--src-lang", "up", "--tgt-lang", "low")
+    assert not_written.error.startswith(f"the other direction, `{run}`: unknown `--src-lang up`")
+    for name in ("source_language", "weights"):
+        path.write_text(json.dumps(table | {"reverse": table["reverse"] | {name: 3}}), encoding="utf-8")
+        refused = pellucid("translate", run, "a", *low, "--rerank", path)
+        assert refused.error == f"`{path}` is no file of factors for reranking"
 
 
 def test_a_model_of_one_pair_stands_beside_one_of_several(run: Path, tmp_path: Path, pellucid: CommandLine) -> None:

@@ -65,6 +65,8 @@ def test_what_cannot_be(pellucid: CommandLine, finished_run: Path, english: Path
     assert outcome.error == f"`{finished_run}` holds a translator, not a language model"
     outcome = pellucid(*given, "--lm", english, "--n-best", "1")
     assert outcome.error == "`--n-best 1` must be from 2 to 1,000 to choose among"
+    outcome = pellucid(*given, "--lm", english, "--tgt-lang", "en")
+    assert outcome.error == "`--tgt-lang en` means nothing to these models, which know no languages"
     outcome = pellucid(*given, "--lm", english)
     assert outcome.error == "1 lines are too few to find factors on"
     assert not (tmp_path / "out.json").exists()

@@ -136,6 +136,9 @@ def test_more_are_asked_for_than_the_beam_has(translator: Translator, reranker: 
     assert 2 < len(found.alternatives) <= 5
     with pytest.raises(ConfigError, match=r"`n_best` \(0\)"):
         translator.translate(LINES[:1], rerank=reranker, n_best=0)
+    with pytest.raises(ConfigError, match=r"^`beam_size=5` is narrower than the 6 best among which is chosen$"):
+        translator.translate(LINES[:1], rerank=reranker, beam_size=5)
+    assert translator.translate(LINES[:1], rerank=reranker, beam_size=6)[0].text == found.text
 
 
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
