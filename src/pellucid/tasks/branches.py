@@ -51,7 +51,7 @@ def check_branches(count: int, lines: Sequence[Sequence["Segment"]], **others: o
             raise DataError(
                 f"`{shown(line[0].source)}` begins a line that is translated in {parts} parts, and alternatives are at "
                 "a place of one translation",
-                'give a sentence a line, or `segment="off"`; a sentence of many tokens needs `max_source_length=`',
+                'give a sentence a line, or `segment="off"`, and shorten what is too long for one piece',
             )
 
 
