@@ -72,6 +72,8 @@ class Muon(PaperAdam):
 
     def _step_of_matrices(self, group: dict[str, Any]) -> None:
         moved = [packed for packed in self._matrices if packed.weight.grad is not None]
+        if not moved:  # a step passed by all of them, as a model that leaves layers out may
+            return
         for packed in moved:
             state = self.state[packed.weight]
             if "momentum_buffer" not in state:

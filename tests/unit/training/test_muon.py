@@ -162,6 +162,21 @@ def test_frozen_matrices_stay() -> None:
     assert all(p is not frozen for group in optimizer.param_groups for p in group["params"])
 
 
+@pytest.mark.parametrize("reached", [0, 1])
+def test_a_step_moves_what_has_a_gradient(reached: int) -> None:
+    """A model that leaves layers out of a step, LayerDrop say, may leave all of them out."""
+    model = Transformer(tiny_config())
+    optimizer = make_optimizer(model, TrainConfig(**MUON))  # type: ignore[arg-type]
+    set_rate(optimizer, 4e-3)
+    matrices = is_muons(model)
+    moving = {*sorted(matrices)[:reached], *(name for name, _ in model.named_parameters() if name not in matrices)}
+    before = {name: p.detach().clone() for name, p in model.named_parameters()}
+    for name, p in model.named_parameters():
+        p.grad = torch.ones_like(p) if name in moving else None
+    optimizer.step()
+    assert {name for name, p in model.named_parameters() if not torch.equal(p, before[name])} == moving
+
+
 @pytest.mark.parametrize("stops", [[2], [4, 8]])
 def test_a_resumed_run_is_the_unbroken_one(tmp_path: Path, stops: list[int]) -> None:
     unbroken = ToyRun(tmp_path / "unbroken", settings=MUON)
