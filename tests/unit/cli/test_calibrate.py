@@ -2,10 +2,12 @@
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from pellucid.tasks import calibrating
 from pellucid.weights.folder import CALIBRATION
 from tests.toy_task import reversed_letters, write_pairs
 from tests.unit.cli.command_line import CommandLine
@@ -45,6 +47,19 @@ def test_translate_and_score_go_by_it(pellucid: CommandLine, model: Path, tmp_pa
     again = pellucid("calibrate", model, "--src", src, "--ref", tgt, "--json")
     found = json.loads(again.out)
     assert {"format": table["format"], **found} == table, "the same text gives the same calibration"
+
+
+@pytest.mark.parametrize(("error", "is_told"), [(0.04, False), (0.06, True)])
+def test_it_tells_where_the_models_own_probabilities_were_nearer(
+    error: float, is_told: bool, pellucid: CommandLine, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fit = calibrating.calibrate
+    monkeypatch.setattr(calibrating, "calibrate", lambda *all_: replace(fit(*all_), error=error, error_before=0.05))
+    src, tgt = write_pairs(tmp_path, reversed_letters(60, seed=9), "valid")
+    said = pellucid("calibrate", model, "--src", src, "--tgt", tgt).err
+    path = model / CALIBRATION
+    note = f"note: the probabilities were nearer before; without {path} they are as they were\n"
+    assert said == (note if is_told else "")
 
 
 @pytest.mark.filterwarnings("default")  # as for a user
