@@ -184,10 +184,11 @@ def open_for(
 
     Raises what `Translator.load` raises, and ConfigError where it is not told enough.
     """
-    opened = class_of(TRANSLATE).load(folder, device, dtype)
+    translators: Any = class_of(TRANSLATE)
+    opened = translators.load(folder, device, dtype)
     if not opened.languages:
         return opened
-    opened = class_of(TRANSLATE).load(folder, device, dtype, source_language, target_language)
+    opened = translators.load(folder, device, dtype, source_language, target_language)
     check_languages(opened.decode, opened.config, opened.tokenizers, opened.languages)
     return opened
 
