@@ -24,7 +24,7 @@ from pellucid.tasks.task import Scored, class_of, model_folder
 TRANSLATE, GENERATE = TASKS["translate"], TASKS["generate"]
 VERSION = 1
 LANGUAGES = ("source_language", "target_language")
-"""What a file says of a model of several languages."""
+"""The names by which a file says between which languages a model of several translates."""
 NEAR_TIE = 1e-4
 """A lead of ranks that rounding could turn: such lists are scored again, alone."""
 MOST_N_BEST = 1000
