@@ -56,6 +56,7 @@ def draw_seed() -> int:
     return random.randrange(10**6)  # pytest-randomly seeds it
 
 
+@pytest.mark.slow
 def test_each_kind_of_end_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A machine that tries is worth something only where it notices: errors, deaths, delays, memory."""
     monkeypatch.setattr(trying, "SECONDS", 3)

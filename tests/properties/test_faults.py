@@ -93,6 +93,7 @@ def test_killed_at_some_writes(tmp_path: Path) -> None:
     assert assert_killed("kill", tmp_path, "7:61", plain(tmp_path)) >= 2
 
 
+@pytest.mark.slow
 def test_a_disk_that_is_full_at_some_writes(tmp_path: Path) -> None:
     went_on, ended = assert_full("full", tmp_path, "28:31", plain(tmp_path))
     assert went_on

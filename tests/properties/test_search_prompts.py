@@ -109,7 +109,7 @@ def test_beam_search_is_as_defined(positions: str, width: int, n_best: int, max_
     ("positions", "max_positions"),
     [
         ("learned", 60),
-        ("rotary", 9),
+        pytest.param("rotary", 9, marks=pytest.mark.slow),
         pytest.param("learned", 9, marks=pytest.mark.slow),
         pytest.param("rotary", 60, marks=pytest.mark.slow),
     ],

@@ -98,7 +98,7 @@ def test_the_command(texts: dict[str, str], tmp_path: Path, pellucid: CommandLin
     assert pellucid("translate", tmp_path / "more", "pes běží", "--src-lang", "cs").status == 0
 
 
-@pytest.mark.parametrize("gone", [False, True])
+@pytest.mark.parametrize("gone", [pytest.param(False, marks=pytest.mark.slow), True])
 def test_it_resumes_exactly(texts: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, gone: bool) -> None:
     model = base(texts, tmp_path / "base")
     begin = {"init_from": model, "device": "cpu", "quiet": True}
@@ -143,6 +143,7 @@ def opened(folder: Path, codes: tuple[str, ...] = (), kind: str = "marian", **fi
     return folder / "opened"
 
 
+@pytest.mark.slow
 def test_an_opened_model_gets_tags_and_keeps_its_pieces(
     texts: dict[str, str], tmp_path: Path, pellucid: CommandLine
 ) -> None:

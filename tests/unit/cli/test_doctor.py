@@ -228,6 +228,7 @@ SPELLED: dict[str, tuple[Plant, str, dict[str, str]]] = {
 
 
 @pytest.mark.parametrize(("name", "normalize"), [(name, way) for name, (*_, ways) in SPELLED.items() for way in ways])
+@pytest.mark.slow
 def test_how_a_text_is_typed_is_told_and_is_no_fault(
     pellucid: CommandLine, tmp_path: Path, name: str, normalize: str
 ) -> None:

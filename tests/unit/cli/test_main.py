@@ -149,6 +149,7 @@ def test_arguments_come_from_the_shell(monkeypatch: pytest.MonkeyPatch, capsys: 
     assert capsys.readouterr().out.startswith("pellucid ")
 
 
+@pytest.mark.slow
 def test_a_closed_pipe_is_quiet() -> None:
     process = start("recipes", "default")
     assert process.stdout is not None

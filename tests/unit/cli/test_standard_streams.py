@@ -28,7 +28,15 @@ def test_no_warning_gets_among_the_lines_where_standard_error_is_closed(finished
     assert (status, out.count(b"\n"), b"warning" in out) == (0, 1, False)
 
 
-@pytest.mark.parametrize("closed", [(0,), (1,), (2,), (0, 1, 2)])
+@pytest.mark.parametrize(
+    "closed",
+    [
+        pytest.param((0,), marks=pytest.mark.slow),
+        pytest.param((1,), marks=pytest.mark.slow),
+        pytest.param((2,), marks=pytest.mark.slow),
+        (0, 1, 2),
+    ],
+)
 def test_a_closed_stream_is_no_error(closed: tuple[int, ...], tmp_path: Path) -> None:
     status, out, err = run("recipes", closed=closed)
     assert (status, err) == (0, b"")
@@ -66,7 +74,15 @@ def test_a_full_standard_error_loses_its_words_and_nothing_else(finished_run: Pa
     assert (done.returncode, done.stdout.count(b"\n")) == (0, 1)
 
 
-@pytest.mark.parametrize("encoding", ["cp949", "latin-1", "ascii", "utf-16"])
+@pytest.mark.parametrize(
+    "encoding",
+    [
+        pytest.param("cp949", marks=pytest.mark.slow),
+        pytest.param("latin-1", marks=pytest.mark.slow),
+        "ascii",
+        pytest.param("utf-16", marks=pytest.mark.slow),
+    ],
+)
 def test_no_character_kills_a_report(encoding: str, tmp_path: Path) -> None:
     for name, word in (("a", "안녕 €"), ("b", "für ☃")):
         (tmp_path / name).write_text(f"{word}\n" * 30, encoding="utf-8")

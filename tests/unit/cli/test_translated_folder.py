@@ -347,6 +347,7 @@ def test_folders_that_cannot_be_are_refused(pellucid: CommandLine, finished_run:
     assert stray.error == "`--worker 1/2` is for folders"
 
 
+@pytest.mark.slow
 def test_ctrl_c_keeps_what_is_whole(finished_run: Path, texts: Path, pellucid: CommandLine) -> None:
     """By a real signal, in a process of its own."""
     stops = "import os, signal, sys\nfrom pellucid.streams.partial_output import PartialOutput\n" + (

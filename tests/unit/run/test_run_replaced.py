@@ -291,7 +291,7 @@ WAYS = [
     "data", "given data", "given tokenizer", "tokenizers", "parts", "recipe", "recipe and data", "model", "loss",
     "optimizer", "optimizer's maker", "schedule",
 ]  # fmt: skip
-QUICK = ("given data", "recipe and data", "model", "loss")
+QUICK = ("recipe and data", "model")
 """Those that every run of the tests tries; `make slow` tries the others."""
 
 
@@ -611,6 +611,7 @@ def test_a_tokenizer_beside_a_model_to_start_from_is_refused(
         run.tokenizers = Letters()
 
 
+@pytest.mark.slow
 def test_a_model_with_a_tokenizer_of_ones_own_is_gone_on_with(recipe: Recipe, tmp_path: Path) -> None:
     train(recipe, tmp_path / "first", tokenizer=(Letters(), Letters()), device="cpu", quiet=True)
     with pytest.raises(CheckpointError, match="tokenizer of its own"):

@@ -260,6 +260,7 @@ def loss_around(folder: Path, pairs: list[tuple[str, str]], before: int, behind:
 
 
 @pytest.mark.parametrize("ended", [True, False])
+@pytest.mark.slow
 def test_what_stands_around_texts_is_the_models(
     ended: bool, texts: tuple[str, str], base: Path, tmp_path: Path
 ) -> None:

@@ -90,7 +90,9 @@ def test_the_decision_is_saved_at_once(tmp_path: Path) -> None:
     assert run.trainer.state.falls_at % 10
 
 
-@pytest.mark.parametrize("after", [0, 1, 13])
+@pytest.mark.parametrize(
+    "after", [pytest.param(0, marks=pytest.mark.slow), 1, pytest.param(13, marks=pytest.mark.slow)]
+)
 def test_resumed_after_the_decision_it_is_the_same_run(unbroken: ToyRun, tmp_path: Path, after: int) -> None:
     decided, last = unbroken.trainer.state.falls_at, unbroken.trainer.state.last_step
     first = budgeted(tmp_path, stop_after=decided + after)

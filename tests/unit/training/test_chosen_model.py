@@ -95,7 +95,15 @@ class Stopped(BaseException):
     """As if the process had been killed."""
 
 
-@pytest.mark.parametrize("call", [1, 2, 3, 4])
+@pytest.mark.parametrize(
+    "call",
+    [
+        pytest.param(1, marks=pytest.mark.slow),
+        2,
+        pytest.param(3, marks=pytest.mark.slow),
+        pytest.param(4, marks=pytest.mark.slow),
+    ],
+)
 def test_a_run_killed_while_it_chooses_ends_the_same(tmp_path: Path, call: int) -> None:
     """Killed within each validation of a candidate, and when the winner is written."""
     unbroken = ToyRun(tmp_path / "unbroken")
