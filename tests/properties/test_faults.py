@@ -90,7 +90,7 @@ def assert_full(mode: str, folder: Path, places: str, arguments: list[str]) -> t
 
 
 def test_killed_at_some_writes(tmp_path: Path) -> None:
-    assert assert_killed("kill", tmp_path, "7:61", plain(tmp_path)) >= 2
+    assert assert_killed("kill", tmp_path, "7:37", plain(tmp_path)) >= 3
 
 
 @pytest.mark.slow
@@ -101,14 +101,14 @@ def test_a_disk_that_is_full_at_some_writes(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_killed_at_each_ninth_write(tmp_path: Path) -> None:
+def test_killed_at_each_sixth_write(tmp_path: Path) -> None:
     """At each one, one after the other, it is killed in the chain below."""
-    assert assert_killed("kill", tmp_path, "1:9", plain(tmp_path)) > 10
+    assert assert_killed("kill", tmp_path, "1:6", plain(tmp_path)) > 16
 
 
 @pytest.mark.slow
 def test_killed_at_some_writes_of_a_run_with_all_that_there_is(tmp_path: Path) -> None:
-    assert assert_killed("kill", tmp_path, "3:19", sampled(tmp_path)) > 6
+    assert assert_killed("kill", tmp_path, "3:11", sampled(tmp_path)) > 12
 
 
 @pytest.mark.slow

@@ -68,8 +68,7 @@ def rerank(
     writable(path)  # before it translates for minutes
     translator = open_for(model, device, dtype, src_lang, tgt_lang)
     back = None if reverse is None else _other_direction(reverse, device, dtype, src_lang, tgt_lang)
-    of_several = back is not None and bool(back.languages)
-    if (code := src_lang or tgt_lang) and not translator.languages and not of_several:
+    if (code := src_lang or tgt_lang) and not translator.languages and not (back and back.languages):
         option = "--src-lang" if src_lang else "--tgt-lang"
         raise ConfigError(f"`{option} {code}` means nothing to these models, which know no languages", "leave it out")
     reranker = Reranker(
@@ -81,7 +80,7 @@ def rerank(
         print(f"translating {len(pairs):,} sentences, {n_best} times each", file=sys.stderr)
     fit = reranker.fit(translator, [source for source, _ in pairs], [target for _, target in pairs])
     with refusals_in_words(path):
-        save_reranking(path, reranker, reverse, lm, fit, *([(tgt_lang, src_lang)] if of_several else []))
+        save_reranking(path, reranker, reverse, lm, fit, (tgt_lang, src_lang))
     if json:
         print(dumps(fit.to_json()))
         return 0

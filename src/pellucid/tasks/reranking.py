@@ -203,14 +203,14 @@ def save_reranking(
 ) -> None:
     """Writes what `load_reranker` opens: where the models are, which weights they have, the factors, what they gave.
 
-    `languages` are those that a model of the other direction reads and writes, where it is of several.
+    `languages` are those that the model of the other direction reads and writes; one without codes has no use for them.
     """
     models = {"reverse": (reverse, reranker.reverse), "lm": (lm, reranker.lm)}
     table: dict[str, Any] = {"rerank": VERSION, "n_best": reranker.n_best}
     for name, (folder, model) in models.items():
         if model is not None and folder is not None:
             table[name] = {"model": _beside(folder, path), "weights": _digest(model), "dtype": _dtype(model)}
-    if any(languages):
+    if any(languages) and "reverse" in table:
         table["reverse"] |= dict(zip(LANGUAGES, languages, strict=True))
     table["factors"] = asdict(fit.factors)
     table["fit"] = {name: value for name, value in fit.to_json().items() if name not in table["factors"]}
@@ -261,9 +261,11 @@ def _loaded(path: str, text: str, device: str) -> Reranker:
         if name not in table:
             continue
         folder = Path(path).resolve().parent / table[name]["model"]
-        how = device, table[name].get("dtype")
-        spoken = [table[name].get(each) for each in LANGUAGES]
-        model = open_for(str(folder), *how, *spoken) if kind is TRANSLATE else class_of(kind).load(folder, *how)
+        dtype = table[name].get("dtype")
+        if kind is TRANSLATE:
+            model = open_for(str(folder), device, dtype, *(table[name].get(each) for each in LANGUAGES))
+        else:
+            model = class_of(kind).load(folder, device, dtype)
         if _digest(model) != table[name]["weights"]:
             raise CheckpointError(
                 f"`{folder}` has other weights than those that `{path}` was fitted with", "fit the factors again"
