@@ -38,6 +38,8 @@ from pellucid.text.training_text import Sample, TrainingText
 FORMAT = "pellucid-shard/1"
 STAMPS = "stamps.json"
 """Size and time of the files when they were read to the end: while they stay, the files are not read again."""
+TYPES = ("uint16", "uint32")
+"""What ids are stored as: the first where it holds all of them."""
 CHUNK = 20_000  # pairs encoded at a time: bounds the memory, whatever the corpus
 
 
@@ -155,7 +157,7 @@ def _open(folder: Path, fingerprint: str) -> Shard | None:
         if not all(type(number) is int for number in numbers):
             return None
         return Shard(source, target, index["empty"], index["too_long"], index["first_too_long"], left_out, text=text)
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, ConfigError):
+    except (OSError, ValueError, LookupError, TypeError, AttributeError, ConfigError):
         return None
 
 
@@ -195,7 +197,7 @@ def _write(
     encoders = (
         {"target": tokenizers.target} if rules.alone else {"source": tokenizers.source, "target": tokenizers.target}
     )
-    dtypes = {side: np.dtype(np.uint16 if e.size <= 1 << 16 else np.uint32) for side, e in encoders.items()}
+    dtypes = {side: np.dtype(TYPES[encoder.size > 1 << 16]) for side, encoder in encoders.items()}
     places = {f"{side}.offsets": f"{side}.ids" for side in encoders}
     if rules.keep_texts:
         places |= {f"{side}.bounds": f"{side}.text" for side in encoders}
@@ -331,10 +333,16 @@ def _added(counts: npt.NDArray[np.int64], more: npt.NDArray[np.int64]) -> npt.ND
 
 
 def _mapped(stem: Path, dtype: str) -> Sentences:
+    """Maps one side's files. Raises ValueError where their ids are not of `dtype`, or that is no type of ids."""
+    if dtype not in TYPES:
+        raise ValueError(f"ids are of type {' or '.join(TYPES)}, not {dtype!r}")
     text, texts = stem.with_suffix(".text"), None
     if text.is_file():
         texts = Texts(_array(text, "uint8"), _array(stem.with_suffix(".bounds"), "int64"))
-    return Sentences(_array(stem.with_suffix(".ids"), dtype), _array(stem.with_suffix(".offsets"), "int64"), texts)
+    ids, offsets = _array(stem.with_suffix(".ids"), dtype), _array(stem.with_suffix(".offsets"), "int64")
+    if len(ids) != offsets[-1]:
+        raise ValueError(f"{len(ids)} ids of type {dtype}, where the sentences have {offsets[-1]}")
+    return Sentences(ids, offsets, texts)
 
 
 def _array(path: Path, dtype: str) -> npt.NDArray[Any]:

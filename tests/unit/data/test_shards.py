@@ -141,6 +141,17 @@ def test_an_index_of_something_else_is_written_anew(tmp_path: Path, key: str, va
     assert json.loads(path.read_text(encoding="utf-8")) == index
 
 
+@pytest.mark.parametrize("side", ["source", "target"])
+@pytest.mark.parametrize("dtype", [[], None, "", "uint32", "float64", "x" * 9, {"a": 1}, 1 << 70])
+def test_an_index_of_another_type_of_ids_is_written_anew(tmp_path: Path, side: str, dtype: object) -> None:
+    write(tmp_path)
+    path = tmp_path / "train" / "index.json"
+    index = json.loads(path.read_text(encoding="utf-8"))
+    path.write_text(json.dumps(index | {"dtype": index["dtype"] | {side: dtype}}), encoding="utf-8")
+    assert texts(write(tmp_path)) == PAIRS
+    assert json.loads(path.read_text(encoding="utf-8")) == index
+
+
 def test_a_half_written_folder_is_no_shard(tmp_path: Path) -> None:
     def killed() -> Iterator[Pair]:
         yield PAIRS[0]
