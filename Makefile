@@ -44,7 +44,7 @@ numerics: $(VENV)/.dev  ## run the tests of arithmetic as other processors, thre
 	ATEN_CPU_CAPABILITY=avx2 OMP_NUM_THREADS=2 $(BIN)/python -m pytest -n auto --dist worksteal $(THREADED) --randomly-seed=2910863370
 
 slow: $(VENV)/.dev  ## run the slow tests
-	$(BIN)/python -m pytest -n auto --dist worksteal -m "slow and not foreign"
+	$(BIN)/python -m pytest -n auto --dist worksteal -m "slow and not foreign and not browser"
 
 foreign: $(VENV)/.foreign  ## run the tests that compare with other people's libraries
 	$(BIN)/python -m pytest -n auto --dist worksteal -m foreign

@@ -4,9 +4,11 @@
 
 Of Multi30k the first pairs are known; of the others their English alone. Trained from German to English, by one recipe:
 on the known pairs; on these and what a model of them, from English to German, writes for the English of the others, in
-each way of `--ways`; with `--writers N` also on what N such models write, each for all of it; on all pairs. All are
-scored on the validation text, with `--test` on the test of 2016. The share of a way is (way - few) / (all - few), by
-BLEU of the validation text.
+each way of `--ways`; with `--writers N` also on what N such models write, each for all of it; with `--taught` also on
+what a model writes that was itself trained on the pairs and on what those wrote together (self-training, He et al.
+2020), `--taught noise` from English with noise; on all pairs. All are scored on the validation text, with `--test` on
+the test of 2016, and those that write by their German of the validation text. The share of a way is
+(way - few) / (all - few), by BLEU of the validation text.
 """
 
 import argparse
@@ -14,7 +16,7 @@ import json
 import sys
 import tomllib
 from collections.abc import Sequence
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +42,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--budget", help="of each training, as for `pellucid train`; without it the recipe's steps")
     parser.add_argument("--ways", nargs="+", choices=WAYS, default=["beam", "noise"])
     parser.add_argument("--writers", type=positive, default=1, help="models that write, by seeds of their own")
+    parser.add_argument(
+        "--taught", nargs="?", const="plain", choices=["plain", "noise"], help="a writer learns from what others wrote"
+    )
     parser.add_argument("--seeds", type=int, nargs="+", default=[1])
     parser.add_argument("--set", action="append", default=[], help="a setting of all trainings, as section.key=value")
     parser.add_argument("--test", action="store_true", help="score on the test of 2016, too: once, at the end")
@@ -82,23 +87,38 @@ def rows_of(seed: int, options: argparse.Namespace) -> list[dict[str, Any]]:
     for number, writer in enumerate(writers):
         own = ("--set", f"train.seed={seed + 100 * number}")
         pellucid("train", "multi30k-en-de", *few("en", "de"), "--out", writer, *each, *own)
+    authors = {"": writers[:1]} | ({f"-by-{options.writers}": writers} if options.writers > 1 else {})
+    if options.taught:
+        taught, wrote = folder / "reverse-taught", folder / "taught-pairs"
+        more = ("--direction", "forward", "--input", out / "more.en", "--out", wrote)
+        more += ("--ensemble", *writers[1:]) if writers[1:] else ()
+        more += ("--noise",) if options.taught == "noise" else ()
+        pellucid("augment", writers[0], *more, "--recipe", "multi30k-en-de", *few("en", "de"))
+        pellucid("train", *mixed([wrote]), "--out", taught, *each)
+        authors["-taught"] = [taught]
     systems = ["few"]
     for way in options.ways:
-        pairs = [folder / f"{way}-pairs-{number}" for number in range(1, options.writers + 1)]
-        for writer, written in zip(writers, pairs, strict=True):
-            more = ("--input", out / "more.en", "--out", written)
-            pellucid("augment", writer, *more, "--recipe", recipe, *real, *WAYS[way])
-        for count in sorted({1, options.writers}):
-            systems.append(f"{way}-by-{count}" if count > 1 else way)
-            pellucid("train", *mixed(pairs[:count]), "--out", folder / systems[-1], *each)
+        for name, those in authors.items():
+            pairs = [folder / f"{way}-pairs{author.name.removeprefix('reverse')}" for author in those]
+            for author, written in zip(those, pairs, strict=True):
+                more = ("--direction", "back", "--input", out / "more.en", "--out", written)
+                pellucid("augment", author, *more, "--recipe", recipe, *real, *WAYS[way])
+            systems.append(f"{way}{name}")
+            pellucid("train", *mixed(pairs), "--out", folder / systems[-1], *each)
     names = HELD_OUT if options.test else {"validation": HELD_OUT["validation"]}
     rows: list[dict[str, Any]] = []
     for system in (*systems, "all"):
         scores = {name: scored(folder / system, data / place) for name, place in names.items()}
         rows.append({"seed": seed, "system": system, "scores": scores})
-    few, most = (rows[place]["scores"]["validation"]["bleu"] for place in (0, -1))
+    few_bleu, most = (rows[place]["scores"]["validation"]["bleu"] for place in (0, -1))
     for row in rows:
-        row["share"] = None if few == most else round((row["scores"]["validation"]["bleu"] - few) / (most - few), 3)
+        gained, all_bring = row["scores"]["validation"]["bleu"] - few_bleu, most - few_bleu
+        row["share"] = round(gained / all_bring, 3) if all_bring else None
+    place = data / HELD_OUT["validation"]
+    for author in dict.fromkeys(chain(*authors.values())):
+        found = scored(author, place, source="en", reference="de")
+        rows.append({"seed": seed, "system": author.name, "scores": {"validation": found}, "share": None})
+    for row in rows:
         print(f"seed {seed}, {row['system']}: {row['scores']['validation']['bleu']:.2f}", file=sys.stderr)
     return rows
 
@@ -116,9 +136,9 @@ def mixed(pairs: Sequence[Path]) -> list[object]:
     return [recipe, *texts, "--set", f"data.weights={weights}"]
 
 
-def scored(run: Path, place: Path) -> dict[str, Any]:
+def scored(run: Path, place: Path, source: str = "de", reference: str = "en") -> dict[str, Any]:
     """The scores of a run on a text."""
-    found = pellucid("evaluate", run, "--src", f"{place}.de.gz", "--ref", f"{place}.en.gz", "--json")
+    found = pellucid("evaluate", run, "--src", f"{place}.{source}.gz", "--ref", f"{place}.{reference}.gz", "--json")
     scores: dict[str, Any] = json.loads(found)
     return scores
 

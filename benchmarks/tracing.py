@@ -1,4 +1,4 @@
-"""Claim: a trace costs at most 1.3 times a plain pass at 512 tokens, and nothing measurable while none is on.
+"""Claim: a trace costs at most 1.4 times a plain pass at 512 tokens, and nothing measurable while none is on.
 
     python benchmarks/tracing.py > tracing.json        (--quick: a trial of seconds)
 

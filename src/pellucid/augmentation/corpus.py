@@ -59,6 +59,7 @@ class Request:
     guards: tuple[str, ...] = ("loop", "copy")
     """The flags by which a translation is left out."""
     noise: Noise = field(default_factory=Noise)
+    """What is put on the sources, whoever wrote them."""
     tag: str | None = None
     """A word before each synthetic source; "": none; None: as `TAGS` has it."""
     copies: bool = False
@@ -82,13 +83,11 @@ class Request:
                     f"{argument('guards', shown(flag))} is unknown{did_you_mean(flag, GUARDS)}",
                     f"choose of {', '.join(GUARDS)}",
                 )
-        if self.direction == "forward":
-            for name, given in (("noise", bool(self.noise)), ("copies", self.copies)):
-                if given:
-                    raise ConfigError(
-                        f"`{name}` is for sources that a model wrote, and with `direction=forward` it writes targets",
-                        "leave it out",
-                    )
+        if self.direction == "forward" and self.copies:
+            raise ConfigError(
+                "`copies` is for sources that a model wrote, and with `direction=forward` it writes targets",
+                "leave it out",
+            )
         if self.tag:
             try:
                 DataConfig(symbols=(self.tag,))
@@ -294,12 +293,10 @@ def _select(
                     continue
                 seen.add(text)
                 written += 1
-                if request.direction == "forward":
-                    yield f"{tag}{line.strip()}", text
-                    continue
+                source, target = (line.strip(), text) if request.direction == "forward" else (text, line.strip())
                 if request.noise:
-                    text = request.noise.on(text, np.random.default_rng([request.seed, number, rank]))
-                yield f"{tag}{text}", line.strip()
+                    source = request.noise.on(source, np.random.default_rng([request.seed, number, rank]))
+                yield f"{tag}{source}", target
 
     write_sides([folder / side for side in SIDES], pairs())
     if found.worst is not None and found.counts["score"]:

@@ -1,7 +1,9 @@
-"""Noise on synthetic sources: words dropped, words blanked out, words that change places.
+"""Noise on the sources of synthetic pairs: words dropped, words blanked out, words that change places.
 
 A beam's translations are all alike, and a source without noise teaches little beyond what the model that wrote it
-knows (Edunov et al. 2018, "Understanding back-translation at scale", section 3.1, after Lample et al. 2018).
+knows (Edunov et al. 2018, "Understanding back-translation at scale", section 3.1, after Lample et al. 2018). Nor does a
+model learn much of its own translations of a text, unless it reads that text with noise (He et al. 2020, "Revisiting
+self-training for neural sequence generation", section 3).
 """
 
 from dataclasses import dataclass

@@ -39,7 +39,7 @@ FORMAT = "pellucid-shard/1"
 STAMPS = "stamps.json"
 """Size and time of the files when they were read to the end: while they stay, the files are not read again."""
 TYPES = ("uint16", "uint32")
-"""What ids are stored as: the first where it holds all of them."""
+"""The types that ids are stored as: the first where it holds all of them."""
 CHUNK = 20_000  # pairs encoded at a time: bounds the memory, whatever the corpus
 
 

@@ -100,6 +100,15 @@ def test_noise_follows_from_the_seed_and_the_line(finished_run: Path) -> None:
     assert any("<blank>" in source for source, _ in noisy)
 
 
+def test_lines_that_become_sources_have_noise_only_where_they_are_learnt(finished_run: Path) -> None:
+    plain = make("c", request_of(finished_run, direction="forward"))
+    noise = Noise(drop_words=0.3, blank_words=0.3, swap_words=2)
+    noisy = make("d", request_of(finished_run, direction="forward", noise=noise, seed=5))
+    assert noisy == [(noise.on(line, np.random.default_rng([5, LINES.index(line), 0])), text) for line, text in plain]
+    assert noisy != plain
+    assert Path("d/mono.txt").read_bytes() == Path("c/mono.txt").read_bytes()
+
+
 def test_what_is_odd_is_left_out(finished_run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     good = Translator.load(finished_run, "cpu").translate(["a b c"])[0]
     texts = ["c b a", "a a a a a a a a a", "", "x y z 1 2", "ab cd ef gh"]
@@ -224,7 +233,6 @@ def test_lines_that_cannot_be_used(finished_run: Path) -> None:
         ({"on_bad_utf8": "drop"}, 'unknown `on_bad_utf8` "drop"'),
         ({"seed": -1}, "`seed` (-1) must be at least 0"),
         ({"tag": "a b"}, '`tag="a b"` is no symbol'),
-        ({"direction": "forward", "noise": Noise(swap_words=1)}, "`noise` is for sources that a model wrote"),
         ({"direction": "forward", "copies": True}, "`copies` is for sources that a model wrote"),
     ],
 )

@@ -133,7 +133,7 @@ def test_rounds_stopped_and_gone_on_with(
         (["--drop-words", "1"], "`--drop-words 1.0` must be at least 0 and below 1", "it is a probability"),
         (["--guards", "lop"], "`--guards lop` is unknown; did you mean `loop`?", "choose of loop, copy"),
         (["--tag", "b t"], "`--tag b t` is no symbol", "write it as in <bt>"),
-        (["--direction", "forward", "--noise"], "`noise` is for sources that a model wrote", "leave it out"),
+        (["--direction", "forward", "--copies"], "`copies` is for sources that a model wrote", "leave it out"),
         (["--recipe", "sst2"], 'a translator is to be trained, and the recipe has `task = "classify"`', "name another"),
         (["--out", "mono"], "`mono` is a file, not a folder for them", "name another `--out`"),
         (["--rounds", "2"], "`--rounds 2` needs text of the other language, too", "name it by `--other-input`"),
