@@ -52,7 +52,6 @@ class C:
     assert sorted(docstrings(source)) == [(1, "M."), (3, "A."), (5, "C."), (7, "X."), (9, "F.")]
 
 
-@pytest.mark.slow
 def test_no_docstring_opens_as_a_riddle() -> None:
     found = [
         f"{path.relative_to(PACKAGE)}:{line}: {text.splitlines()[0]}"

@@ -59,7 +59,7 @@ class Request:
     guards: tuple[str, ...] = ("loop", "copy")
     """The flags by which a translation is left out."""
     noise: Noise = field(default_factory=Noise)
-    """What is put on the sources, whoever wrote them."""
+    """The noise that is put on the sources, whoever wrote them."""
     tag: str | None = None
     """A word before each synthetic source; "": none; None: as `TAGS` has it."""
     copies: bool = False
