@@ -90,10 +90,10 @@ def rows_of(seed: int, options: argparse.Namespace) -> list[dict[str, Any]]:
     authors = {"": writers[:1]} | ({f"-by-{options.writers}": writers} if options.writers > 1 else {})
     if options.taught:
         taught, wrote = folder / "reverse-taught", folder / "taught-pairs"
-        more = ("--direction", "forward", "--input", out / "more.en", "--out", wrote)
-        more += ("--ensemble", *writers[1:]) if writers[1:] else ()
-        more += ("--noise",) if options.taught == "noise" else ()
-        pellucid("augment", writers[0], *more, "--recipe", "multi30k-en-de", *few("en", "de"))
+        how: list[object] = ["--direction", "forward", "--input", out / "more.en", "--out", wrote]
+        how += ["--ensemble", *writers[1:]] if writers[1:] else []
+        how += ["--noise"] if options.taught == "noise" else []
+        pellucid("augment", writers[0], *how, "--recipe", "multi30k-en-de", *few("en", "de"))
         pellucid("train", *mixed([wrote]), "--out", taught, *each)
         authors["-taught"] = [taught]
     systems = ["few"]
