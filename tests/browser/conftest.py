@@ -12,7 +12,7 @@ import pytest
 from pellucid.tracing.trace import Trace
 from pellucid.views.page import page as page_of
 
-BROWSERS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome", "chrome")
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
 
 
 def browser_path() -> str:
@@ -21,7 +21,7 @@ def browser_path() -> str:
     if found is None:
         pytest.exit(
             "these tests need a browser: none of " + ", ".join(BROWSERS) + " is on PATH "
-            "(Debian: apt-get install chromium-headless-shell esbuild fonts-noto-cjk; or set PELLUCID_BROWSER to one)",
+            "(Debian: apt-get install chromium esbuild fonts-noto-cjk; or set PELLUCID_BROWSER to one)",
             returncode=3,
         )
     return found
